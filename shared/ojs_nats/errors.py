@@ -1,0 +1,112 @@
+"""Every refusal a client can meet, in one table (requirements: HTTP binding §6, ojs-errors, ojs-error-catalog)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+__all__ = ["CODES", "CodeInfo", "OjsError", "conflict", "duplicate", "invalid", "not_found", "too_large", "unavailable"]
+
+
+class CodeInfo(NamedTuple):
+    """What a wire code always means."""
+
+    status: int
+    retryable: bool
+    canonical: str
+    number: str
+    hint: str
+
+
+CODES: Final[dict[str, CodeInfo]] = {
+    "invalid_payload": CodeInfo(400, False, "INVALID_PAYLOAD", "OJS-1000", "Send a JSON object as the request body."),
+    "invalid_request": CodeInfo(400, False, "INVALID_PAYLOAD", "OJS-1000", "Correct the named field and send the request again."),
+    "invalid_retry_policy": CodeInfo(422, False, "INVALID_RETRY_POLICY", "OJS-1006", "Correct the named field of the retry policy."),
+    "unsupported": CodeInfo(422, False, "UNSUPPORTED_FEATURE", "OJS-7000", "See GET /ojs/manifest for what this server supports."),
+    "unsupported_compression": CodeInfo(415, False, "UNSUPPORTED_COMPRESSION", "OJS-1017", "Send the body as it is or with Content-Encoding: gzip or deflate."),
+    "queue_name_too_long": CodeInfo(400, False, "QUEUE_NAME_TOO_LONG", "OJS-1014", "Use a shorter queue name."),
+    "job_type_too_long": CodeInfo(400, False, "JOB_TYPE_TOO_LONG", "OJS-1015", "Use a shorter job type."),
+    "envelope_too_large": CodeInfo(413, False, "PAYLOAD_TOO_LARGE", "OJS-1009", "Store large data elsewhere and send a reference to it."),
+    "metadata_too_large": CodeInfo(413, False, "METADATA_TOO_LARGE", "OJS-1010", "Keep meta small; large data belongs elsewhere."),
+    "result_too_large": CodeInfo(413, False, "RESULT_TOO_LARGE", "OJS-1009", "Store the result elsewhere and acknowledge with a reference to it."),
+    "result_pruned": CodeInfo(410, False, "RESULT_PRUNED", "OJS-3000", "Raise result_ttl to keep results longer."),
+    "not_found": CodeInfo(404, False, "NOT_FOUND", "OJS-3000", "Check the path and the id; finished jobs leave after their retention."),
+    "method_not_allowed": CodeInfo(405, False, "INVALID_PAYLOAD", "OJS-1000", "Use one of the methods in the Allow header."),
+    "request_timeout": CodeInfo(408, True, "REQUEST_TIMEOUT", "OJS-1012", "Ask again, or with a longer timeout."),
+    "conflict": CodeInfo(409, False, "INVALID_STATE_TRANSITION", "OJS-1005", "Read the job again; its state has moved on."),
+    "duplicate": CodeInfo(409, False, "DUPLICATE_JOB", "OJS-3001", "A job with this identity exists; read it or use another id."),
+    "backend_error": CodeInfo(500, True, "BACKEND_ERROR", "OJS-2000", "Try again; if it lasts, the server's log has the request id."),
+    "backend_unavailable": CodeInfo(503, True, "BACKEND_UNAVAILABLE", "OJS-2001", "Try again after the time in Retry-After."),
+    "backend_timeout": CodeInfo(504, True, "BACKEND_TIMEOUT", "OJS-2002", "Read the job before repeating: the write may have been stored."),
+}
+
+
+class OjsError(Exception):
+    """A refusal as OJS words it.
+
+    `code` is a key of `CODES`, which gives the HTTP status, the canonical code and the default hint. `wire_code`
+    overrides the code that is sent where the specification reuses one (`invalid_request` for a bad retry policy).
+    `retry_after` is in whole seconds.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        details: dict[str, Any] | None = None,
+        type: str | None = None,
+        canonical: str | None = None,
+        retry_after: int | None = None,
+        allow: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.info = CODES[code]
+        self.hint = hint or self.info.hint
+        self.details = details or {}
+        self.type = type
+        self.canonical = canonical or self.info.canonical
+        self.retry_after = retry_after
+        self.allow = allow
+
+
+def invalid(field: str, message: str, *, hint: str | None = None, canonical: str | None = None) -> OjsError:
+    """400 for one field; `message` must name the field, the limit and what was wrong."""
+    details = {"field": field, "validation_errors": [{"path": field, "message": message}]}
+    return OjsError("invalid_request", message, hint=hint, details=details, canonical=canonical)
+
+
+def too_large(code: str, field: str, actual: int, limit: int) -> OjsError:
+    """413 for a size in bytes."""
+    return OjsError(
+        code,
+        f"{field} is {actual} bytes; the limit is {limit} bytes",
+        details={"field": field, "actual_bytes": actual, "max_bytes": limit},
+    )
+
+
+def not_found(resource_type: str, resource_id: str) -> OjsError:
+    return OjsError(
+        "not_found",
+        f"{resource_type} {resource_id!r} was not found",
+        details={"resource_type": resource_type, "resource_id": resource_id},
+    )
+
+
+def conflict(message: str, job_id: str, current: str, expected: str, *, canonical: str | None = None) -> OjsError:
+    """409 for a transition that the job's state forbids."""
+    details = {"job_id": job_id, "current_state": current, "expected_state": expected}
+    return OjsError("conflict", message, details=details, canonical=canonical)
+
+
+def duplicate(job_id: str, state: str) -> OjsError:
+    """409 for a push whose id is taken."""
+    details = {"existing_job_id": job_id, "existing_job_state": state}
+    return OjsError("duplicate", f"a job with id {job_id} already exists", details=details)
+
+
+def unavailable(message: str, *, retry_after: int = 1) -> OjsError:
+    """503: NATS is away or has no leader."""
+    return OjsError("backend_unavailable", message, retry_after=retry_after)

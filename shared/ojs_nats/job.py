@@ -1,0 +1,180 @@
+"""The job document: what is stored under `job.<id>`, and nothing else about it.
+
+Times are Unix milliseconds (`*_at`), durations milliseconds (`*_ms`) unless a name says seconds. What a client sent and
+nobody here needs to understand (`args`, `meta`, unknown members) stays raw JSON, so it comes back as it was sent.
+The HTTP form of a job is made from this document by `ojs_nats.wire`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, Literal
+
+from msgspec import Raw, Struct
+
+__all__ = [
+    "EMPTY_OBJECT",
+    "TERMINAL",
+    "Backoff",
+    "Entry",
+    "Exhaustion",
+    "Job",
+    "JobError",
+    "Retry",
+    "Service",
+    "State",
+    "Timer",
+]
+
+EMPTY_OBJECT: Final = Raw(b"{}")
+
+Backoff = Literal["none", "constant", "linear", "exponential", "polynomial"]
+Exhaustion = Literal["discard", "dead_letter"]
+Service = Literal["scheduler", "reaper"]
+
+
+class State(StrEnum):
+    """The eight states of OJS core §6.1."""
+
+    SCHEDULED = "scheduled"
+    AVAILABLE = "available"
+    PENDING = "pending"
+    ACTIVE = "active"
+    RETRYABLE = "retryable"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    DISCARDED = "discarded"
+
+
+TERMINAL: Final = frozenset({State.COMPLETED, State.CANCELLED, State.DISCARDED})
+
+
+class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A retry policy merged over the defaults (ojs-retry §3)."""
+
+    max_attempts: int = 3
+    initial_interval_ms: int = 1_000
+    backoff_coefficient: float = 2.0
+    max_interval_ms: int = 300_000
+    jitter: bool = True
+    non_retryable_errors: tuple[str, ...] = ()
+    on_exhaustion: Exhaustion = "discard"
+    backoff_strategy: Backoff = "exponential"
+
+
+class JobError(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One failed attempt, as kept in `Job.errors` (requirements of ojs-errors §6.1 and ojs-retry §10.1 together)."""
+
+    code: str
+    type: str
+    message: str
+    attempt: int
+    at: int
+    retryable: bool | None = None
+    details: Raw | None = None
+    backtrace: Raw | None = None
+    generation: int = 0
+    """How many manual retries the job had seen by then; attempts start again at 1 after each."""
+
+
+class Timer(Struct, frozen=True):
+    """The one live timer of a job: subject `ojs.timer.job.<id>.<op>`, due at `at`, for `service`."""
+
+    op: str
+    at: int
+    service: Service
+
+
+class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One transition in the job's log. `n` counts from 1 and never repeats for a job id."""
+
+    n: int
+    op: str
+    event: str
+    at: int
+    before: State | None = None
+    after: State | None = None
+    attempt: int = 0
+    worker: str | None = None
+    reason: str | None = None
+
+
+class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The truth about one job; replaced as a whole by compare-and-swap."""
+
+    id: str
+    type: str
+    args: Raw
+    state: State
+    queue: str = "default"
+    priority: int = 0
+    meta: Raw = EMPTY_OBJECT
+    tags: tuple[str, ...] = ()
+    schema: str | None = None
+
+    # What the client asked for
+    retry: Retry = Retry()
+    timeout_ms: int | None = None
+    visibility_timeout_ms: int | None = None
+    total_timeout_ms: int | None = None
+    enqueue_ttl_ms: int | None = None
+    heartbeat_timeout_ms: int | None = None
+    grace_period_ms: int | None = None
+    result_ttl_s: int | None = None
+    """Seconds; 0 keeps no result, -1 keeps it for ever, None is the server's default."""
+    result_size_limit: int | None = None
+    unique: Raw | None = None
+    rate_limit: Raw | None = None
+    metadata: Raw | None = None
+    """`options.metadata`, echoed; test mode reads its `test_directive`."""
+    verbatim: dict[str, str] = {}
+    """Client-sent timestamps by attribute name, echoed as written (ojs-json-format §5.3)."""
+    timeout_in_seconds: bool = False
+    """The client used the flat `timeout` in seconds, so the answer may echo it."""
+    extra: dict[str, Raw] = {}
+    """Unknown members of the envelope, returned at the top level of the job."""
+
+    # Where it stands
+    attempt: int = 0
+    uncharged: int = 0
+    """Attempts that do not count against `retry.max_attempts` (requeued by their worker)."""
+    generation: int = 0
+    """Manual retries so far."""
+    worker: str | None = None
+    result: Raw | None = None
+    error: JobError | None = None
+    errors: tuple[JobError, ...] = ()
+    retry_delay_ms: int | None = None
+    dead_letter: bool = False
+    deleted: bool = False
+    """A tombstone: the job is gone for every reader, the record only guards its id until its TTL."""
+
+    # When
+    created_at: int = 0
+    scheduled_at: int | None = None
+    expires_at: int | None = None
+    enqueued_at: int | None = None
+    activated_at: int | None = None
+    started_at: int | None = None
+    completed_at: int | None = None
+    cancelled_at: int | None = None
+    discarded_at: int | None = None
+    re_enqueued_at: int | None = None
+    next_attempt_at: int | None = None
+    result_stored_at: int | None = None
+
+    # Leases and hints
+    lease_ms: int | None = None
+    """The visibility timeout in force for the running attempt."""
+    visible_until: int | None = None
+    beat_at: int | None = None
+    """When the holder of the running attempt was last heard of, as far as this record needed to know."""
+    timer: Timer | None = None
+    token: str | None = None
+    """The op that made the job available; its token carries the same word."""
+    transitions: tuple[Entry, ...] = ()
+    """The last 64 transitions, oldest first."""
+
+    @property
+    def terminal(self) -> bool:
+        return self.state in TERMINAL

@@ -1,0 +1,43 @@
+"""What a transition is made from and what it decides."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ojs_nats.job import Job, Timer
+
+__all__ = ["Moment", "Rearm", "Transition"]
+
+
+class Moment(Struct, frozen=True):
+    """When and as what a transition happens: everything a pure function may not find out by itself.
+
+    `now` is server time in Unix milliseconds; `op` a fresh word that no other transition ever carries, fit for a subject
+    token; `chance` a random number in [0, 1) for jitter.
+    """
+
+    now: int
+    op: str
+    chance: float = 0.5
+
+
+class Transition(Struct, frozen=True):
+    """One commit: the document to store and the hints that go ahead of it (architecture §4)."""
+
+    job: Job
+    arm: Timer | None = None
+    """The timer to publish ahead of the record; equals `job.timer`."""
+    cancel: str | None = None
+    """The op of the timer that the record's message purges."""
+    token: Literal["back", "front"] | None = None
+    """Where to put the job's token; the token carries `job.token`."""
+    ttl_s: int | None = None
+    """Seconds until the record leaves by itself; only terminal records and tombstones have one."""
+
+
+class Rearm(Struct, frozen=True):
+    """A timer that fired early for what the record says now: set it again on its own subject; no record is written."""
+
+    timer: Timer
