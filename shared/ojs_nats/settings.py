@@ -1,0 +1,223 @@
+"""The settings of every process: one struct, one table that says where each of them may be written.
+
+Flags win over the environment (`OJS_…`), the environment over a TOML file, the file over the defaults. Everything is read
+and checked together, so that one message lists all that is wrong, under the names the user wrote.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import socket
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ojs_nats import readers
+from ojs_nats.problems import StartupProblem
+
+__all__ = ["CONFIG_ENV", "DEFAULT_FILE", "DEFAULT_SOURCE", "OPTIONS", "Kind", "Loaded", "Option", "Settings", "load"]
+
+CONFIG_ENV: Final = "OJS_CONFIG"
+DEFAULT_FILE: Final = Path("ojs-nats.toml")
+DEFAULT_SOURCE: Final = "default"
+_PREFIX: Final = "OJS_"
+
+Kind = Literal["gateway", "service", "dev", "config"]
+"""What a command is: the gateway, another service, all of them on one machine, or a look at the settings."""
+
+_EVERY: Final[frozenset[Kind]] = frozenset({"gateway", "service", "dev", "config"})
+_HTTP: Final[frozenset[Kind]] = frozenset({"gateway", "dev", "config"})
+_SERVICE: Final[frozenset[Kind]] = frozenset({"service", "config"})
+_DEV: Final[frozenset[Kind]] = frozenset({"dev", "config"})
+
+
+def _instance() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What one process works with. `OPTIONS` explains each field; sizes are in bytes, times in seconds."""
+
+    nats: str = "nats://127.0.0.1:4222"
+    replicas: int = 1
+    connect_timeout: float = 30.0
+    host: str = "127.0.0.1"
+    port: int = 8080
+    health_port: int | None = 0
+    max_body_bytes: int = 4_194_304
+    max_envelope_bytes: int = 1_048_576
+    enqueue_middleware: tuple[str, ...] = ()
+    test_mode: bool = False
+    data: Path = Path("data")
+    nats_port: int = 4222
+    log_format: Literal["auto", "console", "json"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    instance: str = msgspec.field(default_factory=_instance)
+
+    def environment(self, kind: Kind) -> dict[str, str]:
+        """The environment variables that give a process of this kind these settings; `instance` stays its own."""
+        return {
+            option.env: readers.written(getattr(self, option.name))
+            for option in OPTIONS
+            if kind in option.kinds and option.name != "instance"
+        }
+
+
+class Option(msgspec.Struct, frozen=True):
+    """One row of the table: a field of `Settings` and how it is written."""
+
+    name: str
+    read: readers.Reader
+    metavar: str
+    help: str
+    kinds: frozenset[Kind] = _EVERY
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def env(self) -> str:
+        return f"{_PREFIX}{self.name.upper()}"
+
+
+OPTIONS: Final[tuple[Option, ...]] = (
+    Option(
+        "nats",
+        readers.nats_urls,
+        "URL",
+        "NATS server, or a comma list of the servers of one cluster; `dev` starts its own server unless this is given",
+    ),
+    Option(
+        "replicas",
+        readers.integer(1, 5),
+        "N",
+        "copies that NATS keeps of everything: 1 on a single server, 3 or 5 on a cluster",
+    ),
+    Option(
+        "connect_timeout", readers.seconds(0, 3600), "SECONDS", "how long a starting process waits for NATS before it gives up"
+    ),
+    Option("host", readers.text, "ADDRESS", "address to listen on; 0.0.0.0 for all (nothing here authenticates clients)"),
+    Option("port", readers.integer(0, 65535), "PORT", "port of the HTTP API; 0 for any free one", _HTTP),
+    Option(
+        "health_port",
+        readers.health_port,
+        "PORT|off",
+        "port of /healthz and /readyz of a service without an HTTP API; 0 for any free one",
+        _SERVICE,
+    ),
+    Option(
+        "max_body_bytes", readers.integer(1_048_576, 67_108_864), "BYTES", "largest request body, after decompression", _HTTP
+    ),
+    Option(
+        "max_envelope_bytes",
+        readers.integer(1_024, 7_340_032),
+        "BYTES",
+        "largest job; Open Job Spec asks for at least 1048576",
+        _HTTP,
+    ),
+    Option(
+        "enqueue_middleware",
+        readers.import_paths,
+        "PATH,…",
+        "enqueue middleware as import paths (package.module:name), outermost first",
+        _HTTP,
+    ),
+    Option("test_mode", readers.boolean, "", "for conformance runs: anyone may wipe everything with POST /ojs/v1/admin/reset"),
+    Option("data", readers.path, "FOLDER", "where `dev` keeps NATS' files, its log and run.json", _DEV),
+    Option(
+        "nats_port", readers.integer(0, 65535), "PORT", "port of the NATS server that `dev` starts; 0 for any free one", _DEV
+    ),
+    Option(
+        "log_format",
+        readers.choice("auto", "console", "json"),
+        "FORMAT",
+        "console (for people), json (one object a line) or auto: console on a terminal",
+    ),
+    Option("log_level", readers.choice("debug", "info", "warning", "error"), "LEVEL", "debug, info, warning or error"),
+    Option("instance", readers.text, "NAME", "name of this process in logs, unique among all; by default host:pid"),
+)
+
+_BY_NAME: Final = {option.name: option for option in OPTIONS}
+_BY_ENV: Final = {option.env: option for option in OPTIONS}
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """The settings and, for each name, where its value was written: a flag, a variable, a file, or `default`."""
+
+    settings: Settings
+    sources: dict[str, str]
+
+
+def load(
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    *,
+    file: str | None = None,
+    problems: Sequence[str] = (),
+) -> Loaded:
+    """Read the settings of one process.
+
+    `flags` are the values given on the command line by option name, `file` the TOML file given there, `problems` what the
+    command line itself got wrong. Raises `StartupProblem` with everything that is wrong.
+    """
+    found = list(problems)
+    values: dict[str, Any] = {}
+    sources = {option.name: DEFAULT_SOURCE for option in OPTIONS}
+
+    def take(option: Option, raw: object, written_as: str, source: str) -> None:
+        try:
+            values[option.name] = option.read(raw)
+            sources[option.name] = source
+        except ValueError as error:
+            found.append(f"{written_as}: {error}")
+
+    file_name, table = _file(file or environ.get(CONFIG_ENV), found)
+    for key, raw in table.items():
+        if option := _BY_NAME.get(key):
+            take(option, raw, f"{key} in {file_name}", file_name)
+        else:
+            found.append(f"{key} in {file_name}: unknown name{_suggestion(key, _BY_NAME)}")
+    for variable, text in environ.items():
+        if option := _BY_ENV.get(variable):
+            take(option, text, variable, variable)
+        elif _misspelt(variable):
+            found.append(f"{variable}: unknown name{_suggestion(variable, _BY_ENV)}")
+    for name, raw in flags.items():
+        take(_BY_NAME[name], raw, _BY_NAME[name].flag, _BY_NAME[name].flag)
+
+    settings = Settings(**values)
+    if not found and settings.max_envelope_bytes > settings.max_body_bytes:
+        found.append(
+            f"max_envelope_bytes ({settings.max_envelope_bytes}) is more than max_body_bytes ({settings.max_body_bytes}); "
+            "a job has to fit into a request"
+        )
+    if found:
+        raise StartupProblem(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))
+    return Loaded(settings, sources)
+
+
+def _file(given: str | None, found: list[str]) -> tuple[str, dict[str, Any]]:
+    path = Path(given).expanduser() if given else DEFAULT_FILE
+    try:
+        return str(path), tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if given:
+            found.append(f"{path}: no such file")
+    except (OSError, ValueError) as error:
+        found.append(f"{path}: {error.strerror if isinstance(error, OSError) else error}")
+    return str(path), {}
+
+
+def _misspelt(variable: str) -> bool:
+    # Only near misses are refused: clients (OJS_URL) and Kubernetes' service links (OJS_PORT_8080_TCP) use the prefix, too.
+    return variable.startswith(_PREFIX) and variable != CONFIG_ENV and bool(_suggestion(variable, _BY_ENV, 0.85))
+
+
+def _suggestion(name: str, known: Mapping[str, Option], likeness: float = 0.6) -> str:
+    close = difflib.get_close_matches(name, known, 1, likeness)
+    return f" (did you mean {close[0]}?)" if close else ""
