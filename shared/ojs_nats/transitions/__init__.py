@@ -1,0 +1,47 @@
+"""The state machine of a job as pure functions: `(job, command, moment) -> Transition`, or a refusal as `OjsError`.
+
+Nothing here reads a clock, draws a random number or talks to anybody; `Moment` brings what a decision needs.
+"""
+
+from __future__ import annotations
+
+from ojs_nats.transitions.claim import Holder, claim, extend
+from ojs_nats.transitions.deadlines import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS, LIVENESS_MS, expired, next_deadline
+from ojs_nats.transitions.due import Liveness, LivenessNeeded, due, expire, needs_liveness
+from ojs_nats.transitions.failure import Action, Failure
+from ojs_nats.transitions.finish import ack, nack
+from ojs_nats.transitions.log import Event
+from ojs_nats.transitions.manual import Override, cancel, delete, reissue, retry_discarded
+from ojs_nats.transitions.push import activate, push
+from ojs_nats.transitions.result import Moment, Rearm, Transition
+
+__all__ = [
+    "DEFAULT_LEASE_MS",
+    "DEFAULT_TIMEOUT_MS",
+    "LIVENESS_MS",
+    "Action",
+    "Event",
+    "Failure",
+    "Holder",
+    "Liveness",
+    "LivenessNeeded",
+    "Moment",
+    "Override",
+    "Rearm",
+    "Transition",
+    "ack",
+    "activate",
+    "cancel",
+    "claim",
+    "delete",
+    "due",
+    "expire",
+    "expired",
+    "extend",
+    "nack",
+    "needs_liveness",
+    "next_deadline",
+    "push",
+    "reissue",
+    "retry_discarded",
+]

@@ -1,0 +1,124 @@
+"""Errors of jobs: what a worker reports, what the server finds out, and how either is recorded (requirements §5.3, C46)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ojs_nats.job import Job, JobError
+
+__all__ = ["ACTIONS", "Action", "Failure", "limit_error", "non_retryable", "recorded", "reported", "server_error"]
+
+Action = Literal["RETRY", "DISCARD", "DEAD_LETTER", "FAIL"]
+ACTIONS: Final[frozenset[str]] = frozenset({"RETRY", "DISCARD", "DEAD_LETTER", "FAIL"})
+
+_HANDLER_ERROR: Final = "handler_error"
+_ERRORS_KEPT: Final = 25
+_MESSAGE_CHARS: Final = 10_000
+_BACKTRACE_BYTES: Final = 10_000
+_DETAILS_BYTES: Final = 16 * 1_024
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """What a worker's NACK says. `requeue` gives the job back unharmed; `action` is the handler's response code
+    (ojs-retry §7), which a `code` of that name means as well."""
+
+    message: str
+    code: str | None = None
+    type: str | None = None
+    retryable: bool = True
+    action: Action | None = None
+    details: Raw | None = None
+    backtrace: Raw | None = None
+    requeue: bool = False
+
+    @property
+    def response(self) -> str | None:
+        """The handler's response code, wherever it was sent."""
+        return self.action or (self.code if self.code in ACTIONS else None)
+
+
+class _ErrorClass(Struct):
+    error_class: str | None = None
+
+
+def _error_class(details: Raw | None) -> str | None:
+    if details is None:
+        return None
+    try:
+        return msgspec.json.decode(details, type=_ErrorClass).error_class
+    except msgspec.DecodeError:
+        return None
+
+
+def reported(job: Job, failure: Failure, now: int) -> JobError:
+    """The worker's failure as an entry of the error history, cut to the sizes that a record may carry."""
+    code = failure.code if failure.code and failure.code not in ACTIONS else _HANDLER_ERROR
+    return JobError(
+        code=code,
+        type=failure.type or _error_class(failure.details) or code,
+        message=failure.message[:_MESSAGE_CHARS],
+        attempt=job.attempt,
+        at=now,
+        retryable=failure.retryable,
+        details=_bounded(failure.details, _DETAILS_BYTES),
+        backtrace=_bounded(failure.backtrace, _BACKTRACE_BYTES, text=True),
+        generation=job.generation,
+    )
+
+
+def _bounded(value: Raw | None, limit: int, *, text: bool = False) -> Raw | None:
+    if value is None or len(value) <= limit:
+        return value
+    note = f"dropped: {len(value)} bytes; the limit is {limit} bytes"
+    stand_in: Any = note if text else {"dropped": True, "actual_bytes": len(value), "max_bytes": limit}
+    return Raw(msgspec.json.encode(stand_in))
+
+
+def server_error(
+    job: Job, kind: str, message: str, now: int, *, details: Raw | None = None, retryable: bool = True
+) -> JobError:
+    """An error that the server found out; `kind` is its code and its type."""
+    return JobError(
+        code=kind,
+        type=kind,
+        message=message,
+        attempt=job.attempt,
+        at=now,
+        retryable=retryable,
+        details=details,
+        generation=job.generation,
+    )
+
+
+def limit_error(
+    job: Job, kind: str, message: str, now: int, *, timeout_kind: str, since: int, limit_ms: int, retryable: bool
+) -> JobError:
+    """A passed time limit with the details of ojs-timeouts §8 (`timeout_kind`, `limit_seconds`, `elapsed_seconds`)."""
+    details = {"timeout_kind": timeout_kind, "limit_seconds": _seconds(limit_ms), "elapsed_seconds": _seconds(now - since)}
+    return server_error(job, kind, message, now, details=Raw(msgspec.json.encode(details)), retryable=retryable)
+
+
+def _seconds(ms: int) -> int | float:
+    return ms // 1_000 if ms % 1_000 == 0 else ms / 1_000
+
+
+def recorded(job: Job, error: JobError) -> Job:
+    """The job with `error` as its latest; the newest 25 stay."""
+    return replace(job, error=error, errors=(*job.errors, error)[-_ERRORS_KEPT:])
+
+
+def non_retryable(patterns: tuple[str, ...], error: JobError, details: Raw | None) -> bool:
+    """Whether the policy's list names the error (ojs-retry §6.2, C54): exactly, or by an entry `prefix.*`.
+
+    `details` are the ones that were sent: those on the record may have been dropped for their size.
+    """
+    if not patterns:
+        return False
+    names = {name for name in (error.type, error.code, _error_class(details)) if name is not None}
+    return any(
+        name.startswith(pattern[:-1]) if pattern.endswith(".*") else name == pattern for pattern in patterns for name in names
+    )

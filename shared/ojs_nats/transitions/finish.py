@@ -1,0 +1,65 @@
+"""The worker's two answers: ACK and NACK (requirements §6, §7, §11)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Raw
+
+from ojs_nats.errors import too_large
+from ojs_nats.job import Job, State
+from ojs_nats.transitions.claim import Holder, require_holder
+from ojs_nats.transitions.failure import Failure, non_retryable, reported
+from ojs_nats.transitions.outcome import Verdict, failed
+from ojs_nats.transitions.result import Moment, Transition
+from ojs_nats.transitions.settle import conclude, entered, made_available
+
+__all__ = ["ack", "nack"]
+
+DEFAULT_RESULT_LIMIT: Final = 1_048_576
+
+
+def ack(job: Job, result: Raw | None, holder: Holder, moment: Moment) -> Transition:
+    """Complete the job; `result` is its JSON as sent (`null` is one), None if the request had no such member.
+
+    Raises `conflict` if the job is not active or held by another, `result_too_large` (the job stays active).
+    """
+    require_holder(job, "acknowledge", holder)
+    limit = job.result_size_limit if job.result_size_limit is not None else DEFAULT_RESULT_LIMIT
+    if result is not None and len(result) > limit:
+        raise too_large("result_too_large", "result", len(result), limit)
+    kept = None if job.result_ttl_s == 0 else result
+    new = entered(
+        job,
+        State.COMPLETED,
+        completed_at=moment.now,
+        result=kept,
+        result_stored_at=moment.now if kept is not None else None,
+        error=None,
+    )
+    return conclude(job, new, moment, "acked", worker=job.worker)
+
+
+def nack(job: Job, failure: Failure, holder: Holder, moment: Moment) -> Transition:
+    """End the running attempt as failed, or give the job back unharmed if `failure.requeue`.
+
+    Raises `conflict` if the job is not active or held by another.
+    """
+    require_holder(job, "fail", holder)
+    if failure.requeue:
+        new = made_available(job, moment, started_at=None, uncharged=job.uncharged + 1)
+        return conclude(job, new, moment, "requeued", worker=job.worker)
+    error = reported(job, failure, moment.now)
+    verdict: Verdict
+    match failure.response:
+        case "DISCARD" | "FAIL":
+            verdict = "discard"
+        case "DEAD_LETTER":
+            verdict = "dead_letter"
+        case response:
+            # RETRY is the handler's own word, so it outweighs the flag that a client library sets for it; the policy's
+            # list holds against both.
+            refused = response is None and not failure.retryable
+            listed = non_retryable(job.retry.non_retryable_errors, error, failure.details)
+            verdict = "end" if refused or listed else "retry"
+    return failed(job, error, verdict, moment, "failed")

@@ -1,0 +1,54 @@
+"""The job's own log of its transitions (architecture §4): its history for people and the source of its events."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec.structs import replace
+
+from ojs_nats.job import Entry, Job
+from ojs_nats.transitions.result import Moment
+
+__all__ = ["KEPT", "Event", "logged"]
+
+KEPT: Final = 64
+
+Event = Literal[
+    "pushed",
+    "activated",
+    "promoted",
+    "claimed",
+    "acked",
+    "failed",
+    "requeued",
+    "timed_out",
+    "stalled",
+    "lease_expired",
+    "worker_died",
+    "expired",
+    "ttl_expired",
+    "total_timed_out",
+    "cancelled",
+    "retried",
+    "reissued",
+    "deleted",
+]
+"""What happened, as `Entry.event` says it. `failed` is the worker's own report; what a deadline did has its own word, so
+that a worker whose error happens to be called `timeout` is not mistaken for the server's execution timeout."""
+
+
+def logged(old: Job | None, new: Job, moment: Moment, event: Event, *, worker: str | None, reason: str | None) -> Job:
+    """`new` with the transition from `old` appended to its log; the oldest entries beyond 64 go, numbers go on."""
+    last = new.transitions[-1].n if new.transitions else 0
+    entry = Entry(
+        n=last + 1,
+        op=moment.op,
+        event=event,
+        at=moment.now,
+        before=old.state if old is not None else None,
+        after=None if new.deleted else new.state,
+        attempt=old.attempt if old is not None and old.attempt > new.attempt else new.attempt,
+        worker=worker,
+        reason=reason,
+    )
+    return replace(new, transitions=(*new.transitions, entry)[-KEPT:])

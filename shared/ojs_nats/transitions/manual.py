@@ -1,0 +1,97 @@
+"""What people and programs ask for from outside the worker's loop: cancel, manual retry, deletion, a new token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ojs_nats.errors import not_found
+from ojs_nats.job import TERMINAL, Job, Retry, State
+from ojs_nats.transitions.result import Moment, Transition
+from ojs_nats.transitions.settle import conclude, entered, made_available, require
+
+__all__ = ["Override", "cancel", "delete", "reissue", "retry_discarded"]
+
+_LIVE = tuple(state for state in State if state not in TERMINAL)
+
+
+class Override(Struct, frozen=True, kw_only=True):
+    """What a manual retry changes; each replaces the job's own as a whole, None leaves it."""
+
+    queue: str | None = None
+    meta: Raw | None = None
+    retry: Retry | None = None
+    args: Raw | None = None
+
+
+def cancel(job: Job, moment: Moment, reason: str | None = None) -> Transition:
+    """Cancel the job in any state that is not terminal, active included (C61). Raises `conflict` otherwise (C19).
+
+    The record keeps its worker, which learns of the cancellation from its next heartbeat.
+    """
+    require(job, "cancel", *_LIVE)
+    new = entered(job, State.CANCELLED, cancelled_at=moment.now)
+    return conclude(job, new, moment, "cancelled", worker=job.worker, reason=reason)
+
+
+def retry_discarded(job: Job, override: Override, moment: Moment) -> Transition:
+    """Give a discarded job a new life: attempts count from 1 again, the error history stays (C28).
+
+    An `expires_at` that has passed is dropped, or the job would be discarded again at once. Raises `conflict` if the job
+    is not discarded, `not_found` if it was deleted.
+    """
+    require(job, "retry", State.DISCARDED)
+    changes: dict[str, Any] = {
+        name: value for name in override.__struct_fields__ if (value := getattr(override, name)) is not None
+    }
+    if job.expires_at is not None and job.expires_at <= moment.now:
+        changes["expires_at"] = None
+        changes["verbatim"] = {name: text for name, text in job.verbatim.items() if name != "expires_at"}
+    new = made_available(
+        job,
+        moment,
+        attempt=0,
+        uncharged=0,
+        generation=job.generation + 1,
+        error=None,
+        dead_letter=False,
+        re_enqueued_at=moment.now,
+        started_at=None,
+        completed_at=None,
+        discarded_at=None,
+        retry_delay_ms=None,
+        **changes,
+    )
+    return conclude(job, new, moment, "retried")
+
+
+def delete(job: Job, moment: Moment) -> Transition:
+    """Delete a dead letter: what stays is a tombstone that guards the id for an hour.
+
+    Raises `conflict` if the job is not discarded, `not_found` if it is not a dead letter or is deleted already.
+    """
+    require(job, "delete", State.DISCARDED)
+    if not job.dead_letter:
+        raise not_found("dead letter job", job.id)
+    tombstone = Job(
+        id=job.id,
+        type=job.type,
+        args=Raw(b"[]"),
+        state=job.state,
+        queue=job.queue,
+        attempt=job.attempt,
+        generation=job.generation,
+        created_at=job.created_at,
+        discarded_at=job.discarded_at,
+        transitions=job.transitions,
+        deleted=True,
+    )
+    return conclude(job, tombstone, moment, "deleted")
+
+
+def reissue(job: Job, moment: Moment) -> Transition:
+    """Give an available job another token, for when the one it has may be lost. Raises `conflict` in any other state."""
+    require(job, "reissue", State.AVAILABLE)
+    return conclude(job, replace(job, token=moment.op), moment, "reissued")

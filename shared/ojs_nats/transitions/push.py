@@ -1,0 +1,32 @@
+"""Entering the queue: push and activation."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ojs_nats.job import Job, State
+from ojs_nats.transitions.result import Moment, Transition
+from ojs_nats.transitions.settle import conclude, entered, made_available, require
+
+__all__ = ["activate", "push"]
+
+
+def push(draft: Job, moment: Moment) -> Transition:
+    """Create the job: pending if the draft is, scheduled if its time is still to come, else available.
+
+    `enqueued_at` says when it became available, so a scheduled job has none yet (C31).
+    """
+    job = replace(draft, created_at=moment.now)
+    if draft.state is State.PENDING:
+        new = entered(job, State.PENDING)
+    elif draft.scheduled_at is not None and draft.scheduled_at > moment.now:
+        new = entered(job, State.SCHEDULED)
+    else:
+        new = made_available(job, moment)
+    return conclude(None, new, moment, "pushed")
+
+
+def activate(job: Job, moment: Moment) -> Transition:
+    """Release a pending job. Raises `conflict` in any other state."""
+    require(job, "activate", State.PENDING)
+    return conclude(job, made_available(job, moment, activated_at=moment.now), moment, "activated")

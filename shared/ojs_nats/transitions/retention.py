@@ -1,0 +1,29 @@
+"""How long a finished job's record stays (requirements §12, §14, §23)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_nats.job import Job, State
+
+__all__ = ["DEAD_LETTER_S", "RETENTION_S", "TOMBSTONE_S", "retention_s"]
+
+_DAY_S: Final = 86_400
+
+RETENTION_S: Final = {
+    State.COMPLETED: 7 * _DAY_S,
+    State.CANCELLED: 7 * _DAY_S,
+    State.DISCARDED: 30 * _DAY_S,
+}
+DEAD_LETTER_S: Final = 180 * _DAY_S
+TOMBSTONE_S: Final = 3_600
+"""Also the least that any record may have: a hint that is still on its way must find the record it speaks of."""
+
+
+def retention_s(job: Job) -> int | None:
+    """Seconds until the record of a terminal job or tombstone leaves by itself; None keeps it for ever."""
+    if job.deleted:
+        return TOMBSTONE_S
+    if job.result_ttl_s == -1:
+        return None
+    return max(DEAD_LETTER_S if job.dead_letter else RETENTION_S[job.state], job.result_ttl_s or 0)
