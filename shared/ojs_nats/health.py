@@ -1,0 +1,44 @@
+"""`/healthz` and `/readyz` for a service that has no HTTP server of its own."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from aiohttp import web
+
+from ojs_nats.errors import OjsError
+from ojs_nats.listen import Listener
+from ojs_nats.settings import Settings
+
+if TYPE_CHECKING:
+    from ojs_nats.store import Store
+
+__all__ = ["health_listener"]
+
+_SHUTDOWN_SECONDS: Final = 0.5
+
+
+def health_listener(name: str, store: Store, settings: Settings, port: int) -> Listener:
+    """`/healthz` is 200 while the process runs, `/readyz` 503 with the reason while NATS is away."""
+    started = time.monotonic()
+
+    def answer(http_status: int, **members: Any) -> web.Response:
+        body = {"service": name, "instance": settings.instance, "uptime_seconds": int(time.monotonic() - started), **members}
+        return web.Response(status=http_status, body=msgspec.json.encode(body), content_type="application/json")
+
+    async def alive(_request: web.Request) -> web.Response:
+        return answer(200, status="ok")
+
+    async def ready(_request: web.Request) -> web.Response:
+        try:
+            latency = await store.ping()
+        except OjsError as error:
+            return answer(503, status="degraded", reason=error.message)
+        return answer(200, status="ok", latency_ms=round(latency, 3))
+
+    app = web.Application()
+    app.router.add_get("/healthz", alive)
+    app.router.add_get("/readyz", ready)
+    return Listener(app, settings.host, port, shutdown_timeout=_SHUTDOWN_SECONDS)

@@ -1,0 +1,58 @@
+"""Serving an aiohttp application on a TCP port that may be taken."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+from aiohttp import web
+
+from ojs_nats.problems import StartupProblem
+
+__all__ = ["Listener"]
+
+
+class Listener:
+    """An aiohttp application on one address. `port` 0 takes any free one; `url` then has the real one."""
+
+    def __init__(self, app: web.Application, host: str, port: int, **runner_options: Any) -> None:
+        self._runner = web.AppRunner(app, access_log=None, **runner_options)
+        self._host = host
+        self._port = port
+        self._url: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Base URL of the server, without a slash at the end; only once it has started."""
+        assert self._url is not None, "the listener hasn't started"
+        return self._url
+
+    async def start(self) -> None:
+        """Bind and serve. Raises `StartupProblem` if the address can't be had."""
+        await self._runner.setup()
+        # Several processes on one port would share clients at random, so SO_REUSEPORT stays off.
+        site = web.TCPSite(self._runner, self._host, self._port, reuse_address=True, reuse_port=False)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise StartupProblem(self._explain(error)) from error
+        bound: tuple[str, int] = self._runner.addresses[0][:2]
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        self._url = f"http://{host}:{bound[1]}"
+
+    async def stop(self) -> None:
+        """Close the port, let requests in flight finish within the runner's `shutdown_timeout`, then close connections."""
+        await self._runner.cleanup()
+
+    def _explain(self, error: OSError) -> str:
+        where = f"{self._host}:{self._port}"
+        # asyncio joins the errors of several addresses into one without an error number.
+        text = str(error).lower()
+        if error.errno == errno.EADDRINUSE or "address already in use" in text:
+            return f"{where} is taken: stop what listens there, or choose another port (0 for any free one)"
+        if error.errno in (errno.EACCES, errno.EPERM):
+            return f"{where} needs privileges that this process hasn't: choose a port above 1023"
+        if error.errno == errno.EADDRNOTAVAIL or "cannot assign requested address" in text:
+            return f"{self._host} is no address of this machine: choose another one with --host"
+        return f"can't listen on {where}: {error.strerror or error}"
