@@ -89,9 +89,9 @@ def next_deadline(job: Job) -> tuple[int, Service] | None:
     return None if first is None else (first.at, first.service)
 
 
-def real_deadline(job: Job) -> Deadline | None:
-    """The earliest deadline that decides by itself; a liveness check only asks a question."""
-    return min((d for d in deadlines(job) if d.cause != "liveness"), key=_at, default=None)
+def real_deadline(job: Job) -> Deadline:
+    """The earliest deadline of an active job that decides by itself; the liveness check only asks a question."""
+    return min((d for d in deadlines(job) if d.cause != "liveness"), key=_at)
 
 
 def expired(job: Job, now: int) -> Literal["expired", "enqueue_ttl_expired", "total_timeout"] | None:

@@ -9,7 +9,6 @@ from ojs_nats.job import Job, JobError, State, Timer
 from ojs_nats.transitions.deadlines import (
     DEFAULT_TIMEOUT_MS,
     LIVENESS_MS,
-    Deadline,
     expired,
     next_deadline,
     real_deadline,
@@ -45,11 +44,9 @@ def needs_liveness(job: Job, now: int) -> str | None:
     """The id of the worker whose `Liveness` decides about the job at `now`, if one does."""
     if job.deleted or job.state is not State.ACTIVE or job.worker is None:
         return None
-    real = real_deadline(job)
     coming = next_deadline(job)
-    if real is None or coming is None or real.at <= now or coming[0] > now:
-        return None
-    return job.worker
+    asked = coming is not None and coming[0] <= now < real_deadline(job).at
+    return job.worker if asked else None
 
 
 def due(job: Job, moment: Moment, liveness: Liveness | None = None) -> Transition | Rearm | None:
@@ -64,9 +61,8 @@ def due(job: Job, moment: Moment, liveness: Liveness | None = None) -> Transitio
     if coming[0] > now:
         return Rearm(Timer(job.timer.op, *coming))
     if job.state is State.ACTIVE:
-        real = real_deadline(job)
-        assert real is not None, "an active job always has a lease"
-        return _run_out(job, real, moment) if real.at <= now else _check(job, job.timer.op, real, moment, liveness)
+        worker = needs_liveness(job, now)
+        return _run_out(job, moment) if worker is None else _check(job, worker, job.timer.op, moment, liveness)
     if expired(job, now) is not None:
         return expire(job, moment)
     return conclude(job, made_available(job, moment), moment, "promoted")
@@ -111,9 +107,9 @@ def _total_timeout(job: Job, now: int) -> JobError:
     )
 
 
-def _run_out(job: Job, real: Deadline, moment: Moment) -> Transition:
+def _run_out(job: Job, moment: Moment) -> Transition:
     now = moment.now
-    match real.cause:
+    match real_deadline(job).cause:
         case "total_timeout":
             return failed(job, _total_timeout(job, now), "discard", moment, "total_timed_out")
         case "timeout":
@@ -152,17 +148,17 @@ def _retried(job: Job, error: JobError, moment: Moment, event: Event) -> Transit
     return failed(job, error, "end" if listed else "retry", moment, event)
 
 
-def _check(job: Job, op: str, real: Deadline, moment: Moment, liveness: Liveness | None) -> Transition | Rearm:
-    assert job.worker is not None, "only a claim that named a worker is checked"
+def _check(job: Job, worker: str, op: str, moment: Moment, liveness: Liveness | None) -> Transition | Rearm:
     if liveness is None:
-        raise LivenessNeeded(job.worker)
+        raise LivenessNeeded(worker)
+    real = real_deadline(job)
     if liveness.seen_at is None:
-        # It never spoke for itself, so its silence means nothing (C21); the lease decides.
+        # It never spoke for itself, so its silence means nothing (C21): the lease decides.
         return Rearm(Timer(op, real.at, real.service))
     alive_until = liveness.seen_at + LIVENESS_MS
     if alive_until > moment.now:
         return Rearm(Timer(op, min(real.at, alive_until), real.service))
     if not liveness.covered:
         return Rearm(Timer(op, min(real.at, moment.now + _LOOK_AGAIN_MS), real.service))
-    error = server_error(job, "worker_death", f"worker {job.worker!r} has not been heard of for 30 s", moment.now)
+    error = server_error(job, "worker_death", f"worker {worker!r} has not been heard of for 30 s", moment.now)
     return failed(job, error, "at_once", moment, "worker_died")

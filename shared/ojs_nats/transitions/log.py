@@ -47,7 +47,7 @@ def logged(old: Job | None, new: Job, moment: Moment, event: Event, *, worker: s
         at=moment.now,
         before=old.state if old is not None else None,
         after=None if new.deleted else new.state,
-        attempt=old.attempt if old is not None and old.attempt > new.attempt else new.attempt,
+        attempt=new.attempt,
         worker=worker,
         reason=reason,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -18,7 +19,8 @@ _LIVE = tuple(state for state in State if state not in TERMINAL)
 
 
 class Override(Struct, frozen=True, kw_only=True):
-    """What a manual retry changes; each replaces the job's own as a whole, None leaves it."""
+    """What a manual retry changes (ojs-dead-letter §6.3): `meta` adds its members to the job's, the others replace it
+    as a whole, None leaves it."""
 
     queue: str | None = None
     meta: Raw | None = None
@@ -44,7 +46,10 @@ def retry_discarded(job: Job, override: Override, moment: Moment) -> Transition:
     """
     require(job, "retry", State.DISCARDED)
     changes: dict[str, Any] = {
-        name: value for name in override.__struct_fields__ if (value := getattr(override, name)) is not None
+        "queue": override.queue or job.queue,
+        "meta": job.meta if override.meta is None else _merged(job.meta, override.meta),
+        "retry": override.retry or job.retry,
+        "args": override.args if override.args is not None else job.args,
     }
     if job.expires_at is not None and job.expires_at <= moment.now:
         changes["expires_at"] = None
@@ -64,7 +69,12 @@ def retry_discarded(job: Job, override: Override, moment: Moment) -> Transition:
         retry_delay_ms=None,
         **changes,
     )
-    return conclude(job, new, moment, "retried")
+    return conclude(job, new, moment, "retried", reason="dead_letter" if job.dead_letter else None)
+
+
+def _merged(meta: Raw, more: Raw) -> Raw:
+    members = msgspec.json.decode(meta, type=dict[str, Raw]) | msgspec.json.decode(more, type=dict[str, Raw])
+    return Raw(msgspec.json.encode(members))
 
 
 def delete(job: Job, moment: Moment) -> Transition:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ojs_nats.job import Job, State
 from ojs_nats.transitions.result import Moment, Transition
-from ojs_nats.transitions.settle import conclude, entered, made_available, require
+from ojs_nats.transitions.settle import conclude, made_available, require
 
 __all__ = ["activate", "push"]
 
@@ -18,9 +18,9 @@ def push(draft: Job, moment: Moment) -> Transition:
     """
     job = replace(draft, created_at=moment.now)
     if draft.state is State.PENDING:
-        new = entered(job, State.PENDING)
+        new = job
     elif draft.scheduled_at is not None and draft.scheduled_at > moment.now:
-        new = entered(job, State.SCHEDULED)
+        new = replace(job, state=State.SCHEDULED)
     else:
         new = made_available(job, moment)
     return conclude(None, new, moment, "pushed")
