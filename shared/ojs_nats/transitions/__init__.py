@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ojs_nats.transitions.claim import Holder, claim, extend
 from ojs_nats.transitions.deadlines import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS, LIVENESS_MS, expired, next_deadline
-from ojs_nats.transitions.due import Liveness, LivenessNeeded, due, expire, needs_liveness
+from ojs_nats.transitions.due import Liveness, LivenessNeededError, due, expire, needs_liveness
 from ojs_nats.transitions.failure import Action, Failure
 from ojs_nats.transitions.finish import ack, nack
 from ojs_nats.transitions.log import Event
@@ -24,7 +24,7 @@ __all__ = [
     "Failure",
     "Holder",
     "Liveness",
-    "LivenessNeeded",
+    "LivenessNeededError",
     "Moment",
     "Override",
     "Rearm",

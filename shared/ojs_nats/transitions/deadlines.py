@@ -10,9 +10,12 @@ __all__ = [
     "DEFAULT_LEASE_MS",
     "DEFAULT_TIMEOUT_MS",
     "LIVENESS_MS",
+    "Cause",
     "Deadline",
     "deadlines",
+    "execution_ms",
     "expired",
+    "life_began",
     "next_deadline",
     "real_deadline",
 ]
@@ -34,8 +37,6 @@ Cause = Literal[
     "liveness",
 ]
 
-_WAITING: Final = frozenset({State.SCHEDULED, State.AVAILABLE, State.PENDING, State.RETRYABLE})
-
 
 class Deadline(NamedTuple):
     """A time (Unix ms) at which a service has to act on the job. Causes that end a run or a job are its error type."""
@@ -51,8 +52,7 @@ def deadlines(job: Job) -> list[Deadline]:
     if job.deleted or job.terminal:
         return found
     if job.total_timeout_ms is not None:
-        # A manual retry starts a new life: measured from the creation it would end at once.
-        found.append(Deadline((job.re_enqueued_at or job.created_at) + job.total_timeout_ms, "reaper", "total_timeout"))
+        found.append(Deadline(life_began(job) + job.total_timeout_ms, "reaper", "total_timeout"))
     if job.state is State.ACTIVE:
         _add_active(job, found)
         return found
@@ -70,17 +70,23 @@ def deadlines(job: Job) -> list[Deadline]:
 
 def _add_active(job: Job, found: list[Deadline]) -> None:
     if job.started_at is not None:
-        # C8: the server grants the grace period only to a job that asked for one.
-        limit = (job.timeout_ms or DEFAULT_TIMEOUT_MS) + (job.grace_period_ms or 0)
-        found.append(Deadline(job.started_at + limit, "reaper", "timeout"))
+        found.append(Deadline(job.started_at + execution_ms(job), "reaper", "timeout"))
     if job.heartbeat_timeout_ms is not None and job.beat_at is not None:
         found.append(Deadline(job.beat_at + job.heartbeat_timeout_ms, "reaper", "stalled"))
     if job.visible_until is not None:
         found.append(Deadline(job.visible_until, "reaper", "visibility_timeout"))
-    if job.worker is not None:
-        seen = job.beat_at if job.beat_at is not None else job.started_at
-        if seen is not None:
-            found.append(Deadline(seen + LIVENESS_MS, "reaper", "liveness"))
+    if job.worker is not None and job.beat_at is not None:
+        found.append(Deadline(job.beat_at + LIVENESS_MS, "reaper", "liveness"))
+
+
+def execution_ms(job: Job) -> int:
+    """How long one attempt may run; the server grants a grace period only to a job that asked for one (C8)."""
+    return (job.timeout_ms or DEFAULT_TIMEOUT_MS) + (job.grace_period_ms or 0)
+
+
+def life_began(job: Job) -> int:
+    """What the total timeout counts from: a manual retry is a new life, or it would end as soon as it began."""
+    return job.re_enqueued_at or job.created_at
 
 
 def next_deadline(job: Job) -> tuple[int, Service] | None:
@@ -94,15 +100,14 @@ def real_deadline(job: Job) -> Deadline:
     return min((d for d in deadlines(job) if d.cause != "liveness"), key=_at)
 
 
-def expired(job: Job, now: int) -> Literal["expired", "enqueue_ttl_expired", "total_timeout"] | None:
-    """Why a waiting job must not be handed out any more at `now` (Unix ms), by the limit that passed first."""
-    if job.state not in _WAITING:
+def expired(job: Job, now: int) -> Cause | None:
+    """Why a waiting job must not be handed out any more at `now` (Unix ms), by the limit that passed first: `expired`,
+    `enqueue_ttl_expired` or `total_timeout`.
+    """
+    if job.state is State.ACTIVE:
         return None
-    passed = [d for d in deadlines(job) if d.service == "reaper" and d.at <= now]
-    match min(passed, key=_at, default=None):
-        case Deadline(cause="expired" | "enqueue_ttl_expired" | "total_timeout" as cause):
-            return cause
-    return None
+    passed = min((d for d in deadlines(job) if d.service == "reaper" and d.at <= now), key=_at, default=None)
+    return None if passed is None else passed.cause
 
 
 def _at(deadline: Deadline) -> int:

@@ -5,34 +5,34 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ojs_nats.errors import conflict
-from ojs_nats.job import Job, JobError, State, Timer
+from ojs_nats.job import Job, State, Timer
 from ojs_nats.transitions.deadlines import (
-    DEFAULT_TIMEOUT_MS,
     LIVENESS_MS,
     expired,
     next_deadline,
     real_deadline,
 )
-from ojs_nats.transitions.failure import limit_error, non_retryable, recorded, server_error
-from ojs_nats.transitions.log import Event
-from ojs_nats.transitions.outcome import discarded, failed
+from ojs_nats.transitions.failure import non_retryable, recorded
+from ojs_nats.transitions.limits import outlived, server_error
+from ojs_nats.transitions.outcome import Verdict, discarded, failed
 from ojs_nats.transitions.result import Moment, Rearm, Transition
 from ojs_nats.transitions.settle import conclude, made_available
 
-__all__ = ["Liveness", "LivenessNeeded", "due", "expire", "needs_liveness"]
+__all__ = ["Liveness", "LivenessNeededError", "due", "expire", "needs_liveness"]
 
 _LOOK_AGAIN_MS = 5_000
 
 
 class Liveness(Struct, frozen=True):
     """What is known of a worker. `seen_at`: its last sign of life (Unix ms), None if it never registered or beat.
-    `covered`: the gateways' own beats have no gap in the last 30 s, so that silence means the worker's death."""
+    `covered`: the gateways' own beats have no gap in the last 30 s, so that silence means the worker's death.
+    """
 
     seen_at: int | None
     covered: bool
 
 
-class LivenessNeeded(Exception):
+class LivenessNeededError(Exception):
     """`due` can't decide without the `Liveness` of `worker`."""
 
     def __init__(self, worker: str) -> None:
@@ -52,7 +52,7 @@ def needs_liveness(job: Job, now: int) -> str | None:
 def due(job: Job, moment: Moment, liveness: Liveness | None = None) -> Transition | Rearm | None:
     """Do what is due at `moment.now`; `Rearm` if nothing is yet, None if nothing ever will be.
 
-    Raises `LivenessNeeded` if `needs_liveness` names a worker and `liveness` is None.
+    Raises `LivenessNeededError` if `needs_liveness` names a worker and `liveness` is None.
     """
     now = moment.now
     coming = next_deadline(job)
@@ -70,87 +70,31 @@ def due(job: Job, moment: Moment, liveness: Liveness | None = None) -> Transitio
 
 def expire(job: Job, moment: Moment) -> Transition:
     """Discard a waiting job that has outlived a limit; never a dead letter. Raises `conflict` if it has not."""
-    now = moment.now
-    match expired(job, now):
-        case "expired":
-            error = server_error(job, "expired", "the job's expires_at has passed", now, retryable=False)
-            event: Event = "expired"
-        case "enqueue_ttl_expired":
-            error = limit_error(
-                job,
-                "enqueue_ttl_expired",
-                "the job was not started within its enqueue_ttl",
-                now,
-                timeout_kind="enqueue_ttl",
-                since=job.enqueued_at or 0,
-                limit_ms=job.enqueue_ttl_ms or 0,
-                retryable=False,
-            )
-            event = "ttl_expired"
-        case "total_timeout":
-            error, event = _total_timeout(job, now), "total_timed_out"
-        case None:
-            raise conflict(f"cannot expire job {job.id}: no limit has passed", job.id, job.state, "past its limits")
+    limit = expired(job, moment.now)
+    if limit is None:
+        raise conflict(f"cannot expire job {job.id}: no limit has passed", job.id, job.state, "past its limits")
+    error, event = outlived(job, limit, moment.now)
     return conclude(job, discarded(recorded(job, error), moment), moment, event, reason=error.type)
 
 
-def _total_timeout(job: Job, now: int) -> JobError:
-    return limit_error(
-        job,
-        "total_timeout",
-        "the job did not finish within its total_timeout",
-        now,
-        timeout_kind="total",
-        since=job.re_enqueued_at or job.created_at,
-        limit_ms=job.total_timeout_ms or 0,
-        retryable=False,
-    )
-
-
 def _run_out(job: Job, moment: Moment) -> Transition:
-    now = moment.now
-    match real_deadline(job).cause:
+    limit = real_deadline(job).cause
+    error, event = outlived(job, limit, moment.now)
+    verdict: Verdict
+    match limit:
         case "total_timeout":
-            return failed(job, _total_timeout(job, now), "discard", moment, "total_timed_out")
-        case "timeout":
-            limit = (job.timeout_ms or DEFAULT_TIMEOUT_MS) + (job.grace_period_ms or 0)
-            message = "the attempt ran longer than its timeout"
-            error = limit_error(
-                job,
-                "timeout",
-                message,
-                now,
-                timeout_kind="execution",
-                since=job.started_at or 0,
-                limit_ms=limit,
-                retryable=True,
-            )
-            return _retried(job, error, moment, "timed_out")
-        case "stalled":
-            error = limit_error(
-                job,
-                "stalled",
-                "no heartbeat arrived within the job's heartbeat_timeout",
-                now,
-                timeout_kind="stalled",
-                since=job.beat_at or 0,
-                limit_ms=job.heartbeat_timeout_ms or 0,
-                retryable=True,
-            )
-            return _retried(job, error, moment, "stalled")
+            verdict = "discard"
+        case "visibility_timeout":
+            # C43: no back-off, the work was never refused.
+            verdict = "at_once"
         case _:
-            error = server_error(job, "visibility_timeout", "the lease ran out before an answer came", now)
-            return failed(job, error, "at_once", moment, "lease_expired")
-
-
-def _retried(job: Job, error: JobError, moment: Moment, event: Event) -> Transition:
-    listed = non_retryable(job.retry.non_retryable_errors, error, None)
-    return failed(job, error, "end" if listed else "retry", moment, event)
+            verdict = "end" if non_retryable(job.retry.non_retryable_errors, error, None) else "retry"
+    return failed(job, error, verdict, moment, event)
 
 
 def _check(job: Job, worker: str, op: str, moment: Moment, liveness: Liveness | None) -> Transition | Rearm:
     if liveness is None:
-        raise LivenessNeeded(worker)
+        raise LivenessNeededError(worker)
     real = real_deadline(job)
     if liveness.seen_at is None:
         # It never spoke for itself, so its silence means nothing (C21): the lease decides.

@@ -1,4 +1,4 @@
-"""Errors of jobs: what a worker reports, what the server finds out, and how either is recorded (requirements §5.3, C46)."""
+"""A worker's report of failure, and the error history that it enters (requirements §5.3, C46)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ojs_nats.job import Job, JobError
 
-__all__ = ["ACTIONS", "Action", "Failure", "limit_error", "non_retryable", "recorded", "reported", "server_error"]
+__all__ = ["ACTIONS", "Action", "Failure", "non_retryable", "recorded", "reported"]
 
 Action = Literal["RETRY", "DISCARD", "DEAD_LETTER", "FAIL"]
 ACTIONS: Final[frozenset[str]] = frozenset({"RETRY", "DISCARD", "DEAD_LETTER", "FAIL"})
@@ -24,7 +24,8 @@ _DETAILS_BYTES: Final = 16 * 1_024
 
 class Failure(Struct, frozen=True, kw_only=True):
     """What a worker's NACK says. `requeue` gives the job back unharmed; `action` is the handler's response code
-    (ojs-retry §7), which a `code` of that name means as well."""
+    (ojs-retry §7), which a `code` of that name means as well.
+    """
 
     message: str
     code: str | None = None
@@ -76,34 +77,6 @@ def _bounded(value: Raw | None, limit: int, *, text: bool = False) -> Raw | None
     note = f"dropped: {len(value)} bytes; the limit is {limit} bytes"
     stand_in: Any = note if text else {"dropped": True, "actual_bytes": len(value), "max_bytes": limit}
     return Raw(msgspec.json.encode(stand_in))
-
-
-def server_error(
-    job: Job, kind: str, message: str, now: int, *, details: Raw | None = None, retryable: bool = True
-) -> JobError:
-    """An error that the server found out; `kind` is its code and its type."""
-    return JobError(
-        code=kind,
-        type=kind,
-        message=message,
-        attempt=job.attempt,
-        at=now,
-        retryable=retryable,
-        details=details,
-        generation=job.generation,
-    )
-
-
-def limit_error(
-    job: Job, kind: str, message: str, now: int, *, timeout_kind: str, since: int, limit_ms: int, retryable: bool
-) -> JobError:
-    """A passed time limit with the details of ojs-timeouts §8 (`timeout_kind`, `limit_seconds`, `elapsed_seconds`)."""
-    details = {"timeout_kind": timeout_kind, "limit_seconds": _seconds(limit_ms), "elapsed_seconds": _seconds(now - since)}
-    return server_error(job, kind, message, now, details=Raw(msgspec.json.encode(details)), retryable=retryable)
-
-
-def _seconds(ms: int) -> int | float:
-    return ms // 1_000 if ms % 1_000 == 0 else ms / 1_000
 
 
 def recorded(job: Job, error: JobError) -> Job:

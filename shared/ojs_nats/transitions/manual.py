@@ -20,7 +20,8 @@ _LIVE = tuple(state for state in State if state not in TERMINAL)
 
 class Override(Struct, frozen=True, kw_only=True):
     """What a manual retry changes (ojs-dead-letter §6.3): `meta` adds its members to the job's, the others replace it
-    as a whole, None leaves it."""
+    as a whole, None leaves it.
+    """
 
     queue: str | None = None
     meta: Raw | None = None
