@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 
 __all__ = [
     "EMPTY_OBJECT",
+    "NOTHING",
     "TERMINAL",
     "Backoff",
     "Entry",
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 EMPTY_OBJECT: Final = Raw(b"{}")
+NOTHING: Final = Raw(b"")
+"""An absent raw member: false, and left out of the record. msgspec can't decode `Raw | None`; a JSON null is `Raw(b"null")`."""
 
 Backoff = Literal["none", "constant", "linear", "exponential", "polynomial"]
 Exhaustion = Literal["discard", "dead_letter"]
@@ -71,8 +74,8 @@ class JobError(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int
     at: int
     retryable: bool | None = None
-    details: Raw | None = None
-    backtrace: Raw | None = None
+    details: Raw = NOTHING
+    backtrace: Raw = NOTHING
     generation: int = 0
     """How many manual retries the job had seen by then; attempts start again at 1 after each."""
 
@@ -123,9 +126,9 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     result_ttl_s: int | None = None
     """Seconds; 0 keeps no result, -1 keeps it for ever, None is the server's default."""
     result_size_limit: int | None = None
-    unique: Raw | None = None
-    rate_limit: Raw | None = None
-    metadata: Raw | None = None
+    unique: Raw = NOTHING
+    rate_limit: Raw = NOTHING
+    metadata: Raw = NOTHING
     """`options.metadata`, echoed; test mode reads its `test_directive`."""
     verbatim: dict[str, str] = {}
     """Client-sent timestamps by attribute name, echoed as written (ojs-json-format §5.3)."""
@@ -141,7 +144,7 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     generation: int = 0
     """Manual retries so far."""
     worker: str | None = None
-    result: Raw | None = None
+    result: Raw = NOTHING
     error: JobError | None = None
     errors: tuple[JobError, ...] = ()
     retry_delay_ms: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ojs_nats.errors import conflict
-from ojs_nats.job import Job, State, Timer
+from ojs_nats.job import NOTHING, Job, State, Timer
 from ojs_nats.transitions.deadlines import (
     LIVENESS_MS,
     expired,
@@ -88,7 +88,7 @@ def _run_out(job: Job, moment: Moment) -> Transition:
             # C43: no back-off, the work was never refused.
             verdict = "at_once"
         case _:
-            verdict = "end" if non_retryable(job.retry.non_retryable_errors, error, None) else "retry"
+            verdict = "end" if non_retryable(job.retry.non_retryable_errors, error, NOTHING) else "retry"
     return failed(job, error, verdict, moment, event)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ojs_nats.job import Job, JobError
+from ojs_nats.job import NOTHING, Job, JobError
 
 __all__ = ["ACTIONS", "Action", "Failure", "non_retryable", "recorded", "reported"]
 
@@ -32,8 +32,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     type: str | None = None
     retryable: bool = True
     action: Action | None = None
-    details: Raw | None = None
-    backtrace: Raw | None = None
+    details: Raw = NOTHING
+    backtrace: Raw = NOTHING
     requeue: bool = False
 
     @property
@@ -46,8 +46,8 @@ class _ErrorClass(Struct):
     error_class: str | None = None
 
 
-def _error_class(details: Raw | None) -> str | None:
-    if details is None:
+def _error_class(details: Raw) -> str | None:
+    if not details:
         return None
     try:
         return msgspec.json.decode(details, type=_ErrorClass).error_class
@@ -71,8 +71,8 @@ def reported(job: Job, failure: Failure, now: int) -> JobError:
     )
 
 
-def _bounded(value: Raw | None, limit: int, *, text: bool = False) -> Raw | None:
-    if value is None or len(value) <= limit:
+def _bounded(value: Raw, limit: int, *, text: bool = False) -> Raw:
+    if len(value) <= limit:
         return value
     note = f"dropped: {len(value)} bytes; the limit is {limit} bytes"
     stand_in: Any = note if text else {"dropped": True, "actual_bytes": len(value), "max_bytes": limit}
@@ -84,7 +84,7 @@ def recorded(job: Job, error: JobError) -> Job:
     return replace(job, error=error, errors=(*job.errors, error)[-_ERRORS_KEPT:])
 
 
-def non_retryable(patterns: tuple[str, ...], error: JobError, details: Raw | None) -> bool:
+def non_retryable(patterns: tuple[str, ...], error: JobError, details: Raw) -> bool:
     """Whether the policy's list names the error (ojs-retry §6.2, C54): exactly, or by an entry `prefix.*`.
 
     `details` are the ones that were sent: those on the record may have been dropped for their size.

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Raw
 
 from ojs_nats.errors import too_large
-from ojs_nats.job import Job, State
+from ojs_nats.job import NOTHING, Job, State
 from ojs_nats.transitions.claim import Holder, require_holder
 from ojs_nats.transitions.failure import Failure, non_retryable, reported
 from ojs_nats.transitions.outcome import Verdict, failed
@@ -19,22 +19,22 @@ __all__ = ["ack", "nack"]
 DEFAULT_RESULT_LIMIT: Final = 1_048_576
 
 
-def ack(job: Job, result: Raw | None, holder: Holder, moment: Moment) -> Transition:
-    """Complete the job; `result` is its JSON as sent (`null` is one), None if the request had no such member.
+def ack(job: Job, result: Raw, holder: Holder, moment: Moment) -> Transition:
+    """Complete the job; `result` is its JSON as sent (`null` is one), `NOTHING` if the request had no such member.
 
     Raises `conflict` if the job is not active or held by another, `result_too_large` (the job stays active).
     """
     require_holder(job, "acknowledge", holder)
     limit = job.result_size_limit if job.result_size_limit is not None else DEFAULT_RESULT_LIMIT
-    if result is not None and len(result) > limit:
+    if len(result) > limit:
         raise too_large("result_too_large", "result", len(result), limit)
-    kept = None if job.result_ttl_s == 0 else result
+    kept = NOTHING if job.result_ttl_s == 0 else result
     new = entered(
         job,
         State.COMPLETED,
         completed_at=moment.now,
         result=kept,
-        result_stored_at=moment.now if kept is not None else None,
+        result_stored_at=moment.now if kept else None,
         error=None,
     )
     return conclude(job, new, moment, "acked", worker=job.worker)

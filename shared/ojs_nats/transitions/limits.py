@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from ojs_nats.job import Job, JobError
+from ojs_nats.job import NOTHING, Job, JobError
 from ojs_nats.transitions.deadlines import Cause, execution_ms, life_began
 from ojs_nats.transitions.log import Event
 
@@ -39,7 +39,7 @@ def outlived(job: Job, limit: Cause, now: int) -> tuple[JobError, Event]:
 
 
 def server_error(
-    job: Job, kind: str, message: str, now: int, *, details: Raw | None = None, retryable: bool = True
+    job: Job, kind: str, message: str, now: int, *, details: Raw = NOTHING, retryable: bool = True
 ) -> JobError:
     """An error that the server found out; `kind` is its code and its type."""
     return JobError(

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_nats.errors import not_found
-from ojs_nats.job import TERMINAL, Job, Retry, State
+from ojs_nats.job import NOTHING, TERMINAL, Job, Retry, State
 from ojs_nats.transitions.result import Moment, Transition
 from ojs_nats.transitions.settle import conclude, entered, made_available, require
 
@@ -24,9 +24,9 @@ class Override(Struct, frozen=True, kw_only=True):
     """
 
     queue: str | None = None
-    meta: Raw | None = None
+    meta: Raw = NOTHING
     retry: Retry | None = None
-    args: Raw | None = None
+    args: Raw = NOTHING
 
 
 def cancel(job: Job, moment: Moment, reason: str | None = None) -> Transition:
@@ -48,9 +48,9 @@ def retry_discarded(job: Job, override: Override, moment: Moment) -> Transition:
     require(job, "retry", State.DISCARDED)
     changes: dict[str, Any] = {
         "queue": override.queue or job.queue,
-        "meta": job.meta if override.meta is None else _merged(job.meta, override.meta),
+        "meta": _merged(job.meta, override.meta) if override.meta else job.meta,
         "retry": override.retry or job.retry,
-        "args": override.args if override.args is not None else job.args,
+        "args": override.args or job.args,
     }
     if job.expires_at is not None and job.expires_at <= moment.now:
         changes["expires_at"] = None

@@ -1,0 +1,44 @@
+"""Server time, so that deadlines mean the same to every process and to the engine that keeps them (architecture §6)."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from ojs_nats.store.api import call
+from ojs_nats.store.link import Link
+from ojs_nats.transitions.result import Moment
+
+__all__ = ["ServerClock"]
+
+
+class ServerClock:
+    """This process's clock corrected by its measured distance from nats-server's, and the source of fresh ops."""
+
+    def __init__(self, wall: Callable[[], float] = time.time, chance: Callable[[], float] = random.random) -> None:
+        self._wall = wall
+        self._chance = chance
+        self._offset = 0.0
+        self._prefix = secrets.token_hex(6)
+        self._count = 0
+
+    def now(self) -> int:
+        """Server time in Unix milliseconds."""
+        return int((self._wall() + self._offset) * 1000)
+
+    def moment(self, now: int | None = None) -> Moment:
+        """A moment with an op of its own: unique per process start and per call."""
+        self._count += 1
+        return Moment(now=self.now() if now is None else now, op=f"{self._prefix}{self._count:x}", chance=self._chance())
+
+    async def measure(self, link: Link, stream: str) -> float:
+        """Compare with the server by one request; returns its round trip in seconds."""
+        before = self._wall()
+        info = await call(link, f"STREAM.INFO.{stream}")
+        after = self._wall()
+        if "ts" in info:
+            self._offset = datetime.fromisoformat(info["ts"]).timestamp() - (before + after) / 2
+        return after - before

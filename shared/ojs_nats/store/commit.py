@@ -1,0 +1,279 @@
+"""Commits: the hints, then the record with its compare-and-swap, then certainty (architecture §4).
+
+A commit ends in one of three ways: its new sequence, `Conflict`, or OjsError backend_unavailable. The last may leave it
+open whether the record was stored; nothing else does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.job import Job, Timer
+from ojs_nats.store.api import ApiError, PubAck, parse_ack, refused
+from ojs_nats.store.link import Answer, Failed, Link
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.records import Records
+from ojs_nats.transitions.result import Transition
+from ojs_nats.wire.times import format_ms
+
+__all__ = ["COMMIT_DEADLINE_S", "Committer", "Conflict"]
+
+log = structlog.get_logger(__name__)
+
+COMMIT_DEADLINE_S: Final = 2.0
+"""How long a commit is tried again while the stream has no leader; then the client hears 503 and may do better."""
+_FIRST_PAUSE_S: Final = 0.02
+_LAST_PAUSE_S: Final = 0.25
+
+encode_job = msgspec.json.Encoder().encode
+
+
+class Conflict(Exception):
+    """Another transition was faster: read the record again and decide anew."""
+
+
+class Written:
+    """The answers that a commit's messages wait for."""
+
+    __slots__ = ("expected", "op", "record", "timer", "token", "transition")
+
+    def __init__(self, transition: Transition, expected: int, op: str) -> None:
+        self.transition = transition
+        self.expected = expected
+        self.op = op
+        self.timer: asyncio.Future[Answer] | None = None
+        self.token: asyncio.Future[Answer] | None = None
+        self.record: asyncio.Future[Answer] | None = None
+
+
+class Committer:
+    """Writes transitions. Several at once leave in one socket write and are awaited together."""
+
+    def __init__(self, link: Link, records: Records, config: StoreConfig) -> None:
+        self._link = link
+        self._records = records
+        self._config = config
+
+    async def commit(self, transition: Transition, expected: int, op: str) -> int:
+        """Store one transition over the record's revision `expected` (0: none); returns the new sequence.
+
+        `op` is the `Moment.op` that the transition was made with.
+        """
+        written = self._write(transition, expected, op)
+        return await self._settle(written if self._token_goes_along else await self._write_record_after_token(written))
+
+    async def commit_all(self, commits: Sequence[tuple[Transition, int, str]]) -> list[int | Conflict | OjsError]:
+        """Store many transitions of different jobs, in one write; one outcome each, in order."""
+        batch = [self._write(*commit) for commit in commits]
+        if not self._token_goes_along:
+            for written in batch:
+                await self._write_record_after_token(written)
+        outcomes: list[int | Conflict | OjsError] = []
+        for written in batch:
+            try:
+                outcomes.append(await self._settle(written))
+            except (Conflict, OjsError) as error:
+                outcomes.append(error)
+        return outcomes
+
+    async def repeat_token(self, job: Job, sequence: int) -> None:
+        """Publish an available job's token once more, in case the first was lost; `sequence` is its record's.
+
+        Two tokens with one word do no harm: the first that is met wins the claim, the other is dropped as stale.
+        """
+        subject = self._config.ready(job.queue, job.priority)
+        ack = _ack(await self._link.request(subject, f"{job.id} {job.token} {sequence}".encode()))
+        if not _stored(ack):
+            raise unavailable(_why(ack))
+
+    async def rearm(self, job_id: str, timer: Timer) -> None:
+        """Set a fired timer again on its own subject; one that is live already stays as it is."""
+        answer = await self._link.request(
+            self._config.timer(job_id, timer.op),
+            b"",
+            self._schedule(job_id, timer) + "Nats-Expected-Last-Subject-Sequence: 0\r\n",
+        )
+        ack = _ack(answer)
+        if isinstance(ack, Failed):
+            raise unavailable(f"a timer was not set: {ack.reason}")
+        if ack.error is not None and not ack.conflict:
+            raise refused("a timer", ack.error)
+
+    # The messages of one commit, hints first
+
+    @property
+    def _token_goes_along(self) -> bool:
+        """Whether token and record may share a write.
+
+        Token and record are in different streams. With one server both acks come from the same process; on a cluster the
+        token's stream may lose its leader alone, so its ack is awaited before the record is sent.
+        """
+        return self._config.replicas == 1
+
+    def _write(self, transition: Transition, expected: int, op: str) -> Written:
+        written = Written(transition, expected, op)
+        self._write_hints(written)
+        if transition.token is None or self._token_goes_along:
+            self._write_record(written)
+        return written
+
+    async def _write_record_after_token(self, written: Written) -> Written:
+        """On a cluster: send the record of a commit with a token once the token is stored, trying that until the deadline."""
+        if written.token is not None and written.record is None:
+            await self._secure_token(written)
+            self._write_record(written)
+        return written
+
+    def _write_hints(self, written: Written) -> None:
+        transition = written.transition
+        if transition.arm is not None:
+            job_id = transition.job.id
+            subject = self._config.timer(job_id, transition.arm.op)
+            written.timer = self._link.request(subject, b"", self._schedule(job_id, transition.arm))
+        if transition.token is not None:
+            written.token = self._write_token(written)
+
+    def _write_token(self, written: Written) -> asyncio.Future[Answer]:
+        job = written.transition.job
+        subject = self._config.ready(job.queue, job.priority, front=written.transition.token == "front")
+        return self._link.request(subject, f"{job.id} {job.token} {written.expected}".encode())
+
+    def _write_record(self, written: Written) -> None:
+        transition = written.transition
+        headers = f"Nats-Expected-Last-Subject-Sequence: {written.expected}\r\n"
+        if transition.cancel is not None:
+            timer = self._config.timer(transition.job.id, transition.cancel)
+            headers += f"Nats-Scheduler: {timer}\r\nNats-Schedule-Next: purge\r\n"
+        if transition.ttl_s is not None:
+            headers += f"Nats-TTL: {transition.ttl_s}s\r\n"
+        written.record = self._link.request(self._config.job(transition.job.id), encode_job(transition.job), headers)
+
+    def _schedule(self, job_id: str, timer: Timer) -> str:
+        return (
+            f"Nats-Schedule: @at {format_ms(timer.at)}\r\n"
+            f"Nats-Schedule-Target: {self._config.due(timer.service, job_id)}\r\n"
+        )
+
+    # Certainty
+
+    async def _settle(self, written: Written) -> int:
+        """Wait for every ack; try again as a whole what was not stored, look when it is not known."""
+        deadline = asyncio.get_running_loop().time() + COMMIT_DEADLINE_S
+        pause = _FIRST_PAUSE_S
+        unsure = False
+        while True:
+            timer = await _outcome(written.timer)
+            token = await _outcome(written.token)
+            record = await _outcome(written.record)
+            sequence = 0
+            if isinstance(record, PubAck) and record.error is None:
+                sequence = record.seq
+            elif unsure or (isinstance(record, Failed) and record.sent):
+                # This write, or an earlier one of the same commit, may have been stored without our hearing of it.
+                unsure = True
+                sequence = await self._look(written, deadline)
+            if sequence:
+                if isinstance(timer, PubAck) and timer.error is not None and written.transition.arm is not None:
+                    await self.rearm(written.transition.job.id, written.transition.arm)
+                if token is not None and not _stored(token):
+                    await self._secure_token(written, deadline)
+                return sequence
+            if isinstance(record, PubAck) and record.conflict:
+                self._withdraw(written, token)
+                raise Conflict
+            if isinstance(record, PubAck) and record.error is not None and not _worth_another_try(record.error):
+                self._withdraw(written, token)
+                raise refused("a job record", record.error)
+            if asyncio.get_running_loop().time() + pause > deadline or not self._link.connected:
+                self._withdraw(written, token)
+                raise unavailable(_why(record, timer, token))
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE_S)
+            self._write_hints(written)
+            if token is not None and not self._token_goes_along:
+                await self._secure_token(written, deadline)
+            self._write_record(written)
+
+    async def _look(self, written: Written, deadline: float) -> int:
+        """The record's sequence if this commit's transition is in it, 0 if its place is still free; Conflict otherwise."""
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                found = await self._records.leader_raw(self._config.job(written.transition.job.id))
+            except OjsError:
+                if asyncio.get_running_loop().time() + pause > deadline or not self._link.connected:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LAST_PAUSE_S)
+                continue
+            sequence, data = found or (0, b"")
+            if data and _carries(msgspec.json.decode(data, type=Job), written.op):
+                return sequence
+            if sequence == written.expected:
+                return 0
+            self._withdraw(written, None)
+            raise Conflict
+
+    async def _secure_token(self, written: Written, deadline: float | None = None) -> None:
+        """Repeat the token until it is stored. A second one for the same word does no harm: one claim wins."""
+        loop = asyncio.get_running_loop()
+        until = deadline if deadline is not None else loop.time() + COMMIT_DEADLINE_S
+        pause = _FIRST_PAUSE_S
+        while not _stored(token := await _outcome(written.token)):
+            if loop.time() + pause > until or not self._link.connected:
+                raise unavailable(_why(token))
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE_S)
+            written.token = self._write_token(written)
+
+    def _withdraw(self, written: Written, token: PubAck | Failed | None) -> None:
+        """Take back the hints of a commit that will not be; whatever escapes this is recognised as stale when it is met."""
+        transition = written.transition
+        if transition.arm is not None:
+            timer = self._config.timer(transition.job.id, transition.arm.op)
+            self._tell(f"STREAM.PURGE.{self._config.records_stream}", {"filter": timer})
+        if isinstance(token, PubAck) and token.error is None:
+            self._tell(f"STREAM.MSG.DELETE.{self._config.ready_stream}", {"seq": token.seq, "no_erase": True})
+
+    def _tell(self, subject: str, body: dict[str, Any]) -> None:
+        """An API call whose answer changes nothing."""
+        self._link.publish(f"$JS.API.{subject}", msgspec.json.encode(body), reply=self._link.nobody)
+
+
+def _carries(job: Job, op: str) -> bool:
+    """Whether a stored document is, or comes after, the transition `op`."""
+    return any(entry.op == op for entry in reversed(job.transitions)) or (job.timer is not None and job.timer.op == op)
+
+
+async def _outcome(future: asyncio.Future[Answer] | None) -> PubAck | Failed | None:
+    return None if future is None else _ack(await future)
+
+
+def _ack(answer: Answer) -> PubAck | Failed:
+    if isinstance(answer, Failed):
+        return answer
+    return parse_ack(answer.data)
+
+
+def _stored(ack: PubAck | Failed | None) -> bool:
+    return isinstance(ack, PubAck) and ack.error is None
+
+
+def _worth_another_try(error: ApiError) -> bool:
+    """JetStream's own 503s pass (elections, a stream not ready yet); anything else will say the same again."""
+    return error.code == 503
+
+
+def _why(*outcomes: PubAck | Failed | None) -> str:
+    for outcome in outcomes:
+        if isinstance(outcome, Failed):
+            return f"NATS JetStream can't store the job now: {outcome.reason}"
+        if outcome is not None and outcome.error is not None:
+            return f"NATS JetStream can't store the job now: {outcome.error.description}"
+    return "NATS JetStream can't store the job now"

@@ -1,0 +1,304 @@
+"""Hand-out: which token is next, is it still true, and the claim (architecture §5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.job import Job, State
+from ojs_nats.store.api import call
+from ojs_nats.store.clock import ServerClock
+from ojs_nats.store.commit import Committer, Conflict
+from ojs_nats.store.jobs import Jobs
+from ojs_nats.store.link import Failed, Link, Reply, status
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.records import Records, Stored
+from ojs_nats.store.wake import Wakes
+
+__all__ = ["Handout"]
+
+log = structlog.get_logger(__name__)
+
+_PULL_TIMEOUT_S: Final = 2.0
+_FALLBACK_LOOK_S: Final = 1.0
+_SECOND_NS: Final = 1_000_000_000
+_CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
+
+YOUNG_MS: Final = 1_000
+"""A token this young may be ahead of its record; it is looked at again for up to `REREAD_S` while others are claimed."""
+REREAD_S: Final = 0.25
+DROP_AFTER_MS: Final = 60_000
+"""A token whose record never came by then belongs to a push that never was."""
+PARK_NS: Final = 5 * _SECOND_NS
+
+
+class Token(NamedTuple):
+    """A token in hand: what it says, where it came from and how to answer for it."""
+
+    job_id: str
+    word: str
+    replaces: int
+    queue: str
+    priority: int
+    ack: str
+    stored_at: int
+
+    @classmethod
+    def of(cls, message: Reply, queue: str) -> Token:
+        job_id, word, replaces = message.data.decode().split(" ")
+        priority = int(message.subject.split(b".")[3]) - 100
+        ack = message.reply.decode()
+        return cls(job_id, word, int(replaces), queue, priority, ack, int(ack.split(".")[-2]) // 1_000_000)
+
+
+class Handout:
+    """Fetching: priorities from high to low, first come first served within one, queues left to right."""
+
+    def __init__(
+        self,
+        bulk: Link,
+        jobs: Jobs,
+        records: Records,
+        committer: Committer,
+        clock: ServerClock,
+        config: StoreConfig,
+    ) -> None:
+        self._bulk = bulk
+        self._jobs = jobs
+        self._records = records
+        self._committer = committer
+        self._clock = clock
+        self._config = config
+        self._consumers: set[str] = set()
+        self._given_up: set[asyncio.Task[None]] = set()
+        self.wakes = Wakes(bulk, config)
+
+    async def fetch(
+        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, wait_ms: int
+    ) -> list[Job]:
+        """Claim up to `count` jobs; waits up to `wait_ms` for the first. Returned jobs are active and stored as such."""
+        if wait_ms <= 0 or self.wakes.closed:
+            return await self._look(queues, count, worker, lease_ms)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait_ms / 1000
+        waiter = await self.wakes.join(queues)
+        try:
+            while True:
+                waiter.clear()
+                jobs = await self._look(queues, count, worker, lease_ms)
+                left = deadline - loop.time()
+                if jobs or left <= 0 or self.wakes.closed:
+                    return jobs
+                await waiter.wait(min(left, _FALLBACK_LOOK_S))
+        finally:
+            await self.wakes.leave(waiter)
+
+    def give_back(self, job: Job, reason: str) -> None:
+        """Make a claimed job available again whose fetcher is gone before it heard of it; tried until it succeeds."""
+        task = asyncio.create_task(self._give_back(job, reason), name=f"give-back-{job.id}")
+        self._given_up.add(task)
+        task.add_done_callback(self._given_up.discard)
+
+    async def close(self) -> None:
+        """Let those who wait go, and finish what is being given back as far as NATS allows it now."""
+        self.wakes.wake_all()
+        if self._given_up:
+            _, late = await asyncio.wait(self._given_up, timeout=1.0)
+            for task in late:
+                task.cancel()
+
+    # Looking
+
+    async def _look(self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
+        taken: list[Job] = []
+        for queue in queues:
+            for subject in await self._subjects(queue):
+                while len(taken) < count:
+                    tokens = await self._pull(subject, queue, count - len(taken))
+                    if not tokens:
+                        break
+                    try:
+                        taken += await self._claim(tokens, worker, lease_ms)
+                    except OjsError:
+                        if not taken:
+                            raise
+                        return taken  # what is claimed goes out; the rest of the tokens come back by themselves
+                if len(taken) >= count:
+                    return taken
+        return taken
+
+    async def _subjects(self, queue: str) -> list[str]:
+        """The ready subjects of a queue that hold tokens, in the order of hand-out."""
+        stream = self._config.ready_stream
+        info = await call(self._bulk, f"STREAM.INFO.{stream}", {"subjects_filter": self._config.ready_of_queue(queue)})
+        if "error" in info:
+            raise unavailable(f"NATS refused to say what is ready: {info['error'].get('description')}")
+        return sorted(info["state"].get("subjects") or (), key=_hand_out_order)
+
+    async def _pull(self, subject: str, queue: str, wanted: int) -> list[Token]:
+        consumer = self._config.ready_consumer(subject)
+        request = msgspec.json.encode({"batch": wanted, "no_wait": True})
+        pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.ready_stream}.{consumer}"
+        if consumer not in self._consumers:
+            await self._make_consumer(subject, consumer)
+        for _ in range(2):
+            outcome = await self._bulk.collect(pull, request, wanted, _PULL_TIMEOUT_S)
+            if isinstance(outcome, Failed):
+                raise unavailable(f"NATS JetStream can't be reached: {outcome.reason}")
+            if outcome.messages:
+                return [Token.of(message, queue) for message in outcome.messages]
+            if outcome.closing is None:
+                raise unavailable("NATS did not answer a pull")
+            if status(outcome.closing) not in _CONSUMER_NOT_FOUND:
+                return []
+            await self._make_consumer(subject, consumer)  # it was idle for an hour and left, or its leader moved
+        return []
+
+    async def _make_consumer(self, subject: str, name: str) -> None:
+        """The one durable pull consumer of a ready subject; made by whoever needs it first."""
+        config = {
+            "durable_name": name,
+            "filter_subject": subject,
+            "ack_policy": "explicit",
+            "ack_wait": 3 * _SECOND_NS,
+            "max_deliver": -1,
+            "max_ack_pending": 10_000,
+            "inactive_threshold": 3600 * _SECOND_NS,
+        }
+        stream = self._config.ready_stream
+        answer = await call(
+            self._bulk, f"CONSUMER.CREATE.{stream}.{name}.{subject}", {"stream_name": stream, "config": config}
+        )
+        if "error" in answer:
+            raise unavailable(f"NATS refused the consumer of a queue: {answer['error'].get('description')}")
+        self._consumers.add(name)
+
+    # Claiming
+
+    async def _claim(self, tokens: list[Token], worker: str | None, lease_ms: int | None) -> list[Job]:
+        """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment."""
+        claimed: dict[str, Job] = {}
+        waiting = tokens
+        loop = asyncio.get_running_loop()
+        until = loop.time() + REREAD_S
+        pause = 0.002
+        while waiting:
+            found = await self._records.many([token.job_id for token in waiting])
+            again: list[Token] = []
+            claims: list[tuple[Token, Stored, Job]] = []
+            for token in waiting:
+                stored = found[token.job_id]
+                if stored.job is not None and _stands_for(token, stored.job):
+                    claims.append((token, stored, stored.job))
+                elif not await self._stale(token, stored):
+                    again.append(token)
+            again += await self._swap(claims, worker, lease_ms, claimed)
+            if again and loop.time() >= until:
+                for token in again:
+                    self._bulk.publish(token.ack, b"-NAK")  # at once, so it keeps its place
+                break
+            waiting = again
+            if waiting:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 0.05)
+        return [claimed[token.job_id] for token in tokens if token.job_id in claimed]
+
+    async def _stale(self, token: Token, stored: Stored) -> bool:
+        """Answer for a token that needs no second look: its commit can't succeed any more, or it is old and has no job."""
+        if not self._records.nearest_is_leader:
+            stored = await self._records.leader(token.job_id)
+        if stored.job is not None and stored.sequence != token.replaces:
+            if _stands_for(token, stored.job):
+                return False
+            self._ack(token)
+            return True
+        if self._clock.now() - token.stored_at <= YOUNG_MS:
+            return False
+        self._park(token)
+        return True
+
+    async def _swap(
+        self,
+        claims: list[tuple[Token, Stored, Job]],
+        worker: str | None,
+        lease_ms: int | None,
+        claimed: dict[str, Job],
+    ) -> list[Token]:
+        """Commit claims together. Returns the tokens that have to be looked at again."""
+        commits = []
+        for _, stored, job in claims:
+            moment = self._clock.moment()
+            if transitions.expired(job, moment.now) is not None:
+                transition = transitions.expire(job, moment)
+            else:
+                transition = transitions.claim(job, worker, lease_ms, moment)
+            commits.append((transition, stored.sequence, moment.op))
+        again: list[Token] = []
+        failure: OjsError | None = None
+        for (token, _, _), commit, outcome in zip(
+            claims, commits, await self._committer.commit_all(commits), strict=True
+        ):
+            job = commit[0].job
+            if isinstance(outcome, int):
+                self._ack(token)
+                if job.state is State.ACTIVE:
+                    claimed[token.job_id] = job
+                    self._jobs.cache.put(outcome, job)
+            elif isinstance(outcome, Conflict):
+                again.append(token)
+            else:
+                failure = outcome
+                if job.state is State.ACTIVE:
+                    self.give_back(job, "the claim was not confirmed in time")
+        if failure is not None and not claimed:
+            raise failure
+        return again
+
+    def _ack(self, token: Token) -> None:
+        self._bulk.publish(token.ack, b"+ACK")
+
+    def _park(self, token: Token) -> None:
+        """An old token without its record: there is no job yet to reorder, so it may come back later, or not at all."""
+        if self._clock.now() - token.stored_at > DROP_AFTER_MS:
+            log.warning("token without a job dropped", job_id=token.job_id)
+            self._ack(token)
+        else:
+            self._bulk.publish(token.ack, b'-NAK {"delay": %d}' % PARK_NS)
+
+    async def _give_back(self, job: Job, reason: str) -> None:
+        """Undo one claim, and no other: the attempt names it."""
+        attempt = job.attempt
+        holder = transitions.Holder(worker=job.worker, attempt=attempt)
+        failure = transitions.Failure(code="requeued", type="requeued", message=reason, requeue=True)
+        pause = 0.1
+        while True:
+            try:
+                await self._jobs.change(job.id, lambda found, moment: transitions.nack(found, failure, holder, moment))
+            except OjsError as error:
+                if error.code in {"conflict", "not_found"}:  # the claim was never stored, or is somebody else's by now
+                    return
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 5.0)
+            else:
+                log.info("claimed job given back", job_id=job.id, attempt=attempt, reason=reason)
+                return
+
+
+def _stands_for(token: Token, job: Job) -> bool:
+    return (
+        job.state is State.AVAILABLE
+        and job.token == token.word
+        and job.queue == token.queue
+        and job.priority == token.priority
+    )
+
+
+def _hand_out_order(subject: str) -> tuple[int, bool]:
+    parts = subject.split(".")
+    return -int(parts[3]), len(parts) == 4  # `front` before its own priority

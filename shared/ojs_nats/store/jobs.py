@@ -1,0 +1,235 @@
+"""Jobs: create, read, change. Read, decide (pure), swap; on a conflict read again and decide anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError, duplicate, not_found
+from ojs_nats.job import Job, State
+from ojs_nats.store.clock import ServerClock
+from ojs_nats.store.commit import Committer, Conflict
+from ojs_nats.store.link import Link
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.records import Records, Stored
+from ojs_nats.transitions.result import Moment, Transition
+
+__all__ = ["Change", "Extended", "Jobs"]
+
+MAX_TRIES: Final = 12
+"""Conflicts on one job in one request before it is given up; each means that somebody else's transition won."""
+REPEAT_WITHIN_MS: Final = 60_000
+"""A repeated push tends to the token of a job this young; what is older is the safety net's."""
+_WATCH_PAUSE_S: Final = 1.0
+
+Decide = Callable[[Job, Moment], Transition]
+
+
+class Change(Struct, frozen=True):
+    """A job before and after a transition."""
+
+    before: Job
+    after: Job
+
+
+class Extended(Struct, frozen=True):
+    """What a heartbeat did: the ids it holds on to, the ids it lost to a cancellation, and the jobs it holds."""
+
+    extended: list[str]
+    cancelled: list[str]
+    jobs: list[Job]
+
+
+class RecordCache:
+    """The records of jobs that this process handed out, so that their ack needs no read. Bounded by number and bytes."""
+
+    MAX_RECORDS: Final = 20_000
+    MAX_BYTES: Final = 64 * 1024 * 1024
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[str, tuple[Stored, int]] = OrderedDict()
+        self._bytes = 0
+
+    def put(self, sequence: int, job: Job) -> None:
+        self.drop(job.id)
+        size = len(memoryview(job.args)) + len(memoryview(job.meta)) + 1000
+        if size > self.MAX_BYTES // 16:
+            return
+        self._records[job.id] = (Stored(sequence, job), size)
+        self._bytes += size
+        while self._bytes > self.MAX_BYTES or len(self._records) > self.MAX_RECORDS:
+            _, (_, dropped) = self._records.popitem(last=False)
+            self._bytes -= dropped
+
+    def get(self, job_id: str) -> Stored | None:
+        entry = self._records.get(job_id)
+        return entry[0] if entry else None
+
+    def drop(self, job_id: str) -> None:
+        entry = self._records.pop(job_id, None)
+        if entry is not None:
+            self._bytes -= entry[1]
+
+    def clear(self) -> None:
+        self._records.clear()
+        self._bytes = 0
+
+
+class Jobs:
+    """Every write to a job record in the product goes through here or through the hand-out."""
+
+    def __init__(
+        self, link: Link, records: Records, committer: Committer, clock: ServerClock, config: StoreConfig
+    ) -> None:
+        self._link = link
+        self._records = records
+        self._committer = committer
+        self._clock = clock
+        self._config = config
+        self.cache = RecordCache()
+
+    async def push(self, draft: Job) -> Job:
+        """Store a new job with its hints. Raises OjsError duplicate when the id is taken."""
+        expected = 0
+        for _ in range(MAX_TRIES):
+            moment = self._clock.moment()
+            transition = transitions.push(draft, moment)
+            try:
+                await self._committer.commit(transition, expected, moment.op)
+            except Conflict:
+                found = await self._records.leader(draft.id)
+                if found.job is not None:
+                    await self._tend(found, moment.now)
+                    raise duplicate(draft.id, found.job.state) from None
+                expected = found.sequence  # a marker or a tombstone: name it and go on
+            else:
+                return transition.job
+        raise _contended(draft.id)
+
+    async def get(self, job_id: str) -> Job:
+        """The job as the leader has it. Raises OjsError not_found."""
+        found = await self._records.leader(job_id)
+        if found.job is None:
+            raise not_found("job", job_id)
+        return found.job
+
+    async def change(self, job_id: str, decide: Decide) -> Change:
+        """Apply a pure decision to a job.
+
+        The first try takes the cached or nearest record; a refusal, or an absence, counts only on the leader's word.
+        Raises OjsError not_found, or whatever `decide` raises.
+        """
+        current = self.cache.get(job_id)
+        certain = current is None and self._records.nearest_is_leader
+        if current is None:
+            current = await self._records.nearest(job_id)
+        for _ in range(MAX_TRIES):
+            moment = self._clock.moment()
+            before = current.job
+            try:
+                if before is None:
+                    raise not_found("job", job_id)
+                transition = decide(before, moment)
+            except OjsError:
+                if certain:
+                    raise
+                current, certain = await self._records.leader(job_id), True
+                continue
+            try:
+                sequence = await self._committer.commit(transition, current.sequence, moment.op)
+            except Conflict:
+                current, certain = await self._records.leader(job_id), True
+                continue
+            self._remember(sequence, transition.job)
+            return Change(before, transition.job)
+        raise _contended(job_id)
+
+    async def extend(self, job_ids: Sequence[str], worker: str, lease_ms: int | None) -> Extended:
+        """Hold on to the active jobs among `job_ids` for `worker`; writes only those whose lease is half gone."""
+        unknown = [job_id for job_id in job_ids if self.cache.get(job_id) is None]
+        found = await self._records.many(unknown) if unknown else {}
+        outcomes = await asyncio.gather(
+            *(self._extend(job_id, self.cache.get(job_id) or found[job_id], worker, lease_ms) for job_id in job_ids)
+        )
+        jobs = [job for job in outcomes if job is not None]
+        return Extended(
+            extended=[job.id for job in jobs if job.state is State.ACTIVE],
+            cancelled=[job.id for job in jobs if job.state is State.CANCELLED],
+            jobs=[job for job in jobs if job.state is State.ACTIVE],
+        )
+
+    async def _extend(self, job_id: str, current: Stored, worker: str, lease_ms: int | None) -> Job | None:
+        """The job if the worker still holds it or it was cancelled, else None."""
+        certain = False
+        for _ in range(MAX_TRIES):
+            moment = self._clock.moment()
+            try:
+                if current.job is None:
+                    raise not_found("job", job_id)
+                transition = transitions.extend(current.job, worker, lease_ms, moment)
+                if transition is None:
+                    return current.job
+                sequence = await self._committer.commit(transition, current.sequence, moment.op)
+            except Conflict:
+                current, certain = await self._records.leader(job_id), True
+            except OjsError as error:
+                if error.code not in {"conflict", "not_found"}:
+                    raise
+                if certain:
+                    self.cache.drop(job_id)
+                    return current.job if current.job is not None and current.job.state is State.CANCELLED else None
+                current, certain = await self._records.leader(job_id), True
+            else:
+                self._remember(sequence, transition.job)
+                return transition.job
+        raise _contended(job_id)
+
+    async def wait_terminal(self, job_id: str, timeout_s: float) -> Job:
+        """The job once it is terminal, or as it stands when the time is up. Raises OjsError not_found."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        changed = asyncio.Event()
+        stop = await self._link.listen(self._config.job(job_id), lambda _message: changed.set())
+        try:
+            while True:
+                changed.clear()
+                job = await self.get(job_id)
+                left = deadline - loop.time()
+                if job.terminal or left <= 0:
+                    return job
+                try:
+                    # The message is seen when it is sent, which may be just before it is stored; so never trust one wake.
+                    await asyncio.wait_for(changed.wait(), min(left, _WATCH_PAUSE_S))
+                    await asyncio.sleep(0.002)
+                except TimeoutError:
+                    pass
+        finally:
+            await stop()
+
+    async def _tend(self, found: Stored, now: int) -> None:
+        """A push repeated by a client that never heard its 201: the first may have lost its token on the way.
+
+        The token is the same one again, so a job that still has its first keeps its place in the queue.
+        """
+        job = found.job
+        if job is not None and job.state is State.AVAILABLE and now - (job.enqueued_at or 0) < REPEAT_WITHIN_MS:
+            await self._committer.repeat_token(job, found.sequence)
+
+    def _remember(self, sequence: int, job: Job) -> None:
+        if job.state is State.ACTIVE:
+            self.cache.put(sequence, job)
+        else:
+            self.cache.drop(job.id)
+
+
+def _contended(job_id: str) -> OjsError:
+    return OjsError(
+        "backend_timeout",
+        f"job {job_id} changed {MAX_TRIES} times while this request tried to change it; try again",
+        retry_after=1,
+    )

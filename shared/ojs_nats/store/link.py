@@ -1,0 +1,320 @@
+"""One NATS connection with a lean request path; the only module that uses private names of nats-py.
+
+nats-py's own `request` costs a validation, a queue, a task hop and a timer for each message, which is most of a job's
+budget (bench/README.md). Here replies are handed over inside the read loop, requests of one loop turn leave in one
+socket write, and one sweep per quarter second serves all timeouts. Nothing is sent, or kept for later, while the
+connection is down: the caller hears so at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+import structlog
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+__all__ = ["REQUEST_TIMEOUT_S", "Answer", "Collected", "Failed", "Link", "Reply", "header", "status"]
+
+log = structlog.get_logger(__name__)
+
+REQUEST_TIMEOUT_S: Final = 2.0
+_SWEEP_S: Final = 0.25
+_CONNECT_TIMEOUT_S: Final = 2
+_RECONNECT_WAIT_S: Final = 0.25
+
+Handler = Callable[[bytes, bytes, bytes, bytes | None], None]
+
+
+class Reply(NamedTuple):
+    """One message: the subject it was published to, its reply subject, body and raw header block."""
+
+    subject: bytes
+    reply: bytes
+    data: bytes
+    headers: bytes | None
+
+
+class Failed(NamedTuple):
+    """Why there is no answer. `sent` False means that the server can't have acted on the request."""
+
+    reason: str
+    sent: bool
+
+
+Answer = Reply | Failed
+
+
+class Collected(NamedTuple):
+    """The messages of a request with many answers, and the status line that closed it (None: it timed out)."""
+
+    messages: list[Reply]
+    closing: Reply | None
+
+
+def status(reply: Reply) -> int:
+    """The inline status of a message (404, 503 …), 0 if it has none."""
+    head = reply.headers
+    if head is None or not head.startswith(b"NATS/1.0 "):
+        return 0
+    return int(head[9:12])
+
+
+def header(reply: Reply, name: bytes) -> bytes | None:
+    """One header's value; `name` without the colon."""
+    head = reply.headers
+    if head is None:
+        return None
+    start = head.find(b"\r\n" + name + b":")
+    if start < 0:
+        return None
+    start += len(name) + 3
+    return head[start : head.index(b"\r\n", start)].strip()
+
+
+class _DirectClient(Client):
+    """nats-py with a shortcut: messages of a subscription in `direct` go to their handler, unparsed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.direct: dict[int, Handler] = {}
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        handler = self.direct.get(sid)
+        if handler is None:
+            await super()._process_msg(sid, subject, reply, data, headers)
+        else:
+            handler(subject, reply, data, headers)
+
+
+class _Slot:
+    """An inbox of its own, for answers that keep their original subject (pulls) or come in numbers (multi-gets)."""
+
+    def __init__(self, inbox: str) -> None:
+        self.inbox = inbox
+        self.sid = 0
+        self.future: asyncio.Future[Collected | Failed] | None = None
+        self.messages: list[Reply] = []
+        self.wanted = 0
+        self.deadline = 0.0
+
+    def feed(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        future = self.future
+        if future is None or future.done():
+            return
+        message = Reply(subject, reply, data, headers)
+        if headers is not None and headers.startswith(b"NATS/1.0 "):
+            if status(message) != 100:
+                future.set_result(Collected(self.messages, message))
+            return
+        self.messages.append(message)
+        if len(self.messages) == self.wanted:
+            future.set_result(Collected(self.messages, message))
+
+
+class Link:
+    """A connection that reconnects for ever; requests fail fast while it is down."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._nc = _DirectClient()
+        self._pending: dict[int, tuple[asyncio.Future[Answer], float]] = {}
+        self._tokens = itertools.count(1)
+        self._out: list[bytes] = []
+        self._inbox = ""
+        self._free: list[_Slot] = []
+        self._busy: set[_Slot] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+        self._reconnect_listeners: list[Callable[[], None]] = []
+
+    async def connect(self, servers: list[str]) -> None:
+        """Connect once; raises `nats.errors.Error` or OSError when no server answers."""
+        failure: list[Exception] = []
+
+        async def on_error(error: Exception) -> None:
+            failure.append(error)
+            log.debug("nats connection", link=self.name, error=str(error) or type(error).__name__)
+
+        async def on_disconnect() -> None:
+            log.warning("nats connection lost", link=self.name)
+            self._fail_all("the connection to NATS was lost")
+
+        async def on_reconnect() -> None:
+            log.info("nats connection is back", link=self.name)
+            for listener in self._reconnect_listeners:
+                listener()
+
+        try:
+            await self._nc.connect(
+                servers,
+                name=self.name,
+                error_cb=on_error,
+                disconnected_cb=on_disconnect,
+                reconnected_cb=on_reconnect,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+                reconnect_time_wait=_RECONNECT_WAIT_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
+                max_reconnect_attempts=2,
+                ping_interval=10,
+                max_outstanding_pings=2,
+                pending_size=-1,
+            )
+        except NatsError as error:
+            raise (failure[-1] if failure else error) from None
+        self._nc.options["max_reconnect_attempts"] = -1
+        self._inbox = self._nc.new_inbox() + "."
+        sid = await self._subscribe(self._inbox + "*", self._answered)
+        del sid
+        self._sweeper = asyncio.create_task(self._sweep(), name=f"{self.name}-sweep")
+
+    async def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._fail_all("the connection to NATS was closed")
+        await self._nc.close()
+
+    @property
+    def connected(self) -> bool:
+        return self._nc.is_connected
+
+    @property
+    def server_version(self) -> str:
+        return str(self._nc._server_info.get("version", ""))
+
+    @property
+    def max_payload(self) -> int:
+        return self._nc.max_payload
+
+    @property
+    def nobody(self) -> str:
+        """A reply subject that is not listened to; the JetStream API acts only on requests that have one."""
+        return f"{self._inbox}0"
+
+    def on_reconnect(self, listener: Callable[[], None]) -> None:
+        self._reconnect_listeners.append(listener)
+
+    # Sending
+
+    def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
+        """Queue one message for this loop turn's write; dropped while the connection is down."""
+        if headers:
+            head = f"NATS/1.0\r\n{headers}\r\n".encode()
+            line = f"HPUB {subject} {reply} {len(head)} {len(head) + len(payload)}\r\n".encode()
+            self._write(line + head + payload + b"\r\n")
+        else:
+            self._write(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
+
+    def request(
+        self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> asyncio.Future[Answer]:
+        """Send a request; the future resolves to a `Reply` or a `Failed`, it never raises.
+
+        `headers` is a block of `Name: value\\r\\n` lines.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answer] = loop.create_future()
+        if not self._nc.is_connected:
+            future.set_result(Failed("there is no connection to NATS", sent=False))
+            return future
+        token = next(self._tokens)
+        self._pending[token] = (future, loop.time() + timeout_s)
+        self.publish(subject, payload, headers, f"{self._inbox}{token}")
+        return future
+
+    async def collect(self, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
+        """Send a request with up to `wanted` answers (0: until its closing status)."""
+        if not self._nc.is_connected:
+            return Failed("there is no connection to NATS", sent=False)
+        loop = asyncio.get_running_loop()
+        slot = self._free.pop() if self._free else await self._new_slot()
+        slot.future, slot.messages, slot.wanted = loop.create_future(), [], wanted
+        slot.deadline = loop.time() + timeout_s
+        self._busy.add(slot)
+        self.publish(subject, payload, reply=slot.inbox)
+        clean = False
+        try:
+            outcome = await slot.future
+            clean = isinstance(outcome, Collected) and outcome.closing is not None
+        finally:
+            slot.future = None
+            self._busy.discard(slot)
+            if clean:
+                self._free.append(slot)
+            else:  # late answers must not meet the next request
+                await self._unsubscribe(slot.sid)
+        return outcome
+
+    async def listen(self, subject: str, handler: Callable[[Reply], None]) -> Callable[[], Awaitable[None]]:
+        """Subscribe; the handler runs inside the read loop. Returns the way to stop it."""
+
+        def direct(subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+            handler(Reply(subject, reply, data, headers))
+
+        sid = await self._subscribe(subject, direct)
+        return lambda: self._unsubscribe(sid)
+
+    # Inside
+
+    def _write(self, frame: bytes) -> None:
+        if not self._out:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._out.append(frame)
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        transport = self._nc._transport
+        if self._nc.is_connected and transport is not None:
+            transport.writelines(out)
+
+    def _answered(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        entry = self._pending.pop(int(subject[len(self._inbox) :]), None)
+        if entry is None or entry[0].done():
+            return
+        if headers is not None and not data and headers.startswith(b"NATS/1.0 503"):
+            entry[0].set_result(Failed("NATS has no leader for this yet, or JetStream is off", sent=False))
+        else:
+            entry[0].set_result(Reply(subject, reply, data, headers))
+
+    async def _subscribe(self, subject: str, handler: Handler) -> int:
+        subscription = await self._nc.subscribe(subject)
+        sid: int = subscription._id
+        self._nc.direct[sid] = handler
+        await self._nc.flush()
+        return sid
+
+    async def _unsubscribe(self, sid: int) -> None:
+        self._nc.direct.pop(sid, None)
+        subscription: Any = self._nc._subs.get(sid)
+        if subscription is not None and not self._nc.is_closed:
+            await subscription.unsubscribe()
+
+    async def _new_slot(self) -> _Slot:
+        slot = _Slot(self._nc.new_inbox())
+        slot.sid = await self._subscribe(slot.inbox, slot.feed)
+        return slot
+
+    def _fail_all(self, reason: str) -> None:
+        failed = Failed(reason, sent=True)
+        pending, self._pending = self._pending, {}
+        for future, _ in pending.values():
+            if not future.done():
+                future.set_result(failed)
+        for slot in self._busy:
+            if slot.future is not None and not slot.future.done():
+                slot.future.set_result(failed)
+
+    async def _sweep(self) -> None:
+        """Fail what has waited too long. A pull that times out keeps what it has got."""
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            now = asyncio.get_running_loop().time()
+            late = [token for token, (_, deadline) in self._pending.items() if deadline < now]
+            for token in late:
+                future, _ = self._pending.pop(token)
+                if not future.done():
+                    future.set_result(Failed("NATS did not answer in time", sent=True))
+            for slot in self._busy:
+                if slot.future is not None and not slot.future.done() and slot.deadline < now:
+                    slot.future.set_result(Collected(slot.messages, None))

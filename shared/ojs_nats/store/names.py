@@ -1,0 +1,111 @@
+"""Subjects, streams and consumer names: the one place that spells them (architecture §3)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, Final
+
+from msgspec import Struct
+
+__all__ = ["MIN_SERVER", "StoreConfig", "encode_token"]
+
+MIN_SERVER: Final = (2, 14, 0)
+_SECOND: Final = 1_000_000_000
+_DAY: Final = 86_400 * _SECOND
+_UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")
+MAX_CONSUMER_NAME: Final = 200
+
+
+def encode_token(name: str) -> str:
+    """Any text as one subject token: bytes outside `A-Za-z0-9_-` become `=XX`; different names stay different."""
+    return _UNSAFE.sub(lambda m: b"=%02X" % m[0][0], name.encode()).decode() or "="
+
+
+class StoreConfig(Struct, frozen=True, kw_only=True):
+    """Where everything lives. More buckets, should one Raft group not be enough, would be a change of this object alone."""
+
+    bucket: str = "ojs"
+    ready_stream: str = "OJS_READY"
+    events_stream: str = "OJS_EVENTS"
+    replicas: int = 1
+
+    @property
+    def records_stream(self) -> str:
+        return f"KV_{self.bucket}"
+
+    # Records
+
+    def record(self, kind: str, name: str) -> str:
+        """Subject of a record; `name` must be subject-safe (see `encode_token`)."""
+        return f"$KV.{self.bucket}.{kind}.{name}"
+
+    def job(self, job_id: str) -> str:
+        return f"$KV.{self.bucket}.job.{job_id}"
+
+    # Timers and what they become
+
+    def timer(self, job_id: str, op: str) -> str:
+        return f"ojs.timer.job.{job_id}.{op}"
+
+    def due(self, service: str, job_id: str) -> str:
+        return f"ojs.due.{service}.{job_id}"
+
+    # Hand-out. Queue names hold dots but never underscores, so the swap is one to one.
+
+    def ready(self, queue: str, priority: int, *, front: bool = False) -> str:
+        subject = f"ojs.ready.{queue.replace('.', '_')}.{priority + 100:03d}"
+        return subject + ".front" if front else subject
+
+    def ready_of_queue(self, queue: str) -> str:
+        return f"ojs.ready.{queue.replace('.', '_')}.>"
+
+    def wake_of_queue(self, queue: str) -> str:
+        return f"ojs.wake.{queue.replace('.', '_')}.>"
+
+    def ready_consumer(self, subject: str) -> str:
+        """Durable name of the one consumer of a ready subject; a long one ends in a hash."""
+        name = subject.removeprefix("ojs.").replace(".", "-")
+        if len(name) > MAX_CONSUMER_NAME:
+            digest = hashlib.sha256(name.encode()).hexdigest()[:32]
+            name = f"{name[: MAX_CONSUMER_NAME - 33]}-{digest}"
+        return name
+
+    # Streams
+
+    def streams(self) -> list[dict[str, Any]]:
+        """The stream configurations, as `$JS.API.STREAM.CREATE` takes them."""
+        common = {"storage": "file", "num_replicas": self.replicas, "discard": "old", "max_age": 0}
+        return [
+            common
+            | {
+                "name": self.records_stream,
+                "subjects": [f"$KV.{self.bucket}.>", "ojs.timer.>", "ojs.due.>", "ojs.step.>"],
+                "retention": "limits",
+                "max_msgs_per_subject": 1,
+                "allow_direct": True,
+                "allow_atomic": True,
+                "allow_msg_ttl": True,
+                "allow_msg_schedules": True,
+                "allow_rollup_hdrs": True,
+                "subject_delete_marker_ttl": 2 * _SECOND,
+            },
+            common
+            | {
+                "name": self.ready_stream,
+                "subjects": ["ojs.ready.>", "ojs.hold.>"],
+                "retention": "workqueue",
+                "allow_direct": True,
+                "republish": {"src": "ojs.ready.>", "dest": "ojs.wake.>", "headers_only": True},
+            },
+            common
+            | {
+                "name": self.events_stream,
+                "subjects": ["ojs.events.>"],
+                "retention": "limits",
+                "allow_direct": True,
+                "allow_atomic": True,
+                "max_age": 7 * _DAY,
+                "max_msgs": 1_000_000,
+            },
+        ]

@@ -1,0 +1,158 @@
+"""Reading records: from the nearest replica as a first guess, from the leader where it decides something."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.job import Job
+from ojs_nats.store.api import call
+from ojs_nats.store.link import Failed, Link, Reply, header, status
+from ojs_nats.store.names import StoreConfig
+
+__all__ = ["Records", "Stored"]
+
+log = structlog.get_logger(__name__)
+
+MULTI_GET_MAX: Final = 500
+MULTI_GET_BYTES: Final = 8 * 1024 * 1024
+_MULTI_GET_TIMEOUT_S: Final = 5.0
+_NOT_FOUND: Final = 10037
+
+decode_job = msgspec.json.Decoder(Job).decode
+
+
+class Stored(NamedTuple):
+    """What a subject holds: its last sequence (0: nothing), and the job unless there is none to be seen.
+
+    `sequence` is that of a marker or a tombstone too, since a create has to name it.
+    """
+
+    sequence: int
+    job: Job | None
+
+
+ABSENT: Final = Stored(0, None)
+
+
+class Records:
+    """Reads of job records and of small named records."""
+
+    def __init__(self, link: Link, bulk: Link, config: StoreConfig) -> None:
+        self._link = link
+        self._bulk = bulk
+        self._config = config
+        self._direct = f"$JS.API.DIRECT.GET.{config.records_stream}"
+
+    @property
+    def nearest_is_leader(self) -> bool:
+        """With one replica a direct get can't be stale."""
+        return self._config.replicas == 1
+
+    async def nearest(self, job_id: str) -> Stored:
+        """From whichever replica answers; may be stale on a cluster."""
+        reply = await self._get(self._config.job(job_id))
+        return ABSENT if reply is None else _stored(job_id, _sequence(reply), reply.data)
+
+    async def leader(self, job_id: str) -> Stored:
+        """The last word on a job."""
+        if self.nearest_is_leader:
+            return await self.nearest(job_id)
+        found = await self.leader_raw(self._config.job(job_id))
+        return ABSENT if found is None else _stored(job_id, *found)
+
+    async def many(self, job_ids: Sequence[str]) -> dict[str, Stored]:
+        """Several jobs at once, from the nearest replica; those that aren't there map to sequence 0."""
+        if len(job_ids) == 1:
+            return {job_ids[0]: await self.nearest(job_ids[0])}
+        found: dict[str, Stored] = {}
+        for start in range(0, len(job_ids), MULTI_GET_MAX):
+            await self._many(job_ids[start : start + MULTI_GET_MAX], found)
+        return found
+
+    async def _many(self, job_ids: Sequence[str], found: dict[str, Stored]) -> None:
+        prefix = len(self._config.job(""))
+        missing = list(dict.fromkeys(job_ids))
+        while missing:
+            subjects = [self._config.job(job_id) for job_id in missing]
+            request = msgspec.json.encode({"multi_last": subjects, "max_bytes": MULTI_GET_BYTES})
+            outcome = await self._bulk.collect(self._direct, request, 0, _MULTI_GET_TIMEOUT_S)
+            if isinstance(outcome, Failed) or outcome.closing is None:
+                raise unavailable("NATS did not answer a read of job records")
+            for message in outcome.messages:
+                subject = header(message, b"Nats-Subject") or b""
+                job_id = subject[prefix:].decode()
+                found[job_id] = _readable(job_id, _sequence(message), message.data)
+            code = status(outcome.closing)
+            if code not in {204, 404}:
+                raise unavailable(f"NATS refused a read of job records with status {code}")
+            missing = [job_id for job_id in missing if job_id not in found]
+            # The server stops at max_bytes and says how much it holds back; without that, what is missing isn't there.
+            if code == 404 or int(header(outcome.closing, b"Nats-Num-Pending") or 0) == 0 or not outcome.messages:
+                found.update(dict.fromkeys(missing, ABSENT))
+                return
+
+    async def named(self, subject: str) -> bytes | None:
+        """A small record's body from the leader; None when it isn't there."""
+        if self.nearest_is_leader:
+            reply = await self._get(subject)
+            return (reply.data or None) if reply is not None else None
+        found = await self.leader_raw(subject)
+        return (found[1] or None) if found is not None else None
+
+    async def matching(self, subject: str) -> list[bytes]:
+        """The bodies of all records under a wildcard that matches few (service beats)."""
+        request = msgspec.json.encode({"multi_last": [subject]})
+        outcome = await self._bulk.collect(self._direct, request, 0, _MULTI_GET_TIMEOUT_S)
+        if isinstance(outcome, Failed) or outcome.closing is None:
+            raise unavailable("NATS did not answer a read of service records")
+        return [message.data for message in outcome.messages if message.data]
+
+    async def leader_raw(self, subject: str) -> tuple[int, bytes] | None:
+        """Sequence and body of a subject's last message, as the stream's leader has it."""
+        answer = await call(self._link, f"STREAM.MSG.GET.{self._config.records_stream}", {"last_by_subj": subject})
+        if error := answer.get("error"):
+            if error.get("err_code") == _NOT_FOUND:
+                return None
+            raise unavailable(f"NATS refused a read: {error.get('description')}")
+        message = answer["message"]
+        return int(message["seq"]), base64.b64decode(message.get("data", ""))
+
+    async def _get(self, subject: str) -> Reply | None:
+        answer = await self._link.request(f"{self._direct}.{subject}")
+        if isinstance(answer, Failed):
+            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
+        code = status(answer)
+        if code == 0:
+            return answer
+        if code == 404:
+            return None
+        raise unavailable(f"NATS refused a read with status {code}")
+
+
+def _sequence(reply: Reply) -> int:
+    return int(header(reply, b"Nats-Sequence") or 0)
+
+
+def _readable(job_id: str, sequence: int, data: bytes) -> Stored:
+    """One record among many: one that can't be read is nobody's job, and must not keep the others from being read."""
+    try:
+        return _stored(job_id, sequence, data)
+    except OjsError:
+        return Stored(sequence, None)
+
+
+def _stored(job_id: str, sequence: int, data: bytes) -> Stored:
+    if not data:  # a delete marker
+        return Stored(sequence, None)
+    try:
+        job = decode_job(data)
+    except (msgspec.DecodeError, ValueError) as error:
+        log.error("job record can't be read", job_id=job_id, sequence=sequence, error=str(error))
+        raise OjsError("backend_error", f"the record of job {job_id} can't be read; see the server's log") from None
+    return Stored(sequence, None if job.deleted else job)

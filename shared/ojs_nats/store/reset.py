@@ -1,0 +1,79 @@
+"""Wiping everything between tests (test mode only): purge, then every live service says that it holds nothing any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.store.api import call
+from ojs_nats.store.link import Link, Reply
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.presence import Presence
+
+__all__ = ["Reset"]
+
+log = structlog.get_logger(__name__)
+
+SUBJECT: Final = "ojs.control.reset"
+_KINDS: Final = ("job", "worker")
+_TIMEOUT_S: Final = 5.0
+
+
+class Reset:
+    """The asking side and the answering side of a reset; every process has both."""
+
+    def __init__(self, link: Link, presence: Presence, config: StoreConfig, instance: str, drop: Callable[[], None]) -> None:
+        self._link = link
+        self._presence = presence
+        self._config = config
+        self._instance = instance
+        self._drop = drop
+
+    async def start(self) -> None:
+        await self._link.listen(SUBJECT, self._asked)
+
+    async def run(self) -> None:
+        """Wipe jobs, workers, tokens, timers and events; service beats stay. Raises OjsError when a service is silent."""
+        await self._purge()
+        live = set(await self._presence.live())
+        complete = asyncio.Event()
+
+        def answered(message: Reply) -> None:
+            live.discard(message.data.decode())
+            if not live:
+                complete.set()
+
+        inbox = f"ojs.control.answer.{self._instance}"
+        stop = await self._link.listen(inbox, answered)
+        try:
+            self._link.publish(SUBJECT, b"", reply=inbox)
+            async with asyncio.timeout(_TIMEOUT_S):
+                await complete.wait()
+        except TimeoutError:
+            raise unavailable(f"these services did not answer the reset: {', '.join(sorted(live))}") from None
+        finally:
+            await stop()
+        await self._purge()  # what a service wrote while it was asked
+        log.info("everything was reset")
+
+    async def _purge(self) -> None:
+        records = self._config.records_stream
+        filters = [self._config.record(kind, ">") for kind in _KINDS] + ["ojs.timer.>", "ojs.due.>", "ojs.step.>"]
+        wanted = [(records, {"filter": subject}) for subject in filters]
+        wanted += [(self._config.ready_stream, {}), (self._config.events_stream, {})]
+        answers = await asyncio.gather(
+            *(call(self._link, f"STREAM.PURGE.{stream}", body) for stream, body in wanted), return_exceptions=True
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+            if "error" in answer:
+                raise OjsError("backend_error", f"a purge was refused: {answer['error'].get('description')}")
+
+    def _asked(self, message: Reply) -> None:
+        self._drop()
+        self._link.publish(message.reply.decode(), self._instance.encode())

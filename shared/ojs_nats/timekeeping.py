@@ -1,0 +1,129 @@
+"""Acting on due timers: what scheduler and reaper have in common (architecture §6).
+
+The record alone decides. A due message is let go when what follows from it is stored; until then it comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError
+from ojs_nats.job import Job, Service, State, Timer
+from ojs_nats.store import Store
+from ojs_nats.store.commit import Conflict
+from ojs_nats.store.due import Due
+from ojs_nats.store.records import Stored
+from ojs_nats.transitions import Liveness, Moment, Rearm, Transition
+
+__all__ = ["AskLiveness", "Timekeeper"]
+
+log = structlog.get_logger(__name__)
+
+AskLiveness = Callable[[str, int], Awaitable[Liveness]]
+"""(worker id, now) -> what is known of the worker."""
+
+_ROUNDS: Final = 8
+"""How often a job that keeps changing is looked at again before its due message waits for redelivery."""
+_PAUSE_S: Final = 0.5
+
+
+class Timekeeper:
+    """Takes one service's due messages in batches and applies what each job's record says is due."""
+
+    def __init__(self, store: Store, service: Service, liveness: AskLiveness) -> None:
+        self._store = store
+        self._service = service
+        self._messages = store.due_messages(service)
+        self._liveness = liveness
+        self._task: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._stopping = False
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=self._service)
+
+    async def stop(self) -> None:
+        """Finish the batch in hand; a pull that waits is dropped, what it would bring comes back to another."""
+        self._stopping = True
+        if self._task is None:
+            return
+        if not self._idle.is_set():
+            await asyncio.wait([self._task, asyncio.create_task(self._idle.wait())], timeout=2.0, return_when="FIRST_COMPLETED")
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._idle.set()
+                batch = await self._messages.next()
+                self._idle.clear()
+                if batch:
+                    await self._handle(batch)
+            except OjsError as error:
+                log.warning("due messages wait", reason=error.message)
+                await asyncio.sleep(_PAUSE_S)
+            except Exception:
+                log.error("due messages failed and will come back", exc_info=True)
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _handle(self, batch: list[Due]) -> None:
+        """Everything that one batch asks for, written together; conflicts are judged again."""
+        handled: list[Due] = []
+        waiting = batch
+        for _ in range(_ROUNDS):
+            found = await self._store.records.many([due.job_id for due in waiting])
+            waiting = await self._round(waiting, found, handled)
+            if not waiting:
+                break
+        await self._messages.done(handled)
+
+    async def _round(self, batch: list[Due], found: dict[str, Stored], handled: list[Due]) -> list[Due]:
+        commits: list[tuple[Due, Transition, int, str]] = []
+        early: list[tuple[Due, Stored, Timer]] = []
+        for due in batch:
+            stored = found[due.job_id]
+            moment = self._store.clock.moment(due.at)
+            decision = await self._decide(stored.job, moment) if stored.job is not None else None
+            if decision is None and not self._store.records.nearest_is_leader:
+                # "Nothing to do" is a conclusion, so it takes the leader's word.
+                stored = await self._store.records.leader(due.job_id)
+                decision = await self._decide(stored.job, moment) if stored.job is not None else None
+            match decision:
+                case Transition():
+                    commits.append((due, decision, stored.sequence, moment.op))
+                case Rearm(timer):
+                    early.append((due, stored, timer))
+                case None:
+                    await self._tend(due, stored)
+                    handled.append(due)
+        await asyncio.gather(*(self._store.committer.rearm(due.job_id, timer) for due, _, timer in early))
+        for due, stored, _ in early:
+            await self._tend(due, stored)
+            handled.append(due)
+        outcomes = await self._store.committer.commit_all([commit[1:] for commit in commits])
+        again: list[Due] = []
+        for (due, transition, _, _), outcome in zip(commits, outcomes, strict=True):
+            if isinstance(outcome, int):
+                handled.append(due)
+                log.debug("timer applied", job_id=due.job_id, entry=transition.job.transitions[-1].event)
+            elif isinstance(outcome, Conflict):
+                again.append(due)
+            else:
+                log.warning("timer waits", job_id=due.job_id, reason=outcome.message)
+        return again
+
+    async def _decide(self, job: Job, moment: Moment) -> Transition | Rearm | None:
+        worker = transitions.needs_liveness(job, moment.now)
+        liveness = await self._liveness(worker, moment.now) if worker is not None else None
+        return transitions.due(job, moment, liveness)
+
+    async def _tend(self, due: Due, stored: Stored) -> None:
+        """A message that came before may have been handled by a process that died between record and token."""
+        if due.deliveries > 1 and stored.job is not None and stored.job.state is State.AVAILABLE:
+            await self._store.committer.repeat_token(stored.job, stored.sequence)
