@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
@@ -11,9 +11,7 @@ from aiohttp import web
 from ojs_nats.errors import OjsError
 from ojs_nats.listen import Listener
 from ojs_nats.settings import Settings
-
-if TYPE_CHECKING:
-    from ojs_nats.store import Store
+from ojs_nats.store import Store
 
 __all__ = ["health_listener"]
 

@@ -12,7 +12,7 @@ import contextlib
 import importlib
 import os
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
 
@@ -21,11 +21,9 @@ from ojs_nats.health import health_listener
 from ojs_nats.listen import Listener
 from ojs_nats.problems import StartupProblem, Unreachable
 from ojs_nats.settings import Settings
-from ojs_nats.stopping import Stopping
+from ojs_nats.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+from ojs_nats.store import Store, StoreConfig
 from ojs_nats.supervised import ReadyLine, Supervisor
-
-if TYPE_CHECKING:
-    from ojs_nats.store import Store
 
 __all__ = ["CANNOT_START", "CRASHED", "Build", "Service", "Serving", "StartupProblem", "Unreachable", "run", "run_loop"]
 
@@ -59,7 +57,7 @@ class Serving(Protocol):
         """Base URL, once it has started."""
 
 
-Build = Callable[["Store", Settings], Service]
+Build = Callable[[Store, Settings], Service]
 
 
 def run_loop(main: Coroutine[Any, Any, int]) -> int:
@@ -78,7 +76,7 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     """
     logs.configure(service=name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
     asyncio.get_running_loop().set_exception_handler(_log_stray)
-    stopping = Stopping()
+    stopping = Stopping(STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS)
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
@@ -124,8 +122,6 @@ async def _session(name: str, settings: Settings, build: Build, stopping: Stoppi
 
 async def _open(name: str, settings: Settings) -> Store:
     """The store, once NATS can be reached: processes may start in any order, so NATS may come last."""
-    from ojs_nats.store import Store, StoreConfig
-
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.connect_timeout
     warned = False

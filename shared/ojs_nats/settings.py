@@ -18,6 +18,7 @@ import msgspec
 
 from ojs_nats import readers
 from ojs_nats.problems import StartupProblem
+from ojs_nats.wire.limits import DEFAULT_LIMITS
 
 __all__ = ["CONFIG_ENV", "DEFAULT_FILE", "DEFAULT_SOURCE", "OPTIONS", "Kind", "Loaded", "Option", "Settings", "load"]
 
@@ -32,6 +33,7 @@ Kind = Literal["gateway", "service", "dev", "config"]
 _EVERY: Final[frozenset[Kind]] = frozenset({"gateway", "service", "dev", "config"})
 _HTTP: Final[frozenset[Kind]] = frozenset({"gateway", "dev", "config"})
 _SERVICE: Final[frozenset[Kind]] = frozenset({"service", "config"})
+_ONE: Final[frozenset[Kind]] = frozenset({"gateway", "service", "config"})
 _DEV: Final[frozenset[Kind]] = frozenset({"dev", "config"})
 
 
@@ -48,12 +50,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8080
     health_port: int | None = 0
-    max_body_bytes: int = 4_194_304
-    max_envelope_bytes: int = 1_048_576
+    max_body_bytes: int = DEFAULT_LIMITS.max_body_bytes
+    max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
     enqueue_middleware: tuple[str, ...] = ()
     test_mode: bool = False
     data: Path = Path("data")
     nats_port: int = 4222
+    nats_server: str = "auto"
     log_format: Literal["auto", "console", "json"] = "auto"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     instance: str = msgspec.field(default_factory=_instance)
@@ -75,6 +78,8 @@ class Option(msgspec.Struct, frozen=True):
     metavar: str
     help: str
     kinds: frozenset[Kind] = _EVERY
+    default: str | None = None
+    """How the default reads where it is not a constant."""
 
     @property
     def flag(self) -> str:
@@ -83,6 +88,11 @@ class Option(msgspec.Struct, frozen=True):
     @property
     def env(self) -> str:
         return f"{_PREFIX}{self.name.upper()}"
+
+    @property
+    def default_text(self) -> str:
+        """The default as the user would write it; empty if it is an empty list."""
+        return self.default or readers.written(getattr(Settings(), self.name))
 
 
 OPTIONS: Final[tuple[Option, ...]] = (
@@ -133,13 +143,20 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "nats_port", readers.integer(0, 65535), "PORT", "port of the NATS server that `dev` starts; 0 for any free one", _DEV
     ),
     Option(
+        "nats_server",
+        readers.text,
+        "PROGRAM",
+        "the nats-server that `dev` starts; auto: the one beside this Python, then the one on the PATH",
+        _DEV,
+    ),
+    Option(
         "log_format",
         readers.choice("auto", "console", "json"),
         "FORMAT",
         "console (for people), json (one object a line) or auto: console on a terminal",
     ),
     Option("log_level", readers.choice("debug", "info", "warning", "error"), "LEVEL", "debug, info, warning or error"),
-    Option("instance", readers.text, "NAME", "name of this process in logs, unique among all; by default host:pid"),
+    Option("instance", readers.text, "NAME", "name of this process in logs, unique among all", _ONE, default="host:pid"),
 )
 
 _BY_NAME: Final = {option.name: option for option in OPTIONS}

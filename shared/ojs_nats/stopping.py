@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-__all__ = ["STOP_SECONDS", "Stopping"]
+__all__ = ["STOP_SECONDS", "SUPERVISED_STOP_SECONDS", "Stopping"]
 
 STOP_SECONDS: Final = 5.0
-"""From the request to the end of the process."""
+"""From the request to the end of a process that stands alone."""
+
+SUPERVISED_STOP_SECONDS: Final = 3.5
+"""The same for a process under `ojs-nats dev`, which itself has `STOP_SECONDS` and stops nats-server after it."""
 
 T = TypeVar("T")
 
@@ -19,17 +22,17 @@ T = TypeVar("T")
 class Stopping:
     """Set once, by a signal or by `request`; everything in the process looks here."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = STOP_SECONDS) -> None:
+        self._seconds = seconds
         self._event = asyncio.Event()
         self._deadline = 0.0
 
-    def on_signals(self, hurry: Callable[[], None] = lambda: None) -> None:
-        """Listen to SIGTERM and SIGINT. The second one ends the process at once, after `hurry` (which mustn't block)."""
+    def on_signals(self) -> None:
+        """Listen to SIGTERM and SIGINT. The second one ends the process at once."""
         loop = asyncio.get_running_loop()
 
         def received(number: int) -> None:
             if self._event.is_set():
-                hurry()
                 os._exit(128 + number)
             self.request()
 
@@ -39,7 +42,7 @@ class Stopping:
     def request(self) -> None:
         """Ask the process to stop."""
         if not self._event.is_set():
-            self._deadline = asyncio.get_running_loop().time() + STOP_SECONDS
+            self._deadline = asyncio.get_running_loop().time() + self._seconds
             self._event.set()
 
     @property
@@ -47,9 +50,9 @@ class Stopping:
         return self._event.is_set()
 
     def remaining(self, margin: float) -> float:
-        """Seconds until `margin` before the end; what a stop without a request has, when nobody asked for one."""
+        """Seconds until `margin` before the end; all of them while nobody has asked for a stop."""
         if not self._event.is_set():
-            return STOP_SECONDS - margin
+            return self._seconds - margin
         return max(0.0, self._deadline - margin - asyncio.get_running_loop().time())
 
     async def wait(self) -> None:

@@ -1,0 +1,119 @@
+"""`ojs-nats dev`: a NATS server and every service, as child processes on one machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Final
+
+import msgspec
+import structlog
+
+from ojs_command.children import ServiceChild
+from ojs_command.embedded import EmbeddedServer, find_server
+from ojs_command.folder import DataFolder, RunState
+from ojs_command.services import SERVICES
+from ojs_nats import logs
+from ojs_nats.problems import StartupProblem
+from ojs_nats.service import CANNOT_START, CRASHED
+from ojs_nats.settings import DEFAULT_SOURCE, Loaded, Settings
+from ojs_nats.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+
+__all__ = ["run_dev"]
+
+_CHILDREN_SECONDS: Final = SUPERVISED_STOP_SECONDS + 0.2
+_SERVER_SECONDS: Final = STOP_SECONDS - _CHILDREN_SECONDS - 0.2
+
+log = structlog.get_logger(__name__)
+
+
+async def run_dev(loaded: Loaded) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit code."""
+    settings = loaded.settings
+    logs.configure(service="dev", instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    stopping = Stopping()
+    stopping.on_signals()
+    embedded = loaded.sources["nats"] == DEFAULT_SOURCE
+    try:
+        folder = DataFolder(settings.data)
+        with folder.claimed() as server_lock:
+            await _System(settings, folder, server_lock if embedded else None).run(stopping)
+    except StartupProblem as problem:
+        log.error(str(problem))
+        return CANNOT_START
+    except Exception:
+        log.critical("crashed", exc_info=True)
+        return CRASHED
+    log.info("stopped")
+    return 0
+
+
+class _System:
+    """The processes of one `dev`. `server_lock` is None when it uses a NATS server that runs already."""
+
+    def __init__(self, settings: Settings, folder: DataFolder, server_lock: int | None) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._server: EmbeddedServer | None = None
+        self._services: list[ServiceChild] = []
+        self._ready = False
+        if server_lock is not None:
+            program = find_server(settings.nats_server)
+            self._server = EmbeddedServer(program, folder.path, settings.nats_port, server_lock, self._changed)
+
+    async def run(self, stopping: Stopping) -> None:
+        """Start everything, say so, and stop it in order when asked to. Raises `StartupProblem`."""
+        try:
+            await stopping.unless(self._start())
+            if not stopping.requested:
+                self._ready = True
+                self._changed()
+                self._announce()
+            await stopping.wait()
+        finally:
+            await asyncio.gather(*(service.stop(_CHILDREN_SECONDS) for service in self._services))
+            if self._server is not None:
+                await self._server.stop(_SERVER_SECONDS)
+
+    async def _start(self) -> None:
+        settings = self._settings
+        if self._server is not None:
+            await self._server.start()
+            settings = msgspec.structs.replace(settings, nats=self._server.url)
+        self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for service in self._services:
+                    group.create_task(service.start())
+        except ExceptionGroup as group_of_problems:
+            raise group_of_problems.exceptions[0] from None
+
+    def _announce(self) -> None:
+        url = self._url
+        push = f"""curl {url}/ojs/v1/jobs -H 'Content-Type: application/json' -d '{{"type":"hello","args":["world"]}}'"""
+        if logs.resolve_format(self._settings.log_format, sys.stdout) == "console":
+            log.info("ready on %s   push a first job: %s", url, push)
+        else:
+            log.info("ready", url=url, nats_url=self._nats_url, push=push)
+
+    @property
+    def _url(self) -> str | None:
+        return next((service.url for service in self._services if service.name == "gateway"), None)
+
+    @property
+    def _nats_url(self) -> str:
+        return self._server.url if self._server is not None else self._settings.nats
+
+    def _changed(self) -> None:
+        children = [child for child in (self._server, *self._services) if child is not None]
+        self._folder.write(
+            RunState(
+                pid=os.getpid(),
+                ready=self._ready,
+                url=self._url,
+                nats_url=self._nats_url,
+                children={child.name: child.pid for child in children if child.pid is not None},
+                urls={service.name: service.url for service in self._services if service.url is not None},
+            )
+        )

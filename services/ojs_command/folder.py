@@ -1,0 +1,108 @@
+"""The data folder of `ojs-nats dev`: who uses it, and what runs there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ojs_nats.problems import StartupProblem
+
+__all__ = ["DataFolder", "RunState"]
+
+_SERVER_SECONDS: Final = 3.0
+_POLL_SECONDS: Final = 0.05
+
+
+class RunState(msgspec.Struct, frozen=True):
+    """`run.json`: what runs now. `pid` is that of `dev`; `children` and `urls` are by name of the service."""
+
+    pid: int
+    ready: bool
+    url: str | None
+    nats_url: str | None
+    children: dict[str, int]
+    urls: dict[str, str]
+
+
+class DataFolder:
+    """One folder, used by one `ojs-nats dev` at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+
+    @contextmanager
+    def claimed(self) -> Iterator[int]:
+        """Hold the folder; yields the descriptor of the lock that the embedded nats-server is to inherit.
+
+        Raises `StartupProblem` if another `dev` or the nats-server of an earlier one still works there.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StartupProblem(f"can't make the folder {self.path}: {error.strerror}; choose another with --data") from error
+        dev = self._open("dev.lock")
+        server = self._open("nats-server.lock")
+        try:
+            if not _locked(dev):
+                raise StartupProblem(self._in_use())
+            self._wait_for_server(server)
+            yield server
+            self._run_file.unlink(missing_ok=True)
+        finally:
+            os.close(server)
+            os.close(dev)
+
+    def write(self, state: RunState) -> None:
+        """Replace `run.json`, which nobody ever sees half-written. The NATS URL in it may hold a password: owner only."""
+        draft = self._run_file.with_suffix(".tmp")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(state))
+        draft.replace(self._run_file)
+
+    @property
+    def _run_file(self) -> Path:
+        return self.path / "run.json"
+
+    def _open(self, name: str) -> int:
+        try:
+            return os.open(self.path / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StartupProblem(f"can't write in {self.path}: {error.strerror}; choose another folder with --data") from error
+
+    def _wait_for_server(self, lock: int) -> None:
+        # A `dev` that was killed leaves a nats-server which is just about to stop.
+        deadline = time.monotonic() + _SERVER_SECONDS
+        while not _locked(lock):
+            if time.monotonic() > deadline:
+                pid = _text(self.path / "nats-server.pid") or "unknown"
+                raise StartupProblem(
+                    f"the nats-server of an earlier run (pid {pid}) still works in {self.path}: stop it (kill {pid}), "
+                    "or choose another folder with --data"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _in_use(self) -> str:
+        text = _text(self._run_file)
+        state = msgspec.json.decode(text, type=RunState) if text else None
+        who = f"pid {state.pid}, {state.url or 'starting'}" if state else "starting"
+        return f"another 'ojs-nats dev' ({who}) uses {self.path}: stop it, or choose another folder with --data"
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""

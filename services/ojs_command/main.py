@@ -1,0 +1,151 @@
+"""The `ojs-nats` command."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from ojs_command.dev import run_dev
+from ojs_command.services import SERVICES
+from ojs_nats.masking import mask
+from ojs_nats.problems import StartupProblem
+from ojs_nats.readers import written
+from ojs_nats.service import CANNOT_START, run, run_loop
+from ojs_nats.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Kind, Loaded, Option, load
+
+__all__ = ["main"]
+
+USAGE: Final = 2
+
+_EPILOG: Final = f"""\
+Each option can also be written as a variable (--log-level: OJS_LOG_LEVEL) or in a TOML file (log_level = "debug").
+Flags win over variables, variables over the file, the file over the defaults. The file is --config, {CONFIG_ENV}
+or ./{DEFAULT_FILE} if there is one. 'ojs-nats config' shows what counts and where it was written.
+"""
+
+_EXAMPLES: Final[dict[Kind, str]] = {
+    "dev": """\
+examples:
+  ojs-nats dev                                    everything on this machine, files in ./data
+  ojs-nats dev --port 0 --nats-port 0             on any free ports
+  ojs-nats dev --nats nats://nats.internal:4222   with a NATS server that runs already
+""",
+    "gateway": """\
+examples:
+  ojs-nats gateway --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 --replicas 3
+  OJS_NATS=nats://nats.internal:4222 OJS_HOST=0.0.0.0 ojs-nats gateway
+""",
+    "service": """\
+examples:
+  ojs-nats {name} --nats nats://nats.internal:4222
+  OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8081 ojs-nats {name}
+""",
+    "config": """\
+examples:
+  ojs-nats config
+  OJS_PORT=9000 ojs-nats config --json
+""",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    parser = _parser()
+    given, unknown = parser.parse_known_args(arguments)
+    if given.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    try:
+        loaded = _load(given, unknown)
+        if given.command == "config":
+            print(_shown(loaded, as_json=given.json))
+            return 0
+        if given.command == "dev":
+            return run_loop(run_dev(loaded))
+        service = given.service
+        return run_loop(run(service.name, loaded.settings, service.load(), supervisor=given.supervisor_fd))
+    except StartupProblem as problem:
+        print(f"ojs-nats {given.command}: {problem}", file=sys.stderr)
+        return CANNOT_START
+
+
+def _load(given: argparse.Namespace, unknown: Sequence[str]) -> Loaded:
+    flags = {option.name: getattr(given, option.name) for option in OPTIONS if hasattr(given, option.name)}
+    problems = [_unknown(word, given) for word in unknown if word.startswith("-")]
+    if unknown and not problems:
+        problems = [f"{word}: unknown argument" for word in unknown]
+    return load(flags, os.environ, file=given.config, problems=problems)
+
+
+def _unknown(word: str, given: argparse.Namespace) -> str:
+    flag = word.partition("=")[0]
+    if any(option.flag == flag for option in OPTIONS):
+        return f"{flag}: not an option of {given.command}"
+    known = [option.flag for option in OPTIONS if given.kind in option.kinds]
+    close = difflib.get_close_matches(flag, known, 1)
+    return f"{flag}: unknown option" + (f" (did you mean {close[0]}?)" if close else "")
+
+
+def _shown(loaded: Loaded, *, as_json: bool) -> str:
+    rows = [(option, mask(written(getattr(loaded.settings, option.name))), loaded.sources[option.name]) for option in OPTIONS]
+    if as_json:
+        return json.dumps({option.name: {"value": value, "source": source} for option, value, source in rows}, indent=2)
+    names, values = max(len(row[0].name) for row in rows), max(len(row[1]) for row in rows)
+    return "\n".join(f"{option.name:<{names}}  {value:<{values}}  {source}" for option, value, source in rows)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ojs-nats",
+        description="An Open Job Spec server on NATS JetStream.",
+        epilog="Start here: ojs-nats dev. Each command explains itself: ojs-nats COMMAND --help",
+        allow_abbrev=False,
+    )
+    version = f"ojs-nats {importlib.metadata.version('ojs-nats')} (Python {platform.python_version()})"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_command(commands, "dev", "dev", "everything on one machine, with a NATS server of its own")
+    for service in SERVICES:
+        command = _add_command(commands, service.name, service.kind, service.help)
+        command.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
+        command.set_defaults(service=service)
+    config = _add_command(commands, "config", "config", "print the settings that count, and where each was written")
+    config.add_argument("--json", action="store_true", help="as a JSON object")
+    return parser
+
+
+def _add_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, kind: Kind, purpose: str
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(
+        name,
+        help=purpose,
+        description=f"{purpose[0].upper()}{purpose[1:]}.",
+        epilog=f"{_EXAMPLES[kind].format(name=name)}\n{_EPILOG}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.set_defaults(kind=kind)
+    command.add_argument("--config", metavar="FILE", help=f"TOML file with settings [{CONFIG_ENV}]")
+    for option in OPTIONS:
+        if kind in option.kinds:
+            _add_option(command, option)
+    return command
+
+
+def _add_option(command: argparse.ArgumentParser, option: Option) -> None:
+    notes = f"[{option.env}; default {option.default_text or 'none'}]"
+    explained = f"{option.help} {notes}".replace("%", "%%")
+    if option.metavar:
+        command.add_argument(option.flag, dest=option.name, metavar=option.metavar, default=argparse.SUPPRESS, help=explained)
+    else:
+        command.add_argument(
+            option.flag, dest=option.name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=explained
+        )

@@ -1,0 +1,33 @@
+"""The services of the system: the one table that the command line, `dev` and the documentation share."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final, cast
+
+import msgspec
+
+from ojs_nats.service import Build
+from ojs_nats.settings import Kind
+
+__all__ = ["SERVICES", "ServiceEntry"]
+
+
+class ServiceEntry(msgspec.Struct, frozen=True):
+    """One service: a process of its own, any number of each, anywhere."""
+
+    name: str
+    target: str  # "package:function", imported only by the process that runs it
+    help: str
+    kind: Kind = "service"
+
+    def load(self) -> Build:
+        package, function = self.target.split(":")
+        return cast("Build", getattr(importlib.import_module(package), function))
+
+
+SERVICES: Final = (
+    ServiceEntry("gateway", "ojs_gateway:build", "the HTTP API", "gateway"),
+    ServiceEntry("scheduler", "ojs_scheduler:build", "moves due delays and retries back into their queues"),
+    ServiceEntry("reaper", "ojs_reaper:build", "acts on leases, timeouts and deadlines that have passed"),
+)

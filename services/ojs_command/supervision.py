@@ -1,0 +1,109 @@
+"""Keeps one child process running: starts it, waits until it is ready, starts it again when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from asyncio.subprocess import Process
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from ojs_nats.problems import StartupProblem
+
+__all__ = ["Supervised"]
+
+_FIRST_PAUSE: Final = 0.2
+_LONGEST_PAUSE: Final = 5.0
+_HEALTHY_SECONDS: Final = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class Supervised(ABC):
+    """One child process. A subclass says how it is started and when it is ready."""
+
+    def __init__(self, name: str, on_change: Callable[[], None]) -> None:
+        self.name = name
+        self._on_change = on_change
+        self._process: Process | None = None
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, None while it isn't running."""
+        running = self._process is not None and self._process.returncode is None
+        return self._process.pid if self._process is not None and running else None
+
+    async def start(self) -> None:
+        """Start it and return when it is ready. Raises `StartupProblem` if it ends before that; from then on it is kept."""
+        await self._launch()
+        self._keeper = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
+
+    async def stop(self, seconds: float) -> None:
+        """End it, by force after `seconds`; also when it was never started or is being started."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.wait((self._keeper,))
+        await self._end(seconds)
+
+    @abstractmethod
+    async def _spawn(self) -> Process:
+        """Start the process."""
+
+    @abstractmethod
+    async def _until_ready(self, process: Process) -> None:
+        """Return when the process is ready. Raises `StartupProblem` if it ended, or can't be ready."""
+
+    def _ended(self) -> None:  # noqa: B027  # nothing to let go of, unless a subclass says so
+        """Called when the process has ended."""
+
+    async def _launch(self) -> None:
+        self._process = await self._spawn()
+        self._on_change()
+        try:
+            await self._until_ready(self._process)
+        except StartupProblem:
+            await self._end(_FIRST_PAUSE)
+            raise
+        self._on_change()
+
+    async def _end(self, seconds: float) -> None:
+        process = self._process
+        if process is None:
+            return
+        if process.returncode is None:
+            process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), seconds)
+            except TimeoutError:
+                log.warning("killed: it did not stop in time", child=self.name)
+                process.kill()
+                await process.wait()
+        self._process = None
+        self._ended()
+        self._on_change()
+
+    async def _keep(self) -> None:
+        clock = asyncio.get_running_loop().time
+        pause = _FIRST_PAUSE
+        while True:
+            ready_at = clock()
+            if self._process is not None:
+                status = await self._process.wait()
+                log.error("died", child=self.name, status=_describe(status))
+                await self._end(0)
+            if clock() - ready_at >= _HEALTHY_SECONDS:
+                pause = _FIRST_PAUSE
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+            try:
+                await self._launch()
+                log.info("started again", child=self.name, pid=self.pid)
+            except StartupProblem as problem:
+                log.error("could not be started again", child=self.name, reason=str(problem))
+
+
+def _describe(status: int) -> str:
+    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
