@@ -1,0 +1,38 @@
+"""The error envelope (requirements §5.1, C37)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from ojs_nats.errors import OjsError
+
+__all__ = ["error_body"]
+
+_WIRE_CODES: Final = {"invalid_retry_policy": "invalid_request"}
+"""Codes of `ojs_nats.errors.CODES` that travel under another one's name (C42)."""
+_DOCS: Final = "https://openjobspec.org/errors/"
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def error_body(error: OjsError, request_id: str) -> bytes:
+    """`{"error": {…}}` with the members of every generation of the specification."""
+    info = error.info
+    docs_url = _DOCS + error.canonical
+    body: dict[str, Any] = {
+        "code": _WIRE_CODES.get(error.code, error.code),
+        "message": error.message,
+        "retryable": info.retryable,
+        "details": error.details,
+        "request_id": request_id,
+        "hint": error.hint,
+        "docs_url": docs_url,
+        "doc_url": docs_url,
+        "canonical_code": error.canonical,
+        "ojs_code": info.number,
+    }
+    if error.type is not None:
+        body["type"] = error.type
+    return _encode({"error": body})

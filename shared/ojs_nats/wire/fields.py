@@ -1,0 +1,220 @@
+"""The first steps of reading any request body, and the words for what is wrong with a field."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ojs_nats.errors import OjsError, invalid, too_large
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.times import parse_duration_ms
+
+__all__ = [
+    "absent",
+    "checked",
+    "duration_ms",
+    "integer",
+    "members_of",
+    "object_of",
+    "queue_name",
+    "queue_names",
+    "short_text",
+    "shown",
+    "struct_of",
+    "text_list",
+    "value_of",
+]
+
+_Body = TypeVar("_Body", bound=Struct)
+
+_NULL: Final = Raw(b"null")
+_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_value: Final = msgspec.json.Decoder().decode
+_WHERE: Final = re.compile(r" - at `(key in )?\$\.?(.*)`$")
+_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*", re.ASCII)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+
+# Bodies
+
+
+def object_of(body: bytes, limits: Limits) -> dict[str, Raw]:
+    """The members of a request body, each still undecoded; raises invalid_payload if it is no sound JSON object."""
+    checked(body, limits)
+    try:
+        return _members(body)
+    except msgspec.ValidationError:
+        raise OjsError("invalid_payload", "the request body must be a JSON object") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+
+
+def struct_of(body: bytes, kind: type[_Body], limits: Limits) -> _Body:
+    """A request body of known members as `kind`; an empty body counts as `{}`. Null members are absent ones.
+
+    Raises invalid_payload for malformed JSON, invalid_request naming the member that has the wrong type.
+    """
+    if not body:
+        return kind()
+    checked(body, limits)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise _mistyped(error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+
+
+def checked(body: bytes, limits: Limits) -> None:
+    """Refuse a body that is empty, not UTF-8, or nested deeper than `max_depth`."""
+    if not body or body.isspace():
+        raise OjsError("invalid_payload", "the request body is empty")
+    if not body.isascii():  # msgspec leaves the inside of Raw members unchecked
+        try:
+            str(body, "utf-8")
+        except UnicodeDecodeError:
+            raise OjsError("invalid_payload", "the request body is not valid UTF-8") from None
+    if body.count(b"[") + body.count(b"{") > limits.max_depth:
+        _check_depth(body, limits)
+
+
+def _check_depth(body: bytes, limits: Limits) -> None:
+    try:
+        level = [_value(body)]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+    depth = 0
+    while level:
+        depth += 1
+        if depth > limits.max_depth:
+            raise OjsError("invalid_payload", f"the request body is nested deeper than {limits.max_depth} levels")
+        level = [
+            item
+            for parent in level
+            for item in (parent.values() if type(parent) is dict else parent)
+            if type(item) is dict or type(item) is list
+        ]
+
+
+def _malformed(error: Exception) -> OjsError:
+    if isinstance(error, RecursionError):
+        return OjsError("invalid_payload", "the request body is nested too deeply")
+    if isinstance(error, UnicodeDecodeError):
+        return OjsError("invalid_payload", "the request body is not valid UTF-8")
+    words = str(error).removeprefix("JSON is malformed: ")
+    return OjsError("invalid_payload", f"the request body is not valid JSON: {words}")
+
+
+def _mistyped(error: Exception) -> OjsError:
+    words = str(error).replace("`", "")
+    found = _WHERE.search(str(error))
+    if found is None:
+        return OjsError("invalid_payload", f"the request body must be a JSON object: {words}")
+    field = found[2]
+    return invalid(field, f"{field}: {words[: words.rindex(' - at ')]}")
+
+
+# Members
+
+
+def value_of(raw: Raw, path: str) -> Any:
+    """One member decoded as a whole."""
+    try:
+        return _value(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise invalid(path, f"{path} holds a value outside JSON's or this server's range: {error}") from None
+
+
+def members_of(raw: Raw, path: str) -> dict[str, Raw]:
+    """The members of a nested object, undecoded."""
+    try:
+        return _members(raw)
+    except msgspec.ValidationError:
+        raise invalid(path, f"{path} must be an object") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+
+
+def absent(raw: Raw) -> bool:
+    """Whether an undecoded member was left out or is null, which is the same."""
+    return not raw or raw == _NULL
+
+
+def shown(value: Any) -> str:
+    """A client's value as it may appear in a message: short and on one line."""
+    text = msgspec.json.encode(value).decode() if isinstance(value, str | int | float | bool | None) else type(value).__name__
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def integer(value: Any, path: str, low: int, high: int) -> int:
+    """A whole number within [low, high]; 5.0 counts as one."""
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not low <= value <= high:
+        raise invalid(path, f"{path} must be an integer from {low} to {high}, not {shown(value)}")
+    return value
+
+
+def duration_ms(value: Any, path: str, unit_ms: int, limits: Limits, *, zero: bool = False) -> int:
+    """A number of `unit_ms` milliseconds, or a duration as text -> milliseconds; above 0 unless `zero`."""
+    if type(value) is str:
+        try:
+            ms = parse_duration_ms(value)
+        except ValueError as problem:
+            raise invalid(path, f"{path} is {problem}: {shown(value)}") from None
+    elif type(value) in (int, float) and math.isfinite(value):
+        ms = round(min(value, limits.max_duration_ms + 1) * unit_ms)
+    else:
+        raise invalid(path, f"{path} must be a number or a duration, not {shown(value)}")
+    if ms < 0 or (ms == 0 and not zero) or ms > limits.max_duration_ms:
+        bound = "0 or more" if zero else "more than 0"
+        days = limits.max_duration_ms // 86_400_000
+        raise invalid(path, f"{path} must be {bound} and at most {days} days, not {shown(value)}")
+    return ms
+
+
+def short_text(value: Any, path: str, limits: Limits) -> str:
+    """A text of 1 to `max_text_chars` characters without control characters."""
+    if type(value) is not str or not 0 < len(value) <= limits.max_text_chars or _CONTROL.search(value):
+        raise invalid(path, f"{path} must be a text of 1 to {limits.max_text_chars} printable characters, not {shown(value)}")
+    return value
+
+
+def text_list(value: Any, path: str, most: int, limits: Limits) -> tuple[str, ...]:
+    """A list of at most `most` short texts."""
+    if type(value) is not list:
+        raise invalid(path, f"{path} must be a list of texts, not {shown(value)}")
+    if len(value) > most:
+        raise invalid(path, f"{path} has {len(value)} entries; the limit is {most}")
+    return tuple([short_text(item, f"{path}[{index}]", limits) for index, item in enumerate(value)])
+
+
+def queue_name(value: Any, path: str, limits: Limits) -> str:
+    """A queue name: lower-case letters, digits, `-` and `.`, starting with a letter or digit."""
+    if type(value) is str:
+        if _QUEUE.fullmatch(value) and len(value) <= limits.max_queue_bytes:
+            return value
+        if len(value.encode()) > limits.max_queue_bytes:
+            raise _too_long("queue_name_too_long", path, value, limits.max_queue_bytes)
+    raise invalid(
+        path,
+        f"{path} must match ^[a-z0-9][a-z0-9\\-.]*$ (lower-case letters, digits, '-' and '.'), not {shown(value)}",
+        canonical="INVALID_QUEUE",
+    )
+
+
+def queue_names(values: Sequence[str], path: str, limits: Limits) -> tuple[str, ...]:
+    """At most `max_queues` queue names, doubles left out."""
+    if len(values) > limits.max_queues:
+        raise invalid(path, f"{path} has {len(values)} entries; the limit is {limits.max_queues}")
+    names = [queue_name(value, f"{path}[{index}]", limits) for index, value in enumerate(values)]
+    return tuple(dict.fromkeys(names))
+
+
+def _too_long(code: str, path: str, value: str, limit: int) -> OjsError:
+    return too_large(code, path, len(value.encode()), limit)

@@ -1,0 +1,43 @@
+"""Job ids and request ids."""
+
+from __future__ import annotations
+
+import re
+import time
+from random import getrandbits
+from typing import Final
+
+from ojs_nats.errors import not_found
+
+__all__ = ["is_job_id", "job_id_of", "new_job_id", "new_request_id", "request_id_of"]
+
+_JOB_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.ASCII)
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
+
+is_job_id = _JOB_ID.fullmatch
+
+
+def new_job_id(now: int) -> str:
+    """A UUIDv7 for the Unix millisecond `now`."""
+    digits = f"{now:012x}7{getrandbits(12):03x}{getrandbits(62) | 1 << 63:016x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def job_id_of(text: str) -> str:
+    """The id of an existing job as a client names it, in lower case; what can't be an id is `not_found`."""
+    lowered = text.lower()
+    if _JOB_ID.fullmatch(lowered) is None:
+        raise not_found("job", text[:64])
+    return lowered
+
+
+def new_request_id() -> str:
+    """`req_` and a UUIDv7."""
+    return "req_" + new_job_id(time.time_ns() // 1_000_000)
+
+
+def request_id_of(sent: str | None) -> str:
+    """The client's request id where it is fit for headers and logs, else a new one."""
+    if sent is not None and _REQUEST_ID.fullmatch(sent):
+        return sent
+    return new_request_id()

@@ -1,0 +1,53 @@
+"""What a client may send, in one place; the manifest publishes it (requirements §3.3, §20, §23)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+__all__ = ["DEFAULT_LIMITS", "Limits"]
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Sizes are bytes of UTF-8 JSON as sent, after decompression."""
+
+    max_body_bytes: int = 4_194_304
+    """Any request body; both as it travels and decompressed."""
+    max_envelope_bytes: int = 1_048_576
+    """One job as sent."""
+    max_result_bytes: int = 1024 * 1024
+    max_meta_bytes: int = 65_536
+    max_metadata_bytes: int = 65_536
+    """`options.metadata`, and the unknown members of an envelope together."""
+    max_depth: int = 64
+    """Arrays and objects inside one another, the body itself being the first."""
+
+    max_type_bytes: int = 255
+    max_queue_bytes: int = 255
+    max_text_chars: int = 255
+    """Worker ids, tags, labels, error codes and other short texts."""
+    max_uri_chars: int = 2_048
+    max_tags: int = 100
+    max_extra_members: int = 100
+    max_error_patterns: int = 100
+    """Entries of `non_retryable_errors`."""
+    max_labels: int = 100
+
+    max_queues: int = 100
+    """Queues in one fetch or worker record."""
+    max_fetch_count: int = 1_000
+    max_active_jobs: int = 1_000
+    """Jobs in one heartbeat."""
+    max_result_ids: int = 100
+    """Ids in one request for results."""
+    max_wait_ms: int = 30_000
+    default_wait_ms: int = 200
+    """How long an empty fetch waits when its body does not say."""
+    max_result_wait_s: float = 60.0
+    default_result_wait_s: float = 30.0
+
+    max_attempts: int = 10_000
+    max_duration_ms: int = 10 * 366 * 86_400_000
+    """Ten years, for every duration; also keeps sums of them far from any overflow."""
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,54 @@
+"""The one table of clients that need something else than the specification says, told apart by their request headers.
+
+- Asks for plain JSON (`Accept` names application/json and not the OJS type): gets `application/json` (JSON format §2.2, C50).
+- Python SDK (`User-Agent: python-httpx/…`): gets the OJS type with `; profile="application/json"`, because it throws away the
+  body of an answer whose type lacks these words.
+- Go CLI (`User-Agent: Go-http-client/…` without `OJS-Version`): gets a job's members beside `job`, too, because it does not
+  unwrap.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+__all__ = ["JSON_TYPE", "OJS_TYPE", "Dialect", "accepts_media_type", "dialect_of"]
+
+OJS_TYPE: Final = "application/openjobspec+json"
+JSON_TYPE: Final = "application/json"
+_PROFILED: Final = f'{OJS_TYPE}; profile="{JSON_TYPE}"'
+_MAJOR_1: Final = re.compile(r"1(\.\d{1,6}){0,2}(-[0-9A-Za-z.-]{1,32})?", re.ASCII)
+
+
+class Dialect(NamedTuple):
+    """How to answer one client."""
+
+    content_type: str
+    flat_job: bool
+    """Repeat a job's members beside `job`."""
+    supported: bool
+    """Whether the `OJS-Version` it asks for is one of ours: any 1.x, or none named."""
+
+
+@lru_cache(maxsize=256)
+def dialect_of(user_agent: str | None, accept: str | None, ojs_version: str | None) -> Dialect:
+    """The dialect of a client by its `User-Agent`, `Accept` and `OJS-Version`."""
+    agent = user_agent or ""
+    accepted = (accept or "").lower()
+    content_type = OJS_TYPE
+    if OJS_TYPE not in accepted and JSON_TYPE in accepted:
+        content_type = JSON_TYPE
+    elif agent.startswith("python-httpx/"):
+        content_type = _PROFILED
+    return Dialect(
+        content_type,
+        flat_job=ojs_version is None and agent.startswith("Go-http-client/"),
+        supported=ojs_version is None or _MAJOR_1.fullmatch(ojs_version.strip()) is not None,
+    )
+
+
+@lru_cache(maxsize=64)
+def accepts_media_type(content_type: str) -> bool:
+    """Whether a request body of this `Content-Type` is read; parameters such as charset do not matter."""
+    return content_type.partition(";")[0].strip().lower() in {OJS_TYPE, JSON_TYPE}

@@ -1,0 +1,343 @@
+"""What workers and operators send: fetch, ack, nack, heartbeat, register, deregister, and the small job commands.
+
+Every body is read in the dialects of the official clients (requirements §6, C20, C24, C46); null members are absent ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Raw, Struct
+
+from ojs_nats.errors import invalid, too_large
+from ojs_nats.job import NOTHING
+from ojs_nats.transitions import Action, Failure, Holder, Override
+from ojs_nats.wire.fields import (
+    absent,
+    duration_ms,
+    integer,
+    queue_name,
+    queue_names,
+    short_text,
+    struct_of,
+    text_list,
+    value_of,
+)
+from ojs_nats.wire.ids import job_id_of
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.retry import check_retry
+
+__all__ = [
+    "Ack",
+    "Fetch",
+    "Heartbeat",
+    "Nack",
+    "Worker",
+    "parse_ack",
+    "parse_cancel",
+    "parse_deregister",
+    "parse_fetch",
+    "parse_heartbeat",
+    "parse_nack",
+    "parse_override",
+    "parse_register",
+    "parse_result_ids",
+]
+
+_ACTIONS: Final[tuple[Action, ...]] = ("RETRY", "DISCARD", "DEAD_LETTER", "FAIL")
+_STATES: Final = frozenset({"running", "quiet", "terminate", "drain"})
+_LABEL_BYTES: Final = 16_384
+
+
+class Fetch(Struct, frozen=True):
+    """A request for work; `lease_ms` None leaves the visibility timeout to the job, `wait_ms` 0 answers at once."""
+
+    queues: tuple[str, ...]
+    count: int
+    worker: str | None
+    lease_ms: int | None
+    wait_ms: int
+
+
+class Ack(Struct, frozen=True):
+    """`result` is JSON as sent (`null` is a result), `NOTHING` if the request had no such member."""
+
+    job_id: str
+    result: Raw
+    holder: Holder
+
+
+class Nack(Struct, frozen=True):
+    job_id: str
+    failure: Failure
+    holder: Holder
+
+
+class Worker(Struct, frozen=True, kw_only=True):
+    """What a worker says of itself."""
+
+    id: str
+    state: str = "running"
+    hostname: str | None = None
+    pid: int | None = None
+    queues: tuple[str, ...] = ()
+    concurrency: int | None = None
+    labels: Raw = NOTHING
+    started_at: str | None = None
+    active_jobs: int = 0
+
+
+class Heartbeat(Struct, frozen=True):
+    worker: Worker
+    job_ids: tuple[str, ...]
+    lease_ms: int | None
+
+
+# Fetch
+
+
+class _FetchBody(Struct):
+    queues: list[str] | None = None
+    count: int | float | None = None
+    worker_id: str | None = None
+    visibility_timeout_ms: int | float | str | None = None
+    wait_ms: int | float | None = None
+
+
+def parse_fetch(body: bytes, limits: Limits) -> Fetch:
+    """POST /workers/fetch. Raises invalid_payload, invalid_request, queue_name_too_long."""
+    sent = struct_of(body, _FetchBody, limits)
+    if not sent.queues:
+        raise invalid("queues", "queues is required: a list of at least one queue name")
+    return Fetch(
+        queue_names(sent.queues, "queues", limits),
+        1 if sent.count is None else integer(sent.count, "count", 1, limits.max_fetch_count),
+        _worker_id(sent.worker_id, limits),
+        _lease(sent.visibility_timeout_ms, limits),
+        limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms),
+    )
+
+
+# Ack and nack
+
+
+class _AckBody(Struct):
+    job_id: str | None = None
+    result: Raw = NOTHING
+    worker_id: str | None = None
+    attempt: int | None = None
+
+
+class _ErrorBody(Struct):
+    message: str | None = None
+    code: str | None = None
+    type: str | None = None
+    retryable: bool | None = None
+    action: str | None = None
+    details: Raw = NOTHING
+    backtrace: Raw = NOTHING
+
+
+class _NackBody(Struct):
+    job_id: str | None = None
+    error: _ErrorBody | str | None = None
+    worker_id: str | None = None
+    attempt: int | None = None
+    requeue: bool | None = None
+
+
+def parse_ack(body: bytes, limits: Limits, job_id: str | None = None) -> Ack:
+    """POST /workers/ack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
+    sent = struct_of(body, _AckBody, limits)
+    if sent.result:
+        value_of(sent.result, "result")
+    return Ack(_job_id(sent.job_id, job_id), sent.result, _holder(sent.worker_id, sent.attempt, limits))
+
+
+def parse_nack(body: bytes, limits: Limits, job_id: str | None = None) -> Nack:
+    """POST /workers/nack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
+    sent = struct_of(body, _NackBody, limits)
+    requeue = bool(sent.requeue)
+    error = sent.error
+    if isinstance(error, str):
+        error = _ErrorBody(message=error)
+    elif error is None:
+        if not requeue:
+            raise invalid("error", "error is required: an object with at least a message")
+        error = _ErrorBody(message="requeued by its worker")
+    if error.message is None:
+        raise invalid("error.message", "error.message is required: a text")
+    if error.action is not None and error.action not in _ACTIONS:
+        raise invalid("error.action", f"error.action must be one of {', '.join(_ACTIONS)}, not {error.action[:40]!r}")
+    failure = Failure(
+        message=error.message,
+        code=_cut(error.code, limits),
+        type=_cut(error.type, limits),
+        retryable=error.retryable is not False,
+        action=error.action,
+        details=_kept(error.details, "error.details"),
+        backtrace=_kept(error.backtrace, "error.backtrace"),
+        requeue=requeue,
+    )
+    return Nack(_job_id(sent.job_id, job_id), failure, _holder(sent.worker_id, sent.attempt, limits))
+
+
+def _cut(text: str | None, limits: Limits) -> str | None:
+    # A failure report is never refused for its length: the job would hang until its lease ends.
+    return text[: limits.max_text_chars] if text else None
+
+
+def _kept(raw: Raw, path: str) -> Raw:
+    if absent(raw):
+        return NOTHING
+    value_of(raw, path)
+    return raw
+
+
+# Workers
+
+
+class _WorkerBody(Struct):
+    worker_id: str | None = None
+    active_jobs: list[str] | int | None = None
+    active_job_ids: list[str] | None = None
+    visibility_timeout_ms: int | float | str | None = None
+    state: str | None = None
+    hostname: str | None = None
+    pid: int | None = None
+    queues: list[str] | None = None
+    concurrency: int | None = None
+    labels: Raw = NOTHING
+    started_at: str | None = None
+
+
+def parse_heartbeat(body: bytes, limits: Limits) -> Heartbeat:
+    """POST /workers/heartbeat: `active_jobs` is a list of ids, or a number with the ids in `active_job_ids`.
+
+    What can't be a job id is left out. Raises invalid_payload, invalid_request.
+    """
+    sent = struct_of(body, _WorkerBody, limits)
+    named = [*(sent.active_job_ids or ()), *(sent.active_jobs if isinstance(sent.active_jobs, list) else ())]
+    ids = tuple(dict.fromkeys(job_id.lower() for job_id in named))
+    if len(ids) > limits.max_active_jobs:
+        raise invalid("active_jobs", f"active_jobs has {len(ids)} entries; the limit is {limits.max_active_jobs}")
+    active = sent.active_jobs if isinstance(sent.active_jobs, int) else len(ids)
+    return Heartbeat(_worker(sent, active, limits), ids, _lease(sent.visibility_timeout_ms, limits))
+
+
+def parse_register(body: bytes, limits: Limits) -> Worker:
+    """POST /workers/register. Raises invalid_payload, invalid_request."""
+    return _worker(struct_of(body, _WorkerBody, limits), 0, limits)
+
+
+def parse_deregister(body: bytes, limits: Limits) -> str:
+    """POST /workers/deregister: the worker's id. Raises invalid_payload, invalid_request."""
+    return _worker(struct_of(body, _WorkerBody, limits), 0, limits).id
+
+
+def _worker(sent: _WorkerBody, active: int, limits: Limits) -> Worker:
+    worker_id = _worker_id(sent.worker_id, limits)
+    if worker_id is None:
+        raise invalid("worker_id", "worker_id is required: a text that is unique to the worker")
+    labels = _kept(sent.labels, "labels")
+    if len(labels) > _LABEL_BYTES:
+        raise invalid("labels", f"labels is {len(labels)} bytes; the limit is {_LABEL_BYTES} bytes")
+    return Worker(
+        id=worker_id,
+        state=sent.state if sent.state in _STATES else "running",
+        hostname=None if sent.hostname is None else short_text(sent.hostname, "hostname", limits),
+        pid=sent.pid,
+        queues=text_list(sent.queues or [], "queues", limits.max_queues, limits),
+        concurrency=sent.concurrency,
+        labels=labels,
+        started_at=None if sent.started_at is None else short_text(sent.started_at, "started_at", limits),
+        active_jobs=active,
+    )
+
+
+# Jobs
+
+
+class _CancelBody(Struct):
+    reason: str | None = None
+
+
+class _OverrideMembers(Struct):
+    queue: str | None = None
+    meta: Raw = NOTHING
+    retry: dict[str, Any] | None = None
+    args: Raw = NOTHING
+
+
+class _OverrideBody(Struct):
+    override: _OverrideMembers | None = None
+
+
+class _IdsBody(Struct):
+    ids: list[str] | None = None
+
+
+def parse_cancel(body: bytes, limits: Limits) -> str | None:
+    """Cancellation: the reason, if the body gives one. Raises invalid_payload, invalid_request."""
+    reason = struct_of(body, _CancelBody, limits).reason
+    return None if reason is None else short_text(reason, "reason", limits)
+
+
+def parse_override(body: bytes, limits: Limits) -> Override:
+    """POST /dead-letter/{id}/retry: what the new life changes (ojs-dead-letter §6.3).
+
+    Raises invalid_payload, invalid_request, invalid_retry_policy, metadata_too_large, envelope_too_large.
+    """
+    sent = struct_of(body, _OverrideBody, limits).override or _OverrideMembers()
+    meta, args = _kept(sent.meta, "override.meta"), _kept(sent.args, "override.args")
+    if meta:
+        if type(value_of(meta, "override.meta")) is not dict:
+            raise invalid("override.meta", "override.meta must be an object")
+        if len(meta) > limits.max_meta_bytes:
+            raise too_large("metadata_too_large", "override.meta", len(meta), limits.max_meta_bytes)
+    if args:
+        if type(value_of(args, "override.args")) is not list:
+            raise invalid("override.args", "override.args must be a JSON array", canonical="INVALID_ARGS")
+        if len(args) > limits.max_envelope_bytes:
+            raise too_large("envelope_too_large", "override.args", len(args), limits.max_envelope_bytes)
+    return Override(
+        queue=None if sent.queue is None else queue_name(sent.queue, "override.queue", limits),
+        meta=meta,
+        retry=None if sent.retry is None else check_retry(sent.retry, "override.retry", limits),
+        args=args,
+    )
+
+
+def parse_result_ids(body: bytes, limits: Limits) -> tuple[str, ...]:
+    """POST /jobs/results: the ids as sent, doubles left out. Raises invalid_payload, invalid_request."""
+    ids = struct_of(body, _IdsBody, limits).ids
+    if ids is None:
+        raise invalid("ids", "ids is required: a list of job ids")
+    if len(ids) > limits.max_result_ids:
+        raise invalid("ids", f"ids has {len(ids)} entries; the limit is {limits.max_result_ids}")
+    return tuple(dict.fromkeys(ids))
+
+
+# Members that several bodies share
+
+
+def _job_id(sent: str | None, path: str | None) -> str:
+    if sent is None:
+        if path is None:
+            raise invalid("job_id", "job_id is required")
+        return job_id_of(path)
+    if path is not None and sent.lower() != path.lower():
+        raise invalid("job_id", "job_id must be the id in the path, or be left out")
+    return job_id_of(sent)
+
+
+def _worker_id(sent: str | None, limits: Limits) -> str | None:
+    return None if sent is None else short_text(sent, "worker_id", limits)
+
+
+def _holder(worker: str | None, attempt: int | None, limits: Limits) -> Holder:
+    return Holder(_worker_id(worker, limits), attempt)
+
+
+def _lease(sent: float | str | None, limits: Limits) -> int | None:
+    return None if sent is None else duration_ms(sent, "visibility_timeout_ms", 1, limits)
