@@ -1,0 +1,28 @@
+"""The scenarios by name, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Final, NamedTuple
+
+from bench.plan import Bench
+from bench.result import Result
+from bench.scenarios import delays, dispatch, drain, enqueue, whole
+
+__all__ = ["SCENARIOS", "Scenario"]
+
+
+class Scenario(NamedTuple):
+    """`about` is one line for people; `run` yields a result for each variant of the plan."""
+
+    about: str
+    run: Callable[[Bench], AsyncIterator[Result]]
+
+
+SCENARIOS: Final[dict[str, Scenario]] = {
+    "enqueue": Scenario("POST one job per request; latency is that of a request", enqueue.run),
+    "drain": Scenario("fetch a backlog, then ack it (reported as fetch and ack); latency is that of a request", drain.run),
+    "whole": Scenario("each connection pushes, fetches and acks, again and again; latency is that of all three", whole.run),
+    "dispatch": Scenario("pushes at a low fixed rate to idle long polls; latency from push to fetch answer", dispatch.run),
+    "delays": Scenario("many delayed jobs pending; latency is how late after its due time a job is fetched", delays.run),
+}

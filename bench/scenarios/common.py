@@ -1,0 +1,171 @@
+"""What several scenarios share: a pusher, an acknowledger, a long poll, and the making of a result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from bench.client import Target
+from bench.load import Looper, Phase, drive
+from bench.messages import Requests, fetched_jobs
+from bench.plan import Bench
+from bench.processes import Spent
+from bench.result import Result
+from bench.stats import Quantiles, quantiles
+from bench.trust import doubts
+
+__all__ = ["WAIT_MS", "Acker", "Pusher", "Waiter", "connections_label", "fill", "outcome", "settle"]
+
+WAIT_MS: Final = 2_000
+"""How long a long poll asks the server to wait."""
+
+_FILL_CONNECTIONS: Final = 32
+_FILL_LIMIT_S: Final = 300.0
+_IMPATIENT_PAUSE_S: Final = 0.01
+
+
+class Pusher(Looper):
+    """Sends the pushes of an iterator, which pushers may share."""
+
+    def __init__(self, target: Target, phase: Phase, requests: Iterator[bytes]) -> None:
+        super().__init__(target, phase)
+        self._requests = requests
+
+    def next_request(self) -> bytes | None:
+        return next(self._requests, None)
+
+    def taken(self, body: bytes, now: float) -> None:  # noqa: ARG002 - the status says all
+        self.phase.count(now, now - self.sent)
+
+
+class Acker(Looper):
+    """Acknowledges the jobs of a list, which ackers may share, and empties it."""
+
+    def __init__(self, target: Target, phase: Phase, requests: Requests, ids: list[str]) -> None:
+        super().__init__(target, phase)
+        self._requests = requests
+        self._ids = ids
+
+    def next_request(self) -> bytes | None:
+        return self._requests.ack(self._ids.pop()) if self._ids else None
+
+    def taken(self, body: bytes, now: float) -> None:  # noqa: ARG002 - the status says all
+        self.phase.count(now, now - self.sent)
+
+
+class Arrivals:
+    """When each numbered job was fetched (`perf_counter`), until all `wanted` numbers from 0 up are there."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted = wanted
+        self.at: dict[int, float] = {}
+        self.again = 0
+
+    def add(self, number: int, now: float) -> None:
+        """Negative numbers are for warming up and aren't kept."""
+        if number in self.at:
+            self.again += 1
+        elif number >= 0:
+            self.at[number] = now
+
+    @property
+    def complete(self) -> bool:
+        return len(self.at) >= self.wanted
+
+
+class Waiter(Looper):
+    """Long-polls for jobs, notes their arrival, and acknowledges them itself or leaves their ids in `held`."""
+
+    def __init__(
+        self, target: Target, phase: Phase, requests: Requests, fetch: bytes, arrivals: Arrivals, held: list[str] | None
+    ) -> None:
+        super().__init__(target, phase)
+        self._requests = requests
+        self._fetch = fetch
+        self._arrivals = arrivals
+        self._held = held
+        self._to_ack: list[str] = []
+        self._acking = False
+        self._pause_s = 0.0
+
+    def next_request(self) -> bytes | None:
+        self._acking = bool(self._to_ack)
+        return self._requests.ack(self._to_ack.pop()) if self._to_ack else self._fetch
+
+    def taken(self, body: bytes, now: float) -> None:
+        self._pause_s = 0.0
+        if self._acking:
+            return
+        jobs = fetched_jobs(body)
+        for job in jobs:
+            self._arrivals.add(job.args[0], now)
+        if jobs:
+            (self._to_ack if self._held is None else self._held).extend(job.id for job in jobs)
+            self.phase.count(now, now - self.sent, len(jobs))
+            if self._arrivals.complete:
+                self.phase.finish()
+        elif now - self.sent < WAIT_MS / 2000:
+            # A server that doesn't hold the request would otherwise be asked without a pause.
+            self._pause_s = _IMPATIENT_PAUSE_S
+            self.phase.empty += 1
+
+    def pause_s(self) -> float:
+        return self._pause_s
+
+
+def connections_label(number: int) -> str:
+    return f"{number} connection{'' if number == 1 else 's'}"
+
+
+async def fill(bench: Bench, requests: Iterable[bytes]) -> Phase:
+    """Send pushes as set-up, as fast as the server takes them. `jobs` and `errors` of the answer say what came of it."""
+    phase = Phase()
+    shared = iter(requests)
+    await drive(phase, [Pusher(bench.target, phase, shared) for _ in range(_FILL_CONNECTIONS)], seconds=_FILL_LIMIT_S)
+    return phase
+
+
+async def settle(bench: Bench, ids: list[str]) -> None:
+    """Acknowledge what a scenario still holds, so that no server is left with jobs that look active."""
+    phase = Phase()
+    ackers = [Acker(bench.target, phase, bench.requests, ids) for _ in range(_FILL_CONNECTIONS)]
+    await drive(phase, ackers, seconds=_FILL_LIMIT_S)
+
+
+def outcome(
+    scenario: str,
+    variant: str,
+    phase: Phase,
+    spent: Spent | None,
+    *,
+    rate: bool,
+    latency: Quantiles | None = None,
+    more: dict[str, float] | None = None,
+    doubted: Iterable[str] = (),
+    send_lag_ms: float | None = None,
+) -> Result:
+    """The result of a phase. Without `latency` it is that of the phase's requests."""
+    latency = latency or quantiles(phase.latencies)
+    errors = dict(phase.errors)
+    reasons = doubts(
+        spent=spent,
+        cores=os.cpu_count() or 1,
+        seconds=phase.seconds,
+        jobs=phase.jobs,
+        samples=latency.count if latency else 0,
+        errors=errors,
+        send_lag_ms=send_lag_ms,
+    )
+    return Result(
+        scenario=scenario,
+        variant=variant,
+        jobs=phase.jobs,
+        seconds=phase.seconds,
+        rate=phase.rate if rate else None,
+        latency=latency,
+        more=more or {},
+        errors=errors,
+        doubts=[*doubted, *reasons],
+        spent=spent,
+    )

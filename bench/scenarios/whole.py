@@ -1,0 +1,61 @@
+"""How many jobs a second go the whole way when every connection pushes, fetches and acknowledges in turn."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from time import perf_counter
+
+from bench.client import Target
+from bench.load import Looper, Phase, drive
+from bench.messages import Requests, fetched_jobs
+from bench.plan import Bench
+from bench.result import Result
+from bench.scenarios.common import WAIT_MS, connections_label, outcome
+
+__all__ = ["run"]
+
+
+class _Cycler(Looper):
+    """push, fetch, ack. All share one queue, so the fetched job is usually another connection's."""
+
+    def __init__(self, target: Target, phase: Phase, requests: Requests, queue: str, index: int) -> None:
+        super().__init__(target, phase)
+        self._requests = requests
+        self._push = requests.push(queue)
+        self._fetch = requests.fetch(queue, count=1, worker=f"bench-{index}", wait_ms=WAIT_MS)
+        self._began = 0.0
+        self._pushed = False
+        self._job: str | None = None
+
+    def next_request(self) -> bytes:
+        if self._job is not None:
+            return self._requests.ack(self._job)
+        if self._pushed:
+            return self._fetch
+        self._began = perf_counter()
+        return self._push
+
+    def taken(self, body: bytes, now: float) -> None:
+        if self._job is not None:
+            self.phase.count(now, now - self._began)
+            self.gave_up()
+        elif not self._pushed:
+            self._pushed = True
+        elif jobs := fetched_jobs(body):
+            self._job = jobs[0].id
+        else:
+            self.phase.empty += 1
+
+    def gave_up(self) -> None:
+        self._pushed = False
+        self._job = None
+
+
+async def run(bench: Bench) -> AsyncIterator[Result]:
+    for number in bench.plan.connections:
+        await bench.reset()
+        phase = Phase()
+        queue = bench.queue("whole")
+        cyclers = [_Cycler(bench.target, phase, bench.requests, queue, index) for index in range(number)]
+        spent = await drive(phase, cyclers, seconds=bench.plan.duration, warmup=bench.plan.warmup, meter=bench.meter)
+        yield outcome("whole", connections_label(number), phase, spent, rate=True, more={"empty answers": phase.empty})

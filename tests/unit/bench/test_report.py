@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from bench.compare import compare
+from bench.report import render, summarise, table
+from bench.result import Report
+from unit.bench.results import enqueue, report, spent
+
+
+def test_repetitions_are_summed_up_by_median_and_range() -> None:
+    first, other = summarise([enqueue(100), enqueue(50, variant="1 connection"), enqueue(300), enqueue(200)])
+    assert (first.variant, first.times) == ("32 connections", 3)
+    assert (first.lowest["jobs/s"], first.figures["jobs/s"], first.highest["jobs/s"]) == (100, 200, 300)
+    assert (other.variant, other.times, other.figures["jobs/s"]) == ("1 connection", 1, 50)
+
+
+def test_errors_are_added_up_over_repetitions() -> None:
+    (summary,) = summarise([enqueue(1, errors={"503": 2}), enqueue(1, errors={"503": 1, "409": 1})])
+    assert summary.errors == {"503": 3, "409": 1}
+
+
+def test_cpu_is_given_per_job_and_per_second() -> None:
+    (summary,) = summarise([enqueue(1000, used=spent(gateway=2.0))])
+    assert summary.cpu_us["gateway"] == pytest.approx(400)
+    assert summary.cores["gateway"] == pytest.approx(0.4)
+    assert summary.memory["generator"] == (30.0, None)
+
+
+def test_tables_are_aligned() -> None:
+    assert table(["a", "n"], [["x", "10,000"], ["long", "1"]]) == (
+        "| a    |      n |\n| ---- | -----: |\n| x    | 10,000 |\n| long |      1 |"
+    )
+    narrow = table(["name", "!"], [["x", ""]]).splitlines()[1]
+    assert narrow == "| ---- | -: |"
+
+
+def test_the_report_says_where_and_what_went_wrong() -> None:
+    text = render(report(enqueue(7000, errors={"503 backend_unavailable": 12}, used=spent())))
+    for part in (
+        "ojs-nats 1",
+        "2026-01-01",
+        "2 cores (a CPU)",
+        "CPython 3",
+        "7,000",
+        "12 of '503 backend_unavailable'",
+        "gateway",
+    ):
+        assert part in text
+
+
+def test_a_report_survives_its_file() -> None:
+    whole = report(enqueue(7000, used=spent()))
+    assert msgspec.json.decode(msgspec.json.encode(whole), type=Report) == whole
+
+
+def test_comparison_gives_ratios_with_their_direction() -> None:
+    text = compare(report(enqueue(1000, p50=2.0)), report(enqueue(1500, p50=4.0), enqueue(1, variant="1 connection")))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| enqueue")]
+    assert rows == [
+        ["enqueue", "32 connections", "jobs/s", "1,000.00", "1,500.00", "1.50", "better", ""],
+        ["enqueue", "32 connections", "p50 ms", "2.00", "4.00", "2.00", "worse", ""],
+        ["enqueue", "32 connections", "p99 ms", "8.00", "16.00", "2.00", "worse", ""],
+    ]
+
+
+def test_comparison_calls_noise_the_same_and_marks_what_had_errors() -> None:
+    text = compare(report(enqueue(1000)), report(enqueue(1049, errors={"500": 1})))
+    assert "| 1.05 | same |  ! |" in text
+
+
+def test_reports_without_anything_in_common_are_refused() -> None:
+    with pytest.raises(ValueError, match="in common"):
+        compare(report(enqueue(1)), report(enqueue(1, variant="1 connection")))
