@@ -73,7 +73,7 @@ def reported(job: Job, failure: Failure, now: int) -> JobError:
 
 def _bounded(value: Raw, limit: int, *, text: bool = False) -> Raw:
     if len(value) <= limit:
-        return value
+        return value or NOTHING
     note = f"dropped: {len(value)} bytes; the limit is {limit} bytes"
     stand_in: Any = note if text else {"dropped": True, "actual_bytes": len(value), "max_bytes": limit}
     return Raw(msgspec.json.encode(stand_in))

@@ -28,7 +28,7 @@ def ack(job: Job, result: Raw, holder: Holder, moment: Moment) -> Transition:
     limit = job.result_size_limit if job.result_size_limit is not None else DEFAULT_RESULT_LIMIT
     if len(result) > limit:
         raise too_large("result_too_large", "result", len(result), limit)
-    kept = NOTHING if job.result_ttl_s == 0 else result
+    kept = result if result and job.result_ttl_s != 0 else NOTHING
     new = entered(
         job,
         State.COMPLETED,

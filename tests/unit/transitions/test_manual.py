@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ojs_nats.errors import OjsError
+from ojs_nats.job import EMPTY_OBJECT, NOTHING, TERMINAL, Retry, State
+from ojs_nats.transitions import Failure, Override, activate, cancel, claim, delete, extend, nack, reissue, retry_discarded
+from unit.transitions.samples import (
+    ANYONE,
+    SAMPLES,
+    SECOND,
+    T0,
+    active,
+    at,
+    available,
+    cancelled,
+    completed,
+    dead_letter,
+    discarded,
+    json,
+)
+
+KEEP = Override()
+
+
+# Cancel
+
+
+@pytest.mark.parametrize("state", [state for state in State if state not in TERMINAL])
+def test_cancel_ends_every_job_that_has_not_ended(state: State) -> None:
+    job = SAMPLES[state]()
+    transition = cancel(job, at(SECOND), "not needed")
+    new = transition.job
+    assert (new.state, new.cancelled_at, new.completed_at, new.discarded_at) == (State.CANCELLED, T0 + SECOND, None, None)
+    assert (new.attempt, new.token, new.timer, new.next_attempt_at) == (job.attempt, None, None, None)
+    assert (transition.arm, transition.token, transition.ttl_s) == (None, None, 7 * 86_400)
+    assert transition.cancel == (job.timer.op if job.timer else None)
+    assert (new.transitions[-1].event, new.transitions[-1].reason) == ("cancelled", "not needed")
+
+
+def test_a_cancelled_run_still_names_its_worker() -> None:
+    assert cancel(active("w1"), at()).job.worker == "w1"
+
+
+@pytest.mark.parametrize(
+    ("make", "canonical"),
+    [
+        (completed, "JOB_ALREADY_COMPLETED"),
+        (cancelled, "JOB_ALREADY_CANCELLED"),
+        (discarded, "INVALID_STATE_TRANSITION"),
+    ],
+)
+def test_a_job_that_has_ended_is_not_cancelled(make: Any, canonical: str) -> None:
+    job = make()
+    with pytest.raises(OjsError) as refusal:
+        cancel(job, at())
+    assert (refusal.value.code, refusal.value.canonical) == ("conflict", canonical)
+    assert refusal.value.details["current_state"] == job.state
+
+
+# Manual retry
+
+
+@pytest.mark.parametrize("make", [discarded, dead_letter])
+def test_manual_retry_begins_a_new_life(make: Any) -> None:
+    job = replace(make(), uncharged=1, attempt=4, retry_delay_ms=5)
+    moment = at(SECOND)
+    transition = retry_discarded(job, KEEP, moment)
+    new = transition.job
+    assert (new.state, new.attempt, new.uncharged, new.generation) == (State.AVAILABLE, 0, 0, 1)
+    assert (new.error, new.errors, new.dead_letter, new.retry_delay_ms) == (None, job.errors, False, None)
+    assert (new.re_enqueued_at, new.enqueued_at, new.created_at) == (T0 + SECOND, T0 + SECOND, T0)
+    assert (new.started_at, new.completed_at, new.discarded_at) == (None, None, None)
+    assert (transition.token, new.token, transition.ttl_s) == ("back", moment.op, None)
+    assert (new.retry, new.queue, new.args, new.meta) == (job.retry, job.queue, job.args, job.meta)
+    assert new.transitions[-1].reason == ("dead_letter" if job.dead_letter else None)
+
+
+def test_errors_say_in_which_life_they_happened() -> None:
+    job = claim(retry_discarded(discarded(), KEEP, at()).job, "w1", None, at()).job
+    errors = nack(job, Failure(message="no"), ANYONE, at()).job.errors
+    assert [(error.generation, error.attempt) for error in errors] == [(0, 1), (1, 1)]
+
+
+def test_manual_retry_takes_overrides() -> None:
+    job = discarded(meta=Raw(b'{"a":1,"b":2}'))
+    override = Override(queue="other", meta=Raw(b'{"b":3,"c":4}'), retry=Retry(max_attempts=1), args=Raw(b"[7]"))
+    new = retry_discarded(job, override, at()).job
+    assert (new.queue, new.retry, json(new.args)) == ("other", Retry(max_attempts=1), [7])
+    assert json(new.meta) == {"a": 1, "b": 3, "c": 4}
+
+
+def test_manual_retry_gives_the_time_limits_a_new_start() -> None:
+    job = discarded(total_timeout_ms=2 * SECOND, enqueue_ttl_ms=3 * SECOND)
+    timer = retry_discarded(job, KEEP, at(10 * SECOND)).arm
+    assert timer is not None
+    assert timer.at == T0 + 12 * SECOND
+
+
+@pytest.mark.parametrize(("expires_at", "kept"), [(T0 + 5 * SECOND, False), (T0 + 20 * SECOND, True)])
+def test_manual_retry_drops_an_expiry_that_has_passed(expires_at: int, kept: bool) -> None:
+    job = discarded(expires_at=expires_at, verbatim={"expires_at": "then", "scheduled_at": "once"})
+    new = retry_discarded(job, KEEP, at(10 * SECOND)).job
+    assert new.expires_at == (expires_at if kept else None)
+    assert ("expires_at" in new.verbatim, "scheduled_at" in new.verbatim) == (kept, True)
+
+
+@pytest.mark.parametrize("state", [state for state in State if state is not State.DISCARDED])
+def test_only_a_discarded_job_is_retried_or_deleted(state: State) -> None:
+    job = SAMPLES[state]()
+    commands: list[Callable[[], object]] = [lambda: retry_discarded(job, KEEP, at()), lambda: delete(job, at())]
+    for command in commands:
+        with pytest.raises(OjsError) as refusal:
+            command()
+        assert refusal.value.code == "conflict"
+
+
+# Deletion
+
+
+def test_delete_leaves_a_tombstone() -> None:
+    job = dead_letter(meta=Raw(b'{"secret":1}'))
+    transition = delete(job, at(SECOND))
+    new = transition.job
+    assert (new.id, new.type, new.state, new.deleted, json(new.args)) == (job.id, job.type, job.state, True, [])
+    assert (new.errors, new.error, new.timer, new.token) == ((), None, None, None)
+    assert (new.meta, new.result) == (EMPTY_OBJECT, NOTHING)
+    assert (transition.ttl_s, transition.arm, transition.cancel, transition.token) == (3_600, None, None, None)
+    assert new.transitions[:-1] == job.transitions
+    last = new.transitions[-1]
+    assert (last.event, last.before, last.after) == ("deleted", State.DISCARDED, None)
+
+
+def test_a_discarded_job_outside_the_dead_letters_is_not_found_there() -> None:
+    with pytest.raises(OjsError) as refusal:
+        delete(discarded(), at())
+    assert refusal.value.code == "not_found"
+
+
+def test_a_tombstone_is_gone_for_every_command() -> None:
+    tombstone = delete(dead_letter(), at()).job
+    commands: list[Callable[[], object]] = [
+        lambda: delete(tombstone, at()),
+        lambda: retry_discarded(tombstone, KEEP, at()),
+        lambda: cancel(tombstone, at()),
+        lambda: claim(tombstone, "w1", None, at()),
+        lambda: extend(tombstone, "w1", None, at()),
+        lambda: nack(tombstone, Failure(message="no"), ANYONE, at()),
+        lambda: activate(tombstone, at()),
+        lambda: reissue(tombstone, at()),
+    ]
+    for command in commands:
+        with pytest.raises(OjsError) as refusal:
+            command()
+        assert refusal.value.code == "not_found"
+
+
+def test_a_job_that_was_never_discarded_keeps_its_place() -> None:
+    job = available()
+    with pytest.raises(OjsError):
+        retry_discarded(job, KEEP, at())
+    assert job.state is State.AVAILABLE
