@@ -55,7 +55,7 @@ class ServiceChild(Supervised):
         line = await self._reader.readline()
         if not line:
             status = await process.wait()
-            raise StartupProblem(f"{self.name} ended with status {status} before it was ready; its own lines say why")
+            raise StartupProblem(f"{self.name} ended with status {status} before it was ready; it says why itself")
         self.url = msgspec.json.decode(line, type=ReadyLine).url
         if self._entry.kind == "gateway" and self.url is not None:
             # A gateway on any free port keeps it when it is started again: clients have its URL.

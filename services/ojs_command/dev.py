@@ -16,7 +16,7 @@ from ojs_command.folder import DataFolder, RunState
 from ojs_command.services import SERVICES
 from ojs_nats import logs
 from ojs_nats.problems import StartupProblem
-from ojs_nats.service import CANNOT_START, CRASHED
+from ojs_nats.service import CRASHED
 from ojs_nats.settings import DEFAULT_SOURCE, Loaded, Settings
 from ojs_nats.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
 
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 async def run_dev(loaded: Loaded) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit code."""
+    """Run until SIGTERM or SIGINT; returns the exit code. Raises `StartupProblem`."""
     settings = loaded.settings
     logs.configure(service="dev", instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
     stopping = Stopping()
@@ -39,9 +39,8 @@ async def run_dev(loaded: Loaded) -> int:
         folder = DataFolder(settings.data)
         with folder.claimed() as server_lock:
             await _System(settings, folder, server_lock if embedded else None).run(stopping)
-    except StartupProblem as problem:
-        log.error(str(problem))
-        return CANNOT_START
+    except StartupProblem:
+        raise
     except Exception:
         log.critical("crashed", exc_info=True)
         return CRASHED

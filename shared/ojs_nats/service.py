@@ -1,7 +1,7 @@
 """The runtime of one process: logging, the store, signals, health, one ready line and the exit code.
 
 A service is built from the store and the settings, started, and stopped by SIGTERM or SIGINT. Exit codes: 0 after a clean
-stop, 1 if it can't start (one plain sentence in the log), 70 after a crash (with its traceback) or when work had to be cut
+stop, 1 if it can't start (one plain sentence on standard error), 70 after a crash (with its traceback) or when work had to be cut
 off, 128 + n when a second signal n cuts a stop short.
 """
 
@@ -70,7 +70,7 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
 
 
 async def run(name: str, settings: Settings, build: Build, *, supervisor: int | None = None) -> int:
-    """Run one service until it is asked to stop; returns the exit code.
+    """Run one service until it is asked to stop; returns the exit code. Raises `StartupProblem` if it can't start.
 
     `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_nats.supervised`).
     """
@@ -81,9 +81,8 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
         clean = await _session(name, settings, build, stopping, link)
-    except StartupProblem as problem:
-        log.error(str(problem))
-        return CANNOT_START
+    except StartupProblem:
+        raise
     except Exception:
         log.critical("crashed", exc_info=True)
         return CRASHED

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from support.nats import NatsServer
+from support.system import Processes, System
+
+
+@pytest.fixture(scope="session")
+def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    with System.started(tmp_path_factory.mktemp("system")) as system:
+        yield system
+
+
+@pytest.fixture
+def system(_shared_system: System) -> System:
+    """The whole server, emptied. It is shared: tests that kill or stop it use `own_system`."""
+    _shared_system.reset()
+    return _shared_system
+
+
+@pytest.fixture
+def own_system(tmp_path: Path) -> Iterator[System]:
+    """A whole server of the test's own, which it may harm."""
+    with System.started(tmp_path / "own") as system:
+        yield system
+
+
+@pytest.fixture
+def processes(tmp_path: Path, nats_server: NatsServer) -> Iterator[Processes]:
+    """Services as separate processes beside a NATS server of the test's own."""
+    started = Processes(tmp_path / "processes", nats_server.url)
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture
+async def http(system: System) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of the shared system's API: `await http.post("/ojs/v1/jobs", json=…)`."""
+    async with aiohttp.ClientSession(system.url) as session:
+        yield session

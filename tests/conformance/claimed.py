@@ -1,0 +1,88 @@
+"""Runs the conformance cases named in claimed.txt against a server: its own, started here, or the one at --url.
+
+Exit status: that of the runner (0 all passed, 1 some failed, 2 nothing ran), 2 also if a pattern matches no case.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Final
+
+_HERE: Final = Path(__file__).resolve().parent
+_ROOT: Final = _HERE.parents[1]
+sys.path.insert(0, str(_HERE.parent))
+
+from support.system import System  # noqa: E402  # tests/ isn't installed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--suites", type=Path, default=_ROOT.parent / "shared" / "conformance" / "suites")
+    parser.add_argument("--runner", type=Path, help="the runner; by default run.py beside the suites")
+    parser.add_argument("--url", help="a server in test mode that runs already")
+    parser.add_argument("--list", action="store_true", help="only list the cases")
+    parser.add_argument("patterns", nargs="*", help="files of the suites instead of those in claimed.txt")
+    options = parser.parse_args()
+
+    runner = options.runner or options.suites.parent / "run.py"
+    if not runner.is_file():
+        print(f"there is no conformance runner at {runner}", file=sys.stderr)
+        return 2
+    names, idle = choose(options.suites, options.patterns or read_patterns(_HERE / "claimed.txt"))
+    for pattern in idle:
+        print(f"the pattern {pattern} matches no case", file=sys.stderr)
+    if idle or not names:
+        print(f"{len(names)} cases chosen; none ran", file=sys.stderr)
+        return 2
+    if options.list:
+        print("\n".join(names))
+        return 0
+    with server(options.url) as url:
+        command = [sys.executable, str(runner), "--suites", str(options.suites), "--url", url]
+        command += ["--reset-url", f"{url}/ojs/v1/admin/reset"]
+        for name in names:
+            command += ["--test", name]
+        return subprocess.run(command, check=False).returncode
+
+
+def read_patterns(file: Path) -> list[str]:
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def choose(suites: Path, patterns: list[str]) -> tuple[list[str], list[str]]:
+    """The names of the cases that the patterns leave, and the including patterns that match no file."""
+    files = [str(path.relative_to(suites)) for path in sorted(suites.rglob("*.json"))]
+    chosen: dict[str, None] = {}
+    idle = []
+    for pattern in patterns:
+        matching = [file for file in files if fnmatch(file, pattern.removeprefix("!"))]
+        if pattern.startswith("!"):
+            for file in matching:
+                chosen.pop(file, None)
+        elif matching:
+            chosen.update(dict.fromkeys(matching))
+        else:
+            idle.append(pattern)
+    return [json.loads((suites / file).read_text(encoding="utf-8"))["name"] for file in chosen], idle
+
+
+@contextmanager
+def server(url: str | None) -> Iterator[str]:
+    if url is not None:
+        yield url.rstrip("/")
+        return
+    with tempfile.TemporaryDirectory(prefix="ojs-conformance-") as folder, System.started(Path(folder)) as system:
+        yield system.url
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from support.nats import NatsServer
+
+# `ci` tries more, and prints what repeats a failure elsewhere: its example as a blob, and the seed in the header.
+hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, max_examples=300)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
+hypothesis.settings.load_profile(PROFILE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if PROFILE == "ci" and config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().getrandbits(32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"hypothesis: profile {PROFILE}, --hypothesis-seed={config.option.hypothesis_seed or 'random'}"
+
+
+@pytest.fixture
+def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
+    """A NATS server of the test's own, which it may kill and restart."""
+    with NatsServer(tmp_path / "nats") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shared_nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """A NATS server for all tests of a module, which leave it running."""
+    with NatsServer(tmp_path_factory.mktemp("nats")) as server:
+        yield server

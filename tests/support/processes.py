@@ -1,0 +1,44 @@
+"""Processes and ports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+__all__ = ["end", "free_port", "runs"]
+
+
+def free_port() -> int:
+    """A port that was free a moment ago; prefer port 0 wherever the process under test can report its own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def runs(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent to look doesn't."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return not stat.parent.parent.joinpath("self").exists()
+
+
+def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, seconds: float = 15.0) -> int:
+    """Send a signal and wait for the end; a process that ignores it is killed, which fails the test."""
+    if process.poll() is None:
+        process.send_signal(number)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise

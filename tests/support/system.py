@@ -1,0 +1,211 @@
+"""The whole server as its users run it: `ojs-nats dev`, or each service as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from support.processes import end, runs
+from support.waiting import until
+
+__all__ = ["Answer", "Command", "Processes", "System", "environment", "send"]
+
+_READY_SECONDS = 40.0
+
+
+class Answer(NamedTuple):
+    """An HTTP answer; `body` is the decoded JSON, None if there is none."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's environment without settings of a server, plus `more`."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("OJS_")} | more
+
+
+def send(method: str, url: str, body: object = None, *, seconds: float = 40.0) -> Answer:
+    """One HTTP request; `body` is sent as JSON. Refusals are answers, too."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as response:
+            return _answer(response.status, response.read(), dict(response.headers))
+    except urllib.error.HTTPError as error:
+        with error:
+            return _answer(error.code, error.read(), dict(error.headers))
+
+
+def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Answer:
+    return Answer(status, json.loads(body) if body else None, headers)
+
+
+class Command:
+    """One `ojs-nats` process; what it prints goes to a file of its own."""
+
+    def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, label: str = "ojs-nats") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.arguments = arguments
+        self._output = folder / f"{label}.log"
+        with self._output.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "ojs_command", *arguments],
+                cwd=folder,
+                env=dict(env) if env is not None else environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text(encoding="utf-8", errors="replace")
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """The log lines of one event, decoded; only with `--log-format json`."""
+        lines = (json.loads(line) for line in self.output.splitlines() if line.startswith("{") and line.endswith("}"))
+        return [line for line in lines if line.get("event") == name]
+
+    def ready(self) -> dict[str, Any]:
+        """Wait for the process's own ready line and return it."""
+
+        def announced() -> dict[str, Any] | None:
+            assert self.process.poll() is None, f"{self.arguments} ended early:\n{self.output}"
+            return next((line for line in self.events("ready") if line["instance"].endswith(f":{self.pid}")), None)
+
+        found = until(announced, _READY_SECONDS)
+        assert found is not None
+        return found
+
+    def kill(self) -> None:
+        """SIGKILL; returns when it is gone."""
+        end(self.process, signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit code."""
+        return end(self.process)
+
+
+class System(Command):
+    """`ojs-nats dev --test-mode` on free ports."""
+
+    def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+        self.data = folder / "data"
+        ports = ("--port", "0", "--nats-port", "0")
+        options = ("--test-mode", *ports, "--data", str(self.data), "--log-format", "json")
+        super().__init__(folder, "dev", *options, *arguments, env=env, label="dev")
+
+    @classmethod
+    @contextmanager
+    def started(cls, folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[System]:
+        """A running system; the processes that it left behind, if any, are killed at the end."""
+        system = cls(folder, *arguments, env=env)
+        try:
+            system.wait_ready()
+            yield system
+        finally:
+            pids = list(system.children.values()) if system.run_file.exists() else []
+            system.stop()
+            for pid in filter(runs, pids):
+                os.kill(pid, signal.SIGKILL)
+
+    @property
+    def run_file(self) -> Path:
+        return self.data / "run.json"
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What `dev` says about itself in run.json."""
+        state: dict[str, Any] = json.loads(self.run_file.read_text(encoding="utf-8"))
+        return state
+
+    @property
+    def url(self) -> str:
+        return str(self.state["url"])
+
+    @property
+    def nats_url(self) -> str:
+        return str(self.state["nats_url"])
+
+    @property
+    def children(self) -> dict[str, int]:
+        """Process ids by name: nats-server and the services."""
+        children: dict[str, int] = self.state["children"]
+        return children
+
+    def wait_ready(self) -> None:
+        """Return when this process has everything running."""
+
+        def everything_runs() -> bool:
+            assert self.process.poll() is None, f"dev ended early:\n{self.output}"
+            return self.run_file.exists() and self.state["pid"] == self.pid and self.state["ready"]
+
+        until(everything_runs, _READY_SECONDS)
+
+    def kill_child(self, name: str) -> int:
+        """SIGKILL one of the children; returns the process id it had."""
+        pid = self.children[name]
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def wait_restarted(self, name: str, killed: int) -> int:
+        """Wait until a child that was killed has been started again and is ready; returns its new process id."""
+
+        def runs_again() -> int | None:
+            pid = self.children.get(name)
+            started = any(line["child"] == name and line["pid"] == pid for line in self.events("started again"))
+            return pid if pid != killed and started else None
+
+        pid = until(runs_again, _READY_SECONDS)
+        assert pid is not None
+        return pid
+
+    def request(self, method: str, path: str, body: object = None) -> Answer:
+        """One request to the gateway; `path` begins with a slash."""
+        return send(method, f"{self.url}{path}", body)
+
+    def reset(self) -> None:
+        """Wipe everything; returns when that is done."""
+        answer = self.request("POST", "/ojs/v1/admin/reset")
+        assert answer.status < 300, answer
+
+
+class Processes:
+    """Services as processes of their own, in any number, on one NATS server that the test owns."""
+
+    def __init__(self, folder: Path, nats_url: str) -> None:
+        self.folder = folder
+        self.nats_url = nats_url
+        self.commands: list[Command] = []
+
+    def start(self, service: str, *arguments: str) -> Command:
+        """Start one more of a service; it isn't ready yet (`Command.ready`)."""
+        ports = ("--port", "0") if service == "gateway" else ()
+        options = ("--nats", self.nats_url, "--test-mode", "--log-format", "json")
+        label = f"{service}-{len(self.commands)}"
+        command = Command(self.folder, service, *options, *ports, *arguments, label=label)
+        self.commands.append(command)
+        return command
+
+    def stop(self) -> None:
+        """Stop all that still run."""
+        for command in self.commands:
+            if command.process.poll() is None:
+                command.process.terminate()
+        for command in self.commands:
+            command.stop()

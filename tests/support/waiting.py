@@ -1,0 +1,43 @@
+"""Waiting for a condition with a deadline, in place of sleeping for a guess."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+__all__ = ["eventually", "until"]
+
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], seconds: float = 10.0, *, every: float = 0.02) -> T:
+    """Poll until the condition holds, and return what it returned; the condition's name says what was missing."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if found := condition():
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(_missing(condition, seconds))
+        time.sleep(every)
+
+
+async def eventually(condition: Callable[[], T | Awaitable[T]], seconds: float = 10.0, *, every: float = 0.02) -> T:
+    """The same for tests with an event loop; the condition may be a coroutine function."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if inspect.isawaitable(found):
+            found = await found
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(_missing(condition, seconds))
+        await asyncio.sleep(every)
+
+
+def _missing(condition: Callable[[], object], seconds: float) -> str:
+    name = getattr(condition, "__qualname__", repr(condition))
+    return f"{name} ({inspect.getfile(condition)}) didn't hold within {seconds:g} s"
