@@ -160,6 +160,8 @@ async def _system(options: argparse.Namespace) -> AsyncIterator[RunFile]:
 
 async def _run(options: argparse.Namespace, names: Sequence[str]) -> Report:
     async with _system(options) as run:
+        if run.url is None:
+            raise NoSystem("the run file has no URL: is the gateway up?")
         try:
             target = Target.from_url(run.url)
         except ValueError as error:

@@ -101,7 +101,9 @@ _MAIN = ("jobs/s", "p50 ms", "p90 ms", "p99 ms", "max ms")
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+    if value >= 100 or value.is_integer():
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
 def _cell(summary: Summary, name: str) -> str:
@@ -109,6 +111,15 @@ def _cell(summary: Summary, name: str) -> str:
     if summary.times == 1 or name not in summary.figures:
         return value
     return f"{value} ({_number(summary.lowest[name])} to {_number(summary.highest[name])})"
+
+
+def _cpu(summary: Summary, name: str) -> str:
+    return f"{_number(summary.cpu_us.get(name))} ({summary.cores[name]:.2f})" if name in summary.cores else "-"
+
+
+def _memory(summary: Summary, name: str) -> str:
+    rss, pss = summary.memory.get(name, (None, None))
+    return "-" if rss is None else f"{rss:.0f} / {_number(pss)}"
 
 
 def render(report: Report) -> str:
@@ -121,11 +132,9 @@ def render(report: Report) -> str:
         [s.scenario, s.variant, *(_cell(s, name) for name in _MAIN), f"{sum(s.errors.values()):,}", "!" if s.doubts else ""]
         for s in summaries
     ]
-    processes = [
-        [s.scenario, s.variant, name, _number(s.cpu_us.get(name)), f"{s.cores.get(name, 0):.2f}", f"{rss:.0f}", _number(pss)]
-        for s in summaries
-        for name, (rss, pss) in s.memory.items()
-    ]
+    names = list(dict.fromkeys(name for summary in summaries for name in summary.memory))
+    cpu = [[s.scenario, s.variant, *(_cpu(s, name) for name in names)] for s in summaries]
+    memory = [[s.scenario, s.variant, *(_memory(s, name) for name in names)] for s in summaries]
     parts = [
         f"### {machine.versions['server']}, {report.date}",
         f"{machine.cores} cores ({machine.cpu}), {machine.memory_gib:g} GiB, {machine.system}, {machine.python}; {versions}; "
@@ -133,8 +142,9 @@ def render(report: Report) -> str:
         + (f". Medians of {times} runs (lowest to highest)." if times > 1 else "."),
         table(["scenario", "variant", *_MAIN, "errors", "!"], figures, left=2),
     ]
-    if processes:
-        parts.append(table(["scenario", "variant", "process", "CPU µs/job", "cores", "RSS MiB", "PSS MiB"], processes, left=3))
+    if names:
+        parts.append(table(["CPU µs per job (cores)", "variant", *names], cpu, left=2))
+        parts.append(table(["MiB RSS / PSS at the end", "variant", *names], memory, left=2))
     notes = [note for summary in summaries for note in _notes(summary)]
     if notes:
         parts.append("\n".join(notes))

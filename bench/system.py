@@ -36,10 +36,11 @@ class NoSystem(Exception):
 
 
 class RunFile(Struct):
-    """The run.json that `ojs-nats dev` writes when everything is up."""
+    """What matters here of the run.json that `ojs-nats dev` keeps. It is there before everything is `ready`."""
 
     pid: int
-    url: str
+    url: str | None
+    ready: bool = True
     children: dict[str, int] = field(default_factory=dict)
 
 
@@ -80,8 +81,8 @@ async def _up(process: asyncio.subprocess.Process, run_file: Path, output: Path)
     while time.monotonic() < deadline:
         if process.returncode is not None:
             raise NoSystem(f"ojs-nats dev ended with code {process.returncode}:\n{_tail(output)}")
-        if await asyncio.to_thread(run_file.exists):
-            return read_run_file(run_file)
+        if await asyncio.to_thread(run_file.exists) and (run := read_run_file(run_file)).ready:
+            return run
         await asyncio.sleep(_POLL_S)
     raise NoSystem(f"ojs-nats dev wasn't ready within {_START_TIMEOUT_S:g} s:\n{_tail(output)}")
 
