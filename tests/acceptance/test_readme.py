@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.support.system import System
+from support.system import System
 
 README = Path(__file__).parents[2] / "README.md"
 ADDRESS = "http://127.0.0.1:8080"

@@ -20,7 +20,7 @@ _HERE: Final = Path(__file__).resolve().parent
 _ROOT: Final = _HERE.parents[1]
 sys.path.insert(0, str(_HERE.parent))
 
-from support.system import System  # noqa: E402  # tests/ isn't installed
+from support.system import System  # noqa: E402  # tests aren't installed
 
 
 def main() -> int:
