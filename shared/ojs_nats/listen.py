@@ -1,4 +1,4 @@
-"""Serving an aiohttp application on a TCP port that may be taken."""
+"""Serving an aiohttp application, or a bare server, on a TCP port that may be taken."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ __all__ = ["Listener"]
 
 
 class Listener:
-    """An aiohttp application on one address. `port` 0 takes any free one; `url` then has the real one."""
+    """An aiohttp application or bare server on one address. `port` 0 takes any free one; `url` then has the real one."""
 
-    def __init__(self, app: web.Application, host: str, port: int, **runner_options: Any) -> None:
-        self._runner = web.AppRunner(app, access_log=None, **runner_options)
+    def __init__(self, served: web.Application | web.Server, host: str, port: int, **runner_options: Any) -> None:
+        self._runner: web.BaseRunner
+        if isinstance(served, web.Application):
+            self._runner = web.AppRunner(served, access_log=None, **runner_options)
+        else:
+            self._runner = web.ServerRunner(served, **runner_options)
         self._host = host
         self._port = port
         self._url: str | None = None

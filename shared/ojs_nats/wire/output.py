@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
-from ojs_nats.job import Job, JobError, State
+from ojs_nats.job import NOTHING, Job, JobError, State
 from ojs_nats.transitions import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS, LIVENESS_MS
 from ojs_nats.wire.enqueue import SPECVERSION
 from ojs_nats.wire.retry import retry_members, retry_raw
@@ -30,6 +31,7 @@ __all__ = [
     "registered_body",
     "result_expires_at",
     "result_view",
+    "without_expired_result",
 ]
 
 DEFAULT_RESULT_TTL_S: Final = 604_800
@@ -262,6 +264,14 @@ def result_expires_at(job: Job) -> int | None:
     """When the result leaves (Unix ms); None if there is none or it stays."""
     ttl_s = DEFAULT_RESULT_TTL_S if job.result_ttl_s is None else job.result_ttl_s
     return None if job.result_stored_at is None or ttl_s < 0 else job.result_stored_at + ttl_s * 1_000
+
+
+def without_expired_result(job: Job, now: int) -> Job:
+    """The job without a result whose time (`result_ttl`) is over, though its record is still there."""
+    expires_at = result_expires_at(job)
+    if expires_at is None or expires_at > now:
+        return job
+    return replace(job, result=NOTHING, result_stored_at=None)
 
 
 def result_view(job: Job) -> Mapping[str, Any]:

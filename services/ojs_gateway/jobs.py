@@ -1,0 +1,138 @@
+"""Jobs: push, read, cancel, activate and results (requirements §2, §3, §11)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError, invalid
+from ojs_nats.job import Job, State
+from ojs_nats.wire.enqueue import parse_enqueue
+from ojs_nats.wire.ids import is_job_id, job_id_of
+from ojs_nats.wire.output import encode, envelope, job_body, result_view, without_expired_result
+from ojs_nats.wire.worker import parse_cancel, parse_result_ids
+
+__all__ = ["Jobs"]
+
+log = structlog.get_logger(__name__)
+
+_DROPPED: Final = b'{"job":null,"enqueued":false}'
+_LOCATION: Final = "/ojs/v1/jobs/"
+_ASK_AGAIN: Final = (("Retry-After", "1"),)
+
+
+class Jobs:
+    """Handlers under /jobs that are not a worker's."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._limits = context.limits
+        # What middleware hands back is spelt out in full, so it may be longer than what the client sent.
+        self._chain_limits = msgspec.structs.replace(context.limits, max_envelope_bytes=2 * context.limits.max_body_bytes)
+
+    async def push(self, call: Call) -> Answer:
+        """POST /jobs."""
+        draft: Job | None = parse_enqueue(await call.body(), self._store.clock.now(), self._limits)
+        assert draft is not None
+        if len(self._context.chain):
+            draft = await self._through_chain(draft)
+            if draft is None:
+                return Answer(200, _DROPPED)
+        job = await self._store.jobs.push(draft)
+        return Answer(201, job_body(job, flat=call.dialect.flat_job), (("Location", _LOCATION + job.id),))
+
+    async def _through_chain(self, draft: Job) -> Job | None:
+        try:
+            changed: Any = await self._context.chain.run(envelope(draft))
+            if changed is None:
+                return None
+            if not isinstance(changed, dict) or changed.get("id") != draft.id:
+                raise TypeError("it must return the job as a dict with its id unchanged, or None")
+            body = encode(changed)
+        except OjsError:
+            raise
+        except Exception as error:
+            log.exception("enqueue middleware failed", job_id=draft.id)
+            raise OjsError("backend_error", "an enqueue middleware failed; nothing was enqueued") from error
+        return parse_enqueue(body, self._store.clock.now(), self._chain_limits)
+
+    async def read(self, call: Call) -> Answer:
+        """GET /jobs/{id}."""
+        job = await self._read(job_id_of(call.parameters[0]))
+        return Answer(200, job_body(job, flat=call.dialect.flat_job), () if job.terminal else _ASK_AGAIN)
+
+    async def cancel(self, call: Call) -> Answer:
+        """DELETE /jobs/{id}, POST /jobs/{id}/cancel."""
+        reason = parse_cancel(await call.body(), self._limits)
+        change = await self._store.jobs.change(
+            job_id_of(call.parameters[0]), lambda job, moment: transitions.cancel(job, moment, reason)
+        )
+        body = job_body(change.after, flat=call.dialect.flat_job, previous_state=change.before.state)
+        return Answer(200, body)
+
+    async def activate(self, call: Call) -> Answer:
+        """POST /jobs/{id}/activate."""
+        change = await self._store.jobs.change(job_id_of(call.parameters[0]), transitions.activate)
+        return Answer(200, job_body(change.after, previous_state=change.before.state))
+
+    async def result(self, call: Call) -> Answer:
+        """GET /jobs/{id}/result?wait=true&timeout=30: 408 if it isn't there in time, 410 if it was not kept."""
+        job = await self._read(job_id_of(call.parameters[0]))
+        if not job.terminal and _flag(call, "wait"):
+            timeout_s = self._timeout_s(call)
+            waited = await self._context.unless_stopping(self._store.jobs.wait_terminal(job.id, timeout_s))
+            job = waited or job
+            if not job.terminal:
+                raise OjsError(
+                    "request_timeout",
+                    f"job {job.id} is still {job.state}",
+                    details={"job_id": job.id, "current_state": job.state},
+                    retry_after=1,
+                )
+        if job.state is State.COMPLETED and not job.result and job.result_ttl_s is not None and job.result_ttl_s >= 0:
+            raise OjsError("result_pruned", f"the result of job {job.id} is not kept any more", details={"job_id": job.id})
+        return Answer(200, encode(result_view(job)), () if job.terminal else _ASK_AGAIN)
+
+    async def results(self, call: Call) -> Answer:
+        """POST /jobs/results: one entry for each id, `not_found` where there is no such job."""
+        ids = parse_result_ids(await call.body(), self._limits)
+        views = await asyncio.gather(*(self._result_or_nothing(job_id) for job_id in ids))
+        return Answer(200, encode({"results": dict(zip(ids, views, strict=True))}))
+
+    async def _result_or_nothing(self, job_id: str) -> Any:
+        if is_job_id(job_id.lower()):
+            try:
+                return result_view(await self._read(job_id.lower()))
+            except OjsError as error:
+                if error.code != "not_found":
+                    raise
+        return {"job_id": job_id, "state": "not_found", "result": None}
+
+    async def _read(self, job_id: str) -> Job:
+        return without_expired_result(await self._store.jobs.get(job_id), self._store.clock.now())
+
+    def _timeout_s(self, call: Call) -> float:
+        text = call.query("timeout")
+        if text is None:
+            return self._limits.default_result_wait_s
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds <= self._limits.max_result_wait_s:
+            raise invalid("timeout", f"timeout must be 0 to {self._limits.max_result_wait_s:.0f} seconds, not {text[:40]!r}")
+        return seconds
+
+
+def _flag(call: Call, name: str) -> bool:
+    text = (call.query(name) or "false").lower()
+    if text not in {"true", "false", "1", "0"}:
+        raise invalid(name, f"{name} must be true or false, not {text[:40]!r}")
+    return text in {"true", "1"}

@@ -1,0 +1,76 @@
+"""Paths and methods to handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import unquote
+
+from ojs_gateway.call import Answer, Call
+from ojs_nats.errors import OjsError, not_found
+
+__all__ = ["Handler", "Router"]
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+_PARAMETER: Final = "{}"
+
+
+class _Node:
+    __slots__ = ("children", "methods")
+
+    def __init__(self) -> None:
+        self.children: dict[str, _Node] = {}
+        self.methods: dict[str, Handler] = {}
+
+
+class Router:
+    """Templates are paths in which `{}` stands for one segment; literal segments go before it.
+
+    `/v1/…` is another name for `/ojs/v1/…`, for tools that leave out the prefix.
+    """
+
+    def __init__(self) -> None:
+        self._root = _Node()
+        self._literal: dict[str, _Node] = {}
+
+    def add(self, method: str, template: str, handler: Handler) -> None:
+        """A GET handler answers HEAD, too."""
+        node = self._root
+        for segment in template[1:].split("/"):
+            node = node.children.setdefault(segment, _Node())
+        node.methods[method] = handler
+        if method == "GET":
+            node.methods["HEAD"] = handler
+        if _PARAMETER not in template:
+            self._literal[template] = node
+
+    def find(self, method: str, path: str) -> tuple[Handler, tuple[str, ...]]:
+        """The handler and the segments that `{}` stood for. Raises not_found, method_not_allowed."""
+        if path.startswith("/v1/"):
+            path = "/ojs" + path
+        parameters: tuple[str, ...] = ()
+        node = self._literal.get(path)
+        if node is None:
+            node, parameters = self._walk(path)
+        handler = node.methods.get(method)
+        if handler is None:
+            allow = ", ".join(node.methods)
+            raise OjsError("method_not_allowed", f"{method} is not possible on {path[:256]}, only {allow}", allow=allow)
+        return handler, parameters
+
+    def _walk(self, path: str) -> tuple[_Node, tuple[str, ...]]:
+        node: _Node | None = self._root
+        parameters: list[str] = []
+        for segment in path[1:].split("/"):
+            assert node is not None
+            literal = node.children.get(segment)
+            if literal is None:
+                literal = node.children.get(_PARAMETER) if segment else None
+                parameters.append(unquote(segment))
+            node = literal
+            if node is None:
+                break
+        if node is None or not node.methods:
+            raise not_found("path", path[:256])
+        return node, tuple(parameters)

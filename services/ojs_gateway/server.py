@@ -1,0 +1,52 @@
+"""One gateway process: its handlers behind its HTTP server, from start to stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ojs_gateway.context import Context
+from ojs_gateway.edge import Edge, server
+from ojs_gateway.routes import router
+from ojs_nats.listen import Listener
+from ojs_nats.wire.limits import Limits
+
+if TYPE_CHECKING:
+    from ojs_nats.middleware import EnqueueChain
+    from ojs_nats.settings import Settings
+    from ojs_nats.store import Store
+
+__all__ = ["Gateway"]
+
+_SHUTDOWN_S: Final = 2.0
+"""What a running request has to finish, and again what it has after it was told to give up."""
+
+
+class Gateway:
+    """The HTTP API over one store. `chain` is frozen when it starts; add to it before."""
+
+    def __init__(self, store: Store, settings: Settings, chain: EnqueueChain) -> None:
+        self.chain = chain
+        self._settings = settings
+        limits = Limits(max_body_bytes=settings.max_body_bytes, max_envelope_bytes=settings.max_envelope_bytes)
+        self._context = Context(store, limits, chain, test_mode=settings.test_mode)
+        self._listener: Listener | None = None
+
+    @property
+    def url(self) -> str:
+        """Base URL with the real port, once started."""
+        assert self._listener is not None, "the gateway hasn't started"
+        return self._listener.url
+
+    async def start(self) -> None:
+        """Listen. Raises StartupProblem if the address can't be had."""
+        self.chain.freeze()
+        limits = self._context.limits
+        bare = server(Edge(router(self._context), limits), limits)
+        self._listener = Listener(bare, self._settings.host, self._settings.port, shutdown_timeout=_SHUTDOWN_S)
+        await self._listener.start()
+
+    async def stop(self) -> None:
+        """Take no new connections, answer those who wait at once, let the others finish for up to 4 s."""
+        self._context.stop_waiting()
+        if self._listener is not None:
+            await self._listener.stop()

@@ -1,0 +1,138 @@
+"""The worker's side: fetch, ack, nack, heartbeat, register and deregister (requirements §6)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats import transitions
+from ojs_nats.errors import not_found
+from ojs_nats.store import WorkerRecord
+from ojs_nats.wire.fields import short_text
+from ojs_nats.wire.ids import is_job_id
+from ojs_nats.wire.output import ack_body, encode, fetch_body, heartbeat_body, nack_body, registered_body
+from ojs_nats.wire.worker import (
+    Fetch,
+    Worker,
+    parse_ack,
+    parse_deregister,
+    parse_fetch,
+    parse_heartbeat,
+    parse_nack,
+    parse_register,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ojs_nats.job import Job
+
+__all__ = ["Workers"]
+
+_LOOK_UP_S: Final = 1.0
+"""How often a long poll looks whether its client is still there; the store looks for missed work as often anyway."""
+_DIRECTIVES: Final = ("terminate", "quiet")
+
+
+class _Metadata(Struct):
+    test_directive: str | None = None
+
+
+class Workers:
+    """Handlers under /workers, and the same under /jobs/{id}."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._limits = context.limits
+
+    async def fetch(self, call: Call) -> Answer:
+        """POST /workers/fetch. What is claimed for a client that left meanwhile is given back."""
+        jobs = await self._work(parse_fetch(await call.body(), self._limits), call)
+        if jobs and call.gone:
+            for job in jobs:
+                self._store.handout.give_back(job, "the client left before it was answered")
+        return Answer(200, fetch_body(jobs))
+
+    async def _work(self, ask: Fetch, call: Call) -> list[Job]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + ask.wait_ms / 1_000
+        while True:
+            left = max(0.0, until - loop.time())
+            wait_ms = math.ceil(min(left, _LOOK_UP_S) * 1_000)
+            jobs = await self._store.handout.fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms)
+            # A fetch is never cancelled: what it has claimed by then would be lost until its lease ends.
+            if jobs or left <= _LOOK_UP_S or self._context.stopping or call.gone:
+                return jobs
+
+    async def ack(self, call: Call) -> Answer:
+        """POST /workers/ack, POST /jobs/{id}/ack."""
+        ask = parse_ack(await call.body(), self._limits, _from_path(call))
+        change = await self._store.jobs.change(
+            ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment)
+        )
+        return Answer(200, ack_body(change.after))
+
+    async def nack(self, call: Call) -> Answer:
+        """POST /workers/nack, /workers/fail, POST /jobs/{id}/nack, /jobs/{id}/fail."""
+        ask = parse_nack(await call.body(), self._limits, _from_path(call))
+        change = await self._store.jobs.change(
+            ask.job_id, lambda job, moment: transitions.nack(job, ask.failure, ask.holder, moment)
+        )
+        return Answer(200, nack_body(change.after))
+
+    async def heartbeat(self, call: Call) -> Answer:
+        """POST /workers/heartbeat: a sign of life for the worker and for the jobs that it names."""
+        beat = parse_heartbeat(await call.body(), self._limits)
+        held = [job_id for job_id in beat.job_ids if is_job_id(job_id)]
+        _, outcome = await asyncio.gather(
+            self._store.workers.beat(_record(beat.worker)),
+            self._store.jobs.extend(held, beat.worker.id, beat.lease_ms),
+        )
+        state = beat.worker.state if beat.worker.state in _DIRECTIVES else "running"
+        if self._context.test_mode:
+            state = _directed(outcome.jobs) or state
+        return Answer(200, heartbeat_body(state, outcome.extended, outcome.cancelled, self._store.clock.now()))
+
+    async def register(self, call: Call) -> Answer:
+        """POST /workers/register."""
+        worker = parse_register(await call.body(), self._limits)
+        await self._store.workers.beat(_record(worker))
+        return Answer(200, registered_body(worker.id, self._store.clock.now()))
+
+    async def deregister(self, call: Call) -> Answer:
+        """POST /workers/deregister, DELETE /workers/{id}."""
+        if (named := _from_path(call)) is not None:
+            worker_id = short_text(named, "the worker's id", self._limits)
+        else:
+            worker_id = parse_deregister(await call.body(), self._limits)
+        if not await self._store.workers.remove(worker_id):
+            raise not_found("worker", worker_id)
+        return Answer(200, encode({"ok": True, "worker_id": worker_id}))
+
+
+def _from_path(call: Call) -> str | None:
+    return call.parameters[0] if call.parameters else None
+
+
+def _record(worker: Worker) -> WorkerRecord:
+    return WorkerRecord(**msgspec.structs.asdict(worker))
+
+
+def _directed(jobs: Iterable[Job]) -> str | None:
+    """Test mode: a held job whose `metadata.test_directive` is quiet or terminate decides the answered state (§25.3)."""
+    for job in jobs:
+        if job.metadata:
+            try:
+                directive = msgspec.json.decode(job.metadata, type=_Metadata).test_directive
+            except msgspec.ValidationError:
+                continue
+            if directive in _DIRECTIVES:
+                return directive
+    return None
