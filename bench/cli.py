@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import shlex
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -42,7 +44,7 @@ examples:
   python -m bench --json before.json --repeat 3; …; python -m bench --json after.json --repeat 3
   python -m bench --compare before.json after.json
 
-exit codes: 0 done, 1 a bar was missed, 2 wrong use, 3 nothing to measure
+exit codes: 0 done, 1 a bar was missed, 2 wrong use, 3 nothing to measure, 130 interrupted
 """
 
 
@@ -115,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (NoSystem, ServerRefused, OSError, TimeoutError) as error:
         _say(f"bench: {str(error) or 'timed out'}")
         return 3
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _say("bench: stopped")
         return 130
     if options.json:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
@@ -159,6 +162,10 @@ async def _system(options: argparse.Namespace) -> AsyncIterator[RunFile]:
 
 
 async def _run(options: argparse.Namespace, names: Sequence[str]) -> Report:
+    # Without this a SIGTERM would leave the system behind that was started here.
+    me = asyncio.current_task()
+    assert me is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
     async with _system(options) as run:
         if run.url is None:
             raise NoSystem("the run file has no URL: is the gateway up?")
@@ -185,16 +192,15 @@ async def _run(options: argparse.Namespace, names: Sequence[str]) -> Report:
 
 
 def _progress(result: Result) -> str:
-    parts = [f"  {result.scenario}, {result.variant}:"]
+    parts = []
     if result.rate is not None:
-        parts.append(f"{result.rate:,.0f} jobs/s,")
+        parts.append(f"{result.rate:,.0f} jobs/s")
     if result.latency is not None:
-        parts.append(f"p50 {result.latency.p50:.2f} p99 {result.latency.p99:.2f} ms")
+        parts.append(f"p50 {result.latency.p50:.2f} ms, p99 {result.latency.p99:.2f} ms")
     if result.errors:
-        parts.append(f", {sum(result.errors.values()):,} errors")
-    if result.doubts:
-        parts.append(f"! {'; '.join(result.doubts)}")
-    return " ".join(parts)
+        parts.append(f"{sum(result.errors.values()):,} errors")
+    parts += [f"! {doubt}" for doubt in result.doubts]
+    return f"  {result.scenario}, {result.variant}: {', '.join(parts)}"
 
 
 def _say(line: str) -> None:

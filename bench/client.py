@@ -189,12 +189,15 @@ class Connection(asyncio.Protocol):
             self.failed(reason)
 
     async def _reconnect(self) -> None:
+        refused = False
         while self._transport is None:
             await asyncio.sleep(_RECONNECT_PAUSE_S)
             try:
                 await self.open()
             except OSError:
-                self.failed("can't connect")
+                if not refused:  # once for each time it was lost, however long that lasts
+                    self.failed("can't connect again")
+                refused = True
         self._reconnecting = None
         self.reconnected()
 

@@ -169,7 +169,8 @@ async def drive(
             async with asyncio.timeout(seconds + GRACE_S):
                 await phase.done.wait()
         except TimeoutError:
-            phase.errors["no answer"] += sum(looper.busy for looper in loopers)
+            if unanswered := sum(looper.busy for looper in loopers):
+                phase.errors["no answer"] = unanswered
         return meter.spent(before) if meter and before else None
     finally:
         for looper in loopers:

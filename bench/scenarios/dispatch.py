@@ -35,7 +35,6 @@ class _Senders:
         self._errors = phase.errors
         self._due: deque[int] = deque()
         self._all = [_Sender(bench.target, self) for _ in range(_SENDERS)]
-        self._free = list(self._all)
 
     async def open(self) -> None:
         for sender in self._all:
@@ -47,26 +46,17 @@ class _Senders:
 
     def push(self, index: int) -> None:
         self._due.append(index)
-        self._send()
+        self.send()
 
-    def freed(self, sender: _Sender, error: str | None) -> None:
-        if error:
-            self._errors[error] += 1
-        if sender not in self._free:
-            self._free.append(sender)
-        self._send()
-
-    def lost(self, sender: _Sender, reason: str) -> None:
-        self._errors[reason] += 1
-        if sender in self._free:
-            self._free.remove(sender)
-
-    def _send(self) -> None:
-        while self._due and self._free:
-            sender = self._free.pop()
+    def send(self) -> None:
+        """Send what is due and can be sent."""
+        while self._due and (free := next((sender for sender in self._all if sender.connected and not sender.busy), None)):
             index = self._due.popleft()
             self.sent[index] = perf_counter()
-            sender.send(self._pushes[index])
+            free.send(self._pushes[index])
+
+    def went_wrong(self, what: str) -> None:
+        self._errors[what] += 1
 
 
 class _Sender(Connection):
@@ -75,13 +65,15 @@ class _Sender(Connection):
         self._senders = senders
 
     def answered(self, status: int, body: bytes) -> None:
-        self._senders.freed(self, None if status == 201 else error_name(status, body))
+        if status != 201:
+            self._senders.went_wrong(error_name(status, body))
+        self._senders.send()
 
     def failed(self, reason: str) -> None:
-        self._senders.lost(self, reason)
+        self._senders.went_wrong(reason)
 
     def reconnected(self) -> None:
-        self._senders.freed(self, None)
+        self._senders.send()
 
 
 async def _keep_schedule(senders: _Senders, schedule: Sequence[float]) -> None:
@@ -132,14 +124,12 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     await senders.open()
     start = perf_counter() + _WARMUP_S / 2
     schedule = [start + index / plan.rate for index in range(warming + plan.samples)]
+    pacing = asyncio.ensure_future(_keep_schedule(senders, schedule))
     try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_keep_schedule(senders, schedule))
-            window = plan.samples / plan.rate + _LATE_S
-            driving = group.create_task(
-                drive(phase, waiters, seconds=window, warmup=schedule[warming] - perf_counter(), meter=bench.meter)
-            )
+        window = plan.samples / plan.rate + _LATE_S
+        spent = await drive(phase, waiters, seconds=window, warmup=schedule[warming] - perf_counter(), meter=bench.meter)
     finally:
+        pacing.cancel()
         senders.close()
 
     scheduled = schedule[warming:]
@@ -157,7 +147,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
         "dispatch",
         f"{plan.rate:g}/s",
         phase,
-        driving.result(),
+        spent,
         rate=False,
         latency=quantiles(from_schedule(scheduled, arrivals.at)),
         more=more,
