@@ -101,7 +101,7 @@ _MAIN = ("jobs/s", "p50 ms", "p90 ms", "p99 ms", "max ms")
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    if value >= 100 or value.is_integer():
+    if value >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.2f}" if value < 10 else f"{value:.1f}"
 

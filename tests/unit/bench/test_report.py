@@ -50,6 +50,11 @@ def test_the_report_says_where_and_what_went_wrong() -> None:
         assert part in text
 
 
+def test_a_scenarios_own_figures_are_noted() -> None:
+    with_more = msgspec.structs.replace(enqueue(1), more={"empty answers": 31, "send lag p99 ms": 0.256, "none": 0})
+    assert "- enqueue (32 connections): empty answers 31, send lag p99 ms 0.26" in render(report(with_more)).splitlines()
+
+
 def test_a_report_survives_its_file() -> None:
     whole = report(enqueue(7000, used=spent()))
     assert msgspec.json.decode(msgspec.json.encode(whole), type=Report) == whole
