@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from aiohttp import hdrs, web
 
-from ojs_gateway.compression import decompressed
+from ojs_gateway.compression import beyond, decompressed
 from ojs_nats.errors import OjsError, invalid, too_large
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.quirks import Dialect, accepts_media_type
@@ -82,7 +82,7 @@ class Call:
             async with asyncio.timeout(_BODY_TIMEOUT_S):
                 return await request.read()
         except web.HTTPRequestEntityTooLarge:
-            raise too_large("envelope_too_large", "the request body", limit + 1, limit) from None
+            raise beyond(limit) from None
         except web.RequestPayloadError as error:
             raise OjsError("invalid_payload", f"the request body is broken: {error}") from None
         except TimeoutError:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from ojs_nats.errors import OjsError, too_large
+from ojs_nats.errors import OjsError
 
-__all__ = ["SUPPORTED", "decompressed"]
+__all__ = ["SUPPORTED", "beyond", "decompressed"]
 
 SUPPORTED: Final = ("gzip", "deflate")
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _ZLIB: Final = zlib.MAX_WBITS
 _RAW: Final = -zlib.MAX_WBITS
+
+
+def beyond(limit: int) -> OjsError:
+    """413 for a body whose size nobody knows, because reading ended at the limit."""
+    message = f"the request body is more than {limit} bytes after decompression"
+    return OjsError("envelope_too_large", message, details={"field": "the request body", "max_bytes": limit})
 
 
 def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
@@ -45,5 +51,5 @@ def _unpacked(body: bytes, wbits: int, limit: int) -> bytes:
     except zlib.error as error:
         raise OjsError("invalid_payload", f"the compressed request body is broken: {error}") from None
     if room <= 0:
-        raise too_large("envelope_too_large", "the decompressed request body", limit + 1, limit)
+        raise beyond(limit)
     return b"".join(parts)

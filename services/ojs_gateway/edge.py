@@ -101,7 +101,7 @@ class _Protocol(web.RequestHandler):
         if isinstance(exc, BadHttpMethod):
             error = OjsError("method_not_allowed", "the request's method is not one of HTTP", allow="GET, HEAD, POST, DELETE")
         elif status < 500:
-            error = OjsError("invalid_payload", f"the request is not valid HTTP: {(message or '').splitlines()[:1]}")
+            error = OjsError("invalid_payload", f"the request is not valid HTTP: {' '.join((message or '').split())}")
         else:
             log.error("request failed", exc_info=exc)
             error = OjsError("backend_error", "the server failed to handle the request")

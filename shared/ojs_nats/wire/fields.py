@@ -37,6 +37,7 @@ _members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _value: Final = msgspec.json.Decoder().decode
 _WHERE: Final = re.compile(r" - at `(key in )?\$\.?(.*)`$")
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*", re.ASCII)
+_CUT_OFF: Final = "Input data was truncated"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -107,6 +108,8 @@ def _malformed(error: Exception) -> OjsError:
     if isinstance(error, UnicodeDecodeError):
         return OjsError("invalid_payload", "the request body is not valid UTF-8")
     words = str(error).removeprefix("JSON is malformed: ")
+    if words == _CUT_OFF:  # msgspec says so of "\\ud83d" without its other half, too
+        words = "it is cut off, or a text has half of a surrogate pair"
     return OjsError("invalid_payload", f"the request body is not valid JSON: {words}")
 
 
