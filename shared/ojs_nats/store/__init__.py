@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 from nats.errors import Error as NatsError
 
-from ojs_nats.errors import OjsError
+from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.masking import mask
 from ojs_nats.problems import Unreachable
 from ojs_nats.store.clock import ServerClock
@@ -23,7 +23,7 @@ from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.presence import Presence, WorkerRecord, Workers
 from ojs_nats.store.provision import check_server, provision
 from ojs_nats.store.records import Records
-from ojs_nats.store.reset import Reset
+from ojs_nats.store.reset import Drop, Reset
 
 __all__ = ["Change", "Extended", "Store", "StoreConfig", "WorkerRecord"]
 
@@ -35,11 +35,13 @@ _MEASURE_S: Final = 30.0
 class Store:
     """One process's access to everything stored. Made by `open`, ended by `close`."""
 
-    def __init__(self, link: Link, bulk: Link, config: StoreConfig, role: str) -> None:
+    def __init__(self, link: Link, bulk: Link, config: StoreConfig, role: str, servers: list[str]) -> None:
         instance = secrets.token_hex(8)
         self._link = link
         self._bulk = bulk
         self._config = config
+        self._servers = servers
+        self.instance = instance
         self._keeper: asyncio.Task[None] | None = None
         self.clock = ServerClock()
         self.records = Records(link, bulk, config)
@@ -69,7 +71,7 @@ class Store:
                 ) from None
             check_server(link)
             await provision(link, config)
-            store = cls(link, bulk, config, role)
+            store = cls(link, bulk, config, role, servers)
             await store._begin()
         except BaseException:
             await link.close()
@@ -91,6 +93,29 @@ class Store:
     def due_messages(self, service: str) -> DueMessages:
         """The timers that fired for a service."""
         return DueMessages(self._link, self._bulk, self._config, service)
+
+    @property
+    def link(self) -> Link:
+        """The connection for small requests, shared with what is derived from the store (events, queries)."""
+        return self._link
+
+    @property
+    def config(self) -> StoreConfig:
+        """The names of everything stored."""
+        return self._config
+
+    async def connect(self, name: str) -> Link:
+        """One more connection to the same servers; who asks for it closes it. Raises OjsError backend_unavailable."""
+        link = Link(name)
+        try:
+            await link.connect(self._servers)
+        except (NatsError, OSError, ValueError) as error:
+            raise unavailable(f"NATS can't be reached: {str(error) or type(error).__name__}") from None
+        return link
+
+    def on_reset(self, drop: Drop) -> None:
+        """Have `drop` awaited at every reset, before this process says that it holds nothing any more."""
+        self._reset.listeners.append(drop)
 
     async def reset(self) -> None:
         """Wipe everything (test mode); returns when every live service holds nothing any more."""

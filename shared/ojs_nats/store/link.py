@@ -246,13 +246,18 @@ class Link:
                 await self._unsubscribe(slot.sid)
         return outcome
 
-    async def listen(self, subject: str, handler: Callable[[Reply], None]) -> Callable[[], Awaitable[None]]:
-        """Subscribe; the handler runs inside the read loop. Returns the way to stop it."""
+    async def listen(
+        self, subject: str, handler: Callable[[Reply], None], *, group: str = ""
+    ) -> Callable[[], Awaitable[None]]:
+        """Subscribe; the handler runs inside the read loop. Returns the way to stop it.
+
+        Of the subscribers that name the same `group` each message reaches one.
+        """
 
         def direct(subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
             handler(Reply(subject, reply, data, headers))
 
-        sid = await self._subscribe(subject, direct)
+        sid = await self._subscribe(subject, direct, group)
         return lambda: self._unsubscribe(sid)
 
     # Inside
@@ -277,8 +282,8 @@ class Link:
         else:
             entry[0].set_result(Reply(subject, reply, data, headers))
 
-    async def _subscribe(self, subject: str, handler: Handler) -> int:
-        subscription = await self._nc.subscribe(subject)
+    async def _subscribe(self, subject: str, handler: Handler, group: str = "") -> int:
+        subscription = await self._nc.subscribe(subject, queue=group)
         sid: int = subscription._id
         self._nc.direct[sid] = handler
         await self._nc.flush()

@@ -43,6 +43,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def job(self, job_id: str) -> str:
         return f"$KV.{self.bucket}.job.{job_id}"
 
+    @property
+    def epoch(self) -> str:
+        """Subject of the record that a reset writes last: jobs of lower sequence are gone, without a marker of their own."""
+        return self.record("reset", "epoch")
+
     # Timers and what they become
 
     def timer(self, job_id: str, op: str) -> str:

@@ -1,20 +1,26 @@
-"""Wiping everything between tests (test mode only): purge, then every live service says that it holds nothing any more."""
+"""Wiping everything between tests (test mode only): purge, then every live service says that it holds nothing any more.
+
+A purge leaves no trace in a stream, so an epoch record follows it: whoever follows the bucket learns from the record's
+place that all jobs before it are gone.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
 
 from ojs_nats.errors import OjsError, unavailable
-from ojs_nats.store.api import call
-from ojs_nats.store.link import Link, Reply
+from ojs_nats.store.api import call, parse_ack, refused
+from ojs_nats.store.link import Failed, Link, Reply
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.presence import Presence
 
-__all__ = ["Reset"]
+__all__ = ["Drop", "Reset"]
+
+Drop = Callable[[], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
 
@@ -32,12 +38,22 @@ class Reset:
         self._config = config
         self._instance = instance
         self._drop = drop
+        self._answers: set[asyncio.Task[None]] = set()
+        self.listeners: list[Drop] = []
+        """Awaited before this process answers a reset; each must end within a second or so."""
 
     async def start(self) -> None:
         await self._link.listen(SUBJECT, self._asked)
 
     async def run(self) -> None:
         """Wipe jobs, workers, tokens, timers and events; service beats stay. Raises OjsError when a service is silent."""
+        try:
+            await self._clear()
+        finally:
+            await self._mark_epoch()
+        log.info("everything was reset")
+
+    async def _clear(self) -> None:
         await self._purge()
         live = set(await self._presence.live())
         complete = asyncio.Event()
@@ -58,7 +74,13 @@ class Reset:
         finally:
             await stop()
         await self._purge()  # what a service wrote while it was asked
-        log.info("everything was reset")
+
+    async def _mark_epoch(self) -> None:
+        answer = await self._link.request(self._config.epoch, self._instance.encode())
+        if isinstance(answer, Failed):
+            raise unavailable(f"the reset could not be completed: {answer.reason}")
+        if error := parse_ack(answer.data).error:
+            raise refused("the end of a reset", error)
 
     async def _purge(self) -> None:
         records = self._config.records_stream
@@ -76,4 +98,11 @@ class Reset:
 
     def _asked(self, message: Reply) -> None:
         self._drop()
-        self._link.publish(message.reply.decode(), self._instance.encode())
+        task = asyncio.create_task(self._answer(message.reply.decode()), name="reset")
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _answer(self, inbox: str) -> None:
+        for listener in self.listeners:
+            await listener()
+        self._link.publish(inbox, self._instance.encode())
