@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 from nats.aio.client import Client
+from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 __all__ = ["REQUEST_TIMEOUT_S", "Answer", "Collected", "Failed", "Link", "Reply", "header", "status"]
@@ -25,6 +26,7 @@ REQUEST_TIMEOUT_S: Final = 2.0
 _SWEEP_S: Final = 0.25
 _CONNECT_TIMEOUT_S: Final = 2
 _RECONNECT_WAIT_S: Final = 0.25
+_HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
 
 Handler = Callable[[bytes, bytes, bytes, bytes | None], None]
 
@@ -76,7 +78,10 @@ def header(reply: Reply, name: bytes) -> bytes | None:
 
 
 class _DirectClient(Client):
-    """nats-py with a shortcut: messages of a subscription in `direct` go to their handler, unparsed."""
+    """nats-py with a shortcut: messages of a subscription in `direct` go to their handler, unparsed.
+
+    It also stays alive where nats-py would give up: after a handler's bug, and after any complaint of the server.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,8 +91,25 @@ class _DirectClient(Client):
         handler = self.direct.get(sid)
         if handler is None:
             await super()._process_msg(sid, subject, reply, data, headers)
-        else:
+            return
+        try:
             handler(subject, reply, data, headers)
+        except Exception:  # it would end the read loop, and with it the connection
+            log.exception("a message could not be handled", subject=subject.decode(errors="replace"))
+
+    async def _process_err(self, err_msg: str) -> None:
+        """nats-py closes for ever on most errors (a payload too large, a login that changed); this connects anew."""
+        if "permissions violation" in err_msg.lower():
+            await super()._process_err(err_msg)
+        else:
+            await self._process_op_err(NatsError(f"nats: {err_msg}"))
+
+    async def _attempt_reconnect(self) -> None:
+        # nats-py waits until what was written has left, which a server that hangs never lets happen.
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+        await super()._attempt_reconnect()
 
 
 class _Slot:
@@ -139,7 +161,8 @@ class Link:
             log.debug("nats connection", link=self.name, error=str(error) or type(error).__name__)
 
         async def on_disconnect() -> None:
-            log.warning("nats connection lost", link=self.name)
+            if not self._nc.is_closed:
+                log.warning("nats connection lost", link=self.name)
             self._fail_all("the connection to NATS was lost")
 
         async def on_reconnect() -> None:
@@ -165,8 +188,7 @@ class Link:
             raise (failure[-1] if failure else error) from None
         self._nc.options["max_reconnect_attempts"] = -1
         self._inbox = self._nc.new_inbox() + "."
-        sid = await self._subscribe(self._inbox + "*", self._answered)
-        del sid
+        self._subscribe(self._inbox + "*", self._answered)
         self._sweeper = asyncio.create_task(self._sweep(), name=f"{self.name}-sweep")
 
     async def close(self) -> None:
@@ -198,7 +220,10 @@ class Link:
     # Sending
 
     def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
-        """Queue one message for this loop turn's write; dropped while the connection is down."""
+        """Queue one message for this loop turn's write; dropped while the connection is down, or if it is too large."""
+        if len(payload) + len(headers) + _HEADER_FRAME > self._nc.max_payload:
+            log.error("message too large for nats-server", subject=subject, size=len(payload), limit=self._nc.max_payload)
+            return
         if headers:
             head = f"NATS/1.0\r\n{headers}\r\n".encode()
             line = f"HPUB {subject} {reply} {len(head)} {len(head) + len(payload)}\r\n".encode()
@@ -211,12 +236,17 @@ class Link:
     ) -> asyncio.Future[Answer]:
         """Send a request; the future resolves to a `Reply` or a `Failed`, it never raises.
 
-        `headers` is a block of `Name: value\\r\\n` lines.
+        `headers` is a block of `Name: value` lines, each ended by CRLF.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
         if not self._nc.is_connected:
             future.set_result(Failed("there is no connection to NATS", sent=False))
+            return future
+        if len(payload) + len(headers) + _HEADER_FRAME > self._nc.max_payload:
+            # The server would end the connection, and with it everybody's requests.
+            reason = f"a message of {len(payload)} bytes is more than nats-server's max_payload of {self._nc.max_payload}"
+            future.set_result(Failed(reason, sent=False))
             return future
         token = next(self._tokens)
         self._pending[token] = (future, loop.time() + timeout_s)
@@ -228,7 +258,7 @@ class Link:
         if not self._nc.is_connected:
             return Failed("there is no connection to NATS", sent=False)
         loop = asyncio.get_running_loop()
-        slot = self._free.pop() if self._free else await self._new_slot()
+        slot = self._free.pop() if self._free else self._new_slot()
         slot.future, slot.messages, slot.wanted = loop.create_future(), [], wanted
         slot.deadline = loop.time() + timeout_s
         self._busy.add(slot)
@@ -243,12 +273,10 @@ class Link:
             if clean:
                 self._free.append(slot)
             else:  # late answers must not meet the next request
-                await self._unsubscribe(slot.sid)
+                self._unsubscribe(slot.sid)
         return outcome
 
-    async def listen(
-        self, subject: str, handler: Callable[[Reply], None], *, group: str = ""
-    ) -> Callable[[], Awaitable[None]]:
+    async def listen(self, subject: str, handler: Callable[[Reply], None], *, group: str = "") -> Callable[[], Awaitable[None]]:
         """Subscribe; the handler runs inside the read loop. Returns the way to stop it.
 
         Of the subscribers that name the same `group` each message reaches one.
@@ -257,8 +285,12 @@ class Link:
         def direct(subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
             handler(Reply(subject, reply, data, headers))
 
-        sid = await self._subscribe(subject, direct, group)
-        return lambda: self._unsubscribe(sid)
+        sid = self._subscribe(subject, direct, group)
+
+        async def stop() -> None:
+            self._unsubscribe(sid)
+
+        return stop
 
     # Inside
 
@@ -282,22 +314,25 @@ class Link:
         else:
             entry[0].set_result(Reply(subject, reply, data, headers))
 
-    async def _subscribe(self, subject: str, handler: Handler, group: str = "") -> int:
-        subscription = await self._nc.subscribe(subject, queue=group)
-        sid: int = subscription._id
+    def _subscribe(self, subject: str, handler: Handler, group: str = "") -> int:
+        """Listen to a subject. The SUB leaves ahead of whatever is sent next, so it needs no round trip of its own; while
+        the connection is down it is only noted, since nats-py subscribes to all of `_subs` when it is back.
+        """
+        self._nc._sid += 1
+        sid = self._nc._sid
+        self._nc._subs[sid] = Subscription(self._nc, sid, subject, queue=group)
         self._nc.direct[sid] = handler
-        await self._nc.flush()
+        self._write(f"SUB {subject} {group} {sid}\r\n".encode())
         return sid
 
-    async def _unsubscribe(self, sid: int) -> None:
+    def _unsubscribe(self, sid: int) -> None:
         self._nc.direct.pop(sid, None)
-        subscription: Any = self._nc._subs.get(sid)
-        if subscription is not None and not self._nc.is_closed:
-            await subscription.unsubscribe()
+        if self._nc._subs.pop(sid, None) is not None:
+            self._write(f"UNSUB {sid}\r\n".encode())
 
-    async def _new_slot(self) -> _Slot:
+    def _new_slot(self) -> _Slot:
         slot = _Slot(self._nc.new_inbox())
-        slot.sid = await self._subscribe(slot.inbox, slot.feed)
+        slot.sid = self._subscribe(slot.inbox, slot.feed)
         return slot
 
     def _fail_all(self, reason: str) -> None:
