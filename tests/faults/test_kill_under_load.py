@@ -1,0 +1,59 @@
+"""Processes are killed again and again under load; no promise to a client may break, and nobody has to lend a hand."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+
+import pytest
+
+from support.history import Fault
+from support.load import Load
+from support.recorder import session
+from support.system import System, send
+from support.verdict import judge
+from support.waiting import until
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+
+VICTIMS = ("nats-server", "gateway", "scheduler", "reaper")
+ROUNDS = 6
+"""Each victim is killed once in a round, in an order of its own."""
+DRAIN_S = 30.0
+
+
+async def test_no_promise_breaks_while_processes_are_killed(system: System, seed: int) -> None:
+    chance = random.Random(seed)
+    async with session(system.url) as http:
+        load = Load(http, seed)
+
+        async def disturb() -> None:
+            for _ in range(ROUNDS):
+                for victim in chance.sample(VICTIMS, len(VICTIMS)):
+                    await asyncio.sleep(chance.uniform(0.8, 2.2))
+                    load.history.faults.append(await asyncio.to_thread(kill, system, victim))
+
+        await load.run(disturb)
+        finals = await load.drain(DRAIN_S)
+    print(load.history.summary(finals))  # noqa: T201
+    violations = judge(load.history, finals)
+    assert not violations, f"{len(violations)} violations\n" + "\n".join(map(str, violations[:20]))
+    assert len(load.history.faults) == ROUNDS * len(VICTIMS)
+    assert len(load.history.plans) > 500, "the load was too small to prove anything"
+
+
+def kill(system: System, victim: str) -> Fault:
+    """SIGKILL one process and wait until the system is ready again."""
+    started = time.time()
+    pid = system.kill_child(victim)
+    system.wait_restarted(victim, pid)
+
+    def ready() -> bool:
+        try:
+            return send("GET", f"{system.url}/readyz", seconds=3.0).status == 200
+        except OSError:
+            return False
+
+    until(ready, 20.0)
+    return Fault(victim, started, time.time())
