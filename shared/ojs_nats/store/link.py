@@ -195,7 +195,8 @@ class Link:
         if self._sweeper is not None:
             self._sweeper.cancel()
         self._fail_all("the connection to NATS was closed")
-        await self._nc.close()
+        if self._nc.options:  # nats-py can't close what was never asked to connect
+            await self._nc.close()
 
     @property
     def connected(self) -> bool:
