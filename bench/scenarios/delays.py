@@ -12,7 +12,8 @@ from bench.load import Phase, drive
 from bench.messages import timestamp
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios.common import WAIT_MS, Arrivals, Waiter, fill, outcome, settle
+from bench.scenarios.connections import WAIT_MS, Arrivals, Waiter, fill, settle
+from bench.scenarios.outcome import outcome
 from bench.stats import quantiles
 
 __all__ = ["run"]
@@ -65,10 +66,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     wall_offset = time.time() - time.perf_counter()
     spent = await drive(phase, waiters, seconds=1 + plan.spread + _LATE_S, meter=bench.meter)
     lateness = [at + wall_offset - due[number] / 1000 for number, at in arrivals.at.items()]
-    if missing := filled.jobs - len(arrivals.at):
-        phase.errors["never fetched"] = missing
-    if arrivals.again:
-        phase.errors["fetched again"] = arrivals.again
+    phase.errors.update(arrivals.errors())
     if early := sum(late < 0 for late in lateness):
         phase.errors["fetched before due"] = early
     yield outcome(

@@ -14,7 +14,8 @@ from bench.load import Phase, drive
 from bench.messages import error_name
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios.common import WAIT_MS, Arrivals, Waiter, outcome
+from bench.scenarios.connections import WAIT_MS, Arrivals, Waiter
+from bench.scenarios.outcome import outcome
 from bench.stats import from_schedule, quantiles
 
 __all__ = ["run"]
@@ -136,10 +137,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     sent = {index - warming: at for index, at in senders.sent.items() if index >= warming}
     raw = quantiles(arrivals.at[number] - sent[number] for number in arrivals.at)
     lag = quantiles(from_schedule(scheduled, sent))
-    if missing := plan.samples - len(arrivals.at):
-        phase.errors["never fetched"] = missing
-    if arrivals.again:
-        phase.errors["fetched again"] = arrivals.again
+    phase.errors.update(arrivals.errors())
     more = {"send lag p50 ms": lag.p50, "send lag p99 ms": lag.p99} if lag else {}
     if raw:
         more |= {"uncorrected p50 ms": raw.p50, "uncorrected p99 ms": raw.p99}

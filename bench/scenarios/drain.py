@@ -11,7 +11,8 @@ from bench.load import Looper, Phase, drive
 from bench.messages import fetched_jobs
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios.common import Acker, connections_label, fill, outcome, settle
+from bench.scenarios.connections import Acker, fill, settle
+from bench.scenarios.outcome import connections_label, outcome
 
 __all__ = ["run"]
 

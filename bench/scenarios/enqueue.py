@@ -8,7 +8,8 @@ from itertools import repeat
 from bench.load import Phase, drive
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios.common import Pusher, connections_label, outcome
+from bench.scenarios.connections import Pusher
+from bench.scenarios.outcome import connections_label, outcome
 
 __all__ = ["run"]
 

@@ -10,7 +10,8 @@ from bench.load import Looper, Phase, drive
 from bench.messages import Requests, fetched_jobs
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios.common import WAIT_MS, connections_label, outcome
+from bench.scenarios.connections import WAIT_MS
+from bench.scenarios.outcome import connections_label, outcome
 
 __all__ = ["run"]
 

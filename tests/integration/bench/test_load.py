@@ -8,7 +8,7 @@ from itertools import chain, islice, repeat
 from bench.client import Target
 from bench.load import Phase, drive
 from bench.messages import Requests
-from bench.scenarios.common import Pusher
+from bench.scenarios.connections import Pusher
 
 
 def response(status: str, body: bytes) -> bytes:

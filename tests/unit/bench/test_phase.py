@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bench.load import Phase
-from bench.scenarios.common import Arrivals
+from bench.scenarios.connections import Arrivals
 
 
 def window(since: float, until: float) -> Phase:
@@ -54,8 +54,8 @@ def test_arrivals_are_complete_with_every_number_once() -> None:
     arrivals = Arrivals(2)
     for number, now in ((-1, 0.5), (0, 1.0), (0, 2.0)):
         arrivals.add(number, now)
-    assert not arrivals.complete
+    assert arrivals.errors() == {"never fetched": 1, "fetched again": 1}
     arrivals.add(1, 3.0)
     assert arrivals.complete
     assert arrivals.at == {0: 1.0, 1: 3.0}
-    assert arrivals.again == 1
+    assert arrivals.errors() == {"fetched again": 1}

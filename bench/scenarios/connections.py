@@ -1,8 +1,7 @@
-"""What several scenarios share: a pusher, an acknowledger, a long poll, and the making of a result."""
+"""The connections that several scenarios use: pushers, acknowledgers and long polls."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -10,12 +9,8 @@ from bench.client import Target
 from bench.load import Looper, Phase, drive
 from bench.messages import Requests, fetched_jobs
 from bench.plan import Bench
-from bench.processes import Spent
-from bench.result import Result
-from bench.stats import Quantiles, quantiles
-from bench.trust import doubts
 
-__all__ = ["WAIT_MS", "Acker", "Pusher", "Waiter", "connections_label", "fill", "outcome", "settle"]
+__all__ = ["WAIT_MS", "Acker", "Arrivals", "Pusher", "Waiter", "fill", "settle"]
 
 WAIT_MS: Final = 2_000
 """How long a long poll asks the server to wait."""
@@ -73,6 +68,11 @@ class Arrivals:
     def complete(self) -> bool:
         return len(self.at) >= self.wanted
 
+    def errors(self) -> dict[str, int]:
+        """What is wrong when nothing more is going to arrive, by name."""
+        found = {"never fetched": self.wanted - len(self.at), "fetched again": self.again}
+        return {name: times for name, times in found.items() if times}
+
 
 class Waiter(Looper):
     """Long-polls for jobs, notes their arrival, and acknowledges them itself or leaves their ids in `held`."""
@@ -114,10 +114,6 @@ class Waiter(Looper):
         return self._pause_s
 
 
-def connections_label(number: int) -> str:
-    return f"{number} connection{'' if number == 1 else 's'}"
-
-
 async def fill(bench: Bench, requests: Iterable[bytes]) -> Phase:
     """Send pushes as set-up, as fast as the server takes them. `jobs` and `errors` of the answer say what came of it."""
     phase = Phase()
@@ -131,41 +127,3 @@ async def settle(bench: Bench, ids: list[str]) -> None:
     phase = Phase()
     ackers = [Acker(bench.target, phase, bench.requests, ids) for _ in range(_FILL_CONNECTIONS)]
     await drive(phase, ackers, seconds=_FILL_LIMIT_S)
-
-
-def outcome(
-    scenario: str,
-    variant: str,
-    phase: Phase,
-    spent: Spent | None,
-    *,
-    rate: bool,
-    latency: Quantiles | None = None,
-    more: dict[str, float] | None = None,
-    doubted: Iterable[str] = (),
-    send_lag_ms: float | None = None,
-) -> Result:
-    """The result of a phase. Without `latency` it is that of the phase's requests."""
-    latency = latency or quantiles(phase.latencies)
-    errors = dict(phase.errors)
-    reasons = doubts(
-        spent=spent,
-        cores=os.cpu_count() or 1,
-        seconds=phase.seconds,
-        jobs=phase.jobs,
-        samples=latency.count if latency else 0,
-        errors=errors,
-        send_lag_ms=send_lag_ms,
-    )
-    return Result(
-        scenario=scenario,
-        variant=variant,
-        jobs=phase.jobs,
-        seconds=phase.seconds,
-        rate=phase.rate if rate else None,
-        latency=latency,
-        more=more or {},
-        errors=errors,
-        doubts=[*doubted, *reasons],
-        spent=spent,
-    )
