@@ -38,9 +38,7 @@ def outlived(job: Job, limit: Cause, now: int) -> tuple[JobError, Event]:
             return server_error(job, "visibility_timeout", message, now), "lease_expired"
 
 
-def server_error(
-    job: Job, kind: str, message: str, now: int, *, details: Raw = NOTHING, retryable: bool = True
-) -> JobError:
+def server_error(job: Job, kind: str, message: str, now: int, *, details: Raw = NOTHING, retryable: bool = True) -> JobError:
     """An error that the server found out; `kind` is its code and its type."""
     return JobError(
         code=kind,

@@ -19,8 +19,8 @@ Verdict = Literal["retry", "at_once", "end", "discard", "dead_letter"]
 
 
 def exhausted(job: Job) -> bool:
-    """Whether the present attempt was the last; 0 and 1 both allow a single one (C52)."""
-    return job.attempt - job.uncharged >= max(1, job.retry.max_attempts)
+    """Whether the running attempt is the last. It counts itself, so `max_attempts` 0 and 1 both allow one (C52)."""
+    return job.attempt - job.uncharged >= job.retry.max_attempts
 
 
 def failed(job: Job, error: JobError, verdict: Verdict, moment: Moment, event: Event) -> Transition:

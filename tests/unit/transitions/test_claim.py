@@ -143,6 +143,14 @@ def test_a_heartbeat_starts_the_stall_clock_of_an_unnamed_fetch() -> None:
     assert transition.arm.at == T0 + 11 * SECOND
 
 
+def test_a_heartbeat_does_not_make_the_beating_worker_the_holder() -> None:
+    transition = extend(active(None, 60 * SECOND), "w1", None, at(40 * SECOND))
+    assert transition is not None
+    assert transition.job.worker is None
+    assert transition.arm is not None
+    assert transition.arm.at == T0 + 100 * SECOND
+
+
 @pytest.mark.parametrize("state", [state for state in State if state is not State.ACTIVE])
 def test_only_an_active_job_is_extended(state: State) -> None:
     with pytest.raises(OjsError) as refusal:

@@ -15,6 +15,7 @@ from ojs_nats.transitions import (
     due,
     expire,
     expired,
+    extend,
     needs_liveness,
     reissue,
 )
@@ -151,6 +152,15 @@ def test_a_run_past_its_timeout_fails_with_back_off(members: Any, after: int, ki
     assert set(json(job.error.details)) == {"timeout_kind", "limit_seconds", "elapsed_seconds"}
     assert transition.arm is not None
     assert transition.arm.service == "scheduler"
+
+
+def test_a_job_stalls_from_its_last_heartbeat() -> None:
+    beaten = extend(active(heartbeat_timeout_ms=4 * SECOND), "w1", None, at(3 * SECOND))
+    assert beaten is not None
+    assert isinstance(due(beaten.job, at(6 * SECOND)), Rearm)
+    error = _happened(beaten.job, 8 * SECOND).job.error
+    assert error is not None
+    assert json(error.details) == {"timeout_kind": "stalled", "limit_seconds": 4, "elapsed_seconds": 5}
 
 
 @pytest.mark.parametrize("policy", [once(on_exhaustion="dead_letter"), Retry(non_retryable_errors=("timeout",))])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ojs_nats.job import NOTHING, Job, State, Timer
 from ojs_nats.transitions import Failure, Holder, Transition, ack, activate, cancel, claim, due, nack, push, reissue
@@ -41,6 +42,13 @@ def test_a_timer_whose_time_has_come_is_not_kept() -> None:
 
 
 def test_a_timer_for_another_service_is_not_kept() -> None:
+    job = replace(pending(expires_at=T0 + 9 * SECOND), timer=Timer("old", T0 + 9 * SECOND, "scheduler"))
+    moment = at()
+    transition = activate(job, moment)
+    assert (transition.arm, transition.cancel) == (Timer(moment.op, T0 + 9 * SECOND, "reaper"), "old")
+
+
+def test_of_two_deadlines_at_once_the_limit_goes_first() -> None:
     job = nack(active(total_timeout_ms=SECOND), Failure(message="no"), ANYONE, at()).job
     assert job.timer is not None
     assert (job.timer.at, job.timer.service) == (T0 + SECOND, "reaper")
