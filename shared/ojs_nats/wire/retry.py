@@ -95,7 +95,8 @@ def _patterns(value: Any, path: str, limits: Limits) -> tuple[str, ...]:
         raise _invalid(path, f"{path} must be a list of at most {limits.max_error_patterns} error types")
     for index, item in enumerate(value):
         if type(item) is not str or not 0 < len(item) <= limits.max_text_chars:
-            raise _invalid(path, f"{path}[{index}] must be a text of 1 to {limits.max_text_chars} characters")
+            field = f"{path}[{index}]"
+            raise _invalid(field, f"{field} must be a text of 1 to {limits.max_text_chars} characters")
     return tuple(value)
 
 
