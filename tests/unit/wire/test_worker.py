@@ -147,17 +147,11 @@ def test_heartbeats_name_their_jobs_in_every_dialect(body: dict[str, Any], ids: 
 
 
 def test_a_heartbeat_carries_what_the_worker_says_of_itself() -> None:
-    said = {
-        "hostname": "h",
-        "pid": 5,
-        "queues": ["a"],
-        "concurrency": 10,
-        "labels": ["x"],
-        "started_at": "2026-01-01T00:00:00Z",
-    }
-    expected = Worker(id="w", state="quiet", **(said | {"queues": ("a",), "labels": Raw(b'["x"]')}))
-    assert call("heartbeat", said | {"worker_id": "w", "state": "quiet"}).worker == expected
-    assert call("register", said | {"worker_id": "w", "state": "quiet"}) == expected
+    said: dict[str, Any] = {"hostname": "h", "pid": 5, "concurrency": 10, "started_at": "2026-01-01T00:00:00Z"}
+    sent = said | {"worker_id": "w", "state": "quiet", "queues": ["a"], "labels": ["x"]}
+    expected = Worker(id="w", state="quiet", queues=("a",), labels=Raw(b'["x"]'), **said)
+    assert call("heartbeat", sent).worker == expected
+    assert call("register", sent) == expected
 
 
 def test_a_state_that_no_worker_has_counts_as_running() -> None:
