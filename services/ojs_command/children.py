@@ -61,7 +61,7 @@ class ServiceChild(Supervised):
             # A gateway on any free port keeps it when it is started again: clients have its URL.
             self._environment["OJS_PORT"] = str(urlsplit(self.url).port)
 
-    def _ended(self) -> None:
+    async def _ended(self) -> None:
         if self._link is not None:
             self._link.close()
             self._link = None

@@ -128,10 +128,12 @@ class EmbeddedServer(Supervised):
         urls = json.loads(ports.read_text(encoding="utf-8"))["nats"]
         self._port = urlsplit(urls[0]).port or self._port
 
-    def _ended(self) -> None:
-        if self._guard is not None and self._guard.returncode is None:
-            self._guard.kill()
-        self._guard = None
+    async def _ended(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            if guard.returncode is None:
+                guard.kill()
+            await guard.wait()
 
     @property
     def _log(self) -> Path:

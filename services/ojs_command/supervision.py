@@ -56,7 +56,7 @@ class Supervised(ABC):
     async def _until_ready(self, process: Process) -> None:
         """Return when the process is ready. Raises `StartupProblem` if it ended, or can't be ready."""
 
-    def _ended(self) -> None:  # noqa: B027  # nothing to let go of, unless a subclass says so
+    async def _ended(self) -> None:  # noqa: B027  # nothing to let go of, unless a subclass says so
         """Called when the process has ended."""
 
     async def _launch(self) -> None:
@@ -82,7 +82,7 @@ class Supervised(ABC):
                 process.kill()
                 await process.wait()
         self._process = None
-        self._ended()
+        await self._ended()
         self._on_change()
 
     async def _keep(self) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from support.processes import end
 from support.waiting import until
 
-__all__ = ["NatsServer"]
+__all__ = ["NatsServer", "program"]
 
 _CONFIGURATION = """\
 server_name: {name}
@@ -60,7 +60,7 @@ class NatsServer:
         file = self.folder / "nats-server.conf"
         file.write_text(_CONFIGURATION.format(name=self._name, folder=self.folder, more=self._more), encoding="utf-8")
         process = subprocess.Popen(
-            [_program(), "-c", str(file), "-p", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [program(), "-c", str(file), "-p", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         self._process = process
         ports = self.folder / f"nats-server_{process.pid}.ports"
@@ -107,7 +107,8 @@ class NatsServer:
         self.stop()
 
 
-def _program() -> str:
+def program() -> str:
+    """The nats-server under test: the wheel's, beside this Python."""
     beside = Path(sys.executable).with_name("nats-server")
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     assert found is not None, "no nats-server: pip install 'ojs-nats[embedded]'"

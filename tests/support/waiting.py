@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 __all__ = ["eventually", "until"]
 
@@ -24,7 +24,15 @@ def until(condition: Callable[[], T], seconds: float = 10.0, *, every: float = 0
         time.sleep(every)
 
 
-async def eventually(condition: Callable[[], T | Awaitable[T]], seconds: float = 10.0, *, every: float = 0.02) -> T:
+@overload
+async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = 10.0, *, every: float = 0.02) -> T: ...
+
+
+@overload
+async def eventually(condition: Callable[[], T], seconds: float = 10.0, *, every: float = 0.02) -> T: ...
+
+
+async def eventually(condition: Callable[[], Any], seconds: float = 10.0, *, every: float = 0.02) -> Any:
     """The same for tests with an event loop; the condition may be a coroutine function."""
     deadline = time.monotonic() + seconds
     while True:

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.nats import NatsServer
+from support.processes import end, runs
+from support.system import Command, System, environment, send
+from support.waiting import until
+
+EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper"}
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        yield holder.getsockname()[1]
+
+
+def push(system: System) -> str:
+    answer = system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["world"]})
+    assert answer.status == 201, answer
+    return str(answer.body["job"]["id"])
+
+
+def state_of(system: System, job_id: str) -> str:
+    return str(system.request("GET", f"/ojs/v1/jobs/{job_id}").body["job"]["state"])
+
+
+def test_one_command_starts_everything_and_says_how_to_go_on(system: System) -> None:
+    assert set(system.children) == EVERYTHING
+    assert all(runs(pid) for pid in system.children.values())
+    ready = [line for line in system.events("ready") if line["service"] == "dev"]
+    assert [line["url"] for line in ready] == [system.url]
+    assert f"{system.url}/ojs/v1/jobs" in ready[0]["push"]
+    assert send("GET", f"{system.url}/ojs/v1/health").body["status"] == "ok"
+
+
+def test_every_service_without_an_api_has_health_endpoints(system: System) -> None:
+    urls = system.state["urls"]
+    for name in EVERYTHING - {"nats-server", "gateway"}:
+        assert send("GET", f"{urls[name]}/healthz").body["service"] == name
+        ready = send("GET", f"{urls[name]}/readyz")
+        assert (ready.status, ready.body["status"]) == (200, "ok")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_everything_within_five_seconds(own_system: System, number: signal.Signals) -> None:
+    pids = list(own_system.children.values())
+    began = time.monotonic()
+    assert end(own_system.process, number) == 0
+    assert time.monotonic() - began < 5
+    assert [pid for pid in pids if runs(pid)] == []
+    assert not own_system.run_file.exists()
+    stopped = [line["service"] for line in own_system.events("stopped")]
+    assert stopped[-1] == "dev"
+    assert set(stopped) == EVERYTHING - {"nats-server"} | {"dev"}
+
+
+def test_a_waiting_fetch_is_answered_when_the_system_stops(own_system: System) -> None:
+    address = own_system.url.removeprefix("http://").split(":")
+    body = json.dumps({"queues": ["idle"], "wait_ms": 30_000}).encode()
+    headers = f"Host: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    head = f"POST /ojs/v1/workers/fetch HTTP/1.1\r\n{headers}\r\n\r\n"
+    with socket.create_connection((address[0], int(address[1])), timeout=20) as client:
+        client.sendall(head.encode() + body)
+        client.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        client.settimeout(20)
+        assert end(own_system.process) == 0
+        assert client.recv(4096).startswith(b"HTTP/1.1 ")
+
+
+@pytest.mark.parametrize("name", sorted(EVERYTHING))
+def test_a_child_that_is_killed_is_started_again(own_system: System, name: str) -> None:
+    job_id, url, nats_url = push(own_system), own_system.url, own_system.nats_url
+    others = {child: pid for child, pid in own_system.children.items() if child != name}
+    own_system.wait_restarted(name, own_system.kill_child(name))
+    assert {child: pid for child, pid in own_system.children.items() if child != name} == others
+    assert (own_system.url, own_system.nats_url) == (url, nats_url)
+    until(lambda: own_system.request("GET", "/ojs/v1/health").status == 200)
+    assert state_of(own_system, job_id) == "available"
+    assert [line["status"] for line in own_system.events("died") if line["child"] == name] == ["killed by signal 9"]
+
+
+def test_a_child_that_dies_again_and_again_is_started_more_and_more_slowly(own_system: System) -> None:
+    starts = []
+    for _ in range(4):
+        killed = own_system.kill_child("reaper")
+        began = time.monotonic()
+        own_system.wait_restarted("reaper", killed)
+        starts.append(time.monotonic() - began)
+    assert starts[3] - starts[0] > 0.8  # pauses of 0.2, 0.4, 0.8 and 1.6 s, and the start itself each time
+
+
+def test_no_process_outlives_a_dev_that_is_killed(own_system: System) -> None:
+    pids = list(own_system.children.values())
+    own_system.kill()
+    until(lambda: not [pid for pid in pids if runs(pid)], 10)
+
+
+def test_dev_starts_at_once_after_it_was_killed_and_has_its_jobs(tmp_path: Path) -> None:
+    with System.started(tmp_path) as first:
+        job_id = push(first)
+        first.kill()
+        with System.started(tmp_path) as second:
+            assert state_of(second, job_id) == "available"
+
+
+def test_a_restart_keeps_the_data(tmp_path: Path) -> None:
+    with System.started(tmp_path) as system:
+        job_id = push(system)
+        assert system.stop() == 0
+    with System.started(tmp_path) as system:
+        assert state_of(system, job_id) == "available"
+        fetched = system.request("POST", "/ojs/v1/workers/fetch", {"queues": ["default"], "worker_id": "w"})
+        assert [job["id"] for job in fetched.body["jobs"]] == [job_id]
+
+
+def test_a_second_dev_on_the_same_data_is_refused(system: System, tmp_path: Path) -> None:
+    second = Command(tmp_path, "dev", "--port", "0", "--nats-port", "0", "--data", str(system.data))
+    assert second.process.wait(20) == 1
+    assert second.output == (
+        f"ojs-nats dev: another 'ojs-nats dev' (pid {system.pid}, {system.url}) uses {system.data}: "
+        "stop it, or choose another folder with --data\n"
+    )
+    assert send("GET", f"{system.url}/ojs/v1/health").status == 200
+
+
+def test_a_taken_http_port_is_told_in_one_sentence_and_nothing_is_left(tmp_path: Path, taken_port: int) -> None:
+    command = Command(tmp_path, "dev", "--port", str(taken_port), "--nats-port", "0")
+    assert command.process.wait(30) == 1
+    assert f"127.0.0.1:{taken_port} is taken: stop what listens there" in command.output
+    assert "Traceback" not in command.output
+    with pytest.raises(FileNotFoundError):  # nats-server takes it away at the end of a clean stop
+        (tmp_path / "data" / "nats-server.pid").read_text()
+
+
+def test_a_taken_nats_port_is_told_in_one_sentence(tmp_path: Path, taken_port: int) -> None:
+    command = Command(tmp_path, "dev", "--port", "0", "--nats-port", str(taken_port))
+    assert command.process.wait(30) == 1
+    assert command.output == (
+        f"ojs-nats dev: 127.0.0.1:{taken_port} is taken: choose another port with --nats-port (0 for any free one), or, if a "
+        f"NATS server listens there, use it with --nats nats://127.0.0.1:{taken_port}\n"
+    )
+
+
+def test_a_missing_nats_server_is_told_in_one_sentence(tmp_path: Path) -> None:
+    command = Command(tmp_path, "dev", "--nats-server", "/nowhere/nats-server")
+    assert command.process.wait(20) == 1
+    assert command.output == ("ojs-nats dev: /nowhere/nats-server is no program that can be run; correct --nats-server\n")
+
+
+def test_dev_uses_a_nats_server_that_runs_already(tmp_path: Path, nats_server: NatsServer) -> None:
+    with System.started(tmp_path, "--nats", nats_server.url) as system:
+        assert set(system.children) == EVERYTHING - {"nats-server"}
+        assert system.nats_url == nats_server.url
+        push(system)
+        assert system.stop() == 0
+    assert runs(nats_server.pid)
+
+
+def test_settings_of_dev_reach_its_children(tmp_path: Path) -> None:
+    with System.started(tmp_path, env=environment(OJS_LOG_LEVEL="debug", OJS_MAX_ENVELOPE_BYTES="2000")) as system:
+        answer = system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["x" * 3000]})
+        assert answer.status == 413

@@ -1,0 +1,138 @@
+"""Each service as a process of its own, as in production."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from support.nats import NatsServer
+from support.processes import end
+from support.system import Command, Processes, environment, send
+from support.waiting import until
+
+SERVICES = ("gateway", "scheduler", "reaper")
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_says_when_it_is_ready_and_stops_cleanly(processes: Processes, service: str) -> None:
+    command = processes.start(service)
+    ready = command.ready()
+    assert ready["service"] == service
+    assert send("GET", f"{ready['url']}/readyz").status == 200
+    assert send("GET", f"{ready['url']}/healthz").status == 200
+    began = time.monotonic()
+    assert command.stop() == 0
+    assert time.monotonic() - began < 5
+    assert command.events("stopped")
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_readiness_follows_nats_while_the_process_stays_healthy(
+    processes: Processes, nats_server: NatsServer, service: str
+) -> None:
+    command = processes.start(service)
+    url = command.ready()["url"]
+    nats_server.kill()
+    until(lambda: send("GET", f"{url}/readyz").status == 503)
+    assert send("GET", f"{url}/healthz").status == 200
+    nats_server.start()
+    until(lambda: send("GET", f"{url}/readyz").status == 200)
+    nats_server.kill()
+    assert command.stop() == 0
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_services_wait_for_nats_with_one_warning(processes: Processes, nats_server: NatsServer, service: str) -> None:
+    nats_server.stop()
+    command = processes.start(service)
+    [waiting] = until(lambda: command.events("waiting for NATS"))
+    assert str(nats_server.port) in waiting["reason"]
+    nats_server.start()
+    command.ready()
+    assert len(command.events("waiting for NATS")) == 1
+
+
+def test_a_service_gives_up_with_one_sentence_when_nats_stays_away(processes: Processes, nats_server: NatsServer) -> None:
+    nats_server.stop()
+    command = processes.start("scheduler", "--connect-timeout", "0.5")
+    assert command.process.wait(20) == 1
+    last = command.output.splitlines()[-1]
+    assert last.startswith(f"ojs-nats scheduler: NATS can't be reached at {nats_server.url}")
+    assert "Traceback" not in command.output
+
+
+def test_a_service_that_waits_for_nats_stops_at_once(processes: Processes, nats_server: NatsServer) -> None:
+    nats_server.stop()
+    command = processes.start("reaper")
+    until(lambda: command.events("waiting for NATS"))
+    assert command.stop() == 0
+
+
+def test_passwords_are_neither_logged_nor_told(tmp_path: Path) -> None:
+    url = "nats://ada:hunter2@127.0.0.1:1"
+    command = Command(tmp_path, "scheduler", "--connect-timeout", "0", env=environment(OJS_NATS=url))
+    assert command.process.wait(20) == 1
+    assert "nats://***@127.0.0.1:1" in command.output
+    assert "hunter2" not in command.output
+
+
+def test_a_taken_port_is_told_in_one_sentence(processes: Processes) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        for service, flag in (("gateway", "--port"), ("reaper", "--health-port")):
+            command = processes.start(service, flag, str(port))
+            assert command.process.wait(20) == 1
+            assert command.output.splitlines()[-1] == (
+                f"ojs-nats {service}: 127.0.0.1:{port} is taken: stop what listens there, "
+                "or choose another port (0 for any free one)"
+            )
+
+
+def test_the_health_port_can_be_off(processes: Processes) -> None:
+    command = processes.start("scheduler", "--health-port", "off")
+    assert command.ready()["url"] is None
+    assert command.stop() == 0
+
+
+def test_an_enqueue_middleware_that_is_not_there_is_told_in_one_sentence(processes: Processes) -> None:
+    command = processes.start("gateway", "--enqueue-middleware", "nowhere.at_all:it")
+    assert command.process.wait(20) == 1
+    assert command.output.splitlines()[-1].startswith("ojs-nats gateway: ")
+    assert "nowhere.at_all:it" in command.output
+    assert "Traceback" not in command.output
+
+
+def test_two_of_each_service_work_side_by_side(processes: Processes) -> None:
+    commands = [processes.start(service) for service in SERVICES for _ in range(2)]
+    urls = [command.ready()["url"] for command in commands if command.arguments[0] == "gateway"]
+    pushed = [send("POST", f"{url}/ojs/v1/jobs", {"type": "hello", "args": []}).body["job"]["id"] for url in urls]
+    fetched = [send("POST", f"{url}/ojs/v1/workers/fetch", {"queues": ["default"]}).body["jobs"] for url in reversed(urls)]
+    assert [job["id"] for jobs in fetched for job in jobs] == pushed
+
+
+def test_a_second_signal_ends_a_service_at_once(processes: Processes) -> None:
+    command = processes.start("gateway")
+    url = command.ready()["url"]
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
+        # A request whose body never comes keeps the first stop waiting.
+        client.sendall(
+            b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{"
+        )
+        until(lambda: send("GET", f"{url}/healthz").status == 200)
+        command.process.send_signal(signal.SIGTERM)
+        until(lambda: refused(url))
+        assert end(command.process, signal.SIGTERM, 2) == 128 + signal.SIGTERM
+
+
+def refused(url: str) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))).close()
+    except ConnectionRefusedError:
+        return True
+    return False

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ojs_nats.stopping import Stopping
+
+
+async def test_work_ends_with_its_result() -> None:
+    async def work() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    assert await Stopping().unless(work()) == 7
+
+
+async def test_work_raises_what_it_raises() -> None:
+    async def work() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await Stopping().unless(work())
+
+
+async def test_a_request_cancels_work_and_waits_for_its_end() -> None:
+    stopping, cleaned = Stopping(), asyncio.Event()
+
+    async def work() -> int:
+        try:
+            stopping.request()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.set()
+        return 7
+
+    assert await stopping.unless(work()) is None
+    assert cleaned.is_set()
+
+
+async def test_the_time_to_stop_runs_from_the_first_request() -> None:
+    stopping = Stopping(2.0)
+    assert stopping.remaining(0.5) == 1.5
+    stopping.request()
+    first = stopping.remaining(0.5)
+    assert 1.0 < first <= 1.5
+    await asyncio.sleep(0.01)
+    stopping.request()
+    assert stopping.remaining(0.5) < first
+    assert stopping.remaining(3.0) == 0
+
+
+async def test_waiting_ends_with_the_request() -> None:
+    stopping = Stopping()
+    waiting = asyncio.ensure_future(stopping.wait())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    stopping.request()
+    await asyncio.wait_for(waiting, 1)
+    assert stopping.requested
