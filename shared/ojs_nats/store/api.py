@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_nats.errors import OjsError, unavailable
-from ojs_nats.store.link import Answer, Failed, Link
+from ojs_nats.store.link import REQUEST_TIMEOUT_S, Answer, Failed, Link
 
 __all__ = ["ApiError", "PubAck", "call", "parse_ack"]
 
@@ -36,13 +36,15 @@ class PubAck(Struct, frozen=True):
 parse_ack = msgspec.json.Decoder(PubAck).decode
 
 
-async def call(link: Link, subject: str, payload: dict[str, Any] | None = None) -> dict[str, Any]:
+async def call(
+    link: Link, subject: str, payload: dict[str, Any] | None = None, timeout_s: float = REQUEST_TIMEOUT_S
+) -> dict[str, Any]:
     """One JetStream API call off the hot path: the decoded answer, `error` member included if the server sent one.
 
     Raises OjsError backend_unavailable when there is no answer.
     """
     body = msgspec.json.encode(payload) if payload is not None else b""
-    answer: Answer = await link.request(f"$JS.API.{subject}", body)
+    answer: Answer = await link.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)
     if isinstance(answer, Failed):
         raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
     decoded: dict[str, Any] = msgspec.json.decode(answer.data)

@@ -13,12 +13,12 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.errors import OjsError, too_large, unavailable
 from ojs_nats.job import Job, Timer
 from ojs_nats.store.api import ApiError, PubAck, parse_ack, refused
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.names import StoreConfig
-from ojs_nats.store.records import Records
+from ojs_nats.store.records import Records, decode_job
 from ojs_nats.transitions.result import Transition
 from ojs_nats.wire.times import format_ms
 
@@ -26,10 +26,17 @@ __all__ = ["COMMIT_DEADLINE_S", "Committer", "Conflict"]
 
 log = structlog.get_logger(__name__)
 
-COMMIT_DEADLINE_S: Final = 2.0
-"""How long a commit is tried again while the stream has no leader; then the client hears 503 and may do better."""
+COMMIT_DEADLINE_S: Final = 3.0
+"""How long a commit is tried again while the stream has no leader; then the client hears 503 and may do better. Longer than
+one request may take, so that a write whose answer is lost is still looked for."""
 _FIRST_PAUSE_S: Final = 0.02
 _LAST_PAUSE_S: Final = 0.25
+
+_LATEST_TIMER_MS: Final = 7_258_118_400_000
+"""The year 2200. nats-server counts nanoseconds in 64 bits, and a schedule past 2262 fires at once. One that is set for
+less than its deadline fires early and is set again, like any other early one."""
+_HEADROOM: Final = 1024
+"""What a record's headers may take of the server's max_payload."""
 
 encode_job = msgspec.json.Encoder().encode
 
@@ -41,10 +48,11 @@ class Conflict(Exception):
 class Written:
     """The answers that a commit's messages wait for."""
 
-    __slots__ = ("expected", "op", "record", "timer", "token", "transition")
+    __slots__ = ("body", "expected", "op", "record", "timer", "token", "transition")
 
     def __init__(self, transition: Transition, expected: int, op: str) -> None:
         self.transition = transition
+        self.body = encode_job(transition.job)
         self.expected = expected
         self.op = op
         self.timer: asyncio.Future[Answer] | None = None
@@ -65,19 +73,16 @@ class Committer:
 
         `op` is the `Moment.op` that the transition was made with.
         """
-        written = self._write(transition, expected, op)
-        return await self._settle(written if self._token_goes_along else await self._write_record_after_token(written))
+        return await self._complete(self._write(transition, expected, op), _deadline())
 
     async def commit_all(self, commits: Sequence[tuple[Transition, int, str]]) -> list[int | Conflict | OjsError]:
         """Store many transitions of different jobs, in one write; one outcome each, in order."""
         batch = [self._write(*commit) for commit in commits]
-        if not self._token_goes_along:
-            for written in batch:
-                await self._write_record_after_token(written)
+        deadline = _deadline()
         outcomes: list[int | Conflict | OjsError] = []
         for written in batch:
             try:
-                outcomes.append(await self._settle(written))
+                outcomes.append(await self._complete(written, deadline))
             except (Conflict, OjsError) as error:
                 outcomes.append(error)
         return outcomes
@@ -118,16 +123,10 @@ class Committer:
 
     def _write(self, transition: Transition, expected: int, op: str) -> Written:
         written = Written(transition, expected, op)
-        self._write_hints(written)
-        if transition.token is None or self._token_goes_along:
-            self._write_record(written)
-        return written
-
-    async def _write_record_after_token(self, written: Written) -> Written:
-        """On a cluster: send the record of a commit with a token once the token is stored, trying that until the deadline."""
-        if written.token is not None and written.record is None:
-            await self._secure_token(written)
-            self._write_record(written)
+        if len(written.body) + _HEADROOM <= self._link.max_payload:
+            self._write_hints(written)
+            if transition.token is None or self._token_goes_along:
+                self._write_record(written)
         return written
 
     def _write_hints(self, written: Written) -> None:
@@ -152,19 +151,35 @@ class Committer:
             headers += f"Nats-Scheduler: {timer}\r\nNats-Schedule-Next: purge\r\n"
         if transition.ttl_s is not None:
             headers += f"Nats-TTL: {transition.ttl_s}s\r\n"
-        written.record = self._link.request(self._config.job(transition.job.id), encode_job(transition.job), headers)
+        written.record = self._link.request(self._config.job(transition.job.id), written.body, headers)
 
     def _schedule(self, job_id: str, timer: Timer) -> str:
         return (
-            f"Nats-Schedule: @at {format_ms(timer.at)}\r\n"
+            f"Nats-Schedule: @at {format_ms(min(max(timer.at, 0), _LATEST_TIMER_MS))}\r\n"
             f"Nats-Schedule-Target: {self._config.due(timer.service, job_id)}\r\n"
         )
 
     # Certainty
 
-    async def _settle(self, written: Written) -> int:
-        """Wait for every ack; try again as a whole what was not stored, look when it is not known."""
-        deadline = asyncio.get_running_loop().time() + COMMIT_DEADLINE_S
+    async def _complete(self, written: Written, deadline: float) -> int:
+        """See a commit through whose first messages are written, unless it was too large to be."""
+        if written.record is None and written.token is None:
+            raise too_large("envelope_too_large", "the job's record", len(written.body), self._link.max_payload - _HEADROOM)
+        if written.record is None:  # on a cluster the token comes first
+            try:
+                await self._secure_token(written, deadline)
+            except OjsError:
+                self._withdraw(written, None)
+                raise
+            self._write_record(written)
+        return await self._settle(written, deadline)
+
+    async def _settle(self, written: Written, deadline: float) -> int:
+        """Wait for every ack; try again as a whole what was not stored, look when it is not known.
+
+        Hints are withdrawn only when it is certain that their record will never be: a write that was not answered may be
+        stored even after a look has found its place free.
+        """
         pause = _FIRST_PAUSE_S
         unsure = False
         while True:
@@ -177,21 +192,23 @@ class Committer:
             elif unsure or (isinstance(record, Failed) and record.sent):
                 # This write, or an earlier one of the same commit, may have been stored without our hearing of it.
                 unsure = True
-                sequence = await self._look(written, deadline)
+                sequence = await self._look(written, token, deadline)
             if sequence:
-                if isinstance(timer, PubAck) and timer.error is not None and written.transition.arm is not None:
-                    await self.rearm(written.transition.job.id, written.transition.arm)
+                if timer is not None and not _stored(timer):
+                    await self._secure_timer(written, deadline)
                 if token is not None and not _stored(token):
                     await self._secure_token(written, deadline)
                 return sequence
-            if isinstance(record, PubAck) and record.conflict:
+            if isinstance(record, PubAck) and record.conflict and not unsure:
                 self._withdraw(written, token)
                 raise Conflict
             if isinstance(record, PubAck) and record.error is not None and not _worth_another_try(record.error):
-                self._withdraw(written, token)
+                if not unsure:
+                    self._withdraw(written, token)
                 raise refused("a job record", record.error)
-            if asyncio.get_running_loop().time() + pause > deadline or not self._link.connected:
-                self._withdraw(written, token)
+            if _now() + pause > deadline or not self._link.connected:
+                if not unsure:
+                    self._withdraw(written, token)
                 raise unavailable(_why(record, timer, token))
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LAST_PAUSE_S)
@@ -200,33 +217,47 @@ class Committer:
                 await self._secure_token(written, deadline)
             self._write_record(written)
 
-    async def _look(self, written: Written, deadline: float) -> int:
+    async def _look(self, written: Written, token: PubAck | Failed | None, deadline: float) -> int:
         """The record's sequence if this commit's transition is in it, 0 if its place is still free; Conflict otherwise."""
         pause = _FIRST_PAUSE_S
         while True:
             try:
-                found = await self._records.leader_raw(self._config.job(written.transition.job.id))
+                left = max(deadline - _now(), _LAST_PAUSE_S)
+                found = await self._records.leader_raw(self._config.job(written.transition.job.id), left)
             except OjsError:
-                if asyncio.get_running_loop().time() + pause > deadline or not self._link.connected:
+                if _now() + pause > deadline or not self._link.connected:
                     raise
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LAST_PAUSE_S)
                 continue
             sequence, data = found or (0, b"")
-            if data and _carries(msgspec.json.decode(data, type=Job), written.op):
+            if data and _carries(data, written.op):
                 return sequence
             if sequence == written.expected:
                 return 0
-            self._withdraw(written, None)
+            self._withdraw(written, token)
             raise Conflict
 
-    async def _secure_token(self, written: Written, deadline: float | None = None) -> None:
+    async def _secure_timer(self, written: Written, deadline: float) -> None:
+        """Repeat the timer until it is known to be set: its record is stored, and may not stay without."""
+        assert written.transition.arm is not None
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                await self.rearm(written.transition.job.id, written.transition.arm)
+            except OjsError:
+                if _now() + pause > deadline or not self._link.connected:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LAST_PAUSE_S)
+            else:
+                return
+
+    async def _secure_token(self, written: Written, deadline: float) -> None:
         """Repeat the token until it is stored. A second one for the same word does no harm: one claim wins."""
-        loop = asyncio.get_running_loop()
-        until = deadline if deadline is not None else loop.time() + COMMIT_DEADLINE_S
         pause = _FIRST_PAUSE_S
         while not _stored(token := await _outcome(written.token)):
-            if loop.time() + pause > until or not self._link.connected:
+            if _now() + pause > deadline or not self._link.connected:
                 raise unavailable(_why(token))
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LAST_PAUSE_S)
@@ -246,9 +277,21 @@ class Committer:
         self._link.publish(f"$JS.API.{subject}", msgspec.json.encode(body), reply=self._link.nobody)
 
 
-def _carries(job: Job, op: str) -> bool:
+def _carries(data: bytes, op: str) -> bool:
     """Whether a stored document is, or comes after, the transition `op`."""
+    try:
+        job = decode_job(data)
+    except (msgspec.DecodeError, ValueError):
+        return False
     return any(entry.op == op for entry in reversed(job.transitions)) or (job.timer is not None and job.timer.op == op)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _deadline() -> float:
+    return _now() + COMMIT_DEADLINE_S
 
 
 async def _outcome(future: asyncio.Future[Answer] | None) -> PubAck | Failed | None:

@@ -12,7 +12,7 @@ import structlog
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Job
 from ojs_nats.store.api import call
-from ojs_nats.store.link import Failed, Link, Reply, header, status
+from ojs_nats.store.link import REQUEST_TIMEOUT_S, Failed, Link, Reply, header, status
 from ojs_nats.store.names import StoreConfig
 
 __all__ = ["Records", "Stored"]
@@ -60,16 +60,23 @@ class Records:
         return ABSENT if reply is None else _stored(job_id, _sequence(reply), reply.data)
 
     async def leader(self, job_id: str) -> Stored:
-        """The last word on a job."""
+        """The last word on a job. Raises OjsError backend_error if its record can't be read."""
         if self.nearest_is_leader:
             return await self.nearest(job_id)
         found = await self.leader_raw(self._config.job(job_id))
         return ABSENT if found is None else _stored(job_id, *found)
 
+    async def leader_for_hint(self, job_id: str) -> Stored:
+        """The last word on what a token or a due message speaks of; a record that can't be read is nobody's job."""
+        found = await self.leader_raw(self._config.job(job_id))
+        return ABSENT if found is None else _readable(job_id, *found)
+
     async def many(self, job_ids: Sequence[str]) -> dict[str, Stored]:
         """Several jobs at once, from the nearest replica; those that aren't there map to sequence 0."""
         if len(job_ids) == 1:
-            return {job_ids[0]: await self.nearest(job_ids[0])}
+            reply = await self._get(self._config.job(job_ids[0]))
+            found_one = ABSENT if reply is None else _readable(job_ids[0], _sequence(reply), reply.data)
+            return {job_ids[0]: found_one}
         found: dict[str, Stored] = {}
         for start in range(0, len(job_ids), MULTI_GET_MAX):
             await self._many(job_ids[start : start + MULTI_GET_MAX], found)
@@ -113,9 +120,10 @@ class Records:
             raise unavailable("NATS did not answer a read of service records")
         return [message.data for message in outcome.messages if message.data]
 
-    async def leader_raw(self, subject: str) -> tuple[int, bytes] | None:
+    async def leader_raw(self, subject: str, timeout_s: float = REQUEST_TIMEOUT_S) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message, as the stream's leader has it."""
-        answer = await call(self._link, f"STREAM.MSG.GET.{self._config.records_stream}", {"last_by_subj": subject})
+        api = f"STREAM.MSG.GET.{self._config.records_stream}"
+        answer = await call(self._link, api, {"last_by_subj": subject}, timeout_s)
         if error := answer.get("error"):
             if error.get("err_code") == _NOT_FOUND:
                 return None
