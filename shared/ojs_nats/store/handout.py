@@ -152,13 +152,23 @@ class Handout:
             if isinstance(outcome, Failed):
                 raise unavailable(f"NATS JetStream can't be reached: {outcome.reason}")
             if outcome.messages:
-                return [Token.of(message, queue) for message in outcome.messages]
+                return self._tokens(outcome.messages, queue)
             if outcome.closing is None:
                 raise unavailable("NATS did not answer a pull")
             if status(outcome.closing) not in _CONSUMER_NOT_FOUND:
                 return []
             await self._make_consumer(subject, consumer)  # it was idle for an hour and left, or its leader moved
         return []
+
+    def _tokens(self, messages: list[Reply], queue: str) -> list[Token]:
+        tokens = []
+        for message in messages:
+            try:
+                tokens.append(Token.of(message, queue))
+            except ValueError:
+                log.warning("message among the tokens dropped: it is none", subject=message.subject.decode())
+                self._bulk.publish(message.reply.decode(), b"+TERM")
+        return tokens
 
     async def _make_consumer(self, subject: str, name: str) -> None:
         """The one durable pull consumer of a ready subject; made by whoever needs it first."""
@@ -172,9 +182,7 @@ class Handout:
             "inactive_threshold": 3600 * _SECOND_NS,
         }
         stream = self._config.ready_stream
-        answer = await call(
-            self._bulk, f"CONSUMER.CREATE.{stream}.{name}.{subject}", {"stream_name": stream, "config": config}
-        )
+        answer = await call(self._bulk, f"CONSUMER.CREATE.{stream}.{name}.{subject}", {"stream_name": stream, "config": config})
         if "error" in answer:
             raise unavailable(f"NATS refused the consumer of a queue: {answer['error'].get('description')}")
         self._consumers.add(name)
@@ -182,8 +190,19 @@ class Handout:
     # Claiming
 
     async def _claim(self, tokens: list[Token], worker: str | None, lease_ms: int | None) -> list[Job]:
-        """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment."""
+        """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment.
+
+        What is claimed is returned even if the rest fails: nobody else knows of it.
+        """
         claimed: dict[str, Job] = {}
+        try:
+            await self._claim_into(claimed, tokens, worker, lease_ms)
+        except OjsError:
+            if not claimed:
+                raise
+        return [claimed[token.job_id] for token in tokens if token.job_id in claimed]
+
+    async def _claim_into(self, claimed: dict[str, Job], tokens: list[Token], worker: str | None, lease_ms: int | None) -> None:
         waiting = tokens
         loop = asyncio.get_running_loop()
         until = loop.time() + REREAD_S
@@ -207,12 +226,11 @@ class Handout:
             if waiting:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.05)
-        return [claimed[token.job_id] for token in tokens if token.job_id in claimed]
 
     async def _stale(self, token: Token, stored: Stored) -> bool:
         """Answer for a token that needs no second look: its commit can't succeed any more, or it is old and has no job."""
         if not self._records.nearest_is_leader:
-            stored = await self._records.leader(token.job_id)
+            stored = await self._records.leader_for_hint(token.job_id)
         if stored.job is not None and stored.sequence != token.replaces:
             if _stands_for(token, stored.job):
                 return False
@@ -241,9 +259,7 @@ class Handout:
             commits.append((transition, stored.sequence, moment.op))
         again: list[Token] = []
         failure: OjsError | None = None
-        for (token, _, _), commit, outcome in zip(
-            claims, commits, await self._committer.commit_all(commits), strict=True
-        ):
+        for (token, _, _), commit, outcome in zip(claims, commits, await self._committer.commit_all(commits), strict=True):
             job = commit[0].job
             if isinstance(outcome, int):
                 self._ack(token)
@@ -292,10 +308,7 @@ class Handout:
 
 def _stands_for(token: Token, job: Job) -> bool:
     return (
-        job.state is State.AVAILABLE
-        and job.token == token.word
-        and job.queue == token.queue
-        and job.priority == token.priority
+        job.state is State.AVAILABLE and job.token == token.word and job.queue == token.queue and job.priority == token.priority
     )
 
 
