@@ -83,9 +83,7 @@ class RecordCache:
 class Jobs:
     """Every write to a job record in the product goes through here or through the hand-out."""
 
-    def __init__(
-        self, link: Link, records: Records, committer: Committer, clock: ServerClock, config: StoreConfig
-    ) -> None:
+    def __init__(self, link: Link, records: Records, committer: Committer, clock: ServerClock, config: StoreConfig) -> None:
         self._link = link
         self._records = records
         self._committer = committer
@@ -151,11 +149,10 @@ class Jobs:
 
     async def extend(self, job_ids: Sequence[str], worker: str, lease_ms: int | None) -> Extended:
         """Hold on to the active jobs among `job_ids` for `worker`; writes only those whose lease is half gone."""
-        unknown = [job_id for job_id in job_ids if self.cache.get(job_id) is None]
-        found = await self._records.many(unknown) if unknown else {}
-        outcomes = await asyncio.gather(
-            *(self._extend(job_id, self.cache.get(job_id) or found[job_id], worker, lease_ms) for job_id in job_ids)
-        )
+        found = {job_id: stored for job_id in job_ids if (stored := self.cache.get(job_id)) is not None}
+        if unknown := [job_id for job_id in job_ids if job_id not in found]:
+            found |= await self._records.many(unknown)
+        outcomes = await asyncio.gather(*(self._extend(job_id, found[job_id], worker, lease_ms) for job_id in job_ids))
         jobs = [job for job in outcomes if job is not None]
         return Extended(
             extended=[job.id for job in jobs if job.state is State.ACTIVE],
