@@ -67,11 +67,15 @@ class Wakes:
     async def join(self, queues: Sequence[str]) -> Waiter:
         """Register before looking for work, so that nothing arrives between the look and the wait."""
         waiter = Waiter(queues)
-        for queue in queues:
-            watched = self._queues.get(queue)
-            if watched is None or watched.stop is None:
-                watched = await self._watch(queue)
-            watched.waiters.append(waiter)
+        try:
+            for queue in queues:
+                watched = self._queues.get(queue)
+                if watched is None or watched.stop is None:
+                    watched = await self._watch(queue)
+                watched.waiters.append(waiter)
+        except BaseException:
+            await self.leave(waiter)
+            raise
         if self._closed:
             waiter.wake()
         return waiter
@@ -111,9 +115,7 @@ class Wakes:
 
     async def _subscribe(self, queue: str, watched: _Watched) -> None:
         try:
-            watched.stop = await self._link.listen(
-                self._config.wake_of_queue(queue), lambda _message: self._wake_one(watched)
-            )
+            watched.stop = await self._link.listen(self._config.wake_of_queue(queue), lambda _message: self._wake_one(watched))
         finally:
             self._starting.pop(queue, None)
 
