@@ -30,6 +30,7 @@ AskLiveness = Callable[[str, int], Awaitable[Liveness]]
 _ROUNDS: Final = 8
 """How often a job that keeps changing is looked at again before its due message waits for redelivery."""
 _PAUSE_S: Final = 0.5
+_STOP_S: Final = 2.0
 
 
 class Timekeeper:
@@ -52,8 +53,8 @@ class Timekeeper:
         self._stopping = True
         if self._task is None:
             return
-        if not self._idle.is_set():
-            await asyncio.wait([self._task, asyncio.create_task(self._idle.wait())], timeout=2.0, return_when="FIRST_COMPLETED")
+        if not self._idle.is_set():  # then it ends with its batch
+            await asyncio.wait([self._task], timeout=_STOP_S)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -69,7 +70,7 @@ class Timekeeper:
                 log.warning("due messages wait", reason=error.message)
                 await asyncio.sleep(_PAUSE_S)
             except Exception:
-                log.error("due messages failed and will come back", exc_info=True)
+                log.exception("due messages failed and will come back")
                 await asyncio.sleep(_PAUSE_S)
 
     async def _handle(self, batch: list[Due]) -> None:
@@ -87,13 +88,14 @@ class Timekeeper:
         commits: list[tuple[Due, Transition, int, str]] = []
         early: list[tuple[Due, Stored, Timer]] = []
         for due in batch:
-            stored = found[due.job_id]
             moment = self._store.clock.moment(due.at)
-            decision = await self._decide(stored.job, moment) if stored.job is not None else None
-            if decision is None and not self._store.records.nearest_is_leader:
-                # "Nothing to do" is a conclusion, so it takes the leader's word.
-                stored = await self._store.records.leader(due.job_id)
-                decision = await self._decide(stored.job, moment) if stored.job is not None else None
+            try:
+                stored, decision = await self._judge(found[due.job_id], due.job_id, moment)
+            except OjsError:
+                raise
+            except Exception:  # one job's trouble must not keep the others of its batch waiting
+                log.exception("due message can't be judged and will come back", job_id=due.job_id)
+                continue
             match decision:
                 case Transition():
                     commits.append((due, decision, stored.sequence, moment.op))
@@ -117,6 +119,14 @@ class Timekeeper:
             else:
                 log.warning("timer waits", job_id=due.job_id, reason=outcome.message)
         return again
+
+    async def _judge(self, stored: Stored, job_id: str, moment: Moment) -> tuple[Stored, Transition | Rearm | None]:
+        """What is due by the record; that nothing is, or not yet, takes the leader's word."""
+        decision = await self._decide(stored.job, moment) if stored.job is not None else None
+        if not isinstance(decision, Transition) and not self._store.records.nearest_is_leader:
+            stored = await self._store.records.leader_for_hint(job_id)
+            decision = await self._decide(stored.job, moment) if stored.job is not None else None
+        return stored, decision
 
     async def _decide(self, job: Job, moment: Moment) -> Transition | Rearm | None:
         worker = transitions.needs_liveness(job, moment.now)

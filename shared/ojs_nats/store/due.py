@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from ojs_nats.errors import unavailable
-from ojs_nats.store.api import call
-from ojs_nats.store.link import Failed, Link, Reply, status
+from ojs_nats.store.api import ApiError, call
+from ojs_nats.store.link import Answer, Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
 
 __all__ = ["Due", "DueMessages"]
@@ -17,6 +18,11 @@ _SECOND_NS: Final = 1_000_000_000
 _PARK_S: Final = 5
 _BATCH: Final = 256
 _NO_CONSUMER: Final = frozenset({503, 409})
+_NO_MESSAGE: Final = 10057
+
+
+class _Deleted(Struct):
+    error: ApiError | None = None
 
 
 class Due(NamedTuple):
@@ -85,12 +91,18 @@ class DueMessages:
     async def done(self, handled: list[Due]) -> None:
         """Let handled messages go: deleted (without overwriting them on disk, which costs 30 times as much), then acked."""
         delete = f"$JS.API.STREAM.MSG.DELETE.{self._config.records_stream}"
-        answers = [
-            self._link.request(delete, msgspec.json.encode({"seq": due.sequence, "no_erase": True})) for due in handled
-        ]
+        answers = [self._link.request(delete, msgspec.json.encode({"seq": due.sequence, "no_erase": True})) for due in handled]
         for due, answer in zip(handled, answers, strict=True):
-            if not isinstance(await answer, Failed):
+            if _gone(await answer):
                 self._bulk.publish(due.ack, b"+ACK")
+
+
+def _gone(answer: Answer) -> bool:
+    """Whether a deletion left nothing behind; a message that wasn't there any more was deleted before."""
+    if isinstance(answer, Failed):
+        return False
+    error = msgspec.json.decode(answer.data, type=_Deleted).error
+    return error is None or error.err_code == _NO_MESSAGE
 
 
 def _due(message: Reply, prefix: int) -> Due:
