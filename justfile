@@ -1,0 +1,53 @@
+# Each recipe calls a script that works without just, too, and sets up what it needs on first use.
+
+set positional-arguments
+
+[private]
+default:
+    @just --list
+
+# Run everything on this machine: just server --port 0
+[group('run')]
+server *arguments:
+    script/server "$@"
+
+# Run the tests: just test tests/unit -k settings
+[group('check')]
+test *arguments:
+    script/test "$@"
+
+# Check lint and formatting; just lint --fix corrects what can be corrected
+[group('check')]
+lint *arguments:
+    script/lint "$@"
+
+# Check the types of everything, tests included
+[group('check')]
+types *arguments:
+    script/types "$@"
+
+# Run the conformance cases that the project claims
+[group('check')]
+conformance *arguments:
+    script/conformance "$@"
+
+# Measure rates, latency, lateness and memory
+[group('check')]
+bench *arguments:
+    script/setup dev
+    .venv/bin/python -m bench "$@"
+
+# Everything that has to pass before a change goes in
+[group('check')]
+ci:
+    .ci/run
+
+# Make or renew .venv
+[group('maintain')]
+setup:
+    script/setup dev
+
+# Pin the newest versions of all dependencies
+[group('maintain')]
+requirements:
+    script/requirements
