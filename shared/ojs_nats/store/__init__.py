@@ -70,7 +70,7 @@ class Store:
                     "start nats-server, or give its address with --nats."
                 ) from None
             check_server(link)
-            await provision(link, config)
+            config = await provision(link, config)
             store = cls(link, bulk, config, role, servers)
             await store._begin()
         except BaseException:
@@ -98,6 +98,11 @@ class Store:
     def link(self) -> Link:
         """The connection for small requests, shared with what is derived from the store (events, queries)."""
         return self._link
+
+    @property
+    def bulk(self) -> Link:
+        """The connection for answers that come in numbers."""
+        return self._bulk
 
     @property
     def config(self) -> StoreConfig:

@@ -207,6 +207,11 @@ class Link:
         return str(self._nc._server_info.get("version", ""))
 
     @property
+    def has_jetstream(self) -> bool:
+        """Whether the server at the other end runs JetStream itself; another of its cluster may."""
+        return bool(self._nc._server_info.get("jetstream"))
+
+    @property
     def max_payload(self) -> int:
         return self._nc.max_payload
 
