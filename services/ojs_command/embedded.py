@@ -89,19 +89,24 @@ class EmbeddedServer(Supervised):
         return f"nats://127.0.0.1:{self._port}"
 
     async def _spawn(self) -> Process:
-        (self._folder / "ports").mkdir(exist_ok=True)
+        self._ports.mkdir(exist_ok=True)
+        for stale in self._ports.iterdir():  # a server that was killed leaves its file, and process ids come again
+            stale.unlink()
         file = self._folder / "nats-server.conf"
         file.write_text(configuration(self._folder, self._port), encoding="utf-8")
-        process = await asyncio.create_subprocess_exec(
-            self._program,
-            "-c",
-            str(file),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            pass_fds=(self._lock,),
-            start_new_session=True,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self._program,
+                "-c",
+                str(file),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                pass_fds=(self._lock,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise StartupProblem(f"{self._program} can't be started: {error.strerror}") from error
         # nats-server doesn't notice the death of its parent: a shell waits for the end of a pipe in its place.
         self._guard = await asyncio.create_subprocess_exec(
             "/bin/sh",
@@ -118,7 +123,7 @@ class EmbeddedServer(Supervised):
     async def _until_ready(self, process: Process) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_SECONDS
-        ports = self._folder / "ports" / f"nats-server_{process.pid}.ports"
+        ports = self._ports / f"nats-server_{process.pid}.ports"
         while not ports.exists():
             if process.returncode is not None:
                 raise StartupProblem(self._failure(process.returncode))
@@ -134,6 +139,10 @@ class EmbeddedServer(Supervised):
             if guard.returncode is None:
                 guard.kill()
             await guard.wait()
+
+    @property
+    def _ports(self) -> Path:
+        return self._folder / "ports"
 
     @property
     def _log(self) -> Path:

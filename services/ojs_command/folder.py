@@ -53,6 +53,7 @@ class DataFolder:
             if not _locked(dev):
                 raise StartupProblem(self._in_use())
             self._wait_for_server(server)
+            self._run_file.unlink(missing_ok=True)  # that of a `dev` that was killed
             yield server
             self._run_file.unlink(missing_ok=True)
         finally:

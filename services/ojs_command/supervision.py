@@ -101,7 +101,7 @@ class Supervised(ABC):
             try:
                 await self._launch()
                 log.info("started again", child=self.name, pid=self.pid)
-            except StartupProblem as problem:
+            except (StartupProblem, OSError) as problem:  # OSError: no processes, memory or files left for now
                 log.error("could not be started again", child=self.name, reason=str(problem))
 
 

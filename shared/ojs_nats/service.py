@@ -1,8 +1,8 @@
 """The runtime of one process: logging, the store, signals, health, one ready line and the exit code.
 
 A service is built from the store and the settings, started, and stopped by SIGTERM or SIGINT. Exit codes: 0 after a clean
-stop, 1 if it can't start (one plain sentence on standard error), 70 after a crash (with its traceback) or when work had to be cut
-off, 128 + n when a second signal n cuts a stop short.
+stop, 1 if it can't start (one plain sentence on standard error), 70 after a crash (with its traceback in the log) or when
+work had to be cut off, 128 + n when a second signal n cuts a stop short.
 """
 
 from __future__ import annotations

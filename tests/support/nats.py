@@ -80,6 +80,8 @@ class NatsServer:
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
         self._end(signal.SIGKILL)
+        for ports in self.folder.glob("*.ports"):  # only a server that stops by itself takes it away
+            ports.unlink()
 
     def stop(self) -> None:
         """SIGTERM; returns when it is gone. Does nothing if it doesn't run."""
