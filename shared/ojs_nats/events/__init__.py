@@ -1,0 +1,9 @@
+"""Lifecycle events (requirements §17): what they say, and how they are read back."""
+
+from __future__ import annotations
+
+from ojs_nats.events.envelope import Event
+from ojs_nats.events.reader import EventFilter, EventPage, EventReader, StoredEvent
+from ojs_nats.events.vocabulary import events_of
+
+__all__ = ["Event", "EventFilter", "EventPage", "EventReader", "StoredEvent", "events_of"]

@@ -1,0 +1,130 @@
+"""Writing the event stream as its one relay: fenced appends, and what was appended last (architecture §8b)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from ojs_nats.errors import unavailable
+from ojs_nats.store.api import call, parse_ack, refused
+from ojs_nats.store.link import Failed, Link
+from ojs_nats.store.names import PLAIN, StoreConfig
+
+__all__ = ["Appended", "EventLog", "Fenced", "Outgoing"]
+
+_NOT_FOUND: Final = 10037
+_APPEND_TIMEOUT_S: Final = 5.0
+_LOOKED_AT: Final = 500
+"""Messages of others between two appends that are looked at one by one; more end the tenure."""
+
+
+class Outgoing(NamedTuple):
+    """An event on its way, and where it comes from: the job's creation time and log entry, and the revision's sequence."""
+
+    subject: str
+    body: bytes
+    created_at: int
+    entry: int
+    sequence: int
+
+
+class Appended(NamedTuple):
+    """The last entry of a job that was appended, of the job that was created at `created_at` under its id."""
+
+    created_at: int
+    entry: int
+
+
+class Fenced(Exception):
+    """Somebody else has relayed events since: the tenure is over."""
+
+
+class EventLog:
+    """One writer's view of the event stream; `link` should be its own, since appends are large."""
+
+    def __init__(self, link: Link, config: StoreConfig) -> None:
+        self._link = link
+        self._config = config
+        self._prefix = secrets.token_hex(6)
+        self._batches = itertools.count(1)
+
+    async def last_sequence(self) -> int:
+        """Sequence of the last message of the stream, whoever wrote it."""
+        info = await call(self._link, f"STREAM.INFO.{self._config.events_stream}")
+        if "error" in info:
+            raise unavailable(f"NATS refused to say how many events there are: {info['error'].get('description')}")
+        return int(info["state"]["last_seq"])
+
+    async def last_of(self, job_id: str) -> Appended | None:
+        """What was appended last of a job, as the stream's leader has it."""
+        subject = self._config.event("*.*", "*", job_id)
+        message = await self._message({"last_by_subj": subject})
+        if message is None:
+            return None
+        headers = base64.b64decode(message.get("hdrs", "")).decode()
+        return Appended(_number(headers, "Ojs-Created"), _number(headers, "Ojs-Entry"))
+
+    async def append(self, events: Sequence[Outgoing], after: int) -> int:
+        """Store events behind sequence `after`, all or none; returns the new last sequence.
+
+        What others publish without a relay may lie between. Raises `Fenced`, or OjsError backend_unavailable, which
+        leaves it open whether the events were stored.
+        """
+        while True:
+            ack = parse_ack(await self._send(events, after))
+            if ack.error is None:
+                self._link.publish(self._config.events_stored, b"")
+                return ack.seq
+            if not ack.conflict:
+                raise refused("events", ack.error)
+            after = await self._behind_others(after)
+
+    async def _send(self, events: Sequence[Outgoing], after: int) -> bytes:
+        """One atomic batch, the condition on its first message: it leaves in one write, so nothing comes between."""
+        batch = f"{self._prefix}{next(self._batches)}"
+        answer: asyncio.Future[Any] | None = None
+        for place, event in enumerate(events, 1):
+            headers = f"Ojs-Entry: {event.entry}\r\nOjs-Seq: {event.sequence}\r\nOjs-Created: {event.created_at}\r\n"
+            if place == 1:
+                headers += f"Nats-Expected-Last-Sequence: {after}\r\n"
+            if len(events) > 1:
+                headers += f"Nats-Batch-Id: {batch}\r\nNats-Batch-Sequence: {place}\r\n"
+            if place < len(events):
+                self._link.publish(event.subject, event.body, headers)
+            else:
+                if len(events) > 1:
+                    headers += "Nats-Batch-Commit: 1\r\n"
+                answer = self._link.request(event.subject, event.body, headers, _APPEND_TIMEOUT_S)
+        assert answer is not None, "nothing to append"
+        outcome = await answer
+        if isinstance(outcome, Failed):
+            raise unavailable(f"events can't be stored: {outcome.reason}")
+        return bytes(outcome.data)
+
+    async def _behind_others(self, after: int) -> int:
+        """The last sequence, if all that came since `after` was published without a relay."""
+        last = await self.last_sequence()
+        if last < after or last - after > _LOOKED_AT:
+            raise Fenced
+        found = await asyncio.gather(*(self._message({"seq": number}) for number in range(after + 1, last + 1)))
+        if any(message is not None and not message["subject"].endswith(f".{PLAIN}") for message in found):
+            raise Fenced
+        return last
+
+    async def _message(self, which: dict[str, Any]) -> dict[str, Any] | None:
+        answer = await call(self._link, f"STREAM.MSG.GET.{self._config.events_stream}", which)
+        if error := answer.get("error"):
+            if error.get("err_code") == _NOT_FOUND:
+                return None
+            raise unavailable(f"NATS refused a read of events: {error.get('description')}")
+        message: dict[str, Any] = answer["message"]
+        return message
+
+
+def _number(headers: str, name: str) -> int:
+    _, _, rest = headers.partition(f"\r\n{name}: ")
+    return int(rest.partition("\r\n")[0] or 0)

@@ -1,0 +1,155 @@
+"""Following the job records: every revision in order, or the last of several (architecture §8).
+
+A consumer that acknowledges nothing: who follows knows how far it has come, and whatever is lost on the way shows as a gap in
+the consumer's own count, after which a new consumer begins behind the last record that arrived.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_nats.errors import unavailable
+from ojs_nats.store.api import call
+from ojs_nats.store.link import Failed, Link, Reply, header, status
+from ojs_nats.store.names import StoreConfig
+
+__all__ = ["Batch", "Feed", "Record"]
+
+log = structlog.get_logger(__name__)
+
+_BATCH: Final = 500
+_BATCH_BYTES: Final = 8 * 1024 * 1024
+_ROOM: Final = 64 * 1024
+"""For subject and headers of a record as large as nats-server takes."""
+_SECOND_NS: Final = 1_000_000_000
+_IDLE_NS: Final = 30 * _SECOND_NS
+_MARGIN_S: Final = 2.0
+_NOTHING: Final = frozenset({404, 408})
+
+Kind = Literal["job", "gone", "barrier", "epoch"]
+
+
+class Record(NamedTuple):
+    """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays."""
+
+    kind: Kind
+    sequence: int
+    at: int
+    job_id: str
+    data: bytes
+    ttl_s: int | None
+
+
+class Batch(NamedTuple):
+    """Records in order. `behind` says how many more are stored already."""
+
+    records: list[Record]
+    behind: int
+
+
+class Feed:
+    """One follower, on a connection of its own: pulls of 8 MiB would hold up everything else."""
+
+    def __init__(self, link: Link, config: StoreConfig, name: str) -> None:
+        self._link = link
+        self._config = config
+        self._name = name
+        self._incarnation = 0
+        self._consumer: str | None = None
+        self._next = 1
+        self._count = 0
+        self._behind = 0
+        self._bytes = max(_BATCH_BYTES, link.max_payload) + _ROOM
+        self._prefix = len(config.job(""))
+        self._barriers = config.record("barrier", "").encode()
+        self._epoch = config.epoch.encode()
+
+    async def seek(self, sequence: int) -> None:
+        """Go on from `sequence`, inclusive. Raises OjsError backend_unavailable."""
+        self._next = sequence
+        await self._begin()
+
+    async def next(self, wait_s: float) -> Batch:
+        """What is stored and was not read yet, up to 500 records; waits up to `wait_s` for the first.
+
+        Raises OjsError backend_unavailable; the next call goes on where the last one was.
+        """
+        if self._consumer is None:
+            await self._begin()
+        pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.records_stream}.{self._consumer}"
+        request = {"batch": _BATCH, "max_bytes": self._bytes, "no_wait": True, "expires": int(wait_s * _SECOND_NS)}
+        outcome = await self._link.collect(pull, msgspec.json.encode(request), _BATCH, wait_s + _MARGIN_S)
+        if isinstance(outcome, Failed):
+            self._consumer = None
+            raise unavailable(f"job records can't be read: {outcome.reason}")
+        records = [record for message in outcome.messages if (record := self._read(message)) is not None]
+        if len(records) < len(outcome.messages):
+            log.warning("records were lost on the way and are read again", after=self._next - 1)
+            self._consumer = None
+        elif outcome.closing is None or (not records and status(outcome.closing) not in _NOTHING):
+            self._consumer = None  # it is gone, or its leader is
+        elif not records:
+            self._behind = 0
+        return Batch(records, self._behind)
+
+    async def close(self) -> None:
+        self._drop()
+
+    async def _begin(self) -> None:
+        self._drop()
+        self._incarnation += 1
+        name = f"{self._name}-{self._incarnation}"
+        stream = self._config.records_stream
+        config = {
+            "name": name,
+            "filter_subjects": [self._config.job(">"), self._config.record("barrier", ">"), self._config.epoch],
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": max(1, self._next),
+            "ack_policy": "none",
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": _IDLE_NS,
+        }
+        answer = await call(self._link, f"CONSUMER.CREATE.{stream}.{name}", {"stream_name": stream, "config": config})
+        if "error" in answer:
+            raise unavailable(f"NATS refused a consumer of the job records: {answer['error'].get('description')}")
+        self._behind = int(answer.get("num_pending", 0))
+        self._count = 0
+        self._consumer = name
+
+    def _drop(self) -> None:
+        """The server would find out by itself after half a minute."""
+        if self._consumer is not None:
+            delete = f"$JS.API.CONSUMER.DELETE.{self._config.records_stream}.{self._consumer}"
+            self._link.publish(delete, b"", reply=self._link.nobody)
+            self._consumer = None
+
+    def _read(self, message: Reply) -> Record | None:
+        """None from the first gap on."""
+        # $JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<timestamp ns>.<pending>
+        parts = message.reply.rsplit(b".", 4)
+        sequence, count, at = int(parts[1]), int(parts[2]), int(parts[3]) // 1_000_000
+        if count != self._count + 1:
+            return None
+        self._count = count
+        self._next = sequence + 1
+        self._behind = int(parts[4])
+        subject = message.subject
+        if subject.startswith(self._barriers):
+            return Record("barrier", sequence, at, "", b"", None)
+        if subject == self._epoch:
+            return Record("epoch", sequence, at, "", b"", None)
+        job_id = subject[self._prefix :].decode()
+        if not message.data:  # a marker: the record left by its TTL, or was deleted by hand
+            return Record("gone", sequence, at, job_id, b"", None)
+        return Record("job", sequence, at, job_id, message.data, _ttl_s(message))
+
+
+def _ttl_s(message: Reply) -> int | None:
+    value = header(message, b"Nats-TTL") if message.headers is not None else None
+    if not value or value == b"never":
+        return None
+    return int(value.removesuffix(b"s"))
