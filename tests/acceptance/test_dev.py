@@ -65,6 +65,14 @@ def test_a_signal_stops_everything_within_five_seconds(own_system: System, numbe
     assert set(stopped) == EVERYTHING - {"nats-server"} | {"dev"}
 
 
+def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> None:
+    system = System(tmp_path)
+    pids = until(lambda: list(system.children.values()) if system.run_file.exists() else [])
+    assert not system.state["ready"]
+    assert system.stop() == 0
+    assert [pid for pid in pids if runs(pid)] == []
+
+
 def test_a_waiting_fetch_is_answered_when_the_system_stops(own_system: System) -> None:
     address = own_system.url.removeprefix("http://").split(":")
     body = json.dumps({"queues": ["idle"], "wait_ms": 30_000}).encode()
