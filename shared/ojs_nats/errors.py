@@ -19,24 +19,46 @@ class CodeInfo(NamedTuple):
 
 CODES: Final[dict[str, CodeInfo]] = {
     "invalid_payload": CodeInfo(400, False, "INVALID_PAYLOAD", "OJS-1000", "Send a JSON object as the request body."),
-    "invalid_request": CodeInfo(400, False, "INVALID_PAYLOAD", "OJS-1000", "Correct the named field and send the request again."),
-    "invalid_retry_policy": CodeInfo(422, False, "INVALID_RETRY_POLICY", "OJS-1006", "Correct the named field of the retry policy."),
-    "unsupported": CodeInfo(422, False, "UNSUPPORTED_FEATURE", "OJS-7000", "See GET /ojs/manifest for what this server supports."),
-    "unsupported_compression": CodeInfo(415, False, "UNSUPPORTED_COMPRESSION", "OJS-1017", "Send the body as it is or with Content-Encoding: gzip or deflate."),
+    "invalid_request": CodeInfo(
+        400, False, "INVALID_PAYLOAD", "OJS-1000", "Correct the named field and send the request again."
+    ),
+    "invalid_retry_policy": CodeInfo(
+        422, False, "INVALID_RETRY_POLICY", "OJS-1006", "Correct the named field of the retry policy."
+    ),
+    "unsupported": CodeInfo(
+        422, False, "UNSUPPORTED_FEATURE", "OJS-7000", "See GET /ojs/manifest for what this server supports."
+    ),
+    "unsupported_compression": CodeInfo(
+        415, False, "UNSUPPORTED_COMPRESSION", "OJS-1017", "Send the body as it is or with Content-Encoding: gzip or deflate."
+    ),
     "queue_name_too_long": CodeInfo(400, False, "QUEUE_NAME_TOO_LONG", "OJS-1014", "Use a shorter queue name."),
     "job_type_too_long": CodeInfo(400, False, "JOB_TYPE_TOO_LONG", "OJS-1015", "Use a shorter job type."),
-    "envelope_too_large": CodeInfo(413, False, "PAYLOAD_TOO_LARGE", "OJS-1009", "Store large data elsewhere and send a reference to it."),
-    "metadata_too_large": CodeInfo(413, False, "METADATA_TOO_LARGE", "OJS-1010", "Keep meta small; large data belongs elsewhere."),
-    "result_too_large": CodeInfo(413, False, "RESULT_TOO_LARGE", "OJS-1009", "Store the result elsewhere and acknowledge with a reference to it."),
+    "envelope_too_large": CodeInfo(
+        413, False, "PAYLOAD_TOO_LARGE", "OJS-1009", "Store large data elsewhere and send a reference to it."
+    ),
+    "metadata_too_large": CodeInfo(
+        413, False, "METADATA_TOO_LARGE", "OJS-1010", "Keep meta small; large data belongs elsewhere."
+    ),
+    "result_too_large": CodeInfo(
+        413, False, "RESULT_TOO_LARGE", "OJS-1009", "Store the result elsewhere and acknowledge with a reference to it."
+    ),
     "result_pruned": CodeInfo(410, False, "RESULT_PRUNED", "OJS-3000", "Raise result_ttl to keep results longer."),
-    "not_found": CodeInfo(404, False, "NOT_FOUND", "OJS-3000", "Check the path and the id; finished jobs leave after their retention."),
+    "not_found": CodeInfo(
+        404, False, "NOT_FOUND", "OJS-3000", "Check the path and the id; finished jobs leave after their retention."
+    ),
     "method_not_allowed": CodeInfo(405, False, "INVALID_PAYLOAD", "OJS-1000", "Use one of the methods in the Allow header."),
     "request_timeout": CodeInfo(408, True, "REQUEST_TIMEOUT", "OJS-1012", "Ask again, or with a longer timeout."),
     "conflict": CodeInfo(409, False, "INVALID_STATE_TRANSITION", "OJS-1005", "Read the job again; its state has moved on."),
-    "duplicate": CodeInfo(409, False, "DUPLICATE_JOB", "OJS-3001", "A job with this identity exists; read it or use another id."),
-    "backend_error": CodeInfo(500, True, "BACKEND_ERROR", "OJS-2000", "Try again; if it lasts, the server's log has the request id."),
+    "duplicate": CodeInfo(
+        409, False, "DUPLICATE_JOB", "OJS-3001", "A job with this identity exists; read it or use another id."
+    ),
+    "backend_error": CodeInfo(
+        500, True, "BACKEND_ERROR", "OJS-2000", "Try again; if it lasts, the server's log has the request id."
+    ),
     "backend_unavailable": CodeInfo(503, True, "BACKEND_UNAVAILABLE", "OJS-2001", "Try again after the time in Retry-After."),
-    "backend_timeout": CodeInfo(504, True, "BACKEND_TIMEOUT", "OJS-2002", "Read the job before repeating: the write may have been stored."),
+    "backend_timeout": CodeInfo(
+        504, True, "BACKEND_TIMEOUT", "OJS-2002", "Read the job before repeating: the write may have been stored."
+    ),
 }
 
 

@@ -1,4 +1,7 @@
-"""The README's first job, run as it is written: each `sh` block in one shell, each answer compared with the `json` block after it."""
+"""The README's first job, run as it is written.
+
+All `sh` blocks run in one shell; each answer is compared with the `json` block after it.
+"""
 
 from __future__ import annotations
 

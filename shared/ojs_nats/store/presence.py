@@ -116,9 +116,7 @@ class Presence:
     The beats of gateways say whether workers could have been heard: while no gateway was there, silence means nothing.
     """
 
-    def __init__(
-        self, link: Link, records: Records, clock: ServerClock, config: StoreConfig, role: str, instance: str
-    ) -> None:
+    def __init__(self, link: Link, records: Records, clock: ServerClock, config: StoreConfig, role: str, instance: str) -> None:
         self._link = link
         self._records = records
         self._clock = clock
