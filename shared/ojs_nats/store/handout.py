@@ -200,7 +200,8 @@ class Handout:
         except OjsError:
             if not claimed:
                 raise
-        return [claimed[token.job_id] for token in tokens if token.job_id in claimed]
+        ids = dict.fromkeys(token.job_id for token in tokens)  # a token may be there twice, its job is handed out once
+        return [claimed[job_id] for job_id in ids if job_id in claimed]
 
     async def _claim_into(self, claimed: dict[str, Job], tokens: list[Token], worker: str | None, lease_ms: int | None) -> None:
         waiting = tokens
