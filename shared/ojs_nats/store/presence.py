@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -31,13 +32,14 @@ _SERVICE_TTL_S: Final = 120
 _WORKER_TTL_S: Final = 3600
 
 
-class ServiceBeat(Struct, frozen=True):
-    """A service process: alive without a gap from `since` to `at` (server time, Unix ms)."""
+class ServiceBeat(Struct, frozen=True, omit_defaults=True):
+    """A service process: alive without a gap from `since` to `at` (server time, Unix ms); `left` if it stopped in order."""
 
     role: str
     instance: str
     since: int
     at: int
+    left: bool = False
 
 
 class WorkerRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -132,6 +134,8 @@ class Presence:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+            with contextlib.suppress(OjsError):
+                await self._beat(left=True)
 
     async def of(self, role: str) -> list[ServiceBeat]:
         """The beats of all processes of a role (`*`: of every role) in the last two minutes."""
@@ -141,7 +145,7 @@ class Presence:
     async def live(self) -> list[str]:
         """The instances of every role that beat lately."""
         horizon = self._clock.now() - MAX_GAP_MS
-        return [beat.instance for beat in await self.of("*") if beat.at >= horizon]
+        return [beat.instance for beat in await self.of("*") if beat.at >= horizon and not beat.left]
 
     async def _run(self) -> None:
         while True:
@@ -151,10 +155,10 @@ class Presence:
             except OjsError as error:
                 log.debug("no beat", reason=error.message)
 
-    async def _beat(self) -> None:
+    async def _beat(self, *, left: bool = False) -> None:
         now = self._clock.now()
         since = now if now - self._mine.at > MAX_GAP_MS else self._mine.since
-        beat = ServiceBeat(role=self._mine.role, instance=self._mine.instance, since=since, at=now)
+        beat = ServiceBeat(role=self._mine.role, instance=self._mine.instance, since=since, at=now, left=left)
         subject = self._config.record("service", f"{encode_token(beat.role)}.{encode_token(beat.instance)}")
         await _put(self._link, subject, msgspec.json.encode(beat), _SERVICE_TTL_S, "a service's beat")
         self._mine = beat

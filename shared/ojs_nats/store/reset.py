@@ -97,6 +97,8 @@ class Reset:
                 raise OjsError("backend_error", f"a purge was refused: {answer['error'].get('description')}")
 
     def _asked(self, message: Reply) -> None:
+        if not message.reply:  # somebody's curiosity
+            return
         self._drop()
         task = asyncio.create_task(self._answer(message.reply.decode()), name="reset")
         self._answers.add(task)
