@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from ojs_nats.store import Store, StoreConfig
+from support.cluster import NatsCluster
+from support.nats import NatsServer
+
+OpenStore = Callable[..., Awaitable[Store]]
+
+_names = count(1)
+
+
+@pytest.fixture
+def queue() -> str:
+    """A queue that no other test uses."""
+    return f"queue-{next(_names)}"
+
+
+@pytest.fixture
+async def open_store() -> AsyncIterator[OpenStore]:
+    """`await open_store(url, role=…, replicas=…)`; all are closed at the end."""
+    opened: list[Store] = []
+
+    async def open_one(url: str, *, role: str = "gateway", replicas: int = 1) -> Store:
+        store = await Store.open(url, StoreConfig(replicas=replicas), role=role)
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        await store.close()
+
+
+@pytest.fixture
+async def store(shared_nats_server: NatsServer, open_store: OpenStore) -> Store:
+    """A store on the module's server; tests keep apart by job ids and queues of their own."""
+    return await open_store(shared_nats_server.url)
+
+
+@pytest.fixture
+async def other(shared_nats_server: NatsServer, open_store: OpenStore) -> Store:
+    """A second process's store on the same server."""
+    return await open_store(shared_nats_server.url)
+
+
+@pytest.fixture(scope="session")
+def nats_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsCluster]:
+    """Three servers, shared by all cluster tests: who stops one starts it again."""
+    with NatsCluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Callable[..., NatsServer]:
+    """A server that isn't started yet, with settings of its own: `own_server(more="…")`."""
+
+    def make(**options: str) -> NatsServer:
+        return NatsServer(tmp_path / "own", **options)
+
+    return make
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cluster: needs three nats-servers")

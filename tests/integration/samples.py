@@ -1,0 +1,176 @@
+"""Jobs to store, ways to look into the streams, and a proxy that loses what it should carry."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from ojs_nats.errors import OjsError
+from ojs_nats.job import NOTHING, Job, Retry, State
+from ojs_nats.store import Store
+from ojs_nats.store.api import call
+from ojs_nats.store.link import Answer, Failed, Link
+from ojs_nats.transitions import Failure, Holder, Moment, Transition, ack, nack
+from ojs_nats.wire.ids import new_job_id
+
+__all__ = [
+    "ANYONE",
+    "acked",
+    "draft",
+    "due_subjects",
+    "failed",
+    "fetch",
+    "losing_answers",
+    "message",
+    "new_id",
+    "refusal",
+    "requeued",
+    "subjects",
+    "timers",
+    "tokens",
+    "unreachable",
+]
+
+ANYONE: Final = Holder()
+_count = count(1)
+
+
+def new_id() -> str:
+    return new_job_id(1_800_000_000_000 + next(_count))
+
+
+def draft(**members: Any) -> Job:
+    return Job(**({"id": new_id(), "type": "test.job", "args": Raw(b"[1]"), "state": State.AVAILABLE} | members))
+
+
+async def fetch(store: Store, *queues: str, count: int = 1, worker: str | None = None, **more: Any) -> list[Job]:
+    """A fetch that doesn't wait, unless told to by `wait_ms`; `lease_ms` is half an hour unless given."""
+    return await store.handout.fetch(queues, count, worker, more.get("lease_ms"), more.get("wait_ms", 0))
+
+
+def acked(job: Job, moment: Moment) -> Transition:
+    return ack(job, NOTHING, ANYONE, moment)
+
+
+def failed(job: Job, moment: Moment) -> Transition:
+    return nack(job, Failure(message="no"), ANYONE, moment)
+
+
+def requeued(job: Job, moment: Moment) -> Transition:
+    return nack(job, Failure(message="not now", requeue=True), ANYONE, moment)
+
+
+def once() -> Retry:
+    return Retry(max_attempts=1)
+
+
+@contextmanager
+def refusal(code: str) -> Iterator[None]:
+    """The block must end in an OjsError of this code."""
+    try:
+        yield
+    except OjsError as error:
+        assert error.code == code, f"refused as {error.code}: {error.message}"
+    else:
+        raise AssertionError(f"not refused, but {code} was expected")
+
+
+# Looking into the streams
+
+
+async def subjects(store: Store, stream: str, wildcard: str) -> dict[str, int]:
+    """Subjects of a stream that match, with the number of messages of each."""
+    info = await call(store.link, f"STREAM.INFO.{stream}", {"subjects_filter": wildcard})
+    assert "error" not in info, info
+    found: dict[str, int] = info["state"].get("subjects") or {}
+    return found
+
+
+async def timers(store: Store, job_id: str) -> list[str]:
+    """The ops of a job's live timers."""
+    found = await subjects(store, store.config.records_stream, store.config.timer(job_id, "*"))
+    return [subject.rpartition(".")[2] for subject in found]
+
+
+async def due_subjects(store: Store, job_id: str) -> list[str]:
+    return list(await subjects(store, store.config.records_stream, store.config.due("*", job_id)))
+
+
+async def tokens(store: Store, queue: str) -> int:
+    """How many tokens a queue holds, those in somebody's hands included."""
+    return sum((await subjects(store, store.config.ready_stream, store.config.ready_of_queue(queue))).values())
+
+
+async def message(store: Store, subject: str) -> tuple[bytes, dict[str, str]] | None:
+    """Body and headers of the last message of a subject in the bucket's stream."""
+    answer = await call(store.link, f"STREAM.MSG.GET.{store.config.records_stream}", {"last_by_subj": subject})
+    if "error" in answer:
+        return None
+    found = answer["message"]
+    lines = base64.b64decode(found.get("hdrs", "")).decode().splitlines()[1:]
+    headers = dict(line.split(": ", 1) for line in lines if line)
+    return base64.b64decode(found.get("data", "")), headers
+
+
+async def put_raw(store: Store, subject: str, body: bytes, headers: str = "") -> int:
+    """Publish something and return its sequence."""
+    answer = await store.link.request(subject, body, headers)
+    assert not isinstance(answer, Failed), answer
+    ack: dict[str, Any] = msgspec.json.decode(answer.data)
+    assert "error" not in ack, ack
+    return int(ack["seq"])
+
+
+# Trouble on the way
+
+
+@contextmanager
+def losing_answers(link: Link, beginning: str, times: int = 1) -> Iterator[list[str]]:
+    """The next `times` requests to subjects with this beginning are sent, but their answers are lost."""
+    original = link.request
+    lost: list[str] = []
+
+    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = 0.3) -> Any:
+        if subject.startswith(beginning) and len(lost) < times:
+            lost.append(subject)
+            link.publish(subject, payload, headers, reply=link.nobody)
+            return _settled(Failed("NATS did not answer in time", sent=True))
+        return original(subject, payload, headers, timeout_s)
+
+    link.request = request  # type: ignore[method-assign]
+    try:
+        yield lost
+    finally:
+        link.request = original  # type: ignore[method-assign]
+
+
+@contextmanager
+def unreachable(link: Link, beginning: str, times: int = 1) -> Iterator[list[str]]:
+    """The next `times` requests to subjects with this beginning meet no leader: they are refused and do nothing."""
+    original = link.request
+    refused: list[str] = []
+
+    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = 2.0) -> Any:
+        if subject.startswith(beginning) and len(refused) < times:
+            refused.append(subject)
+            return _settled(Failed("NATS has no leader for this yet", sent=False))
+        return original(subject, payload, headers, timeout_s)
+
+    link.request = request  # type: ignore[method-assign]
+    try:
+        yield refused
+    finally:
+        link.request = original  # type: ignore[method-assign]
+
+
+def _settled(answer: Answer) -> Any:
+    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    future.set_result(answer)
+    return future
