@@ -1,0 +1,165 @@
+"""The store's interface over a dict, with the real transitions: for tests of what stands in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError, duplicate, not_found
+from ojs_nats.job import Job, State
+from ojs_nats.store import Change, Extended, WorkerRecord
+from ojs_nats.transitions import Moment, Transition
+
+__all__ = ["FakeStore"]
+
+Decide = Callable[[Job, Moment], Transition]
+
+
+class Clock:
+    """Stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.at = 1_770_000_000_000
+        self.ops = 0
+
+    def now(self) -> int:
+        return self.at
+
+    def moment(self) -> Moment:
+        self.ops += 1
+        return Moment(self.at, f"op{self.ops}")
+
+
+class Wakes:
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+
+    def wake_all(self) -> None:
+        self.closed.set()
+
+
+class Jobs:
+    def __init__(self, store: FakeStore) -> None:
+        self._store = store
+
+    async def push(self, draft: Job) -> Job:
+        self._store.check()
+        if draft.id in self._store.records:
+            raise duplicate(draft.id, self._store.records[draft.id].state)
+        return self._store.put(transitions.push(draft, self._store.clock.moment()).job)
+
+    async def get(self, job_id: str) -> Job:
+        self._store.check()
+        job = self._store.records.get(job_id)
+        if job is None or job.deleted:
+            raise not_found("job", job_id)
+        return job
+
+    async def change(self, job_id: str, decide: Decide) -> Change:
+        before = await self.get(job_id)
+        return Change(before, self._store.put(decide(before, self._store.clock.moment()).job))
+
+    async def extend(self, job_ids: Sequence[str], worker: str, lease_ms: int | None) -> Extended:
+        self._store.check()
+        self._store.extended.append((tuple(job_ids), worker, lease_ms))
+        held = [self._store.records[job_id] for job_id in job_ids if job_id in self._store.records]
+        active = [job for job in held if job.state is State.ACTIVE]
+        cancelled = [job.id for job in held if job.state is State.CANCELLED]
+        return Extended(extended=[job.id for job in active], cancelled=cancelled, jobs=active)
+
+    async def wait_terminal(self, job_id: str, timeout_s: float) -> Job:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not (await self.get(job_id)).terminal:
+                    self._store.changed.clear()
+                    await self._store.changed.wait()
+        except TimeoutError:
+            pass
+        return await self.get(job_id)
+
+
+class Handout:
+    def __init__(self, store: FakeStore) -> None:
+        self._store = store
+        self.wakes = Wakes()
+        self.asked: list[tuple[Any, ...]] = []
+        self.given_back: list[str] = []
+
+    async def fetch(
+        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, wait_ms: int
+    ) -> list[Job]:
+        self._store.check()
+        self.asked.append((tuple(queues), count, worker, lease_ms, wait_ms))
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_ms / 1_000
+        while True:
+            found = [job for job in self._store.records.values() if job.state is State.AVAILABLE and job.queue in queues]
+            left = until - loop.time()
+            if found or left <= 0 or self.wakes.closed.is_set():
+                break
+            self._store.changed.clear()
+            waits = [asyncio.ensure_future(self._store.changed.wait()), asyncio.ensure_future(self.wakes.closed.wait())]
+            await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        moments = [self._store.clock.moment() for _ in found[:count]]
+        claims = zip(found[:count], moments, strict=True)
+        return [self._store.put(transitions.claim(job, worker, lease_ms, moment).job) for job, moment in claims]
+
+    def give_back(self, job: Job, reason: str) -> None:
+        assert reason
+        self.given_back.append(job.id)
+
+
+class Workers:
+    def __init__(self, store: FakeStore) -> None:
+        self._store = store
+        self.records: dict[str, WorkerRecord] = {}
+
+    async def beat(self, record: WorkerRecord) -> WorkerRecord:
+        self._store.check()
+        self.records[record.id] = record
+        return record
+
+    async def remove(self, worker_id: str) -> bool:
+        self._store.check()
+        return self.records.pop(worker_id, None) is not None
+
+
+class FakeStore:
+    """`failure` is raised by every operation while it is set."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.records: dict[str, Job] = {}
+        self.changed = asyncio.Event()
+        self.failure: Exception | None = None
+        self.extended: list[tuple[tuple[str, ...], str, int | None]] = []
+        self.resets = 0
+        self.jobs = Jobs(self)
+        self.handout = Handout(self)
+        self.workers = Workers(self)
+
+    def check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def put(self, job: Job) -> Job:
+        self.records[job.id] = job
+        self.changed.set()
+        return job
+
+    async def ping(self) -> float:
+        self.check()
+        return 1.4
+
+    async def reset(self) -> None:
+        self.check()
+        self.resets += 1
+        self.records.clear()
+
+
+def unavailable_store() -> OjsError:
+    return OjsError("backend_unavailable", "NATS is away", retry_after=3)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, cast
+
+import aiohttp
+import pytest
+
+from ojs_gateway import Gateway
+from ojs_nats.middleware import EnqueueChain
+from ojs_nats.settings import Settings
+from ojs_nats.store import Store
+from support.fake_store import FakeStore
+
+Start = Callable[..., Awaitable[aiohttp.ClientSession]]
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    return FakeStore()
+
+
+@pytest.fixture
+def chain() -> EnqueueChain:
+    return EnqueueChain()
+
+
+@pytest.fixture
+async def start(store: FakeStore, chain: EnqueueChain) -> AsyncIterator[Start]:
+    """Start a gateway with these settings; returns a client of it."""
+    gateways: list[Gateway] = []
+    clients: list[aiohttp.ClientSession] = []
+
+    async def started(**settings: Any) -> aiohttp.ClientSession:
+        gateway = Gateway(cast("Store", store), Settings(port=0, **settings), chain)
+        gateways.append(gateway)
+        await gateway.start()
+        clients.append(aiohttp.ClientSession(gateway.url))
+        return clients[-1]
+
+    yield started
+    for client in clients:
+        await client.close()
+    for gateway in gateways:
+        await gateway.stop()
+
+
+@pytest.fixture
+async def http(start: Start) -> aiohttp.ClientSession:
+    """A client of a gateway with the default settings."""
+    return await start()

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import aiohttp
+import pytest
+
+from ojs_gateway import Gateway, build
+from ojs_gateway.system import manifest
+from ojs_nats.middleware import EnqueueChain
+from ojs_nats.problems import StartupProblem
+from ojs_nats.settings import Settings
+from ojs_nats.store import Store
+from ojs_nats.wire.limits import DEFAULT_LIMITS
+from support.fake_store import FakeStore, unavailable_store
+from support.waiting import eventually
+
+Start = Callable[..., Awaitable[aiohttp.ClientSession]]
+
+
+async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> None:
+    http = await start(max_body_bytes=9_000_000, max_envelope_bytes=2_000_000)
+    async with http.get("/ojs/manifest") as answer:
+        body = await answer.json(content_type=None)
+    assert (body["specversion"], body["ojs_version"], body["implementation"]["name"]) == ("1.0", "1.0", "ojs-nats")
+    assert isinstance(body["conformance_level"], int)
+    assert "http" in body["protocols"]
+    assert all(isinstance(value, bool) for value in body["capabilities"].values())
+    assert all(isinstance(name, str) for name in body["extensions"])
+    assert body["payload_limits"]["max_envelope_bytes"] == body["limits"]["max_envelope_bytes"] == 2_000_000
+    assert body["limits"]["max_body_bytes"] == 9_000_000
+    for path in body["endpoints"].values():
+        assert path.startswith("/ojs/")
+
+
+def test_capabilities_are_claimed_only_with_their_endpoints() -> None:
+    claimed = manifest(DEFAULT_LIMITS)["capabilities"]
+    paths = {"batch_enqueue": "/jobs/batch", "cron_jobs": "/cron", "workflows": "/workflows", "schema_validation": "/schemas"}
+    assert {name: claimed[name] for name in paths} == dict.fromkeys(paths, False)
+
+
+@pytest.mark.parametrize("path", ["/ojs/v1/health", "/v1/health", "/health", "/readyz", "/ready"])
+async def test_health_follows_nats(http: aiohttp.ClientSession, store: FakeStore, path: str) -> None:
+    async with http.get(path) as answer:
+        body = await answer.json(content_type=None)
+    assert (answer.status, body["status"], body["version"]) == (200, "ok", "1.0")
+    assert body["backend"] == {"type": "nats", "status": "connected", "latency_ms": 1}
+    assert body["uptime_seconds"] >= 0
+    store.failure = unavailable_store()
+    async with http.get(path) as answer:
+        body = await answer.json(content_type=None)
+    assert (answer.status, body["status"], answer.headers["Retry-After"]) == (503, "degraded", "3")
+    assert body["backend"] == {"type": "nats", "status": "disconnected", "error": "NATS is away"}
+
+
+async def test_the_process_is_alive_without_nats(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    store.failure = unavailable_store()
+    async with http.get("/healthz") as answer:
+        assert answer.status == 200
+
+
+async def test_reset_is_for_test_mode(start: Start, store: FakeStore) -> None:
+    async with (await start()).post("/ojs/v1/admin/reset") as answer:
+        assert answer.status == 404
+    assert store.resets == 0
+    async with (await start(test_mode=True)).post("/ojs/v1/admin/reset") as answer:
+        assert (answer.status, await answer.json(content_type=None)) == (200, {"reset": True})
+    assert store.resets == 1
+
+
+# Start and stop
+
+
+def gateway(store: FakeStore, port: int = 0) -> Gateway:
+    return build(cast("Store", store), Settings(port=port))
+
+
+async def test_a_taken_port_is_one_sentence(store: FakeStore) -> None:
+    first = gateway(store)
+    await first.start()
+    second = gateway(store, int(first.url.rpartition(":")[2]))
+    with pytest.raises(StartupProblem, match="is taken"):
+        await second.start()
+    await second.stop()
+    await first.stop()
+
+
+async def test_a_gateway_that_never_started_can_stop(store: FakeStore) -> None:
+    await gateway(store).stop()
+    assert store.handout.wakes.closed.is_set()
+
+
+async def test_stopping_answers_those_who_wait_and_lets_the_others_finish(store: FakeStore) -> None:
+    running = gateway(store)
+    await running.start()
+    held = asyncio.Event()
+    put = store.jobs.push
+
+    async def slow_push(draft: object) -> object:
+        await held.wait()
+        return await put(draft)  # type: ignore[arg-type]
+
+    async with aiohttp.ClientSession(running.url) as http:
+        await http.post(
+            "/ojs/v1/jobs", json={"id": "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "type": "a", "args": [], "queue": "other"}
+        )
+        store.jobs.push = slow_push  # type: ignore[assignment,method-assign]
+        fetch = asyncio.create_task(http.post("/ojs/v1/workers/fetch", json={"queues": ["q"], "wait_ms": 30_000}))
+        wait = asyncio.create_task(http.get("/ojs/v1/jobs/019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f/result?wait=true&timeout=60"))
+        push = asyncio.create_task(http.post("/ojs/v1/jobs", json={"type": "b", "args": []}))
+        await eventually(lambda: bool(store.handout.asked) and bool(running._context._waiting))
+        stopping = asyncio.create_task(running.stop())
+        assert (await (await fetch).json(content_type=None)) == {"jobs": []}
+        assert (await wait).status == 408
+        assert not push.done()
+        held.set()
+        assert (await push).status == 201
+        await asyncio.wait_for(stopping, 5)
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await http.get("/healthz")
+
+
+async def test_stopping_does_not_wait_for_ever(store: FakeStore) -> None:
+    running = gateway(store)
+    await running.start()
+
+    begun = asyncio.Event()
+
+    async def endless_push(_draft: object) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    store.jobs.push = endless_push  # type: ignore[assignment,method-assign]
+    async with aiohttp.ClientSession(running.url) as http:
+        push = asyncio.create_task(http.post("/ojs/v1/jobs", json={"type": "b", "args": []}))
+        await begun.wait()
+        await asyncio.wait_for(running.stop(), 4.5)
+        with pytest.raises(aiohttp.ClientError):
+            await push
+
+
+def test_a_middleware_that_is_not_there_keeps_the_gateway_from_starting(store: FakeStore) -> None:
+    with pytest.raises(StartupProblem, match=r"'nowhere:x' can't be imported.*; correct enqueue_middleware"):
+        build(cast("Store", store), Settings(enqueue_middleware=("nowhere:x",)))
+
+
+async def test_the_chain_is_frozen_once_jobs_are_accepted(start: Start, chain: EnqueueChain) -> None:
+    async def keep(job: object, _next: object) -> None:
+        del job
+
+    await start()
+    with pytest.raises(RuntimeError, match="frozen"):
+        chain.add(keep)

@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+from msgspec import Raw
+
+from ojs_nats.job import State
+from ojs_nats.store import WorkerRecord
+from support.fake_store import FakeStore
+from support.waiting import eventually
+
+Start = Callable[..., Awaitable[aiohttp.ClientSession]]
+ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
+JOB = {"id": ID, "type": "a.b", "args": [1], "queue": "q"}
+
+
+async def send(http: aiohttp.ClientSession, path: str, body: Any = None, method: str = "POST") -> tuple[int, Any]:
+    async with http.request(method, "/ojs/v1" + path, json=body) as answer:
+        return answer.status, await answer.json(content_type=None)
+
+
+async def claimed(http: aiohttp.ClientSession, worker: str = "w", **more: Any) -> Any:
+    assert (await send(http, "/jobs", JOB | more))[0] == 201
+    _, body = await send(http, "/workers/fetch", {"queues": ["q"], "worker_id": worker})
+    return body["jobs"][0]
+
+
+@pytest.mark.parametrize("path", ["/workers/fetch", "/jobs/fetch"])
+async def test_fetch_hands_out_active_jobs(http: aiohttp.ClientSession, store: FakeStore, path: str) -> None:
+    await send(http, "/jobs", JOB)
+    ask = {"queues": ["x", "q"], "count": 5, "worker_id": "w", "visibility_timeout_ms": 7_000, "wait_ms": 10}
+    status, body = await send(http, path, ask)
+    assert status == 200
+    assert [(job["id"], job["state"], job["attempt"], job["worker_id"]) for job in body["jobs"]] == [(ID, "active", 1, "w")]
+    assert store.handout.asked == [(("x", "q"), 5, "w", 7_000, 10)]
+
+
+async def test_an_empty_fetch_is_an_empty_list_after_a_short_wait(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    assert await send(http, "/workers/fetch", {"queues": ["q"]}) == (200, {"jobs": []})
+    assert [ask[-1] for ask in store.handout.asked] == [200]
+    assert await send(http, "/workers/fetch", {"queues": ["q"], "wait_ms": 0}) == (200, {"jobs": []})
+    assert store.handout.asked[-1][-1] == 0
+
+
+async def test_a_long_poll_ends_with_the_first_job(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    waiting = asyncio.create_task(send(http, "/workers/fetch", {"queues": ["q"], "wait_ms": 30_000}))
+    await eventually(lambda: bool(store.handout.asked))
+    await send(http, "/jobs", JOB)
+    _, body = await waiting
+    assert [job["id"] for job in body["jobs"]] == [ID]
+
+
+async def test_a_long_poll_outlasts_its_looks_at_the_client(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    waiting = asyncio.create_task(send(http, "/workers/fetch", {"queues": ["q"], "wait_ms": 30_000}))
+    await eventually(lambda: len(store.handout.asked) == 3)
+    await send(http, "/jobs", JOB)
+    _, body = await waiting
+    assert [job["id"] for job in body["jobs"]] == [ID]
+
+
+async def test_what_is_claimed_for_a_client_that_left_is_given_back(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    base = http._base_url
+    assert base is not None
+    _, writer = await asyncio.open_connection(base.host, base.port)
+    body = msgspec.json.encode({"queues": ["q"], "wait_ms": 900})
+    writer.write(b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    await eventually(lambda: bool(store.handout.asked))
+    writer.close()
+    await writer.wait_closed()
+    await send(http, "/jobs", JOB)
+    await eventually(lambda: store.handout.given_back == [ID])
+
+
+async def test_a_long_poll_ends_soon_after_its_client_has_left(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    base = http._base_url
+    assert base is not None
+    _, writer = await asyncio.open_connection(base.host, base.port)
+    body = msgspec.json.encode({"queues": ["q"], "wait_ms": 30_000})
+    writer.write(b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    await eventually(lambda: bool(store.handout.asked))
+    writer.close()
+    await writer.wait_closed()
+    looks = len(store.handout.asked)
+    _, answer = await send(http, "/workers/fetch", {"queues": ["q"], "wait_ms": 2_500})
+    assert answer == {"jobs": []}
+    assert len(store.handout.asked) == looks + 3  # those of the second poll alone
+    await send(http, "/jobs", JOB)
+    assert store.records[ID].state is State.AVAILABLE
+
+
+@pytest.mark.parametrize(("path", "named"), [("/workers/ack", {"job_id": ID}), (f"/jobs/{ID}/ack", {})])
+async def test_ack(http: aiohttp.ClientSession, store: FakeStore, path: str, named: dict[str, str]) -> None:
+    await claimed(http)
+    status, body = await send(http, path, named | {"result": {"n": 1}, "worker_id": "w", "attempt": 1})
+    assert status == 200
+    assert (body["acknowledged"], body["id"], body["job_id"], body["state"]) == (True, ID, ID, "completed")
+    assert body["job"]["result"] == {"n": 1}
+    assert store.records[ID].result == Raw(b'{"n": 1}')
+    status, body = await send(http, path, named)
+    assert (status, body["error"]["code"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [("/workers/nack", {"job_id": ID}), ("/workers/fail", {"job_id": ID}), (f"/jobs/{ID}/nack", {}), (f"/jobs/{ID}/fail", {})],
+)
+async def test_nack(http: aiohttp.ClientSession, path: str, named: dict[str, str]) -> None:
+    await claimed(http)
+    status, body = await send(http, path, named | {"error": {"code": "handler_error", "message": "no"}})
+    assert (status, body["state"], body["attempt"], body["max_attempts"]) == (200, "retryable", 1, 3)
+    assert body["next_attempt_at"]
+    assert body["retry_delay_ms"] >= 500
+    assert body["job"]["error"]["type"] == "handler_error"
+
+
+async def test_nack_with_requeue_gives_the_job_back(http: aiohttp.ClientSession) -> None:
+    await claimed(http)
+    status, body = await send(http, "/workers/nack", {"job_id": ID, "requeue": True})
+    assert (status, body["state"]) == (200, "available")
+
+
+async def test_only_the_holder_may_finish_a_job(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    await claimed(http)
+    for claim in ({"worker_id": "other"}, {"attempt": 2}):
+        for path, more in (("/workers/ack", {}), ("/workers/nack", {"error": {"message": "no"}})):
+            status, body = await send(http, path, {"job_id": ID} | claim | more)
+            assert (status, body["error"]["code"]) == (409, "conflict")
+    assert store.records[ID].state is State.ACTIVE
+
+
+async def test_a_result_beyond_the_jobs_limit_leaves_it_active(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    await claimed(http, result_size_limit=5)
+    status, body = await send(http, "/workers/ack", {"job_id": ID, "result": "123456"})
+    assert (status, body["error"]["code"]) == (413, "result_too_large")
+    assert store.records[ID].state is State.ACTIVE
+
+
+@pytest.mark.parametrize("path", ["/workers/heartbeat", "/workers/beat"])
+async def test_heartbeat(http: aiohttp.ClientSession, store: FakeStore, path: str) -> None:
+    await claimed(http)
+    gone = ID[:-1] + "0"
+    status, body = await send(http, path, {"worker_id": "w", "active_jobs": [ID, gone, "no id"], "hostname": "h", "pid": 7})
+    assert status == 200
+    assert (body["state"], body["jobs_extended"], body["server_time"]) == ("running", [ID], "2026-02-02T02:40:00.000Z")
+    assert "cancelled_jobs" not in body
+    assert store.extended == [((ID, gone), "w", None)]
+    assert store.workers.records["w"] == WorkerRecord(id="w", hostname="h", pid=7, active_jobs=3)
+
+
+async def test_a_heartbeat_tells_which_jobs_were_cancelled(http: aiohttp.ClientSession) -> None:
+    await claimed(http)
+    await send(http, f"/jobs/{ID}", method="DELETE")
+    body = {"worker_id": "w", "active_jobs": 1, "active_job_ids": [ID], "visibility_timeout_ms": 5_000}
+    _, answer = await send(http, "/workers/heartbeat", body)
+    assert (answer["jobs_extended"], answer["cancelled_jobs"]) == ([], [ID])
+
+
+async def test_a_worker_that_is_stopping_is_not_told_to_run(http: aiohttp.ClientSession) -> None:
+    for state, answered in (("quiet", "quiet"), ("terminate", "terminate"), ("drain", "running"), ("odd", "running")):
+        _, body = await send(http, "/workers/heartbeat", {"worker_id": "w", "state": state})
+        assert body["state"] == answered
+
+
+@pytest.mark.parametrize(
+    ("metadata", "state"),
+    [
+        ({"test_directive": "quiet"}, "quiet"),
+        ({"test_directive": "terminate"}, "terminate"),
+        ({"test_directive": "dance"}, "running"),
+        ({"test_directive": 5}, "running"),
+        ({}, "running"),
+    ],
+)
+async def test_a_directive_in_a_held_job_is_for_test_mode(start: Start, metadata: dict[str, Any], state: str) -> None:
+    testing, serious = await start(test_mode=True), await start()
+    await claimed(testing, metadata=metadata)
+    beat = {"worker_id": "w", "active_jobs": [ID]}
+    assert (await send(testing, "/workers/heartbeat", beat))[1]["state"] == state
+    assert (await send(serious, "/workers/heartbeat", beat))[1]["state"] == "running"
+
+
+async def test_registering_and_leaving(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    status, body = await send(http, "/workers/register", {"worker_id": "w/1 é", "queues": ["q"], "labels": {"a": 1}})
+    assert (status, body["ok"], body["heartbeat_interval"], body["heartbeat_timeout"]) == (200, True, 5, 30)
+    assert store.workers.records["w/1 é"].queues == ("q",)
+    status, body = await send(http, "/workers/w%2F1%20%C3%A9", method="DELETE")
+    assert (status, body["worker_id"]) == (200, "w/1 é")
+    for path, method, left in (("/workers/deregister", "POST", {"worker_id": "w"}), ("/workers/w", "DELETE", None)):
+        status, body = await send(http, path, left, method)
+        assert (status, body["error"]["details"]["resource_type"]) == (404, "worker")
+    await send(http, "/workers/register", {"worker_id": "w"})
+    assert (await send(http, "/workers/deregister", {"worker_id": "w"}))[0] == 200
