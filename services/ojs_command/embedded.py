@@ -124,14 +124,13 @@ class EmbeddedServer(Supervised):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_SECONDS
         ports = self._ports / f"nats-server_{process.pid}.ports"
-        while not ports.exists():
+        while (port := _announced(ports)) is None:
             if process.returncode is not None:
                 raise StartupProblem(self._failure(process.returncode))
             if loop.time() > deadline:
                 raise StartupProblem(f"nats-server isn't ready after {_START_SECONDS:g} s; see {self._log}")
             await asyncio.sleep(_POLL_SECONDS)
-        urls = json.loads(ports.read_text(encoding="utf-8"))["nats"]
-        self._port = urlsplit(urls[0]).port or self._port
+        self._port = port
 
     async def _ended(self) -> None:
         guard, self._guard = self._guard, None
@@ -158,3 +157,12 @@ class EmbeddedServer(Supervised):
             )
         said = last.partition("[FTL] ")[2] or f"exit status {status}"
         return f"nats-server did not start ({said}); its log is {self._log}"
+
+
+def _announced(ports: Path) -> int | None:
+    """The port in the file that nats-server writes when it takes connections; None while there is none, or half of one."""
+    try:
+        urls = json.loads(ports.read_text(encoding="utf-8"))["nats"]
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return urlsplit(urls[0]).port

@@ -65,16 +65,18 @@ class NatsServer:
         self._process = process
         ports = self.folder / f"nats-server_{process.pid}.ports"
 
-        def listening() -> bool:
+        def listening() -> int | None:
             assert process.poll() is None, f"nats-server ended: {self.log[-2000:]}"
-            return ports.exists()
+            try:
+                return urlsplit(json.loads(ports.read_text(encoding="utf-8"))["nats"][0]).port
+            except (FileNotFoundError, json.JSONDecodeError):  # not written yet, or half of it
+                return None
 
         try:
-            until(listening, 20.0)
+            self.port = until(listening, 20.0) or 0
         except AssertionError:
             self.stop()
             raise
-        self.port = urlsplit(json.loads(ports.read_text(encoding="utf-8"))["nats"][0]).port or 0
         return self
 
     def kill(self) -> None:
