@@ -162,7 +162,7 @@ class EmbeddedServer(Supervised):
 def _announced(ports: Path) -> int | None:
     """The port in the file that nats-server writes when it takes connections; None while there is none, or half of one."""
     try:
-        urls = json.loads(ports.read_text(encoding="utf-8"))["nats"]
+        urls: list[str] = json.loads(ports.read_text(encoding="utf-8"))["nats"]
     except (FileNotFoundError, json.JSONDecodeError):
         return None
     return urlsplit(urls[0]).port

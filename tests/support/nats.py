@@ -68,9 +68,10 @@ class NatsServer:
         def listening() -> int | None:
             assert process.poll() is None, f"nats-server ended: {self.log[-2000:]}"
             try:
-                return urlsplit(json.loads(ports.read_text(encoding="utf-8"))["nats"][0]).port
+                urls: list[str] = json.loads(ports.read_text(encoding="utf-8"))["nats"]
             except (FileNotFoundError, json.JSONDecodeError):  # not written yet, or half of it
                 return None
+            return urlsplit(urls[0]).port
 
         try:
             self.port = until(listening, 20.0) or 0
