@@ -22,10 +22,11 @@ RETRY_S: Final = 0.2
 _PUSH_EVERY_S: Final = 0.05
 _FINALS_AT_ONCE: Final = 16
 
+
 class Load:
     """Producers, workers and meddlers of one run. `seed` decides what they do, the system decides in what order."""
 
-    def __init__(self, http: aiohttp.ClientSession, seed: int, *, producers: int = 2, workers: int = 4) -> None:
+    def __init__(self, http: aiohttp.ClientSession, seed: int, *, producers: int = 8, workers: int = 12) -> None:
         self.history = History()
         self._http = http
         self._random = random.Random(seed)
@@ -76,7 +77,7 @@ class Load:
         chance = self._chance()
         while not self._stopping:
             plan = _plan(chance)
-            job_id = await client.push(plan)
+            job_id = await client.push(plan, careless=chance.random() < 0.3)
             if job_id is not None:
                 self._recent.append(job_id)
                 if plan.pending:
@@ -96,7 +97,9 @@ class Load:
         chance = self._chance()
         while not self._stopping:
             queues = QUEUES if chance.random() < 0.5 else QUEUES[::-1]
-            jobs = await client.fetch(queues, chance.randint(1, 4), LEASE_S, chance.choice([0, 0.5, 2.0]))
+            hurried = chance.random() < 0.1
+            patience_s = chance.uniform(0.001, 0.02) if hurried else 8.0
+            jobs = await client.fetch(queues, chance.randint(1, 4), LEASE_S, chance.choice([0, 0.5, 2.0]), patience_s)
             for job in jobs:
                 await self._handle(client, job, chance)
 

@@ -35,7 +35,7 @@ class Reply(Struct, frozen=True):
 
 def session(url: str) -> aiohttp.ClientSession:
     """A session that sends each request at most once: aiohttp would repeat some by itself, and one call would be two."""
-    made = aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
+    made = aiohttp.ClientSession(url)
     made._retry_connection = False
     return made
 
@@ -49,8 +49,8 @@ class Recorder:
         self.name = name
         self._chance = chance
 
-    async def push(self, plan: Plan) -> str | None:
-        """Push a job until the outcome is known (the id makes that safe); returns its id, None if it was refused."""
+    async def push(self, plan: Plan, *, careless: bool = False) -> str | None:
+        """Push a job until the outcome is known (the id makes that safe), or just once; returns its id if it is there."""
         job_id = new_job_id(int(time.time() * 1000))
         options: Body = {
             "queue": plan.queue,
@@ -74,9 +74,13 @@ class Recorder:
             if reply.outcome is not Outcome.UNKNOWN:
                 return job_id if reply.outcome is Outcome.DONE or reply.status == 409 else None
             await self.pause()
+            if careless:
+                return None
 
-    async def fetch(self, queues: Sequence[str], count: int, lease_s: float, wait_s: float = 0.0) -> list[Seen]:
-        """One fetch; what was handed out, nothing if the answer never came."""
+    async def fetch(
+        self, queues: Sequence[str], count: int, lease_s: float, wait_s: float = 0.0, patience_s: float = _TIMEOUT_S
+    ) -> list[Seen]:
+        """One fetch; what was handed out, nothing if no answer came within `patience_s`, after which the client hangs up."""
         body = {
             "queues": list(queues),
             "count": count,
@@ -85,7 +89,7 @@ class Recorder:
             "wait_ms": round(wait_s * 1000),
         }
         known = {"queues": tuple(queues), "lease_s": lease_s, "worker": self.name}
-        reply = await self._call("fetch", "POST", "/ojs/v1/workers/fetch", body, **known)
+        reply = await self._call("fetch", "POST", "/ojs/v1/workers/fetch", body, patience_s, **known)
         if reply.outcome is Outcome.UNKNOWN:
             await self.pause()
         return _jobs(reply.body)
@@ -138,9 +142,11 @@ class Recorder:
             await self.pause()
         return await self._call(op, method, path, body, **known)
 
-    async def _call(self, op: str, method: str, path: str, body: Body | None, **known: Any) -> Reply:
+    async def _call(
+        self, op: str, method: str, path: str, body: Body | None, patience_s: float = _TIMEOUT_S, **known: Any
+    ) -> Reply:
         call = self._begin(op, **known)
-        reply = await self._send(method, path, body)
+        reply = await self._send(method, path, body, patience_s)
         self._end(call, reply, tuple(_jobs(reply.body)))
         return reply
 
@@ -153,9 +159,10 @@ class Recorder:
         ended = FOREVER if reply.outcome is Outcome.UNKNOWN else time.time()
         self._history.add(Call(**call, ended=ended, outcome=reply.outcome, status=reply.status, seen=seen))
 
-    async def _send(self, method: str, path: str, body: Body | None) -> Reply:
+    async def _send(self, method: str, path: str, body: Body | None, patience_s: float = _TIMEOUT_S) -> Reply:
         try:
-            async with self._http.request(method, path, json=body) as response:
+            timeout = aiohttp.ClientTimeout(total=patience_s)
+            async with self._http.request(method, path, json=body, timeout=timeout) as response:
                 answer = await response.json(content_type=None)
         except aiohttp.ClientConnectorError:
             return Reply(Outcome.UNKNOWN, None, {}, sent=False)

@@ -105,15 +105,16 @@ def _plain(calls: Sequence[Call], job_id: str, final: End) -> Iterator[tuple[str
 
 def _hand_outs(calls: Sequence[Call], handed: Sequence[tuple[Call, Seen]]) -> Iterator[tuple[str, str]]:
     for (earlier, before), (later, after) in pairwise(handed):
+        if earlier.ended < later.started and (before.attempt or 0) > (after.attempt or 0):
+            yield "attempt-shrank", f"attempt {after.attempt} was handed out after {before.attempt}: {earlier} {later}"
+    for (earlier, before), (later, after) in pairwise(sorted(handed, key=lambda pair: pair[1].attempt or 0)):
         if before.attempt == after.attempt:
             yield "handed-out-twice", f"attempt {after.attempt} went to {earlier.client} and {later.client}: {earlier} {later}"
-        elif earlier.ended < later.started and (before.attempt or 0) > (after.attempt or 0):
-            yield "attempt-shrank", f"attempt {after.attempt} was handed out after {before.attempt}: {earlier} {later}"
         released = any(
             call.op in _TAKEN_BACK and call.outcome is not Outcome.REFUSED and call.started <= later.ended for call in calls
         )
-        if not released and later.ended < earlier.started + earlier.lease_s - SLACK_S:
-            left = earlier.started + earlier.lease_s - later.ended
+        left = earlier.started + earlier.lease_s - later.ended
+        if not released and left > SLACK_S:
             yield "overlap", f"{later.client} got it while {earlier.client} held it for {left:.3f} s more: {earlier} {later}"
 
 

@@ -223,6 +223,12 @@ def test_calls_that_overlap_may_have_gone_in_either_order() -> None:
     assert story.rules(COMPLETED) == []
 
 
+def test_a_long_fetch_may_get_what_a_later_one_had_first() -> None:
+    story = Story().push().fetch(1, 2, "w2", took=1.0).fetch(1.2, 1).seen("requeue", 1.3, State.AVAILABLE, 1)
+    story.seen("ack", 3, State.COMPLETED, worker="w2")
+    assert story.rules(end(State.COMPLETED, 2)) == []
+
+
 def test_a_requeued_attempt_is_not_charged() -> None:
     story = Story(Plan(queue="q", max_attempts=1)).push().fetch(1, 1).seen("requeue", 2, State.AVAILABLE, 1)
     story.fetch(3, 2).seen("ack", 4, State.COMPLETED)
