@@ -147,18 +147,21 @@ class Handout:
         pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.ready_stream}.{consumer}"
         if consumer not in self._consumers:
             await self._make_consumer(subject, consumer)
-        for _ in range(2):
+        made_again = False
+        while True:
             outcome = await self._bulk.collect(pull, request, wanted, _PULL_TIMEOUT_S)
             if isinstance(outcome, Failed):
                 raise unavailable(f"NATS JetStream can't be reached: {outcome.reason}")
             if outcome.messages:
-                return self._tokens(outcome.messages, queue)
+                if tokens := self._tokens(outcome.messages, queue):
+                    return tokens
+                continue
             if outcome.closing is None:
                 raise unavailable("NATS did not answer a pull")
-            if status(outcome.closing) not in _CONSUMER_NOT_FOUND:
+            if made_again or status(outcome.closing) not in _CONSUMER_NOT_FOUND:
                 return []
             await self._make_consumer(subject, consumer)  # it was idle for an hour and left, or its leader moved
-        return []
+            made_again = True
 
     def _tokens(self, messages: list[Reply], queue: str) -> list[Token]:
         tokens = []
