@@ -76,7 +76,7 @@ class _System:
                 await self._server.stop(_SERVER_SECONDS)
 
     async def _start(self) -> None:
-        settings = self._settings
+        settings = msgspec.structs.replace(self._settings, projector_data=self._folder.path / "projector")
         if self._server is not None:
             await self._server.start()
             settings = msgspec.structs.replace(settings, nats=self._server.url)

@@ -47,6 +47,11 @@ examples:
   ojs-nats {name} --nats nats://nats.internal:4222
   OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8081 ojs-nats {name}
 """,
+    "projector": """\
+examples:
+  ojs-nats projector --nats nats://nats.internal:4222 --projector-data /var/lib/ojs-nats/projector
+  OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8082 ojs-nats projector
+""",
     "config": """\
 examples:
   ojs-nats config

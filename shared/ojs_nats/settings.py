@@ -27,13 +27,14 @@ DEFAULT_FILE: Final = Path("ojs-nats.toml")
 DEFAULT_SOURCE: Final = "default"
 _PREFIX: Final = "OJS_"
 
-Kind = Literal["gateway", "service", "dev", "config"]
-"""What a command is: the gateway, another service, all of them on one machine, or a look at the settings."""
+Kind = Literal["gateway", "projector", "service", "dev", "config"]
+"""What a command is: the gateway, the projector, another service, all of them on one machine, or a look at the settings."""
 
-_EVERY: Final[frozenset[Kind]] = frozenset({"gateway", "service", "dev", "config"})
+_EVERY: Final[frozenset[Kind]] = frozenset({"gateway", "projector", "service", "dev", "config"})
 _HTTP: Final[frozenset[Kind]] = frozenset({"gateway", "dev", "config"})
-_SERVICE: Final[frozenset[Kind]] = frozenset({"service", "config"})
-_ONE: Final[frozenset[Kind]] = frozenset({"gateway", "service", "config"})
+_PROJECTOR: Final[frozenset[Kind]] = frozenset({"projector", "config"})
+_SERVICE: Final[frozenset[Kind]] = frozenset({"projector", "service", "config"})
+_ONE: Final[frozenset[Kind]] = frozenset({"gateway", "projector", "service", "config"})
 _DEV: Final[frozenset[Kind]] = frozenset({"dev", "config"})
 
 
@@ -54,6 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
     enqueue_middleware: tuple[str, ...] = ()
     test_mode: bool = False
+    projector_data: Path = Path("data/projector")
     data: Path = Path("data")
     nats_port: int = 4222
     nats_server: str = "auto"
@@ -138,6 +140,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _HTTP,
     ),
     Option("test_mode", readers.boolean, "", "for conformance runs: anyone may wipe everything with POST /ojs/v1/admin/reset"),
+    Option(
+        "projector_data",
+        readers.path,
+        "FOLDER",
+        "where a projector keeps its index, which it can build anew; `dev` keeps it in its own folder",
+        _PROJECTOR,
+    ),
     Option("data", readers.path, "FOLDER", "where `dev` keeps NATS' files, its log and run.json", _DEV),
     Option(
         "nats_port", readers.integer(0, 65535), "PORT", "port of the NATS server that `dev` starts; 0 for any free one", _DEV

@@ -95,7 +95,8 @@ class Feed:
             self._behind = 0
         return Batch(records, self._behind)
 
-    async def close(self) -> None:
+    def close(self) -> None:
+        """Let the consumer go."""
         self._drop()
 
     async def _begin(self) -> None:

@@ -1,0 +1,118 @@
+"""Answering queries that come over NATS: each waits until the index has reached the asker's barrier."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import structlog
+from msgspec import Raw
+
+from ojs_nats.queries import (
+    BEHIND,
+    WAIT_S,
+    DeadLettersAsk,
+    JobsAsk,
+    Outcome,
+    ProjectorStatus,
+    QueueAsk,
+    QueuesAsk,
+    RelayedAnswer,
+    StatsAsk,
+    query_subject,
+)
+from ojs_nats.store import Store
+from ojs_nats.store.link import Reply
+from ojs_projector import lists
+from ojs_projector.model import Model
+from ojs_projector.reached import Reached
+from ojs_projector.relay import Relay
+
+__all__ = ["Answers"]
+
+log = structlog.get_logger(__name__)
+
+_GROUP: Final = "projector"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class _Query(NamedTuple):
+    ask: type[Any]
+    answer: Callable[[Any], msgspec.Struct]
+
+
+class Answers:
+    """The queries of one replica; each question goes to one of the replicas, `relayed` to all, and the relay answers."""
+
+    def __init__(
+        self, store: Store, model: Model, reached: Reached, relay: Relay, status: Callable[[], ProjectorStatus]
+    ) -> None:
+        self._link = store.bulk
+        self._model = model
+        self._reached = reached
+        self._relay = relay
+        self._status = status
+        self._stops: list[Callable[[], Awaitable[None]]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+        def now() -> int:
+            return store.clock.now()
+
+        self._queries: dict[str, _Query] = {
+            "queue": _Query(QueueAsk, lambda ask: lists.queue(model, ask.name, now())),
+            "queues": _Query(QueuesAsk, lambda ask: lists.queues(model, ask, now())),
+            "jobs": _Query(JobsAsk, lambda ask: lists.jobs(model, ask)),
+            "dead_letters": _Query(DeadLettersAsk, lambda ask: lists.dead_letters(model, ask)),
+            "dead_letter_stats": _Query(StatsAsk, lambda ask: lists.dead_letter_stats(model, ask.queue)),
+            "status": _Query(StatsAsk, lambda _ask: status()),
+        }
+
+    async def start(self) -> None:
+        for name, query in self._queries.items():
+            self._stops.append(await self._link.listen(query_subject(name), self._handler(query), group=_GROUP))
+        self._stops.append(await self._link.listen(query_subject("relayed"), self._spawn_relayed))
+
+    async def stop(self) -> None:
+        for stop in self._stops:
+            await stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _handler(self, query: _Query) -> Callable[[Reply], None]:
+        return lambda message: self._spawn(self._answer(query, message))
+
+    def _spawn_relayed(self, message: Reply) -> None:
+        if self._relay.leading:
+            self._spawn(self._answer_relayed(message))
+
+    def _spawn(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work, name="query")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, query: _Query, message: Reply) -> None:
+        try:
+            ask = msgspec.json.decode(message.data, type=query.ask)
+            # While the index is built anew nobody waits: what is there is answered, and marked.
+            if not self._model.partial and not await self._reached.until(ask.barrier, WAIT_S):
+                self._send(message, Outcome(error=BEHIND))
+            else:
+                self._send(message, Outcome(answer=Raw(_encode(query.answer(ask)))))
+        except Exception as error:
+            log.exception("query failed")
+            self._send(message, Outcome(error=str(error) or type(error).__name__))
+
+    async def _answer_relayed(self, message: Reply) -> None:
+        ask = msgspec.json.decode(message.data, type=StatsAsk)
+        try:
+            done = await asyncio.wait_for(self._relay.until_relayed(ask.barrier), WAIT_S)
+        except TimeoutError:
+            done = False
+        answer = Raw(_encode(RelayedAnswer(self._relay.relayed)))
+        self._send(message, Outcome(answer=answer) if done else Outcome(error=BEHIND))
+
+    def _send(self, message: Reply, outcome: Outcome) -> None:
+        self._link.publish(message.reply.decode(), _encode(outcome))

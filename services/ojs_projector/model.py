@@ -1,0 +1,229 @@
+"""The read model: what is stored in the bucket, as rows and exact counts, and how far it has come.
+
+Rows, counts and the applied sequence change in one transaction. A revision that is not newer than the row it would replace
+is passed over, so any part of the bucket may be read again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from ojs_nats.job import Job
+from ojs_nats.store.feed import Record
+from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
+
+__all__ = ["Model", "Seen"]
+
+log = structlog.get_logger(__name__)
+
+MINUTE_MS: Final = 60_000
+KEPT_MINUTES: Final = 61
+_GRACE_MS: Final = 5_000
+"""How long after its TTL a record that nobody saw leave is taken for gone."""
+_FORGOTTEN: Final = 2_000
+
+
+class Seen(NamedTuple):
+    """A record with its job; None for what is not a job, and for one that can't be read."""
+
+    record: Record
+    job: Job | None
+
+
+class Kind(NamedTuple):
+    """The part of a row that is counted."""
+
+    queue: str
+    type: str
+    state: str
+    dead: int
+
+
+class Model:
+    """One replica's index. All methods are short and block; `applied` is the last sequence it has seen."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._db = connect(path)
+        self.applied = 0
+        self.target = 0
+        """Where a rebuild is done."""
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """For reading."""
+        return self._db
+
+    @property
+    def partial(self) -> bool:
+        return self.applied < self.target
+
+    @property
+    def progress(self) -> float:
+        return min(1.0, self.applied / self.target) if self.target else 1.0
+
+    def close(self) -> None:
+        self._db.close()
+
+    def attach(self, stream: str, last_sequence: int) -> None:
+        """Go on with what is there if it was read from `stream` (its name and birth), which has come to `last_sequence`.
+
+        Otherwise everything is read anew.
+        """
+        found = dict(self._db.execute("SELECT key, value FROM meta"))
+        applied = int(found.get("applied", 0))
+        if found.get("stream") == stream and applied <= last_sequence:
+            self.applied, self.target = applied, int(found.get("target", 0))
+            return
+        if found:
+            log.warning("the bucket is another one than before: everything is read anew")
+        self.rebuild(stream, last_sequence)
+
+    def rebuild(self, stream: str, last_sequence: int) -> None:
+        """Start from nothing."""
+        self._db.close()
+        if self._path is not None:
+            wipe(self._path)
+        self._db = connect(self._path)
+        self.applied, self.target = 0, last_sequence
+        values = [("stream", stream), ("applied", "0"), ("target", str(last_sequence))]
+        self._db.executemany("INSERT INTO meta VALUES (?, ?)", values)
+
+    def reached_end(self, sequence: int) -> None:
+        """Note that nothing is stored any more up to `sequence` that was not applied."""
+        self.applied = max(self.applied, sequence)
+
+    def apply(self, batch: Sequence[Seen]) -> None:
+        """Take up records, in order of their sequence."""
+        if not batch:
+            return
+        with self._transaction():
+            start = 0
+            for place, seen in enumerate(batch):
+                if seen.record.kind == "epoch":
+                    self._apply_jobs(batch[start:place])
+                    self._forget_before(seen.record.sequence)
+                    start = place + 1
+            self._apply_jobs(batch[start:])
+            last = max(self.applied, batch[-1].record.sequence)
+            self._db.execute("UPDATE meta SET value = ? WHERE key = 'applied'", (str(last),))
+        self.applied = last
+
+    def forget(self, now: int) -> int:
+        """Drop the rows of records whose TTL is over, and what the statistics no longer need; returns the number of rows.
+
+        A follower that was away did not see them leave.
+        """
+        gone = self._db.execute(
+            f"SELECT {COLUMNS} FROM jobs WHERE leaves_at < ? LIMIT ?",
+            (now - _GRACE_MS, _FORGOTTEN),
+        ).fetchall()
+        with self._transaction():
+            if gone:
+                self._replace([], [Row(*row) for row in gone], {})
+            self._db.execute("DELETE FROM minutes WHERE minute < ?", (now // MINUTE_MS - KEPT_MINUTES,))
+        return len(gone)
+
+    def _apply_jobs(self, batch: Sequence[Seen]) -> None:
+        newest: dict[str, Seen] = {}
+        for seen in batch:
+            if seen.job is not None or seen.record.kind == "gone":
+                newest[seen.record.job_id] = seen
+        if not newest:
+            return
+        known = self._known(newest)
+        rows: list[Row] = []
+        gone: list[Row] = []
+        for job_id, (record, job) in newest.items():
+            old = known.get(job_id)
+            if old is not None and old.seq >= record.sequence:
+                continue
+            if job is not None and not job.deleted:
+                rows.append(row_of(job, record.sequence, record.at + record.ttl_s * 1_000 if record.ttl_s else None))
+            elif old is not None:
+                gone.append(old)
+        self._replace(rows, gone, known)
+
+    def _known(self, job_ids: Iterable[str]) -> dict[str, Row]:
+        wanted = list(job_ids)
+        marks = ",".join("?" * len(wanted))
+        found = self._db.execute(f"SELECT {COLUMNS} FROM jobs WHERE id IN ({marks})", wanted)
+        return {row[0]: Row(*row) for row in found}
+
+    def _replace(self, rows: list[Row], gone: list[Row], known: dict[str, Row]) -> None:
+        """Write rows, delete others, and keep the numbers."""
+        numbers: Counter[Kind] = Counter()
+        queues: dict[str, int] = {}
+        minutes: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+        for old in gone:
+            numbers[_kind(old)] -= 1
+        for row in rows:
+            before = known.get(row.id)
+            numbers[_kind(row)] += 1
+            if before is not None:
+                numbers[_kind(before)] -= 1
+            if before is None or before.queue != row.queue:
+                queues[row.queue] = min(queues.get(row.queue, row.created_at), row.created_at)
+            if row.finished_at is not None and (before is None or before.finished_at != row.finished_at):
+                _add_finished(row, row.finished_at, minutes[row.queue, row.finished_at // MINUTE_MS])
+        db = self._db
+        db.executemany("DELETE FROM jobs WHERE id = ?", [(row.id,) for row in gone])
+        marks = ",".join("?" * len(Row._fields))
+        db.executemany(f"INSERT OR REPLACE INTO jobs ({COLUMNS}) VALUES ({marks})", rows)
+        db.executemany(
+            "INSERT INTO counts VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead",
+            [(kind.queue, kind.type, kind.state, n, n * kind.dead) for kind, n in numbers.items() if n],
+        )
+        db.executemany(
+            "INSERT INTO queues VALUES (?, ?) ON CONFLICT DO UPDATE SET created_at = min(created_at, excluded.created_at)",
+            queues.items(),
+        )
+        db.executemany(
+            "INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+            "completed = completed + excluded.completed, failed = failed + excluded.failed, "
+            "duration_ms = duration_ms + excluded.duration_ms, wait_ms = wait_ms + excluded.wait_ms",
+            [(queue, minute, *sums) for (queue, minute), sums in minutes.items()],
+        )
+
+    def _forget_before(self, sequence: int) -> None:
+        """Everything of a lower sequence was wiped by a reset."""
+        self._db.execute("DELETE FROM jobs WHERE seq < ?", (sequence,))
+        for table in ("counts", "queues", "minutes"):
+            self._db.execute(f"DELETE FROM {table}")
+        self._db.execute(
+            "INSERT INTO counts SELECT queue, type, state, count(*), sum(dead_letter) FROM jobs GROUP BY queue, type, state"
+        )
+        self._db.execute("INSERT INTO queues SELECT queue, min(created_at) FROM jobs GROUP BY queue")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+
+def _kind(row: Row) -> Kind:
+    return Kind(row.queue, row.type, row.state, row.dead_letter)
+
+
+def _add_finished(row: Row, finished_at: int, sums: list[int]) -> None:
+    """Add a job's end to the sums of its minute: completed, failed, duration and wait of the completed."""
+    if row.state == "discarded":
+        sums[1] += 1
+    elif row.state == "completed":
+        sums[0] += 1
+        if row.started_at is not None:
+            sums[2] += max(0, finished_at - row.started_at)
+            sums[3] += max(0, row.started_at - (row.enqueued_at or row.started_at))

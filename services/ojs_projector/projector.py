@@ -1,0 +1,205 @@
+"""One replica: reads the records in order, and hands each batch to the index and to the relay (architecture §8)."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.job import Job
+from ojs_nats.queries import ProjectorStatus
+from ojs_nats.store import Store
+from ojs_nats.store.api import call
+from ojs_nats.store.eventlog import EventLog
+from ojs_nats.store.feed import Feed, Record
+from ojs_nats.store.lease import Lease
+from ojs_nats.store.link import Link
+from ojs_projector.answers import Answers
+from ojs_projector.model import Model, Seen
+from ojs_projector.place import Place
+from ojs_projector.reached import Reached
+from ojs_projector.relay import Relay
+from ojs_projector.safety import SafetyNet
+
+__all__ = ["Projector"]
+
+log = structlog.get_logger(__name__)
+
+PACE_S: Final = 0.02
+"""Between two reads that were not full: a larger batch costs less for each record, on the server, too."""
+PARK_S: Final = 0.25
+_PAUSE_S: Final = 0.5
+_SAFETY_S: Final = 10.0
+_FORGET_S: Final = 10.0
+
+_decode_job: Final = msgspec.json.Decoder(Job).decode
+
+
+class Projector:
+    """`folder` holds the index; None keeps it in memory, to be built anew at every start."""
+
+    def __init__(self, store: Store, folder: Path | None) -> None:
+        self._store = store
+        self._place = Place(folder) if folder is not None else None
+        self._links: list[Link] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._answers: Answers | None = None
+        self._relay: Relay | None = None
+        self._model: Model | None = None
+        self._feed: Feed | None = None
+        self._safety: SafetyNet | None = None
+        self._lag_ms = 0
+        self.reached = Reached()
+
+    async def start(self) -> None:
+        """Begin to read; what was stored before is read while queries are answered already, as partial."""
+        store = self._store
+        self._model = model = Model(self._place.take() if self._place is not None else None)
+        model.attach(*await self._bucket())
+        self.reached.advance(model.applied)
+        reading = await self._connect("feed")
+        relaying = await self._connect("relay")
+        self._feed = feed = Feed(reading, store.config, f"projector-{store.instance}")
+        await feed.seek(model.applied + 1)
+        self._relay = relay = Relay(
+            Lease(store.link, store.config, "events"),
+            EventLog(relaying, store.config),
+            store.clock,
+            store.config,
+            store.instance,
+        )
+        store.on_reset(relay.clear)
+        self._safety = safety = SafetyNet(store, model)
+        self._answers = Answers(store, model, self.reached, relay, self.status)
+        await self._answers.start()
+        await relay.start()
+        self._tasks = [
+            asyncio.create_task(self._read(model, feed, relay), name="projector"),
+            asyncio.create_task(self._tend(model, relay, safety), name="projector-tend"),
+        ]
+        log.info("following the job records", after=model.applied, rebuilding=model.partial)
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._relay is not None:
+            await self._relay.stop()
+        if self._answers is not None:
+            await self._answers.stop()
+        if self._feed is not None:
+            self._feed.close()
+        for link in self._links:
+            await link.close()
+        if self._model is not None:
+            self._model.close()
+        if self._place is not None:
+            self._place.release()
+
+    def status(self) -> ProjectorStatus:
+        model, relay, safety = self._model, self._relay, self._safety
+        assert model is not None and relay is not None and safety is not None, "it has not started"  # noqa: PT018
+        return ProjectorStatus(
+            instance=self._store.instance,
+            applied=model.applied,
+            lag_ms=self._lag_ms,
+            relaying=relay.leading,
+            relayed=relay.relayed,
+            events=relay.events,
+            repaired=dict(safety.found),
+            partial=model.partial,
+            progress=model.progress,
+        )
+
+    async def _connect(self, purpose: str) -> Link:
+        link = await self._store.connect(f"ojs-projector-{purpose}")
+        self._links.append(link)
+        return link
+
+    async def _bucket(self) -> tuple[str, int]:
+        """Name and birth of the bucket's stream, and its last sequence."""
+        stream = self._store.config.records_stream
+        info = await call(self._store.link, f"STREAM.INFO.{stream}")
+        if "error" in info:
+            raise unavailable(f"NATS refused to describe stream {stream}: {info['error'].get('description')}")
+        return f"{stream} {info['created']}", int(info["state"]["last_seq"])
+
+    # Reading
+
+    async def _read(self, model: Model, feed: Feed, relay: Relay) -> None:
+        while True:
+            try:
+                await self._turn(model, feed, relay)
+            except OjsError as error:
+                log.warning("reading waits", reason=error.message)
+                await asyncio.sleep(_PAUSE_S)
+            except sqlite3.DatabaseError as error:
+                log.error("the index is broken and is built anew", error=str(error))
+                await self._rebuild(model, feed)
+            except Exception:
+                log.exception("reading failed")
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _turn(self, model: Model, feed: Feed, relay: Relay) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        wanted = relay.wanted
+        if wanted is not None:
+            # One reader serves index and relay: the index passes over what it has.
+            await feed.seek(min(wanted, model.applied + 1))
+            relay.begin()
+        batch = await feed.next(PARK_S)
+        seen = [Seen(record, _job(record)) for record in batch.records]
+        model.apply(seen)
+        if model.partial and not batch.behind:
+            model.reached_end(model.target)
+            log.info("the index is complete", applied=model.applied)
+        self._lag_ms = self._store.clock.now() - batch.records[-1].at if batch.behind and batch.records else 0
+        self.reached.advance(model.applied)
+        await relay.take(seen)
+        if not batch.behind:
+            await self._pause(began + PACE_S - loop.time())
+
+    async def _pause(self, seconds: float) -> None:
+        if seconds > 0:
+            try:
+                await asyncio.wait_for(self.reached.wanted.wait(), seconds)
+            except TimeoutError:
+                pass
+
+    async def _rebuild(self, model: Model, feed: Feed) -> None:
+        try:
+            model.rebuild(*await self._bucket())
+            await feed.seek(1)
+        except OjsError as error:
+            log.warning("rebuilding waits", reason=error.message)
+            await asyncio.sleep(_PAUSE_S)
+
+    # Housekeeping
+
+    async def _tend(self, model: Model, relay: Relay, safety: SafetyNet) -> None:
+        while True:
+            await asyncio.sleep(_SAFETY_S)
+            try:
+                model.forget(self._store.clock.now())
+                if relay.leading and not model.partial:
+                    await safety.look()
+            except OjsError as error:
+                log.warning("the safety net waits", reason=error.message)
+            except Exception:
+                log.exception("housekeeping failed")
+
+
+def _job(record: Record) -> Job | None:
+    if record.kind != "job":
+        return None
+    try:
+        return _decode_job(record.data)
+    except (msgspec.DecodeError, ValueError) as error:
+        log.error("job record can't be read", job_id=record.job_id, sequence=record.sequence, error=str(error))
+        return None

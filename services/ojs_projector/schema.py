@@ -1,0 +1,166 @@
+"""The read model's file: its tables, and what a job document becomes in them (docs/adr: the read model)."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ojs_nats.job import Job, State
+
+__all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
+
+_VERSION: Final = 1
+"""Raise it with every change below: a file of another version is built anew."""
+
+# `kinds` serves all lists: any combination of queue, type and state is a union of its ranges (see lists.py). The rest are
+# partial, so a job pays only for the state it is in.
+_SCHEMA: Final = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE jobs (
+    id TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    enqueued_at INTEGER,
+    scheduled_at INTEGER,
+    started_at INTEGER,
+    finished_at INTEGER,
+    error_type TEXT,
+    worker TEXT,
+    tags BLOB,
+    dead_letter INTEGER NOT NULL,
+    due_at INTEGER,
+    leaves_at INTEGER
+) WITHOUT ROWID;
+CREATE INDEX kinds ON jobs (queue, type, state, created_at, id);
+CREATE INDEX waiting ON jobs (queue, priority, enqueued_at) WHERE state = 'available';
+CREATE INDEX due ON jobs (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX dead ON jobs (finished_at, id) WHERE dead_letter = 1;
+CREATE INDEX leaving ON jobs (leaves_at) WHERE leaves_at IS NOT NULL;
+CREATE TABLE counts (
+    queue TEXT NOT NULL,
+    type TEXT NOT NULL,
+    state TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    PRIMARY KEY (queue, type, state)
+) WITHOUT ROWID;
+CREATE TABLE queues (name TEXT PRIMARY KEY, created_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE minutes (
+    queue TEXT NOT NULL,
+    minute INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    wait_ms INTEGER NOT NULL,
+    PRIMARY KEY (queue, minute)
+) WITHOUT ROWID;
+"""
+
+
+class Row(NamedTuple):
+    """One line of `jobs`."""
+
+    id: str
+    seq: int
+    type: str
+    queue: str
+    state: str
+    priority: int
+    attempt: int
+    created_at: int
+    enqueued_at: int | None
+    scheduled_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    error_type: str | None
+    worker: str | None
+    tags: bytes | None
+    dead_letter: int
+    due_at: int | None
+    leaves_at: int | None
+
+
+COLUMNS: Final = ", ".join(Row._fields)
+
+
+def row_of(job: Job, sequence: int, leaves_at: int | None) -> Row:
+    """`sequence` is the revision's; `leaves_at` when its TTL ends (Unix ms)."""
+    return Row(
+        id=job.id,
+        seq=sequence,
+        type=job.type,
+        queue=job.queue,
+        state=job.state.value,
+        priority=job.priority,
+        attempt=job.attempt,
+        created_at=job.created_at,
+        enqueued_at=job.enqueued_at,
+        scheduled_at=job.scheduled_at,
+        started_at=job.started_at,
+        finished_at=_finished_at(job),
+        error_type=None if job.error is None else job.error.type,
+        worker=job.worker,
+        tags=msgspec.json.encode(job.tags) if job.tags else None,
+        dead_letter=int(job.dead_letter),
+        due_at=None if job.timer is None else job.timer.at,
+        leaves_at=leaves_at,
+    )
+
+
+def _finished_at(job: Job) -> int | None:
+    match job.state:
+        case State.COMPLETED:
+            return job.completed_at
+        case State.CANCELLED:
+            return job.cancelled_at
+        case State.DISCARDED:
+            return job.discarded_at
+        case _:
+            return None
+
+
+def connect(path: Path | None) -> sqlite3.Connection:
+    """Open the file, or a model in memory; a file that is of another version, or none of ours, is replaced."""
+    if path is None:
+        return _open(":memory:")
+    try:
+        db = _open(path)
+        found = db.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.DatabaseError:
+        found, db = -1, None
+    if found == _VERSION and db is not None:
+        return db
+    if db is not None:
+        db.close()
+    wipe(path)
+    return _open(path)
+
+
+def wipe(path: Path) -> None:
+    """Delete the file and what SQLite keeps beside it."""
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+def _open(path: Path | str) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        # A power cut may cost the last transactions: they are read again from the bucket.
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA cache_size = -32000")
+        tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not tables:
+            db.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+    except sqlite3.DatabaseError:
+        db.close()
+        raise
+    return db

@@ -1,0 +1,231 @@
+"""One holder's time as the relay: which entries are new, and their way into the event stream, in order and fenced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_nats.errors import OjsError
+from ojs_nats.events import events_of
+from ojs_nats.job import Job
+from ojs_nats.store.eventlog import Appended, EventLog, Fenced, Outgoing
+from ojs_nats.store.names import StoreConfig
+from ojs_projector.model import Seen
+
+__all__ = ["Tenure"]
+
+log = structlog.get_logger(__name__)
+
+PACE_S: Final = 0.02
+"""Between two appends: on one server a batch stalls the stream's other writers for milliseconds."""
+BATCH: Final = 500
+BATCH_BYTES: Final = 4 * 1024 * 1024
+_WAITING: Final = 5_000
+"""Events that may wait before reading waits for writing."""
+_KNOWN: Final = 100_000
+_SURELY_MS: Final = 10_000
+"""A job created this long after the tenure began was relayed by nobody else, whatever the clocks of those who pushed it."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class Group(NamedTuple):
+    """The events of one log entry, which go into one append, so that the entry's number stands for all of them."""
+
+    sequence: int
+    events: list[Outgoing]
+    size: int
+
+
+class Tenure:
+    """Takes records in order of their sequence and appends the events of entries that were not appended before.
+
+    `last` is the event stream's last sequence, read after the lease was won: everything that anyone relayed before is below
+    it, and what a predecessor may still append behind it makes the next append fail.
+    """
+
+    def __init__(self, event_log: EventLog, config: StoreConfig, *, last: int, began_at: int, done: int) -> None:
+        self._log = event_log
+        self._config = config
+        self._last = last
+        self._surely_new = began_at + _SURELY_MS
+        self._known: OrderedDict[str, Appended] = OrderedDict()
+        self._groups: deque[Group] = deque()
+        self._waiting = 0
+        self._more = asyncio.Event()
+        self._less = asyncio.Event()
+        self._appending = asyncio.Lock()
+        self._held = False
+        self._taken = done
+        self._task: asyncio.Task[None] | None = None
+        self.done = done
+        """Every transition of a revision up to here is in the event stream."""
+        self.appended = 0
+        self.over: str | None = None
+        """Why the tenure has ended; None while it runs."""
+        self.progress = asyncio.Event()
+        """Set with every change of `done` or `over`."""
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="relay")
+
+    async def stop(self) -> None:
+        """End at once; what waits is relayed by the next tenure."""
+        self._end("it was stopped")
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait until everything taken is appended, or the time is up."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._groups and self.over is None:
+                    self.progress.clear()
+                    await self.progress.wait()
+        except TimeoutError:
+            pass
+
+    async def take(self, batch: Sequence[Seen]) -> None:
+        """Queue the new events of a batch; returns once there is room for more. Raises OjsError backend_unavailable."""
+        if self.over is not None or not batch:
+            return
+        if not self._held:
+            await self._look_up(batch)
+        for record, job in batch:
+            if record.kind == "epoch":
+                self._forget()
+            elif job is not None and not self._held:
+                self._queue(record.sequence, job)
+        self._taken = batch[-1].record.sequence
+        self._settle()
+        while self._waiting > _WAITING and self.over is None:
+            self._less.clear()
+            await self._less.wait()
+
+    async def hold(self) -> None:
+        """A reset begins: what waits concerns jobs that are being wiped. Lasts until the epoch that ends it is taken."""
+        self._held = True
+        self._drop()
+        async with self._appending:
+            pass
+
+    @property
+    def held(self) -> bool:
+        return self._held
+
+    # What is new
+
+    async def _look_up(self, batch: Sequence[Seen]) -> None:
+        """Learn of jobs first met what was appended of them before."""
+        unknown = {job.id: job for _, job in batch if job is not None and not self._is_known(job)}
+        found = await asyncio.gather(*(self._log.last_of(job_id) for job_id in unknown))
+        for job_id, appended in zip(unknown, found, strict=True):
+            if appended is not None:
+                self._remember(job_id, appended)
+
+    def _is_known(self, job: Job) -> bool:
+        return job.id in self._known or job.created_at >= self._surely_new
+
+    def _queue(self, sequence: int, job: Job) -> None:
+        known = self._known.get(job.id)
+        number = known.entry if known is not None and known.created_at == job.created_at else 0
+        fresh = [entry for entry in job.transitions if entry.n > number]
+        if not fresh:
+            return
+        if fresh[0].n > number + 1:
+            log.warning("transitions left the job's log unseen", job_id=job.id, entries=fresh[0].n - number - 1)
+        for entry in fresh:
+            events = [
+                Outgoing(self._config.event(event.type, job.queue, job.id), _encode(event), job.created_at, entry.n, sequence)
+                for event in events_of(job, entry)
+            ]
+            if events:
+                self._groups.append(Group(sequence, events, sum(len(event.body) for event in events)))
+                self._waiting += len(events)
+        self._remember(job.id, Appended(job.created_at, fresh[-1].n))
+        self._more.set()
+
+    def _remember(self, job_id: str, appended: Appended) -> None:
+        self._known[job_id] = appended
+        self._known.move_to_end(job_id)
+        if len(self._known) > _KNOWN:
+            _, dropped = self._known.popitem(last=False)
+            self._surely_new = max(self._surely_new, dropped.created_at + 1)
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._drop()
+        self._held = False
+
+    def _drop(self) -> None:
+        self._groups.clear()
+        self._waiting = 0
+        self._less.set()
+
+    # Its way into the stream
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        appended_at = 0.0
+        while self.over is None:
+            await self._more.wait()
+            self._more.clear()
+            while self._groups and self.over is None:
+                await asyncio.sleep(max(0.0, appended_at + PACE_S - loop.time()))
+                appended_at = loop.time()
+                await self._append()
+
+    async def _append(self) -> None:
+        async with self._appending:
+            events, groups = self._next_batch()
+            if not events:
+                return
+            try:
+                self._last = await self._log.append(events, self._last)
+            except Fenced:
+                self._end("another projector relays")
+                return
+            except OjsError as error:
+                self._end(error.message)
+                return
+            except Exception:
+                log.exception("relaying failed")
+                self._end("it failed")
+                return
+            self.appended += len(events)
+            # A reset may have emptied the queue meanwhile.
+            for group in groups:
+                if self._groups and self._groups[0] is group:
+                    self._groups.popleft()
+                    self._waiting -= len(group.events)
+        self._less.set()
+        self._settle()
+
+    def _next_batch(self) -> tuple[list[Outgoing], list[Group]]:
+        events: list[Outgoing] = []
+        groups: list[Group] = []
+        size = 0
+        for group in self._groups:
+            if events and (len(events) + len(group.events) > BATCH or size + group.size > BATCH_BYTES):
+                break
+            events += group.events
+            groups.append(group)
+            size += group.size
+        return events, groups
+
+    def _settle(self) -> None:
+        self.done = max(self.done, self._groups[0].sequence - 1 if self._groups else self._taken)
+        self.progress.set()
+
+    def _end(self, reason: str) -> None:
+        if self.over is None:
+            self.over = reason
+            self._drop()
+            self._more.set()
+            self.progress.set()

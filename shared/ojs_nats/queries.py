@@ -1,0 +1,307 @@
+"""Questions to the projectors over NATS: what is asked, what is answered, and the asking side (architecture §8c).
+
+Whoever asks first writes a barrier record and names its sequence; the answer waits for it. So it contains everything that
+any client was told before the question, through whichever gateway. Times are Unix milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.job import State
+from ojs_nats.store import Store
+from ojs_nats.store.api import parse_ack, refused
+from ojs_nats.store.link import Failed
+
+__all__ = [
+    "BEHIND",
+    "MAX_ANSWER_BYTES",
+    "MAX_OFFSET",
+    "MAX_PAGE",
+    "WAIT_S",
+    "Counts",
+    "DeadLetterStats",
+    "DeadLettersAsk",
+    "JobPage",
+    "JobRow",
+    "JobsAsk",
+    "Outcome",
+    "ProjectorStatus",
+    "Queries",
+    "Queue",
+    "QueueAsk",
+    "QueuePage",
+    "QueuesAsk",
+    "RelayedAnswer",
+    "StatsAsk",
+    "query_subject",
+]
+
+BEHIND: Final = "behind"
+"""The one error of a projector: it did not reach the barrier within `WAIT_S`."""
+WAIT_S: Final = 2.0
+MAX_PAGE: Final = 200
+MAX_OFFSET: Final = 10_000
+"""A larger `offset` counts as this; cursors reach any depth at the same cost."""
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+"""A page ends before it grows beyond this; its cursor goes on."""
+_MARGIN_S: Final = 1.0
+_BARRIER_TTL: Final = "Nats-TTL: 60s\r\n"
+
+
+def query_subject(name: str) -> str:
+    return f"ojs.query.{name}"
+
+
+# Questions. `barrier` is filled in by `Queries`.
+
+
+class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    barrier: int = 0
+    """Sequence in the bucket's stream that the answer must have seen."""
+
+
+class QueueAsk(Ask, frozen=True, kw_only=True):
+    name: str
+
+
+class QueuesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """Queues by name. `cursor` is a page's `next_cursor`; it and `offset` add up."""
+
+    limit: int = 50
+    cursor: str | None = None
+    offset: int = 0
+
+
+class JobsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """Jobs, the newest first; what is None is not asked about."""
+
+    state: State | None = None
+    queue: str | None = None
+    type: str | None = None
+    limit: int = 50
+    cursor: str | None = None
+    offset: int = 0
+
+
+class DeadLettersAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """Dead letters, the latest first. `since` and `until` bound the time of the discard, both included."""
+
+    queue: str | None = None
+    type: str | None = None
+    error_type: str | None = None
+    since: int | None = None
+    until: int | None = None
+    limit: int = 50
+    cursor: str | None = None
+    offset: int = 0
+
+
+class StatsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """Dead letter statistics, of one queue or of all."""
+
+    queue: str | None = None
+
+
+# Answers
+
+
+class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`partial` while the index is being built anew: what is there is right, but not all is there."""
+
+    partial: bool = False
+    progress: float = 1.0
+    """How much of the bucket has been read, 0 to 1."""
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """Jobs by state."""
+
+    scheduled: int = 0
+    available: int = 0
+    pending: int = 0
+    active: int = 0
+    retryable: int = 0
+    completed: int = 0
+    cancelled: int = 0
+    discarded: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(getattr(self, state) for state in State)
+
+
+class Queue(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """A queue and its numbers. Whether it is paused stands in its own record."""
+
+    name: str
+    created_at: int | None = None
+    """When its first job known here was created; None if none is known."""
+    counts: Counts
+    dead_letter: int = 0
+    completed_last_hour: int = 0
+    failed_last_hour: int = 0
+    """Discarded jobs."""
+    avg_duration_ms: float | None = None
+    """Of the attempts that completed within the last hour; None if there are none."""
+    avg_wait_ms: float | None = None
+    """From available to started, of the same attempts."""
+    throughput_per_second: float = 0.0
+    """Completed jobs, over the last five minutes."""
+
+
+class QueuePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    queues: list[Queue]
+    total: int
+    next_cursor: str | None = None
+
+
+class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the index knows of a job. The whole job is in its record: `store.records.many([row.id …])`."""
+
+    id: str
+    type: str
+    queue: str
+    state: State
+    priority: int = 0
+    attempt: int = 0
+    created_at: int
+    enqueued_at: int | None = None
+    scheduled_at: int | None = None
+    started_at: int | None = None
+    finished_at: int | None = None
+    error_type: str | None = None
+    worker: str | None = None
+    tags: tuple[str, ...] = ()
+    dead_letter: bool = False
+
+
+class JobPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """`total` counts all that match, on every page."""
+
+    jobs: list[JobRow]
+    total: int
+    next_cursor: str | None = None
+
+
+class DeadLetterStats(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    total: int
+    by_queue: dict[str, int]
+    by_type: dict[str, int]
+    by_error_type: dict[str, int]
+    oldest_at: int | None = None
+    newest_at: int | None = None
+
+
+class ProjectorStatus(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """One projector. `lag_ms`: how old the last applied record is while more are stored, else 0."""
+
+    instance: str
+    applied: int
+    lag_ms: int
+    relaying: bool
+    relayed: int
+    """Sequence up to which all transitions are events, as far as this projector has relayed."""
+    events: int
+    """Events stored by this projector since it started."""
+    repaired: dict[str, int]
+    """What the safety net has found since it started, by kind."""
+
+
+class RelayedAnswer(Struct, frozen=True):
+    relayed: int
+
+
+class Outcome(Struct, frozen=True, omit_defaults=True):
+    """The envelope of every answer: an error or the answer."""
+
+    error: str | None = None
+    answer: Raw = Raw(b"")
+
+
+T = TypeVar("T", bound=Struct)
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode_outcome: Final = msgspec.json.Decoder(Outcome).decode
+
+
+class Queries:
+    """Asks the projectors. All methods raise OjsError backend_unavailable: no projector, or one that is behind."""
+
+    def __init__(self, store: Store) -> None:
+        self._link = store.bulk
+        self._barrier = _Barrier(store)
+
+    async def queue(self, name: str) -> Queue:
+        """One queue's statistics; all zero if nothing is known of it."""
+        return await self._ask("queue", QueueAsk(name=name), Queue)
+
+    async def queues(self, ask: QueuesAsk) -> QueuePage:
+        return await self._ask("queues", ask, QueuePage)
+
+    async def jobs(self, ask: JobsAsk) -> JobPage:
+        return await self._ask("jobs", ask, JobPage)
+
+    async def dead_letters(self, ask: DeadLettersAsk) -> JobPage:
+        return await self._ask("dead_letters", ask, JobPage)
+
+    async def dead_letter_stats(self, queue: str | None = None) -> DeadLetterStats:
+        return await self._ask("dead_letter_stats", StatsAsk(queue=queue), DeadLetterStats)
+
+    async def status(self) -> ProjectorStatus:
+        """Of whichever projector answers; the only question that waits for nothing."""
+        return await self._send("status", Ask(), ProjectorStatus)
+
+    async def until_relayed(self) -> None:
+        """Return when the events of everything that was stored before are in the event stream."""
+        await self._ask("relayed", Ask(), RelayedAnswer)
+
+    async def _ask(self, name: str, ask: Ask, answer: type[T]) -> T:
+        sequence = await self._barrier.sequence()
+        return await self._send(name, msgspec.structs.replace(ask, barrier=sequence), answer)
+
+    async def _send(self, name: str, ask: Ask, answer: type[T]) -> T:
+        reply = await self._link.request(query_subject(name), _encode(ask), timeout_s=WAIT_S + _MARGIN_S)
+        if isinstance(reply, Failed):
+            raise unavailable("no projector answers; start one with 'ojs-nats projector'")
+        outcome = _decode_outcome(reply.data)
+        if outcome.error == BEHIND:
+            raise unavailable("the projector is behind; try again")
+        if outcome.error is not None:
+            raise OjsError("backend_error", f"the projector can't answer: {outcome.error}")
+        return msgspec.json.decode(outcome.answer, type=answer)
+
+
+class _Barrier:
+    """Barrier writes, one at a time: all questions that arrive during one share the next."""
+
+    def __init__(self, store: Store) -> None:
+        self._link = store.link
+        self._subject = store.config.record("barrier", store.instance)
+        self._running: asyncio.Task[int] | None = None
+        self._following: asyncio.Task[int] | None = None
+
+    async def sequence(self) -> int:
+        """Write a barrier after now; returns its sequence."""
+        if self._following is None:
+            self._following = asyncio.create_task(self._after(self._running), name="barrier")
+            # Those who wait may all have gone by the time it fails.
+            self._following.add_done_callback(lambda task: None if task.cancelled() else task.exception())
+        return await asyncio.shield(self._following)
+
+    async def _after(self, running: asyncio.Task[int] | None) -> int:
+        if running is not None:
+            await asyncio.wait([running])
+        self._running, self._following = self._following, None
+        answer = await self._link.request(self._subject, b"", _BARRIER_TTL)
+        if isinstance(answer, Failed):
+            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
+        ack = parse_ack(answer.data)
+        if ack.error is not None:
+            raise refused("a barrier", ack.error)
+        return ack.seq

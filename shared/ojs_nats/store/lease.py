@@ -1,0 +1,76 @@
+"""A role that one process holds: a record that its holder renews, and others take over when it grows old.
+
+The lease only decides who tries. What the role writes must be fenced by itself, because a holder that was stopped does not
+know that it has lost the role.
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import datetime
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ojs_nats.errors import unavailable
+from ojs_nats.store.api import call, parse_ack, refused
+from ojs_nats.store.link import Failed, Link
+from ojs_nats.store.names import StoreConfig
+
+__all__ = ["Held", "Lease"]
+
+_NOT_FOUND: Final = 10037
+
+
+class _Body(Struct, frozen=True):
+    holder: str
+    done: int
+
+
+class Held(NamedTuple):
+    """The lease as its record says: revision, when it was written (server time, Unix ms), by whom (empty: it was given up),
+    and the holder's checkpoint.
+    """
+
+    sequence: int
+    at: int
+    holder: str
+    done: int
+
+
+NEVER_HELD: Final = Held(0, 0, "", 0)
+
+
+class Lease:
+    """Record `$KV.ojs.relay.<role>`."""
+
+    def __init__(self, link: Link, config: StoreConfig, role: str) -> None:
+        self._link = link
+        self._stream = config.records_stream
+        self._subject = config.record("relay", role)
+
+    async def read(self) -> Held:
+        """As the leader has it. Raises OjsError backend_unavailable."""
+        answer = await call(self._link, f"STREAM.MSG.GET.{self._stream}", {"last_by_subj": self._subject})
+        if error := answer.get("error"):
+            if error.get("err_code") == _NOT_FOUND:
+                return NEVER_HELD
+            raise unavailable(f"NATS refused to read a lease: {error.get('description')}")
+        message = answer["message"]
+        body = msgspec.json.decode(base64.b64decode(message["data"]), type=_Body)
+        at = int(datetime.fromisoformat(message["time"]).timestamp() * 1000)
+        return Held(int(message["seq"]), at, body.holder, body.done)
+
+    async def write(self, expected: int, holder: str, done: int) -> int | None:
+        """Write the lease over its revision `expected`; the new revision, or None if somebody else has written it since."""
+        body = msgspec.json.encode(_Body(holder, done))
+        answer = await self._link.request(self._subject, body, f"Nats-Expected-Last-Subject-Sequence: {expected}\r\n")
+        if isinstance(answer, Failed):
+            raise unavailable(f"a lease can't be written: {answer.reason}")
+        ack = parse_ack(answer.data)
+        if ack.conflict:
+            return None
+        if ack.error is not None:
+            raise refused("a lease", ack.error)
+        return ack.seq
