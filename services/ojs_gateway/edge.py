@@ -53,7 +53,7 @@ class Edge:
         except OjsError as error:
             answer = refusal(error, request_id)
         except Exception as error:
-            if isinstance(error, ConnectionError):  # the client left; what is answered goes nowhere
+            if isinstance(error, ConnectionError) and request.transport is None:  # what is answered goes nowhere
                 log.debug("client left", request_id=request_id, path=request.path)
             else:
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path)

@@ -81,7 +81,7 @@ def parse_enqueue(body: bytes, now: int, limits: Limits) -> Job:
     """
     if len(body) > limits.max_envelope_bytes:
         raise too_large("envelope_too_large", "the job", len(body), limits.max_envelope_bytes)
-    envelope = object_of(body, limits)
+    envelope = object_of(body)
     if "type" not in envelope and "job" in envelope:
         envelope = members_of(envelope["job"], "job")
     return read_envelope(envelope, now, limits)
@@ -90,7 +90,7 @@ def parse_enqueue(body: bytes, now: int, limits: Limits) -> Job:
 def read_envelope(envelope: dict[str, Raw], now: int, limits: Limits) -> Job:
     """As `parse_enqueue`, for the undecoded members of one job."""
     job_type = _job_type(envelope.pop("type", None), limits)
-    args = _args(envelope.pop("args", None))
+    args = _args(envelope.pop("args", None), limits)
     options = envelope.pop("options", None)
 
     draft = _Draft(now, limits)
@@ -103,7 +103,7 @@ def read_envelope(envelope: dict[str, Raw], now: int, limits: Limits) -> Job:
 
 
 def _job_type(raw: Raw | None, limits: Limits) -> str:
-    value = None if raw is None else value_of(raw, "type")
+    value = None if raw is None else value_of(raw, "type", limits)
     if value is None:
         raise invalid("type", "type is required: a dotted lower-case name such as email.send", canonical="INVALID_JOB_TYPE")
     if type(value) is str:
@@ -119,10 +119,10 @@ def _job_type(raw: Raw | None, limits: Limits) -> str:
     )
 
 
-def _args(raw: Raw | None) -> Raw:
+def _args(raw: Raw | None, limits: Limits) -> Raw:
     if raw is None:
         raise invalid("args", "args is required: a JSON array, [] if the job takes none", canonical="INVALID_ARGS")
-    value = value_of(raw, "args")
+    value = value_of(raw, "args", limits)
     if type(value) is not list:
         raise invalid("args", f"args must be a JSON array, not {shown(value)}", canonical="INVALID_ARGS")
     return raw
@@ -144,7 +144,7 @@ class _Draft:
         self.pending = False
 
     def take(self, name: str, raw: Raw, path: str) -> None:
-        value = value_of(raw, path)
+        value = value_of(raw, path, self.limits)
         if value is None:
             return
         if (reader := _READERS.get(name)) is not None:

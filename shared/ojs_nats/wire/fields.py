@@ -44,9 +44,9 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 # Bodies
 
 
-def object_of(body: bytes, limits: Limits) -> dict[str, Raw]:
+def object_of(body: bytes) -> dict[str, Raw]:
     """The members of a request body, each still undecoded; raises invalid_payload if it is no sound JSON object."""
-    checked(body, limits)
+    checked(body)
     try:
         return _members(body)
     except msgspec.ValidationError:
@@ -55,14 +55,14 @@ def object_of(body: bytes, limits: Limits) -> dict[str, Raw]:
         raise _malformed(error) from None
 
 
-def struct_of(body: bytes, kind: type[_Body], limits: Limits) -> _Body:
+def struct_of(body: bytes, kind: type[_Body]) -> _Body:
     """A request body of known members as `kind`; an empty body counts as `{}`. Null members are absent ones.
 
     Raises invalid_payload for malformed JSON, invalid_request naming the member that has the wrong type.
     """
     if not body:
         return kind()
-    checked(body, limits)
+    checked(body)
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -71,8 +71,8 @@ def struct_of(body: bytes, kind: type[_Body], limits: Limits) -> _Body:
         raise _malformed(error) from None
 
 
-def checked(body: bytes, limits: Limits) -> None:
-    """Refuse a body that is empty, not UTF-8, or nested deeper than `max_depth`."""
+def checked(body: bytes) -> None:
+    """Refuse a body that is empty or not UTF-8."""
     if not body or body.isspace():
         raise OjsError("invalid_payload", "the request body is empty")
     if not body.isascii():  # msgspec leaves the inside of Raw members unchecked
@@ -80,26 +80,6 @@ def checked(body: bytes, limits: Limits) -> None:
             str(body, "utf-8")
         except UnicodeDecodeError:
             raise OjsError("invalid_payload", "the request body is not valid UTF-8") from None
-    if body.count(b"[") + body.count(b"{") > limits.max_depth:
-        _check_depth(body, limits)
-
-
-def _check_depth(body: bytes, limits: Limits) -> None:
-    try:
-        level = [_value(body)]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _malformed(error) from None
-    depth = 0
-    while level:
-        depth += 1
-        if depth > limits.max_depth:
-            raise OjsError("invalid_payload", f"the request body is nested deeper than {limits.max_depth} levels")
-        level = [
-            item
-            for parent in level
-            for item in (parent.values() if type(parent) is dict else parent)
-            if type(item) is dict or type(item) is list
-        ]
 
 
 def _malformed(error: Exception) -> OjsError:
@@ -125,12 +105,30 @@ def _mistyped(error: Exception) -> OjsError:
 # Members
 
 
-def value_of(raw: Raw, path: str) -> Any:
-    """One member decoded as a whole."""
+def value_of(raw: Raw, path: str, limits: Limits) -> Any:
+    """One member decoded as a whole. Raises invalid_request, invalid_payload if it is nested deeper than `max_depth`."""
     try:
-        return _value(raw)
+        value = _value(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid(path, f"{path} holds a value outside JSON's or this server's range: {error}") from None
+    if len(raw) > 2 * limits.max_depth and type(value) in (dict, list):
+        _check_depth(bytes(raw), value, path, limits)
+    return value
+
+
+def _check_depth(text: bytes, value: Any, path: str, limits: Limits) -> None:
+    if text.count(b"[") + text.count(b"{") <= limits.max_depth:
+        return
+    level, depth = [value], 1
+    while level := [
+        item
+        for parent in level
+        for item in (parent.values() if type(parent) is dict else parent)
+        if type(item) is dict or type(item) is list
+    ]:
+        depth += 1
+        if depth > limits.max_depth:
+            raise OjsError("invalid_payload", f"{path} is nested deeper than {limits.max_depth} levels")
 
 
 def members_of(raw: Raw, path: str) -> dict[str, Raw]:

@@ -19,7 +19,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_metadata_bytes: int = 65_536
     """`options.metadata`, and the unknown members of an envelope together."""
     max_depth: int = 64
-    """Arrays and objects inside one another, the body itself being the first."""
+    """Arrays and objects inside one another, in any one member of a body."""
 
     max_type_bytes: int = 255
     max_queue_bytes: int = 255
@@ -30,7 +30,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_extra_members: int = 100
     max_error_patterns: int = 100
     """Entries of `non_retryable_errors`."""
-    max_labels: int = 100
+    max_label_bytes: int = 16_384
+    """The labels of a worker."""
 
     max_queues: int = 100
     """Queues in one fetch or worker record."""

@@ -83,8 +83,7 @@ def job_view(job: Job) -> dict[str, Any]:
         view["enqueued_at"] = format_ms(job.enqueued_at)
     if job.scheduled_at is not None:
         view["scheduled_at"] = job.verbatim.get("scheduled_at") or format_ms(job.scheduled_at)
-    if job.attempt or job.expires_at is not None or job.state is not State.AVAILABLE or job.generation:
-        _add_history(view, job)
+    _add_history(view, job)
     _add_requests(view, job)
     return view
 

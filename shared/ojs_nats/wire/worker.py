@@ -46,7 +46,6 @@ __all__ = [
 
 _ACTIONS: Final[tuple[Action, ...]] = ("RETRY", "DISCARD", "DEAD_LETTER", "FAIL")
 _STATES: Final = frozenset({"running", "quiet", "terminate", "drain"})
-_LABEL_BYTES: Final = 16_384
 
 
 class Fetch(Struct, frozen=True):
@@ -106,7 +105,7 @@ class _FetchBody(Struct):
 
 def parse_fetch(body: bytes, limits: Limits) -> Fetch:
     """POST /workers/fetch. Raises invalid_payload, invalid_request, queue_name_too_long."""
-    sent = struct_of(body, _FetchBody, limits)
+    sent = struct_of(body, _FetchBody)
     if not sent.queues:
         raise invalid("queues", "queues is required: a list of at least one queue name")
     return Fetch(
@@ -148,15 +147,15 @@ class _NackBody(Struct):
 
 def parse_ack(body: bytes, limits: Limits, job_id: str | None = None) -> Ack:
     """POST /workers/ack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
-    sent = struct_of(body, _AckBody, limits)
+    sent = struct_of(body, _AckBody)
     if sent.result:
-        value_of(sent.result, "result")
+        value_of(sent.result, "result", limits)
     return Ack(_job_id(sent.job_id, job_id), sent.result, _holder(sent.worker_id, sent.attempt, limits))
 
 
 def parse_nack(body: bytes, limits: Limits, job_id: str | None = None) -> Nack:
     """POST /workers/nack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
-    sent = struct_of(body, _NackBody, limits)
+    sent = struct_of(body, _NackBody)
     requeue = bool(sent.requeue)
     error = sent.error
     if isinstance(error, str):
@@ -175,8 +174,8 @@ def parse_nack(body: bytes, limits: Limits, job_id: str | None = None) -> Nack:
         type=_cut(error.type, limits),
         retryable=error.retryable is not False,
         action=error.action,
-        details=_kept(error.details, "error.details"),
-        backtrace=_kept(error.backtrace, "error.backtrace"),
+        details=_kept(error.details, "error.details", limits),
+        backtrace=_kept(error.backtrace, "error.backtrace", limits),
         requeue=requeue,
     )
     return Nack(_job_id(sent.job_id, job_id), failure, _holder(sent.worker_id, sent.attempt, limits))
@@ -187,10 +186,10 @@ def _cut(text: str | None, limits: Limits) -> str | None:
     return text[: limits.max_text_chars] if text else None
 
 
-def _kept(raw: Raw, path: str) -> Raw:
+def _kept(raw: Raw, path: str, limits: Limits) -> Raw:
     if absent(raw):
         return NOTHING
-    value_of(raw, path)
+    value_of(raw, path, limits)
     return raw
 
 
@@ -216,7 +215,7 @@ def parse_heartbeat(body: bytes, limits: Limits) -> Heartbeat:
 
     What can't be a job id is left out. Raises invalid_payload, invalid_request.
     """
-    sent = struct_of(body, _WorkerBody, limits)
+    sent = struct_of(body, _WorkerBody)
     named = [*(sent.active_job_ids or ()), *(sent.active_jobs if isinstance(sent.active_jobs, list) else ())]
     ids = tuple(dict.fromkeys(job_id.lower() for job_id in named))
     if len(ids) > limits.max_active_jobs:
@@ -227,21 +226,21 @@ def parse_heartbeat(body: bytes, limits: Limits) -> Heartbeat:
 
 def parse_register(body: bytes, limits: Limits) -> Worker:
     """POST /workers/register. Raises invalid_payload, invalid_request."""
-    return _worker(struct_of(body, _WorkerBody, limits), 0, limits)
+    return _worker(struct_of(body, _WorkerBody), 0, limits)
 
 
 def parse_deregister(body: bytes, limits: Limits) -> str:
     """POST /workers/deregister: the worker's id. Raises invalid_payload, invalid_request."""
-    return _worker(struct_of(body, _WorkerBody, limits), 0, limits).id
+    return _worker(struct_of(body, _WorkerBody), 0, limits).id
 
 
 def _worker(sent: _WorkerBody, active: int, limits: Limits) -> Worker:
     worker_id = _worker_id(sent.worker_id, limits)
     if worker_id is None:
         raise invalid("worker_id", "worker_id is required: a text that is unique to the worker")
-    labels = _kept(sent.labels, "labels")
-    if len(labels) > _LABEL_BYTES:
-        raise invalid("labels", f"labels is {len(labels)} bytes; the limit is {_LABEL_BYTES} bytes")
+    labels = _kept(sent.labels, "labels", limits)
+    if len(labels) > limits.max_label_bytes:
+        raise invalid("labels", f"labels is {len(labels)} bytes; the limit is {limits.max_label_bytes} bytes")
     return Worker(
         id=worker_id,
         state=sent.state if sent.state in _STATES else "running",
@@ -279,7 +278,7 @@ class _IdsBody(Struct):
 
 def parse_cancel(body: bytes, limits: Limits) -> str | None:
     """Cancellation: the reason, if the body gives one. Raises invalid_payload, invalid_request."""
-    reason = struct_of(body, _CancelBody, limits).reason
+    reason = struct_of(body, _CancelBody).reason
     return None if reason is None else short_text(reason, "reason", limits)
 
 
@@ -288,15 +287,15 @@ def parse_override(body: bytes, limits: Limits) -> Override:
 
     Raises invalid_payload, invalid_request, invalid_retry_policy, metadata_too_large, envelope_too_large.
     """
-    sent = struct_of(body, _OverrideBody, limits).override or _OverrideMembers()
-    meta, args = _kept(sent.meta, "override.meta"), _kept(sent.args, "override.args")
+    sent = struct_of(body, _OverrideBody).override or _OverrideMembers()
+    meta, args = _kept(sent.meta, "override.meta", limits), _kept(sent.args, "override.args", limits)
     if meta:
-        if type(value_of(meta, "override.meta")) is not dict:
+        if type(value_of(meta, "override.meta", limits)) is not dict:
             raise invalid("override.meta", "override.meta must be an object")
         if len(meta) > limits.max_meta_bytes:
             raise too_large("metadata_too_large", "override.meta", len(meta), limits.max_meta_bytes)
     if args:
-        if type(value_of(args, "override.args")) is not list:
+        if type(value_of(args, "override.args", limits)) is not list:
             raise invalid("override.args", "override.args must be a JSON array", canonical="INVALID_ARGS")
         if len(args) > limits.max_envelope_bytes:
             raise too_large("envelope_too_large", "override.args", len(args), limits.max_envelope_bytes)
@@ -310,7 +309,7 @@ def parse_override(body: bytes, limits: Limits) -> Override:
 
 def parse_result_ids(body: bytes, limits: Limits) -> tuple[str, ...]:
     """POST /jobs/results: the ids as sent, doubles left out. Raises invalid_payload, invalid_request."""
-    ids = struct_of(body, _IdsBody, limits).ids
+    ids = struct_of(body, _IdsBody).ids
     if ids is None:
         raise invalid("ids", "ids is required: a list of job ids")
     if len(ids) > limits.max_result_ids:

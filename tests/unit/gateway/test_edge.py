@@ -227,8 +227,11 @@ async def test_store_trouble_is_503_with_a_time_to_come_back(http: aiohttp.Clien
         assert (error["code"], error["retryable"]) == ("backend_unavailable", True)
 
 
-async def test_a_bug_is_500_with_its_traceback_in_the_log_only(http: aiohttp.ClientSession, store: FakeStore) -> None:
-    store.failure = ValueError("a secret")
+@pytest.mark.parametrize("bug", [ValueError("a secret"), ConnectionError("a secret"), TimeoutError("a secret")])
+async def test_a_bug_is_500_with_its_traceback_in_the_log_only(
+    http: aiohttp.ClientSession, store: FakeStore, bug: Exception
+) -> None:
+    store.failure = bug
     with structlog.testing.capture_logs() as logs:
         async with http.post("/ojs/v1/jobs", json=JOB, headers={"X-Request-Id": "mine"}) as answer:
             assert answer.status == 500

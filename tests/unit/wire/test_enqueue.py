@@ -175,7 +175,7 @@ def test_what_is_no_sound_json_object_is_an_invalid_payload(body: bytes) -> None
 
 def test_nesting_is_counted_exactly() -> None:
     def nested(depth: int) -> bytes:
-        return b'{"type":"a","args":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+        return b'{"type":"a","args":' + b"[" * depth + b"]" * depth + b"}"
 
     limit = DEFAULT_LIMITS.max_depth
     assert parse_enqueue(nested(limit), NOW, DEFAULT_LIMITS).type == "a"

@@ -170,11 +170,12 @@ def test_no_seconds_are_invented_for_a_client_that_sent_milliseconds() -> None:
         replace(FRESH, state=State.DISCARDED, expires_at=AT, discarded_at=AT, error=ERROR, errors=(ERROR,)),
         replace(FRESH, generation=1, errors=(ERROR,), re_enqueued_at=AT),
         replace(FRESH, uncharged=1, attempt=1),
+        replace(FRESH, activated_at=AT),
     ],
 )
 def test_no_time_and_no_error_is_left_out(job: Job) -> None:
     shown = view(job)
-    for name in ("enqueued_at", "scheduled_at", "cancelled_at", "discarded_at", "expires_at", "re_enqueued_at"):
+    for name in ("activated_at", "enqueued_at", "scheduled_at", "cancelled_at", "discarded_at", "expires_at", "re_enqueued_at"):
         assert (shown.get(name) is not None) == (getattr(job, name) is not None)
     assert len(shown.get("errors", [])) == len(job.errors)
 
