@@ -30,7 +30,7 @@ from bench.system import NoSystem, RunFile, machine, pids_of, read_run_file, sta
 __all__ = ["main"]
 
 _DEFAULTS: Final = Plan()
-_QUICK: Final = Plan(connections=(32,), counts=(10,), duration=2.0, warmup=0.5, backlog=5_000, samples=250)
+_QUICK: Final = Plan(connections=(32,), counts=(10,), duration=2.0, warmup=0.5, backlog=10_000, samples=250)
 
 _EPILOG: Final = f"""\
 scenarios:

@@ -28,7 +28,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     counts: tuple[int, ...] = (1, 10)
     duration: float = 5.0
     warmup: float = 1.0
-    backlog: int = 10_000
+    backlog: int = 20_000
     rate: float = 50.0
     samples: int = 500
     delayed: int = 10_000
