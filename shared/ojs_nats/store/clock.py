@@ -35,10 +35,16 @@ class ServerClock:
         return Moment(now=self.now() if now is None else now, op=f"{self._prefix}{self._count:x}", chance=self._chance())
 
     async def measure(self, link: Link, stream: str) -> float:
-        """Compare with the server by one request; returns its round trip in seconds."""
+        """Compare with the server by one request; returns its round trip in seconds.
+
+        The answer proves no more than that the server's clock read `ts` at some moment of the round trip. A known distance
+        that agrees with that stays, so that one slow answer doesn't move every deadline by half its delay.
+        """
         before = self._wall()
         info = await call(link, f"STREAM.INFO.{stream}")
         after = self._wall()
         if "ts" in info:
-            self._offset = datetime.fromisoformat(info["ts"]).timestamp() - (before + after) / 2
+            there = datetime.fromisoformat(info["ts"]).timestamp()
+            if not there - after <= self._offset <= there - before:
+                self._offset = there - (before + after) / 2
         return after - before
