@@ -1,0 +1,348 @@
+"""Bad input over real HTTP: each refusal has its code and names its field, and nothing a client sends makes a 5xx."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import os
+import socket
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support.system import System
+
+OJS_TYPE = "application/openjobspec+json"
+GOOD: dict[str, Any] = {"type": "good.job", "args": [1]}
+UNKNOWN_ID = "01900000-0000-7000-8000-000000000000"
+EXAMPLES = int(os.environ.get("OJS_EXAMPLES", "3000"))
+
+
+class Got(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+def ask(system: System, method: str, path: str, body: bytes | None = None, **headers: str) -> Got:
+    """One raw request; header names are given with underscores."""
+    address = urlsplit(system.url)
+    assert address.hostname is not None
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    named = {"Content-Type": OJS_TYPE} | {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        connection.request(method, path, body, named)
+        response = connection.getresponse()
+        raw = response.read()
+        return Got(response.status, dict(response.getheaders()), json.loads(raw) if raw else None)
+    finally:
+        connection.close()
+
+
+def push(system: System, body: Any) -> Got:
+    return ask(system, "POST", "/ojs/v1/jobs", json.dumps(body).encode())
+
+
+def assert_refused(got: Got, status: int, code: str) -> dict[str, Any]:
+    """The error envelope (requirements §5.1), whole."""
+    assert (got.status, got.body["error"]["code"]) == (status, code), got
+    error: dict[str, Any] = got.body["error"]
+    assert got.headers["Content-Type"] == OJS_TYPE
+    assert error["request_id"] == got.headers["X-Request-Id"]
+    assert error["message"]
+    assert error["hint"]
+    assert error["docs_url"]
+    assert isinstance(error["retryable"], bool)
+    return error
+
+
+def option(name: str, value: Any) -> dict[str, Any]:
+    return GOOD | {"options": {name: value}}
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+FIELDS = [
+    (GOOD | {"type": 5}, "type"),
+    (GOOD | {"type": "Upper.Case"}, "type"),
+    (GOOD | {"type": ""}, "type"),
+    ({"args": []}, "type"),
+    ({"type": "a.b"}, "args"),
+    (GOOD | {"args": {"an": "object"}}, "args"),
+    (GOOD | {"args": None}, "args"),
+    (GOOD | {"id": "not-an-id"}, "id"),
+    (GOOD | {"id": UNKNOWN_ID.upper().replace("7", "7") + "X"}, "id"),
+    (GOOD | {"meta": []}, "meta"),
+    (option("queue", "UPPER"), "queue"),
+    (option("queue", "a b"), "queue"),
+    (option("queue", "*"), "queue"),
+    (option("queue", "a.>"), "queue"),
+    (option("queue", 7), "queue"),
+    (option("priority", 101), "priority"),
+    (option("priority", 1.5), "priority"),
+    (option("priority", True), "priority"),
+    (option("timeout_ms", -1), "timeout"),
+    (option("timeout_ms", "soon"), "timeout"),
+    (option("visibility_timeout_ms", -5), "visibility_timeout"),
+    (option("delay_until", "tomorrow"), "delay_until"),
+    (option("delay_until", "2026-11-20T10:00:00"), "delay_until"),
+    (option("scheduled_at", 12), "scheduled_at"),
+    (option("expires_at", "2026-13-45T00:00:00Z"), "expires_at"),
+    (option("tags", "one"), "tags"),
+    (option("tags", [1]), "tags"),
+    (option("pending", "yes"), "pending"),
+    (GOOD | {"options": []}, "options"),
+    (GOOD | {"specversion": "9.0"}, "specversion"),
+]
+
+
+@pytest.mark.parametrize(("body", "field"), FIELDS, ids=lambda value: value if isinstance(value, str) else None)
+def test_a_bad_member_of_a_push_is_named(system: System, body: dict[str, Any], field: str) -> None:
+    error = assert_refused(push(system, body), 400, "invalid_request")
+    assert field in error["message"]
+    assert field in error["details"]["field"]
+
+
+RETRY = [
+    ({"max_attempts": -1}, "max_attempts"),
+    ({"max_attempts": "three"}, "max_attempts"),
+    ({"backoff_coefficient": 0.5}, "backoff_coefficient"),
+    ({"initial_interval": "soon"}, "initial_interval"),
+    ({"initial_interval": "PT10S", "max_interval": "PT1S"}, "max_interval"),
+    ({"jitter": "some"}, "jitter"),
+    ({"non_retryable_errors": "all"}, "non_retryable_errors"),
+    ({"on_exhaustion": "explode"}, "on_exhaustion"),
+    ({"backoff_strategy": "random"}, "backoff_strategy"),
+]
+
+
+@pytest.mark.parametrize(("retry", "field"), RETRY, ids=[field for _, field in RETRY])
+def test_a_bad_retry_policy_is_422_and_names_the_field(system: System, retry: dict[str, Any], field: str) -> None:
+    error = assert_refused(push(system, option("retry", retry)), 422, "invalid_request")
+    assert error["type"] == "validation_error"
+    assert field in error["message"]
+
+
+BODIES = [
+    (b"   ", 400, "invalid_payload"),
+    (b"{", 400, "invalid_payload"),
+    (b"[]", 400, "invalid_payload"),
+    (b"null", 400, "invalid_payload"),
+    (b'"text"', 400, "invalid_payload"),
+    (b'{"type": "a.b", "args": [NaN]}', 400, "invalid_payload"),
+    (b'{"type": "a.b", "args": ["\xff"]}', 400, "invalid_payload"),
+    (b'{"type": "a.b", "args": ["\\ud800"]}', 400, "invalid_payload"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "code"), BODIES)
+@pytest.mark.parametrize("path", ["/ojs/v1/jobs", "/ojs/v1/workers/fetch", "/ojs/v1/workers/ack", "/ojs/v1/workers/nack"])
+def test_a_body_that_is_no_json_object_is_refused(system: System, path: str, body: bytes, status: int, code: str) -> None:
+    assert_refused(ask(system, "POST", path, body), status, code)
+
+
+def test_an_empty_body_is_no_job_and_to_worker_calls_one_without_members(system: System) -> None:
+    assert_refused(ask(system, "POST", "/ojs/v1/jobs", b""), 400, "invalid_payload")
+    for path, member in (("fetch", "queues"), ("ack", "job_id"), ("nack", "error"), ("heartbeat", "worker_id")):
+        error = assert_refused(ask(system, "POST", f"/ojs/v1/workers/{path}", b""), 400, "invalid_request")
+        assert error["details"]["field"] == member
+
+
+def test_too_deep_arguments_are_refused(system: System) -> None:
+    got = push(system, GOOD | {"args": deep(500)})
+    assert got.status == 400
+    assert "args" in got.body["error"]["message"]
+
+
+def test_sizes_beyond_the_limits_are_413_and_say_both_sizes(system: System) -> None:
+    whole = assert_refused(push(system, GOOD | {"args": ["x" * 3_000_000]}), 413, "envelope_too_large")
+    assert whole["details"]["actual_bytes"] > whole["details"]["max_bytes"]
+    meta = assert_refused(push(system, GOOD | {"meta": {"m": "x" * 70_000}}), 413, "metadata_too_large")
+    assert meta["details"]["max_bytes"] == 65_536
+
+
+def test_a_decompression_bomb_is_413(system: System) -> None:
+    bomb = gzip.compress(b" " * 50_000_000)
+    got = ask(system, "POST", "/ojs/v1/jobs", bomb, Content_Encoding="gzip")
+    assert_refused(got, 413, "envelope_too_large")
+
+
+def test_an_envelope_of_one_mebibyte_is_taken(system: System) -> None:
+    got = push(system, GOOD | {"args": ["x" * (1_048_576 - 100)]})
+    assert got.status == 201
+
+
+def test_media_types_encodings_and_versions(system: System) -> None:
+    body = json.dumps(GOOD).encode()
+    assert_refused(ask(system, "POST", "/ojs/v1/jobs", body, Content_Type="text/plain"), 400, "invalid_request")
+    assert_refused(ask(system, "POST", "/ojs/v1/jobs", body, Content_Encoding="br"), 415, "unsupported_compression")
+    assert_refused(ask(system, "POST", "/ojs/v1/jobs", body, OJS_Version="2.0"), 422, "unsupported")
+    assert ask(system, "POST", "/ojs/v1/jobs", body, Content_Type="application/json; charset=utf-8").status == 201
+
+
+def test_unknown_paths_methods_and_ids(system: System) -> None:
+    assert_refused(ask(system, "GET", "/ojs/v1/nothing"), 404, "not_found")
+    assert_refused(ask(system, "GET", "/"), 404, "not_found")
+    assert ask(system, "ASSERT", "/").status in {404, 405}
+    wrong = ask(system, "DELETE", "/ojs/v1/workers/fetch")
+    assert_refused(wrong, 405, "method_not_allowed")
+    assert "POST" in wrong.headers["Allow"]
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/activate"), ("GET", "/result")):
+        error = assert_refused(ask(system, method, f"/ojs/v1/jobs/{UNKNOWN_ID}{path}"), 404, "not_found")
+        assert error["details"] == {"resource_type": "job", "resource_id": UNKNOWN_ID}
+    for path in ("ack", "nack"):
+        body = json.dumps({"job_id": UNKNOWN_ID, "error": {"message": "x"}}).encode()
+        assert_refused(ask(system, "POST", f"/ojs/v1/workers/{path}", body), 404, "not_found")
+
+
+def test_illegal_transitions_are_409_with_both_states(system: System) -> None:
+    job_id = push(system, GOOD).body["job"]["id"]
+    body = json.dumps({"job_id": job_id, "error": {"message": "x"}}).encode()
+    for path in ("ack", "nack"):
+        error = assert_refused(ask(system, "POST", f"/ojs/v1/workers/{path}", body), 409, "conflict")
+        assert (error["details"]["current_state"], error["details"]["expected_state"]) == ("available", "active")
+    assert_refused(ask(system, "POST", f"/ojs/v1/jobs/{job_id}/activate"), 409, "conflict")
+    assert ask(system, "DELETE", f"/ojs/v1/jobs/{job_id}").status == 200
+    assert_refused(ask(system, "DELETE", f"/ojs/v1/jobs/{job_id}"), 409, "conflict")
+    assert_refused(push(system, GOOD | {"id": job_id}), 409, "duplicate")
+
+
+def test_what_is_not_http_gets_an_answer_or_a_closed_connection_and_harms_nobody(system: System) -> None:
+    address = urlsplit(system.url)
+    for noise in (
+        b"\x00\xff\x00\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"POST /ojs/v1/jobs HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        b"A" * 20_000,
+    ):
+        with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+            connection.sendall(noise)
+            connection.shutdown(socket.SHUT_WR)
+            answer = connection.makefile("rb").read()
+        assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4"))
+    assert push(system, GOOD).status == 201
+
+
+# The fuzz: well-formed requests with some member replaced by anything, and bodies of any bytes, on every path.
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=40)
+    | st.sampled_from(
+        ["", "PT1S", "+PT2S", "-PT1S", "P9999999D", "2026-11-20T10:00:00Z", "1s", "a.b", UNKNOWN_ID, "*", ">", "\r\nX: y"]
+    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=8,
+)
+OPTIONS = [
+    "queue",
+    "priority",
+    "timeout_ms",
+    "delay_until",
+    "scheduled_at",
+    "expires_at",
+    "retry",
+    "unique",
+    "tags",
+    "visibility_timeout_ms",
+    "pending",
+    "rate_limit",
+    "total_timeout",
+    "enqueue_ttl",
+    "grace_period",
+    "heartbeat_timeout",
+    "result_ttl",
+    "result_size_limit",
+    "metadata",
+]
+MEMBERS = ["type", "args", "id", "meta", "options", "specversion", "schema", "x_unknown", "timeout", *OPTIONS]
+WORKER_MEMBERS = [
+    "queues",
+    "count",
+    "worker_id",
+    "wait_ms",
+    "visibility_timeout_ms",
+    "job_id",
+    "result",
+    "error",
+    "requeue",
+    "attempt",
+    "active_jobs",
+    "active_job_ids",
+    "state",
+    "hostname",
+    "pid",
+    "concurrency",
+    "labels",
+    "started_at",
+]
+PATHS = [
+    "/ojs/v1/jobs",
+    "/ojs/v1/jobs/results",
+    f"/ojs/v1/jobs/{UNKNOWN_ID}/ack",
+    f"/ojs/v1/jobs/{UNKNOWN_ID}/cancel",
+    "/ojs/v1/workers/fetch",
+    "/ojs/v1/workers/ack",
+    "/ojs/v1/workers/nack",
+    "/ojs/v1/workers/heartbeat",
+    "/ojs/v1/workers/register",
+    "/ojs/v1/workers/deregister",
+    f"/ojs/v1/dead-letter/{UNKNOWN_ID}/retry",
+]
+TEMPLATE = {
+    "queues": ["fuzz"],
+    "worker_id": "fuzz",
+    "job_id": UNKNOWN_ID,
+    "wait_ms": 0,
+    "error": {"message": "m"},
+    "ids": [UNKNOWN_ID],
+}
+
+pushes = st.builds(
+    lambda flat, options: GOOD | flat | ({"options": options} if options else {}),
+    st.dictionaries(st.sampled_from(MEMBERS), anything, max_size=3),
+    st.dictionaries(st.sampled_from(OPTIONS), anything, max_size=3),
+)
+worker_calls = st.dictionaries(st.sampled_from(WORKER_MEMBERS), anything, max_size=3).map(lambda members: TEMPLATE | members)
+bodies = pushes.map(json.dumps).map(str.encode) | worker_calls.map(json.dumps).map(str.encode) | st.binary(max_size=60)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(path=st.sampled_from(PATHS), body=bodies)
+@pytest.mark.timeout(300)
+def test_no_body_makes_a_5xx(system: System, path: str, body: bytes) -> None:
+    got = ask(system, "POST", path, body)
+    assert got.status < 500, got
+    if got.status >= 400:
+        assert got.body["error"]["message"], got
+    elif path == "/ojs/v1/jobs":  # what was taken can be read again, and is whole
+        job = got.body["job"]
+        assert ask(system, "GET", f"/ojs/v1/jobs/{job['id']}").body["job"]["id"] == job["id"]
+
+
+segments = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=" #"), max_size=20)
+
+
+@settings(
+    max_examples=EXAMPLES // 2, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "ASSERT"]),
+    path=st.lists(segments, max_size=3).map(lambda parts: "/" + "/".join(parts))
+    | st.builds(lambda base, part: f"{base}/{part}", st.sampled_from(PATHS), segments),
+)
+def test_no_path_or_method_makes_a_5xx(system: System, method: str, path: str) -> None:
+    got = ask(system, method, path)
+    assert got.status < 500, got
