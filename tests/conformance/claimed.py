@@ -80,7 +80,11 @@ def server(url: str | None) -> Iterator[str]:
     if url is not None:
         yield url.rstrip("/")
         return
-    with tempfile.TemporaryDirectory(prefix="ojs-conformance-") as folder, System.started(Path(folder)) as system:
+    program = (str(_ROOT / "script" / "server"),)
+    with (
+        tempfile.TemporaryDirectory(prefix="ojs-conformance-") as folder,
+        System.started(Path(folder), program=program) as system,
+    ):
         yield system.url
 
 

@@ -9,17 +9,19 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from support.processes import end, runs
 from support.waiting import until
 
 __all__ = ["Answer", "Command", "Processes", "System", "environment", "send"]
 
-_READY_SECONDS = 40.0
+OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
+
+_READY_SECONDS: Final = 40.0
 
 
 class Answer(NamedTuple):
@@ -54,13 +56,20 @@ def _answer(status: int, body: bytes, headers: Mapping[str, str]) -> Answer:
 class Command:
     """One `ojs-nats` process; what it prints goes to a file of its own."""
 
-    def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, label: str = "ojs-nats") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        label: str = "ojs-nats",
+        program: Sequence[str] = OJS_NATS,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.arguments = arguments
         self._output = folder / f"{label}.log"
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "ojs_command", *arguments],
+                [*program, *arguments],
                 cwd=folder,
                 env=dict(env) if env is not None else environment(),
                 stdin=subprocess.DEVNULL,
@@ -102,19 +111,23 @@ class Command:
 
 
 class System(Command):
-    """`ojs-nats dev --test-mode` on free ports."""
+    """`ojs-nats dev --test-mode` on free ports; `program` is another way to start `dev`."""
 
-    def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = (*OJS_NATS, "dev")
+    ) -> None:
         self.data = folder / "data"
         ports = ("--port", "0", "--nats-port", "0")
         options = ("--test-mode", *ports, "--data", str(self.data), "--log-format", "json")
-        super().__init__(folder, "dev", *options, *arguments, env=env, label="dev")
+        super().__init__(folder, *options, *arguments, env=env, label="dev", program=program)
 
     @classmethod
     @contextmanager
-    def started(cls, folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[System]:
+    def started(
+        cls, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = (*OJS_NATS, "dev")
+    ) -> Iterator[System]:
         """A running system; the processes that it left behind, if any, are killed at the end."""
-        system = cls(folder, *arguments, env=env)
+        system = cls(folder, *arguments, env=env, program=program)
         try:
             system.wait_ready()
             yield system
