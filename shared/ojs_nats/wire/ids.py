@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from random import getrandbits
@@ -9,7 +10,7 @@ from typing import Final
 
 from ojs_nats.errors import not_found
 
-__all__ = ["is_job_id", "job_id_of", "new_job_id", "new_request_id", "request_id_of"]
+__all__ = ["derived_job_id", "is_job_id", "job_id_of", "new_job_id", "new_request_id", "request_id_of"]
 
 _JOB_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.ASCII)
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
@@ -19,7 +20,21 @@ is_job_id = _JOB_ID.fullmatch
 
 def new_job_id(now: int) -> str:
     """A UUIDv7 for the Unix millisecond `now`."""
-    digits = f"{now:012x}7{getrandbits(12):03x}{getrandbits(62) | 1 << 63:016x}"
+    return _uuid7(now, getrandbits(74))
+
+
+def derived_job_id(at: int, *origin: str) -> str:
+    """The UUIDv7 of a job that is created by a record, not by a client: whoever creates it again meets the first one.
+
+    Its time is the Unix millisecond `at`, its other bits are a hash of `at` and of where it comes from.
+    """
+    digest = hashlib.blake2b("\0".join((str(at), *origin)).encode(), digest_size=10).digest()
+    return _uuid7(at, int.from_bytes(digest))
+
+
+def _uuid7(at: int, bits: int) -> str:
+    """The lowest 74 of `bits` fill what the time and the marks of the version leave free."""
+    digits = f"{at:012x}7{bits >> 62 & 0xFFF:03x}{bits & (1 << 62) - 1 | 1 << 63:016x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
