@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ojs_nats.job import JobError, State, Timer
+from ojs_nats.queries import Counts, DeadLettersAsk, QueuesAsk
+from ojs_projector import lists
+from ojs_projector.model import Model, Seen
+from unit.projector.samples import NOW, STREAM, barrier, epoch, fresh, gone, job, seen
+
+# A batch of versions: (job, queue, type, state, dead letter) or a disappearance, of few jobs so that they meet again.
+QUEUES, TYPES, JOBS = ("q1", "q2"), ("a", "b"), tuple(f"job-{n}" for n in range(4))
+versions = st.tuples(
+    st.sampled_from(JOBS),
+    st.sampled_from(QUEUES),
+    st.sampled_from(TYPES),
+    st.sampled_from(State),
+    st.booleans(),
+)
+steps = st.one_of(versions, st.sampled_from(JOBS), st.just("epoch"))
+
+
+def record(sequence: int, step: tuple[str, str, str, State, bool] | str) -> Seen:
+    if step == "epoch":
+        return epoch(sequence)
+    if isinstance(step, str):
+        return gone(sequence, step)
+    job_id, queue, kind, state, dead = step
+    ended = {"discarded_at": NOW} if state is State.DISCARDED else {}
+    dead_letter = dead and state is State.DISCARDED
+    return seen(sequence, job(job_id, state, queue=queue, type=kind, dead_letter=dead_letter, **ended))
+
+
+def recount(history: list[Seen]) -> dict[str, Seen]:
+    """What there is after a history, the plain way."""
+    there: dict[str, Seen] = {}
+    for found in history:
+        if found.record.kind == "epoch":
+            there.clear()
+        elif found.job is None:
+            there.pop(found.record.job_id, None)
+        else:
+            there[found.job.id] = found
+    return there
+
+
+def assert_equal_to_recount(model: Model, history: list[Seen]) -> None:
+    there = [found.job for found in recount(history).values() if found.job is not None]
+    for queue in QUEUES:
+        numbers = lists.queue(model, queue, NOW)
+        states = Counter(found.state for found in there if found.queue == queue)
+        assert numbers.counts == Counts(**{state.value: states[state] for state in State})
+        assert numbers.dead_letter == sum(found.dead_letter for found in there if found.queue == queue)
+    by_kind = Counter((found.queue, found.type, found.state) for found in there)
+    counted = model.db.execute("SELECT queue, type, state, n FROM counts WHERE n <> 0")
+    assert {tuple(row[:3]): row[3] for row in counted} == dict(by_kind)
+    assert {row[0] for row in model.db.execute("SELECT id FROM jobs")} == {found.id for found in there}
+
+
+@given(batches=st.lists(st.lists(steps, max_size=6), max_size=6))
+def test_numbers_equal_a_plain_recount_after_every_batch(batches: list[list[tuple[str, str, str, State, bool] | str]]) -> None:
+    model = fresh()
+    history: list[Seen] = []
+    for steps_of_batch in batches:
+        batch = [record(len(history) + n, step) for n, step in enumerate(steps_of_batch, 1)]
+        history += batch
+        model.apply(batch)
+        assert_equal_to_recount(model, history)
+        assert model.applied == len(history)
+
+
+@given(versions_of_jobs=st.lists(steps, min_size=1, max_size=12), data=st.data())
+def test_reading_a_part_again_changes_nothing(
+    versions_of_jobs: list[tuple[str, str, str, State, bool] | str], data: st.DataObject
+) -> None:
+    history = [record(n, step) for n, step in enumerate(versions_of_jobs, 1)]
+    model = fresh()
+    model.apply(history)
+    # Only the last message of each subject is still there to be read again.
+    last = {found.record.job_id if found.record.kind != "epoch" else "": found for found in history}
+    start = data.draw(st.integers(1, len(history)))
+    model.apply(sorted((found for found in last.values() if found.record.sequence >= start), key=lambda f: f.record.sequence))
+    assert_equal_to_recount(model, history)
+    assert model.applied == len(history)
+
+
+def test_a_tombstone_is_gone() -> None:
+    model = fresh()
+    model.apply([seen(1, job(state=State.DISCARDED, dead_letter=True))])
+    model.apply([seen(2, job(state=State.DISCARDED, deleted=True))])
+    assert lists.queue(model, "default", NOW).counts.total == 0
+    assert lists.dead_letters(model, DeadLettersAsk()).total == 0
+
+
+def test_a_job_that_changes_its_queue_leaves_the_old_one() -> None:
+    model = fresh()
+    model.apply([seen(1, job(queue="old"))])
+    model.apply([seen(2, job(queue="new"))])
+    assert lists.queue(model, "old", NOW).counts.available == 0
+    assert lists.queue(model, "new", NOW).counts.available == 1
+    assert [queue.name for queue in lists.queues(model, QueuesAsk(), NOW).queues] == ["new", "old"]
+
+
+# Leaving by TTL
+
+
+def test_a_record_whose_ttl_is_over_is_forgotten_even_if_nobody_saw_it_leave() -> None:
+    model = fresh()
+    model.apply([seen(1, job("stays")), seen(2, job("leaves", State.COMPLETED, completed_at=NOW), ttl_s=3_600)])
+    assert model.forget(NOW + 3_600_000) == 0
+    assert model.forget(NOW + 3_600_000 + 6_000) == 1
+    assert lists.queue(model, "default", NOW).counts == Counts(available=1)
+
+
+def test_a_record_that_was_revived_is_not_forgotten() -> None:
+    model = fresh()
+    model.apply([seen(1, job(state=State.DISCARDED), ttl_s=3_600)])
+    model.apply([seen(2, job(state=State.AVAILABLE))])
+    assert model.forget(NOW + 10**9) == 0
+
+
+# Statistics of the last hour
+
+
+def test_ends_are_added_up_once_however_often_they_are_read() -> None:
+    model = fresh()
+    completed = job(
+        state=State.COMPLETED, enqueued_at=NOW - 3_000, started_at=NOW - 2_000, completed_at=NOW, created_at=NOW - 3_000
+    )
+    model.apply([seen(1, completed)])
+    model.apply([seen(2, completed)])
+    model.apply([seen(3, job("other", State.DISCARDED, discarded_at=NOW))])
+    numbers = lists.queue(model, "default", NOW)
+    assert (numbers.completed_last_hour, numbers.failed_last_hour) == (1, 1)
+    assert (numbers.avg_duration_ms, numbers.avg_wait_ms) == (2_000.0, 1_000.0)
+    assert numbers.throughput_per_second == round(1 / 300, 3)
+
+
+def test_ends_of_more_than_an_hour_ago_no_longer_count() -> None:
+    model = fresh()
+    model.apply([seen(1, job(state=State.COMPLETED, completed_at=NOW))])
+    later = NOW + 61 * 60_000
+    assert lists.queue(model, "default", later).completed_last_hour == 0
+    model.forget(later + 60_000)
+    assert model.db.execute("SELECT count(*) FROM minutes").fetchone()[0] == 0
+    assert lists.queue(model, "default", later).counts.completed == 1
+
+
+# The file
+
+
+def test_a_model_goes_on_where_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "index.sqlite"
+    first = Model(file)
+    first.attach(STREAM, 0)
+    first.apply([seen(1, job()), barrier(2)])
+    first.close()
+    second = Model(file)
+    second.attach(STREAM, 5)
+    assert (second.applied, second.partial) == (2, False)
+    assert lists.queue(second, "default", NOW).counts.available == 1
+    second.close()
+
+
+@pytest.mark.parametrize(
+    ("stream", "last_sequence"),
+    [("KV_ojs 2027-02-01T00:00:00Z", 9), (STREAM, 1)],
+    ids=["another stream", "a stream that lost its end"],
+)
+def test_a_model_of_another_history_is_built_anew(tmp_path: Path, stream: str, last_sequence: int) -> None:
+    file = tmp_path / "index.sqlite"
+    first = Model(file)
+    first.attach(STREAM, 2)
+    first.apply([seen(1, job()), seen(2, job("job-2"))])
+    first.close()
+    second = Model(file)
+    second.attach(stream, last_sequence)
+    assert (second.applied, second.partial) == (0, True)
+    assert lists.queue(second, "default", NOW).counts.total == 0
+    second.close()
+
+
+def test_a_file_that_is_none_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "index.sqlite"
+    file.write_bytes(b"this is not a database, it only looks like a file" * 100)
+    model = Model(file)
+    model.attach(STREAM, 0)
+    model.apply([seen(1, job())])
+    assert lists.queue(model, "default", NOW).counts.available == 1
+    model.close()
+
+
+def test_a_file_of_another_version_is_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "index.sqlite"
+    with sqlite3.connect(file) as db:
+        db.execute("CREATE TABLE jobs (id)")
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    model = Model(file)
+    model.attach(STREAM, 0)
+    assert lists.queue(model, "default", NOW).counts.total == 0
+    model.close()
+
+
+def test_a_batch_that_fails_leaves_no_trace() -> None:
+    model = fresh()
+    model.apply([seen(1, job())])
+    model.db.execute("CREATE TRIGGER stop BEFORE INSERT ON counts BEGIN SELECT raise(ABORT, 'full'); END")
+    with pytest.raises(sqlite3.DatabaseError, match="full"):
+        model.apply([seen(2, job(state=State.ACTIVE)), seen(3, job("job-2"))])
+    model.db.execute("DROP TRIGGER stop")
+    assert model.applied == 1
+    assert lists.queue(model, "default", NOW).counts == Counts(available=1)
+
+
+def test_a_rebuild_is_partial_until_it_has_reached_where_the_stream_was() -> None:
+    model = fresh(last_sequence=10)
+    model.apply([seen(4, job())])
+    assert (model.partial, model.progress) == (True, 0.4)
+    model.reached_end(10)
+    assert (model.partial, model.progress) == (False, 1.0)
+
+
+# What rows say
+
+
+def test_a_row_says_what_lists_show() -> None:
+    model = fresh()
+    error = JobError(code="c", type="Boom", message="m", attempt=2, at=NOW)
+    full = job(
+        state=State.DISCARDED,
+        priority=5,
+        attempt=2,
+        tags=("x", "y"),
+        error=error,
+        worker="w1",
+        dead_letter=True,
+        discarded_at=NOW + 9,
+        timer=Timer("op", NOW + 50, "reaper"),
+    )
+    model.apply([seen(1, full)])
+    [row] = lists.dead_letters(model, DeadLettersAsk()).jobs
+    assert (row.priority, row.attempt, row.tags, row.error_type, row.worker) == (5, 2, ("x", "y"), "Boom", "w1")
+    assert (row.finished_at, row.dead_letter, row.state) == (NOW + 9, True, State.DISCARDED)
+    assert lists.long_due(model, NOW + 51, 9) == ["job-1"]
+    assert lists.long_due(model, NOW + 50, 9) == []
