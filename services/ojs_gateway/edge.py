@@ -39,6 +39,9 @@ class Edge:
     def __init__(self, router: Router, limits: Limits) -> None:
         self._router = router
         self._limits = limits
+        self.closing = False
+        """Whether each answer is the last on its connection, and says so: else a client that asks again at once would be
+        cut off without an answer."""
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
         headers = request.headers
@@ -58,7 +61,10 @@ class Edge:
             else:
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
             answer = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
-        return _response(answer, request_id, dialect)
+        response = _response(answer, request_id, dialect)
+        if self.closing:
+            response.force_close()
+        return response
 
 
 def refusal(error: OjsError, request_id: str) -> Answer:

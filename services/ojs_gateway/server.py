@@ -29,6 +29,7 @@ class Gateway:
         self._settings = settings
         limits = Limits(max_body_bytes=settings.max_body_bytes, max_envelope_bytes=settings.max_envelope_bytes)
         self._context = Context(store, limits, chain, test_mode=settings.test_mode)
+        self._edge = Edge(router(self._context), limits)
         self._listener: Listener | None = None
 
     @property
@@ -40,13 +41,13 @@ class Gateway:
     async def start(self) -> None:
         """Listen. Raises StartupProblem if the address can't be had."""
         self.chain.freeze()
-        limits = self._context.limits
-        bare = server(Edge(router(self._context), limits), limits)
+        bare = server(self._edge, self._context.limits)
         self._listener = Listener(bare, self._settings.host, self._settings.port, shutdown_timeout=_SHUTDOWN_S)
         await self._listener.start()
 
     async def stop(self) -> None:
         """Take no new connections, answer those who wait at once, let the others finish for up to 4 s."""
+        self._edge.closing = True
         self._context.stop_waiting()
         if self._listener is not None:
             await self._listener.stop()
