@@ -97,6 +97,8 @@ class Tenure:
             return
         if not self._held:
             await self._look_up(batch)
+        if self.over is not None:
+            return
         for record, job in batch:
             if record.kind == "epoch":
                 self._forget()
@@ -220,7 +222,9 @@ class Tenure:
         return events, groups
 
     def _settle(self) -> None:
-        self.done = max(self.done, self._groups[0].sequence - 1 if self._groups else self._taken)
+        # What was dropped is not done.
+        if self.over is None and not self._held:
+            self.done = max(self.done, self._groups[0].sequence - 1 if self._groups else self._taken)
         self.progress.set()
 
     def _end(self, reason: str) -> None:

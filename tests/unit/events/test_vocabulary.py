@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ojs_nats.events import Event, events_of
 from ojs_nats.job import Entry, Job, Retry, State
+from ojs_nats.transitions import Event as Word
 from ojs_nats.transitions import (
     Failure,
     Holder,
@@ -29,7 +30,6 @@ from ojs_nats.transitions import (
     reissue,
     retry_discarded,
 )
-from ojs_nats.transitions import Event as Word
 from unit.transitions.samples import (
     ANYONE,
     SECOND,

@@ -16,15 +16,13 @@ STREAM = "KV_ojs 2027-01-15T08:00:00Z"
 
 
 def job(job_id: str = "job-1", state: State = State.AVAILABLE, **members: Any) -> Job:
-    defaults = {"type": "test.job", "args": Raw(b"[]"), "created_at": NOW, "enqueued_at": NOW}
+    defaults: dict[str, Any] = {"type": "test.job", "args": Raw(b"[]"), "created_at": NOW, "enqueued_at": NOW}
     return Job(**(defaults | {"id": job_id, "state": state} | members))
 
 
 def logged(*events: str, **members: Any) -> Job:
     """A job whose log has these words, numbered from 1."""
-    log = tuple(
-        Entry(n=n, op=f"op{n}", event=event, at=NOW + n, after=State.AVAILABLE) for n, event in enumerate(events, 1)
-    )
+    log = tuple(Entry(n=n, op=f"op{n}", event=event, at=NOW + n, after=State.AVAILABLE) for n, event in enumerate(events, 1))
     return job(transitions=log, **members)
 
 
