@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -126,3 +127,77 @@ async def test_a_slow_answer_does_not_set_the_clock_wrong(system: System, http: 
     beat = await request(http, "POST", "/ojs/v1/workers/heartbeat", {"worker_id": "w", "active_jobs": []})
     assert beat.status == 200
     assert abs(parse_timestamp(beat.body["server_time"]) / 1000 - time.time()) < 0.3
+
+
+async def test_a_gateway_that_stands_still_keeps_no_work_from_others(system: System, tmp_path: Path) -> None:
+    others = Processes(tmp_path / "others", system.nats_url)
+    try:
+        other_url = others.start("gateway").ready()["url"]
+        async with aiohttp.ClientSession(system.url) as here, aiohttp.ClientSession(other_url) as there:
+            waiting = asyncio.create_task(fetch(here, "shared", 15_000))
+            await there_is_a_waiter(here, waiting)
+            with stopped(system.children["gateway"]):
+                pushed = (await push(there, "shared")).body["job"]["id"]
+                taken = await fetch(there, "shared", 4_000)
+                assert [job["id"] for job in taken.body["jobs"]] == [pushed]
+                assert taken.seconds < 1.0
+                assert not waiting.done()
+            # Awake again, it hands out what comes next, once.
+            second = (await push(there, "shared")).body["job"]["id"]
+            woken = await waiting
+            assert [(job["id"], job["attempt"]) for job in woken.body["jobs"]] == [(second, 1)]
+            assert (await fetch(there, "shared")).body["jobs"] == []
+    finally:
+        others.stop()
+
+
+async def there_is_a_waiter(http: aiohttp.ClientSession, waiting: asyncio.Task[Reply]) -> None:
+    """Return when a long poll must be under way: a request sent after it has been answered, and it has not."""
+    await asyncio.sleep(0)
+    await request(http, "GET", "/readyz")
+    assert not waiting.done()
+
+
+async def many_were_answered(replies: list[Reply]) -> None:
+    """Return when every kind of request has gone through since."""
+    before = len(replies)
+
+    def enough() -> bool:
+        return sum(not reply.refused for reply in replies[before:]) > 60
+
+    await eventually(enough)
+
+
+async def test_nobody_is_cut_off_when_the_gateway_is_replaced(system: System) -> None:
+    replies: list[Reply] = []
+    stopping = asyncio.Event()
+
+    async def client(http: aiohttp.ClientSession, number: int) -> None:
+        turn = number
+        while not stopping.is_set():
+            turn += 1
+            match turn % 3:
+                case 0:
+                    reply = await push(http, f"roll-{number}")
+                case 1:
+                    reply = await fetch(http, f"roll-{number}")
+                case _:
+                    reply = await fetch(http, "nothing-comes", 600)
+            replies.append(reply)
+            if reply.refused:
+                await asyncio.sleep(0.02)
+
+    async with aiohttp.ClientSession(system.url) as http:
+        http._retry_connection = False  # or aiohttp would hide what is looked for here
+        clients = [asyncio.create_task(client(http, number)) for number in range(12)]
+        for _ in range(3):
+            await many_were_answered(replies)
+            pid = system.children["gateway"]
+            os.kill(pid, signal.SIGTERM)
+            await asyncio.to_thread(system.wait_restarted, "gateway", pid)
+        stopping.set()
+        await asyncio.gather(*clients)
+    broken = [reply for reply in replies if reply.status not in {200, 201} and not reply.refused]
+    assert not broken
+    exits = [line["status"] for line in system.events("died") if line["child"] == "gateway"]
+    assert exits == ["exit status 0"] * 3
