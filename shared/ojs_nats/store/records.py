@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 MULTI_GET_MAX: Final = 500
 MULTI_GET_BYTES: Final = 8 * 1024 * 1024
-_MULTI_GET_TIMEOUT_S: Final = 5.0
+_MULTI_GET_TIMEOUT_S: Final = 3.0
 _NOT_FOUND: Final = 10037
 
 decode_job = msgspec.json.Decoder(Job).decode
