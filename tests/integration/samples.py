@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, Final
 
 import msgspec
+import pytest
 from msgspec import Raw
 
 from ojs_nats.errors import OjsError
@@ -74,12 +75,9 @@ def once() -> Retry:
 @contextmanager
 def refusal(code: str) -> Iterator[None]:
     """The block must end in an OjsError of this code."""
-    try:
+    with pytest.raises(OjsError) as caught:
         yield
-    except OjsError as error:
-        assert error.code == code, f"refused as {error.code}: {error.message}"
-    else:
-        raise AssertionError(f"not refused, but {code} was expected")
+    assert caught.value.code == code, caught.value.message
 
 
 # Looking into the streams

@@ -97,9 +97,8 @@ def test_a_new_server_is_taken(version: str) -> None:
 
 
 async def test_without_jetstream_the_problem_names_the_remedy(own_server: MakeServer, open_store: OpenStore) -> None:
-    with own_server(more="jetstream: false") as server:
-        with pytest.raises(StartupProblem, match="enable JetStream") as caught:
-            await open_store(server.url)
+    with own_server(more="jetstream: false") as server, pytest.raises(StartupProblem, match="enable JetStream") as caught:
+        await open_store(server.url)
     assert not isinstance(caught.value, Unreachable), "waiting would not help"
 
 
