@@ -15,6 +15,7 @@ from ojs_nats.masking import mask
 from ojs_nats.problems import Unreachable
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer
+from ojs_nats.store.crons import Crons
 from ojs_nats.store.due import DueMessages
 from ojs_nats.store.handout import Handout
 from ojs_nats.store.jobs import Change, Extended, Jobs
@@ -48,6 +49,7 @@ class Store:
         self.committer = Committer(link, self.records, config)
         self.jobs = Jobs(link, self.records, self.committer, self.clock, config)
         self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, config)
+        self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
         self.workers = Workers(link, self.records, self.clock, config)
         self.presence = Presence(link, self.records, self.clock, config, role, instance)
         self._reset = Reset(link, self.presence, config, instance, self.jobs.cache.clear)

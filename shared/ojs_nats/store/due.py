@@ -38,11 +38,12 @@ class Due(NamedTuple):
 class DueMessages:
     """One service's due messages; its replicas share a durable consumer, so each message goes to one of them."""
 
-    def __init__(self, link: Link, bulk: Link, config: StoreConfig, service: str) -> None:
+    def __init__(self, link: Link, bulk: Link, config: StoreConfig, service: str, ack_wait_s: int = 5) -> None:
         self._link = link
         self._bulk = bulk
         self._config = config
         self._service = service
+        self._ack_wait_s = ack_wait_s
         self._ready = False
 
     async def next(self) -> list[Due]:
@@ -75,7 +76,7 @@ class DueMessages:
             "durable_name": self._service,
             "filter_subject": subject,
             "ack_policy": "explicit",
-            "ack_wait": 5 * _SECOND_NS,
+            "ack_wait": self._ack_wait_s * _SECOND_NS,
             "max_deliver": -1,
             "max_ack_pending": 5_000,
         }

@@ -180,7 +180,7 @@ class Link:
                 connect_timeout=_CONNECT_TIMEOUT_S,
                 reconnect_time_wait=_RECONNECT_WAIT_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
                 max_reconnect_attempts=2,
-                ping_interval=10,
+                ping_interval=3,
                 max_outstanding_pings=2,
                 pending_size=-1,
             )

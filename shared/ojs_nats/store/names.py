@@ -54,6 +54,13 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def timer(self, job_id: str, op: str) -> str:
         return f"ojs.timer.job.{job_id}.{op}"
 
+    def cron(self, token: str) -> str:
+        """Subject of a cron entry's record; `token` is its encoded name."""
+        return self.record("cron", token)
+
+    def cron_timer(self, token: str, op: str) -> str:
+        return f"ojs.timer.cron.{token}.{op}"
+
     def due(self, service: str, job_id: str) -> str:
         return f"ojs.due.{service}.{job_id}"
 

@@ -77,32 +77,49 @@ class Records:
             reply = await self._get(self._config.job(job_ids[0]))
             found_one = ABSENT if reply is None else _readable(job_ids[0], _sequence(reply), reply.data)
             return {job_ids[0]: found_one}
-        found: dict[str, Stored] = {}
-        for start in range(0, len(job_ids), MULTI_GET_MAX):
-            await self._many(job_ids[start : start + MULTI_GET_MAX], found)
+        subjects = [self._config.job(job_id) for job_id in job_ids]
+        found = await self.many_raw(subjects)
+        return {
+            job_id: _readable(job_id, *found[subject]) if subject in found else ABSENT
+            for job_id, subject in zip(job_ids, subjects, strict=True)
+        }
+
+    async def many_raw(self, subjects: Sequence[str]) -> dict[str, tuple[int, bytes]]:
+        """Sequence and body of several subjects' last messages, from the nearest replica; what isn't there is left out."""
+        found: dict[str, tuple[int, bytes]] = {}
+        for start in range(0, len(subjects), MULTI_GET_MAX):
+            await self._many_raw(subjects[start : start + MULTI_GET_MAX], found)
         return found
 
-    async def _many(self, job_ids: Sequence[str], found: dict[str, Stored]) -> None:
-        prefix = len(self._config.job(""))
-        missing = list(dict.fromkeys(job_ids))
+    async def _many_raw(self, subjects: Sequence[str], found: dict[str, tuple[int, bytes]]) -> None:
+        missing = list(dict.fromkeys(subjects))
         while missing:
-            subjects = [self._config.job(job_id) for job_id in missing]
-            request = msgspec.json.encode({"multi_last": subjects, "max_bytes": MULTI_GET_BYTES})
+            request = msgspec.json.encode({"multi_last": missing, "max_bytes": MULTI_GET_BYTES})
             outcome = await self._bulk.collect(self._direct, request, 0, _MULTI_GET_TIMEOUT_S)
             if isinstance(outcome, Failed) or outcome.closing is None:
-                raise unavailable("NATS did not answer a read of job records")
+                raise unavailable("NATS did not answer a read of records")
             for message in outcome.messages:
-                subject = header(message, b"Nats-Subject") or b""
-                job_id = subject[prefix:].decode()
-                found[job_id] = _readable(job_id, _sequence(message), message.data)
+                found[(header(message, b"Nats-Subject") or b"").decode()] = (_sequence(message), message.data)
             code = status(outcome.closing)
             if code not in {204, 404}:
-                raise unavailable(f"NATS refused a read of job records with status {code}")
-            missing = [job_id for job_id in missing if job_id not in found]
+                raise unavailable(f"NATS refused a read of records with status {code}")
             # The server stops at max_bytes and says how much it holds back; without that, what is missing isn't there.
             if code == 404 or int(header(outcome.closing, b"Nats-Num-Pending") or 0) == 0 or not outcome.messages:
-                found.update(dict.fromkeys(missing, ABSENT))
                 return
+            missing = [subject for subject in missing if subject not in found]
+
+    async def subjects(self, pattern: str) -> list[str]:
+        """Every subject under a wildcard that holds a message, in order, as the leader has it; pages of 100,000."""
+        found: list[str] = []
+        while True:
+            request = {"subjects_filter": pattern, "offset": len(found)}
+            answer = await call(self._link, f"STREAM.INFO.{self._config.records_stream}", request)
+            if error := answer.get("error"):
+                raise unavailable(f"NATS refused to list records: {error.get('description')}")
+            page = answer["state"].get("subjects") or {}
+            found += page
+            if not page or len(found) >= answer.get("total", 0):
+                return sorted(found)
 
     async def named(self, subject: str) -> bytes | None:
         """A small record's body from the leader; None when it isn't there."""

@@ -1,0 +1,156 @@
+"""Compare-and-swap of a record that isn't a job's, with its timer ahead of it (architecture §4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.store.api import PubAck, parse_ack, refused
+from ojs_nats.store.commit import COMMIT_DEADLINE_S, Conflict
+from ojs_nats.store.link import Answer, Failed, Link
+from ojs_nats.store.records import Records
+from ojs_nats.wire.times import format_ms
+
+__all__ = ["Alarm", "Swap", "Swapper"]
+
+_FIRST_PAUSE_S: Final = 0.02
+_LAST_PAUSE_S: Final = 0.25
+
+
+class Alarm(Struct, frozen=True):
+    """A timer: a message that appears on `target` at `at` (Unix ms). `subject` is used once."""
+
+    subject: str
+    target: str
+    at: int
+
+    @property
+    def headers(self) -> str:
+        return f"Nats-Schedule: @at {format_ms(max(self.at, 0))}\r\nNats-Schedule-Target: {self.target}\r\n"
+
+
+class Swap(Struct, frozen=True, kw_only=True):
+    """One write of a record over its revision `expected` (0: none).
+
+    `mine` says of a stored body whether it is this one or comes after it; it is asked when an answer was lost.
+    """
+
+    subject: str
+    body: bytes
+    expected: int
+    mine: Callable[[bytes], bool]
+    arm: Alarm | None = None
+    cancel: str | None = None
+    """Subject of the timer that the record's message purges."""
+    ttl_s: int | None = None
+
+    @property
+    def headers(self) -> str:
+        headers = f"Nats-Expected-Last-Subject-Sequence: {self.expected}\r\n"
+        if self.cancel is not None:
+            headers += f"Nats-Scheduler: {self.cancel}\r\nNats-Schedule-Next: purge\r\n"
+        if self.ttl_s is not None:
+            headers += f"Nats-TTL: {self.ttl_s}s\r\n"
+        return headers
+
+
+class Swapper:
+    """Writes swaps; any number at once."""
+
+    def __init__(self, link: Link, records: Records, stream: str) -> None:
+        self._link = link
+        self._records = records
+        self._stream = stream
+
+    async def swap(self, swap: Swap) -> int:
+        """The record's new sequence once it and its timer are stored.
+
+        Raises Conflict if another write was faster, OjsError backend_unavailable, which may leave it open.
+        """
+        deadline = _now() + COMMIT_DEADLINE_S
+        pause = _FIRST_PAUSE_S
+        unsure = False
+        while True:
+            # One socket write, and one stream: a crash leaves a timer too many, never a record without.
+            timer = None if swap.arm is None else self._link.request(swap.arm.subject, b"", swap.arm.headers)
+            record = _ack(await self._link.request(swap.subject, swap.body, swap.headers))
+            if isinstance(record, PubAck) and record.error is None:
+                await self._secure(swap.arm, timer, deadline)
+                return record.seq
+            if isinstance(record, Failed):
+                unsure = unsure or record.sent
+            elif not record.conflict and record.error is not None and record.error.code != 503:
+                self._withdraw(swap, unsure)
+                raise refused("a record", record.error)
+            if unsure:
+                sequence = await self._look(swap)
+                if sequence:
+                    await self._secure(swap.arm, timer, deadline)
+                    return sequence
+            elif isinstance(record, PubAck) and record.conflict:
+                self._withdraw(swap, unsure)
+                raise Conflict
+            if _now() + pause > deadline or not self._link.connected:
+                self._withdraw(swap, unsure)
+                raise unavailable("NATS JetStream can't store a record now")
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE_S)
+
+    async def set(self, alarm: Alarm) -> None:
+        """Set a timer again that fired early; one that is live stays as it is. Raises OjsError backend_unavailable."""
+        ack = _ack(await self._link.request(alarm.subject, b"", alarm.headers + "Nats-Expected-Last-Subject-Sequence: 0\r\n"))
+        if isinstance(ack, Failed):
+            raise unavailable(f"a timer was not set: {ack.reason}")
+        if ack.error is not None and not ack.conflict:
+            raise refused("a timer", ack.error)
+
+    def unset(self, subject: str) -> None:
+        """Purge a timer that isn't needed any more; if that is lost, its message says nothing new."""
+        body = b'{"filter":"%s"}' % subject.encode()
+        self._link.publish(f"$JS.API.STREAM.PURGE.{self._stream}", body, reply=self._link.nobody)
+
+    async def _look(self, swap: Swap) -> int:
+        """The sequence if the swap is stored, 0 if its place is still free; Conflict otherwise."""
+        sequence, data = await self._records.leader_raw(swap.subject) or (0, b"")
+        if data and swap.mine(data):
+            return sequence
+        if sequence == swap.expected:
+            return 0
+        self._withdraw(swap, unsure=False)
+        raise Conflict
+
+    async def _secure(self, alarm: Alarm | None, timer: asyncio.Future[Answer] | None, deadline: float) -> None:
+        """See the timer stored: its record is, and may not stay without."""
+        if alarm is None or timer is None:
+            return
+        ack = _ack(await timer)
+        if isinstance(ack, PubAck) and ack.error is None:
+            return
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                await self.set(alarm)
+            except OjsError:
+                if _now() + pause > deadline or not self._link.connected:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LAST_PAUSE_S)
+            else:
+                return
+
+    def _withdraw(self, swap: Swap, unsure: bool) -> None:
+        """Take the timer of a record back that certainly won't be."""
+        if swap.arm is not None and not unsure:
+            self.unset(swap.arm.subject)
+
+
+def _ack(answer: Answer) -> PubAck | Failed:
+    return answer if isinstance(answer, Failed) else parse_ack(answer.data)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
