@@ -22,6 +22,9 @@ CODES: Final[dict[str, CodeInfo]] = {
     "invalid_request": CodeInfo(
         400, False, "INVALID_PAYLOAD", "OJS-1000", "Correct the named field and send the request again."
     ),
+    "invalid_workflow": CodeInfo(
+        400, False, "INVALID_WORKFLOW", "OJS-1000", "Correct the named part of the workflow and send it again."
+    ),
     "invalid_retry_policy": CodeInfo(
         422, False, "INVALID_RETRY_POLICY", "OJS-1006", "Correct the named field of the retry policy."
     ),

@@ -21,6 +21,7 @@ __all__ = [
     "Exhaustion",
     "Job",
     "JobError",
+    "Membership",
     "Retry",
     "Service",
     "State",
@@ -102,6 +103,32 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
 
 
+class Membership(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job's place in a workflow (`ojs_nats.workflows`). `node` is its number in the workflow's graph, `run` how often the
+    workflow had been retried when it was created; together with the workflow's id they determine the job's own.
+    """
+
+    id: str
+    node: int
+    run: int = 0
+    name: str = ""
+    """The workflow's."""
+    kind: str
+    """Of the (nested) workflow that it is directly part of: `chain`, `group`, `batch` or `dag`."""
+    step: str
+    """Its id there."""
+    index: int
+    """Its position there, from 0."""
+    size: int
+    """The number of steps there, callbacks not counted."""
+    callback: str | None = None
+    """`on_complete`, `on_success` or `on_failure` if it is one."""
+    opens: bool = False
+    """Its first claim starts the workflow."""
+    inputs: bool = False
+    """It is given results of earlier steps."""
+
+
 class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The truth about one job; replaced as a whole by compare-and-swap."""
 
@@ -136,6 +163,7 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The client used the flat `timeout` in seconds, so the answer may echo it."""
     extra: dict[str, Raw] = {}
     """Unknown members of the envelope, returned at the top level of the job."""
+    workflow: Membership | None = None
 
     # Where it stands
     attempt: int = 0

@@ -48,7 +48,7 @@ class Conflict(Exception):
 class Written:
     """The answers that a commit's messages wait for."""
 
-    __slots__ = ("body", "expected", "op", "record", "timer", "token", "transition")
+    __slots__ = ("body", "expected", "op", "record", "step", "timer", "token", "transition")
 
     def __init__(self, transition: Transition, expected: int, op: str) -> None:
         self.transition = transition
@@ -56,6 +56,7 @@ class Written:
         self.expected = expected
         self.op = op
         self.timer: asyncio.Future[Answer] | None = None
+        self.step: asyncio.Future[Answer] | None = None
         self.token: asyncio.Future[Answer] | None = None
         self.record: asyncio.Future[Answer] | None = None
 
@@ -135,8 +136,16 @@ class Committer:
             job_id = transition.job.id
             subject = self._config.timer(job_id, transition.arm.op)
             written.timer = self._link.request(subject, b"", self._schedule(job_id, transition.arm))
+        if transition.step is not None:
+            written.step = self._write_step(transition)
         if transition.token is not None:
             written.token = self._write_token(written)
+
+    def _write_step(self, transition: Transition) -> asyncio.Future[Answer]:
+        member = transition.job.workflow
+        assert member is not None
+        subject = self._config.step(member.id, transition.job.id)
+        return self._link.request(subject, f"{member.node} {member.run} {transition.step}".encode())
 
     def _write_token(self, written: Written) -> asyncio.Future[Answer]:
         job = written.transition.job
@@ -196,6 +205,8 @@ class Committer:
             if sequence:
                 if timer is not None and not _stored(timer):
                     await self._secure_timer(written, deadline)
+                if written.step is not None and not _stored(await _outcome(written.step)):
+                    await self._secure_step(written, deadline)
                 if token is not None and not _stored(token):
                     await self._secure_token(written, deadline)
                 return sequence
@@ -253,6 +264,15 @@ class Committer:
             else:
                 return
 
+    async def _secure_step(self, written: Written, deadline: float) -> None:
+        """Repeat the step hint until it is stored: its record is, and the workflow would wait for it."""
+        pause = _FIRST_PAUSE_S
+        while not _stored(step := await _outcome(self._write_step(written.transition))):
+            if _now() + pause > deadline or not self._link.connected:
+                raise unavailable(_why(step))
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE_S)
+
     async def _secure_token(self, written: Written, deadline: float) -> None:
         """Repeat the token until it is stored. A second one for the same word does no harm: one claim wins."""
         pause = _FIRST_PAUSE_S
@@ -264,7 +284,10 @@ class Committer:
             written.token = self._write_token(written)
 
     def _withdraw(self, written: Written, token: PubAck | Failed | None) -> None:
-        """Take back the hints of a commit that will not be; whatever escapes this is recognised as stale when it is met."""
+        """Take back the hints of a commit that will not be; whatever escapes this is recognised as stale when it is met.
+
+        A step hint stays: it may have taken the place of the one that the faster commit wrote.
+        """
         transition = written.transition
         if transition.arm is not None:
             timer = self._config.timer(transition.job.id, transition.arm.op)

@@ -64,6 +64,15 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def due(self, service: str, job_id: str) -> str:
         return f"ojs.due.{service}.{job_id}"
 
+    # Workflows
+
+    def workflow_timer(self, workflow_id: str, op: str) -> str:
+        return f"ojs.timer.workflow.{workflow_id}.{op}"
+
+    def step(self, workflow_id: str, job_id: str) -> str:
+        """Subject of the hint that a member of a workflow is about to start or to end."""
+        return f"ojs.step.workflow.{workflow_id}.{job_id}"
+
     # Hand-out. Queue names hold dots but never underscores, so the swap is one to one.
 
     def ready(self, queue: str, priority: int, *, front: bool = False) -> str:

@@ -28,7 +28,8 @@ def ack(job: Job, result: Raw, holder: Holder, moment: Moment) -> Transition:
     limit = job.result_size_limit if job.result_size_limit is not None else DEFAULT_RESULT_LIMIT
     if len(result) > limit:
         raise too_large("result_too_large", "result", len(result), limit)
-    kept = result if result and job.result_ttl_s != 0 else NOTHING
+    # Later steps of a workflow are given the result even if nobody else may see it.
+    kept = result if result and (job.result_ttl_s != 0 or job.workflow is not None) else NOTHING
     new = entered(
         job,
         State.COMPLETED,

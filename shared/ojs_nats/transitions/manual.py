@@ -97,6 +97,7 @@ def delete(job: Job, moment: Moment) -> Transition:
         created_at=job.created_at,
         discarded_at=job.discarded_at,
         transitions=job.transitions,
+        workflow=job.workflow,
         deleted=True,
     )
     return conclude(job, tombstone, moment, "deleted")

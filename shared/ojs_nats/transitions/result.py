@@ -33,6 +33,8 @@ class Transition(Struct, frozen=True):
     """The op of the timer that the record's message purges."""
     token: Literal["back", "front"] | None = None
     """Where to put the job's token; the token carries `job.token`."""
+    step: Literal["started", "ended"] | None = None
+    """What to tell the coordinator of the workflow that the job belongs to."""
     ttl_s: int | None = None
     """Seconds until the record leaves by itself; only terminal records and tombstones have one."""
 

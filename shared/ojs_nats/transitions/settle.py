@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -36,8 +36,16 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
         arm=None if kept else timer,
         cancel=None if kept or live is None else live.op,
         token="back" if new.token == moment.op else None,
+        step=None if new.workflow is None else _step(new),
         ttl_s=retention_s(new) if new.terminal or new.deleted else None,
     )
+
+
+def _step(job: Job) -> Literal["started", "ended"] | None:
+    if job.terminal:
+        return "ended"
+    opening = job.state is State.ACTIVE and job.workflow is not None and job.workflow.opens
+    return "started" if opening and job.attempt == 1 and job.generation == 0 else None
 
 
 def conclude(
