@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ojs_gateway.server import Gateway
-from ojs_nats.middleware import EnqueueChain, MiddlewareProblem
-from ojs_nats.problems import StartupProblem
+from ojs_nats.preparation import configured_chain
 
 if TYPE_CHECKING:
     from ojs_nats.settings import Settings
@@ -17,8 +16,4 @@ __all__ = ["Gateway", "build"]
 
 def build(store: Store, settings: Settings) -> Gateway:
     """A gateway that is not started yet. Raises StartupProblem if an enqueue middleware can't be imported."""
-    try:
-        chain = EnqueueChain.load(settings.enqueue_middleware)
-    except MiddlewareProblem as problem:
-        raise StartupProblem(f"{problem}; correct enqueue_middleware") from problem
-    return Gateway(store, settings, chain)
+    return Gateway(store, settings, configured_chain(settings))

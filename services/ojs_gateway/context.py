@@ -7,6 +7,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ojs_nats.preparation import Preparation
 from ojs_nats.wire.limits import Limits
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Context:
     def __init__(self, store: Store, limits: Limits, chain: EnqueueChain, *, test_mode: bool) -> None:
         self.store = store
         self.limits = limits
-        self.chain = chain
+        self.prepare = Preparation(chain, limits, store.clock.now)
         self.test_mode = test_mode
         self.stopping = False
         self._started = time.monotonic()

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-import msgspec
-import structlog
-
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats import transitions
@@ -15,12 +12,10 @@ from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job, State
 from ojs_nats.wire.enqueue import parse_enqueue
 from ojs_nats.wire.ids import is_job_id, job_id_of
-from ojs_nats.wire.output import encode, envelope, job_body, result_view, without_expired_result
+from ojs_nats.wire.output import encode, job_body, result_view, without_expired_result
 from ojs_nats.wire.worker import parse_cancel, parse_result_ids
 
 __all__ = ["Jobs"]
-
-log = structlog.get_logger(__name__)
 
 _DROPPED: Final = b'{"job":null,"enqueued":false}'
 _LOCATION: Final = "/ojs/v1/jobs/"
@@ -34,34 +29,14 @@ class Jobs:
         self._context = context
         self._store = context.store
         self._limits = context.limits
-        # What middleware hands back is spelt out in full, so it may be longer than what the client sent.
-        self._chain_limits = msgspec.structs.replace(context.limits, max_envelope_bytes=2 * context.limits.max_body_bytes)
 
     async def push(self, call: Call) -> Answer:
         """POST /jobs."""
-        draft: Job | None = parse_enqueue(await call.body(), self._store.clock.now(), self._limits)
-        assert draft is not None
-        if len(self._context.chain):
-            draft = await self._through_chain(draft)
-            if draft is None:
-                return Answer(200, _DROPPED)
+        draft = await self._context.prepare(parse_enqueue(await call.body(), self._store.clock.now(), self._limits))
+        if draft is None:
+            return Answer(200, _DROPPED)
         job = await self._store.jobs.push(draft)
         return Answer(201, job_body(job, flat=call.dialect.flat_job), (("Location", _LOCATION + job.id),))
-
-    async def _through_chain(self, draft: Job) -> Job | None:
-        try:
-            changed: Any = await self._context.chain.run(envelope(draft))
-            if changed is None:
-                return None
-            if not isinstance(changed, dict) or changed.get("id") != draft.id:
-                raise TypeError("it must return the job as a dict with its id unchanged, or None")
-            body = encode(changed)
-        except OjsError:
-            raise
-        except Exception as error:
-            log.exception("enqueue middleware failed", job_id=draft.id)
-            raise OjsError("backend_error", "an enqueue middleware failed; nothing was enqueued") from error
-        return parse_enqueue(body, self._store.clock.now(), self._chain_limits)
 
     async def read(self, call: Call) -> Answer:
         """GET /jobs/{id}."""

@@ -1,18 +1,40 @@
-"""The scheduler: makes jobs available whose delay or back-off is over. Any number of them may run."""
+"""The scheduler: makes jobs available whose delay or back-off is over, and creates the jobs of cron entries.
+
+Any number of them may run.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
+from ojs_nats.preparation import Preparation, configured_chain
 from ojs_nats.timekeeping import Timekeeper
 from ojs_nats.transitions import Liveness
+from ojs_nats.wire.limits import Limits
+from ojs_scheduler.crons import CronKeeper
 
 if TYPE_CHECKING:
     from ojs_nats.service import Service
     from ojs_nats.settings import Settings
     from ojs_nats.store import Store
 
-__all__ = ["build"]
+__all__ = ["Scheduler", "build"]
+
+
+class Scheduler:
+    """Both kinds of due messages, each with a loop of its own: a million delayed jobs don't hold up a tick."""
+
+    def __init__(self, jobs: Timekeeper, crons: CronKeeper) -> None:
+        self._jobs = jobs
+        self._crons = crons
+
+    async def start(self) -> None:
+        await self._jobs.start()
+        await self._crons.start()
+
+    async def stop(self) -> None:
+        await asyncio.gather(self._jobs.stop(), self._crons.stop())
 
 
 async def _no_liveness(_worker: str, _now: int) -> Liveness:
@@ -21,5 +43,8 @@ async def _no_liveness(_worker: str, _now: int) -> Liveness:
 
 
 def build(store: Store, settings: Settings) -> Service:
-    del settings
-    return Timekeeper(store, "scheduler", _no_liveness)
+    """A scheduler that is not started yet. Raises StartupProblem if an enqueue middleware can't be imported."""
+    chain = configured_chain(settings)
+    chain.freeze()
+    prepare = Preparation(chain, Limits(), store.clock.now)
+    return Scheduler(Timekeeper(store, "scheduler", _no_liveness), CronKeeper(store, prepare))

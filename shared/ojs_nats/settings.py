@@ -31,6 +31,7 @@ Kind = Literal["gateway", "projector", "service", "dev", "config"]
 """What a command is: the gateway, the projector, another service, all of them on one machine, or a look at the settings."""
 
 _EVERY: Final[frozenset[Kind]] = frozenset({"gateway", "projector", "service", "dev", "config"})
+_ENQUEUES: Final[frozenset[Kind]] = frozenset({"gateway", "service", "dev", "config"})
 _HTTP: Final[frozenset[Kind]] = frozenset({"gateway", "dev", "config"})
 _PROJECTOR: Final[frozenset[Kind]] = frozenset({"projector", "config"})
 _SERVICE: Final[frozenset[Kind]] = frozenset({"projector", "service", "config"})
@@ -137,7 +138,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         readers.import_paths,
         "PATH,…",
         "enqueue middleware as import paths (package.module:name), outermost first",
-        _HTTP,
+        _ENQUEUES,
     ),
     Option("test_mode", readers.boolean, "", "for conformance runs: anyone may wipe everything with POST /ojs/v1/admin/reset"),
     Option(

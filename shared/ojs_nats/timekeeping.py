@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from ojs_nats import transitions
+from ojs_nats.dueloop import DueLoop
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, Service, State, Timer
 from ojs_nats.store import Store
@@ -29,8 +30,6 @@ AskLiveness = Callable[[str, int], Awaitable[Liveness]]
 
 _ROUNDS: Final = 8
 """How often a job that keeps changing is looked at again before its due message waits for redelivery."""
-_PAUSE_S: Final = 0.5
-_STOP_S: Final = 2.0
 
 
 class Timekeeper:
@@ -41,37 +40,14 @@ class Timekeeper:
         self._service = service
         self._messages = store.due_messages(service)
         self._liveness = liveness
-        self._task: asyncio.Task[None] | None = None
-        self._idle = asyncio.Event()
-        self._stopping = False
+        self._loop = DueLoop(service, self._messages, self._handle)
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=self._service)
+        await self._loop.start()
 
     async def stop(self) -> None:
-        """Finish the batch in hand; a pull that waits is dropped, what it would bring comes back to another."""
-        self._stopping = True
-        if self._task is None:
-            return
-        if not self._idle.is_set():  # then it ends with its batch
-            await asyncio.wait([self._task], timeout=_STOP_S)
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _run(self) -> None:
-        while not self._stopping:
-            try:
-                self._idle.set()
-                batch = await self._messages.next()
-                self._idle.clear()
-                if batch:
-                    await self._handle(batch)
-            except OjsError as error:
-                log.warning("due messages wait", reason=error.message)
-                await asyncio.sleep(_PAUSE_S)
-            except Exception:
-                log.exception("due messages failed and will come back")
-                await asyncio.sleep(_PAUSE_S)
+        """Finish the batch in hand."""
+        await self._loop.stop()
 
     async def _handle(self, batch: list[Due]) -> None:
         """Everything that one batch asks for, written together; conflicts are judged again."""

@@ -1,0 +1,108 @@
+"""Acting on due cron entries: each run is stored in its entry, then its job is created, then the message goes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from ojs_nats import cron as pure
+from ojs_nats.cron import Cron, CronTimer, Run, Step
+from ojs_nats.dueloop import DueLoop
+from ojs_nats.errors import OjsError
+from ojs_nats.store import Store
+from ojs_nats.store.commit import Conflict
+from ojs_nats.store.crons import CronDue, Prepare, StoredCron
+from ojs_nats.store.due import Due
+
+__all__ = ["CronKeeper"]
+
+log = structlog.get_logger(__name__)
+
+_ROUNDS: Final = 8
+"""How often an entry that keeps changing is looked at again before its message waits for redelivery."""
+_MANY_WAITING: Final = 2
+
+
+class CronKeeper:
+    """Takes the due messages of cron entries. Any number of keepers may run; the record decides who made which tick."""
+
+    def __init__(self, store: Store, prepare: Prepare) -> None:
+        self._store = store
+        self._crons = store.crons
+        self._prepare = prepare
+        self._messages = store.crons.due_messages()
+        self._loop = DueLoop("cron", self._messages, self._handle)
+
+    async def start(self) -> None:
+        await self._loop.start()
+
+    async def stop(self) -> None:
+        """Finish the batch in hand."""
+        await self._loop.stop()
+
+    async def _handle(self, batch: list[Due]) -> None:
+        """All of a batch side by side; what fails comes back, what meets a conflict is judged again."""
+        waiting = batch
+        for _ in range(_ROUNDS):
+            found = await self._crons.many(list({CronDue.of(due.job_id).token for due in waiting}))
+            outcomes = await asyncio.gather(*(self._one(due, found) for due in waiting))
+            await self._messages.done([due for due, done in zip(waiting, outcomes, strict=True) if done])
+            waiting = [due for due, done in zip(waiting, outcomes, strict=True) if done is False]
+            if not waiting:
+                return
+
+    async def _one(self, due: Due, found: dict[str, StoredCron]) -> bool | None:
+        """True: let the message go; False: judge it again; None: leave it to come back."""
+        hint = CronDue.of(due.job_id)
+        stored = found.get(hint.token)
+        if stored is None:
+            return None
+        if stored.cron is None:
+            return True
+        try:
+            await self._judge(stored.cron, stored.sequence, hint.op, due.at)
+        except Conflict:
+            return False
+        except OjsError as error:
+            log.warning("cron entry waits", cron=stored.cron.name, reason=error.message)
+            return None
+        except Exception:  # one entry's trouble must not keep the others of its batch waiting
+            log.exception("cron entry can't be judged and will come back", cron=stored.cron.name)
+            return None
+        return True
+
+    async def _judge(self, cron: Cron, sequence: int, op: str, fired_at: int) -> None:
+        run = next((run for run in reversed(cron.log) if run.hint == op), None)
+        if run is not None:  # the run is stored, but whoever stored it may not have come to its job
+            await self._crons.deliver(cron, run, self._prepare)
+            return
+        if cron.deleted:
+            return
+        previous = await self._crons.previous(cron, self._prepare)
+        moment = self._store.clock.moment(max(fired_at, self._store.clock.now()))
+        match pure.tick(cron, moment, previous, op):
+            case Step() as step:
+                await self._crons.commit(step, sequence, moment.op)
+                self._tell(cron, step)
+                if step.run is not None:
+                    await self._crons.deliver(step.record, step.run, self._prepare)
+            case CronTimer() as timer:
+                await self._crons.rearm(cron.name, timer)
+            case None:
+                pass
+
+    def _tell(self, before: Cron, step: Step) -> None:
+        record = step.record
+        for entry in record.log[-(record.n - before.n) :] if record.n > before.n else ():
+            _tell(record, entry)
+        if len(record.waiting) > max(_MANY_WAITING, len(before.waiting)):
+            log.warning("runs of a cron entry pile up behind a job", cron=record.name, waiting=len(record.waiting))
+
+
+def _tell(cron: Cron, entry: Run) -> None:
+    if entry.outcome == "triggered":
+        log.debug("cron entry triggered", cron=cron.name, job_id=entry.job_id, late_ms=entry.at - entry.tick)
+    else:
+        log.info("cron entry skipped", cron=cron.name, reason=entry.reason, count=entry.count)

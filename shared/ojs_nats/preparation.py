@@ -1,0 +1,58 @@
+"""What a job goes through before it is enqueued, whoever enqueues it: the enqueue middleware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import structlog
+
+from ojs_nats.errors import OjsError
+from ojs_nats.job import Job
+from ojs_nats.middleware import EnqueueChain, MiddlewareProblem
+from ojs_nats.problems import StartupProblem
+from ojs_nats.settings import Settings
+from ojs_nats.wire.enqueue import parse_enqueue
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.output import encode, envelope
+
+__all__ = ["Preparation", "configured_chain"]
+
+log = structlog.get_logger(__name__)
+
+
+def configured_chain(settings: Settings) -> EnqueueChain:
+    """The middleware that the settings name. Raises StartupProblem if one can't be imported."""
+    try:
+        return EnqueueChain.load(settings.enqueue_middleware)
+    except MiddlewareProblem as problem:
+        raise StartupProblem(f"{problem}; correct enqueue_middleware") from problem
+
+
+class Preparation:
+    """The chain in front of a push. `now` is server time in Unix milliseconds, for relative times that middleware sets."""
+
+    def __init__(self, chain: EnqueueChain, limits: Limits, now: Callable[[], int]) -> None:
+        self._chain = chain
+        self._now = now
+        # What middleware hands back is spelt out in full, so it may be longer than what the client sent.
+        self._limits = msgspec.structs.replace(limits, max_envelope_bytes=2 * limits.max_body_bytes)
+
+    async def __call__(self, draft: Job) -> Job | None:
+        """The draft as the chain leaves it, validated again; None if a middleware dropped it. Raises OjsError."""
+        if not len(self._chain):
+            return draft
+        try:
+            changed: Any = await self._chain.run(envelope(draft))
+            if changed is None:
+                return None
+            if not isinstance(changed, dict) or changed.get("id") != draft.id:
+                raise TypeError("it must return the job as a dict with its id unchanged, or None")
+            body = encode(changed)
+        except OjsError:
+            raise
+        except Exception as error:
+            log.exception("enqueue middleware failed", job_id=draft.id)
+            raise OjsError("backend_error", "an enqueue middleware failed; nothing was enqueued") from error
+        return parse_enqueue(body, self._now(), self._limits)
