@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
 
 from aiohttp import hdrs, web
@@ -12,7 +13,7 @@ from ojs_nats.errors import OjsError, invalid, too_large
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.quirks import Dialect, accepts_media_type
 
-__all__ = ["Answer", "Call"]
+__all__ = ["Answer", "Call", "Streamed"]
 
 _BODY_TIMEOUT_S: Final = 30.0
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -24,6 +25,12 @@ class Answer(NamedTuple):
     status: int
     body: bytes
     headers: tuple[tuple[str, str], ...] = ()
+
+
+class Streamed(NamedTuple):
+    """An answer that goes on: `serve` gets the request and the headers that every answer has, and sends it itself."""
+
+    serve: Callable[[web.BaseRequest, Mapping[str, str]], Awaitable[web.StreamResponse]]
 
 
 class Call:
@@ -42,6 +49,15 @@ class Call:
         """Whether the client has closed the connection, so that no answer can reach it."""
         transport = self._request.transport
         return transport is None or transport.is_closing()
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """The query string's members."""
+        return self._request.query
+
+    def header(self, name: str) -> str | None:
+        """One of the request's headers."""
+        return self._request.headers.get(name)
 
     def query(self, name: str) -> str | None:
         """One member of the query string."""

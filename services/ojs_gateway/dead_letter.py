@@ -1,18 +1,55 @@
-"""The dead letter queue: manual retry and deletion (requirements §14)."""
+"""The dead letter queue: lists, statistics, manual retry and deletion, one by one or by filter (requirements §14)."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.lists import whole_jobs
 from ojs_nats import transitions
-from ojs_nats.errors import not_found
+from ojs_nats.errors import OjsError, invalid, not_found
 from ojs_nats.job import Job
-from ojs_nats.transitions import Moment, Transition
+from ojs_nats.queries import MAX_PAGE, DeadLettersAsk
+from ojs_nats.transitions import Moment, Override, Transition
+from ojs_nats.wire.fields import struct_of
 from ojs_nats.wire.ids import job_id_of
+from ojs_nats.wire.lists import dead_letter_stats_view, job_detail, jobs_view
 from ojs_nats.wire.output import encode, job_body
+from ojs_nats.wire.pages import Page, parse_page
+from ojs_nats.wire.times import parse_timestamp
 from ojs_nats.wire.worker import parse_override
 
 __all__ = ["DeadLetter"]
+
+_AT_ONCE: Final = 32
+"""Jobs of a bulk request that are changed at the same time."""
+_MAX_BULK: Final = 10_000
+"""Jobs that one bulk request changes; its answer says how many remain."""
+
+
+class _Filter(Struct, frozen=True):
+    queue: str | None = None
+    type: str | None = None
+    error_type: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+class _Bulk(Struct, frozen=True):
+    filter: _Filter = _Filter()
+    confirm: bool = False
+
+
+class _Outcome(NamedTuple):
+    matched: int
+    done: int
+    skipped: int
 
 
 class DeadLetter:
@@ -20,7 +57,34 @@ class DeadLetter:
 
     def __init__(self, context: Context) -> None:
         self._store = context.store
+        self._queries = context.queries
         self._limits = context.limits
+
+    async def list(self, call: Call) -> Answer:
+        """GET /dead-letter?queue&type&error_type&since&until: the latest first."""
+        return await self._list(call, parse_page(call.queries))
+
+    async def admin_list(self, call: Call) -> Answer:
+        """GET /admin/dead-letter: the same, in numbered pages."""
+        return await self._list(call, parse_page(call.queries, numbered=True))
+
+    async def _list(self, call: Call, asked: Page) -> Answer:
+        wanted = _asked(msgspec.convert(dict(call.queries), _Filter))
+        page = await self._queries.dead_letters(
+            msgspec.structs.replace(wanted, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        )
+        jobs, cursor = await whole_jobs(self._store, page, "finished_at")
+        return Answer(200, encode(jobs_view(jobs, page, asked, page.total, cursor)))
+
+    async def read(self, call: Call) -> Answer:
+        """GET /dead-letter/{id}."""
+        job = _dead(await self._store.jobs.get(job_id_of(call.parameters[0])))
+        view = job_detail(job)
+        return Answer(200, encode({**view, "job": view} if call.dialect.flat_job else {"job": view}))
+
+    async def stats(self, call: Call) -> Answer:
+        """GET /dead-letter/stats?queue."""
+        return Answer(200, encode(dead_letter_stats_view(await self._queries.dead_letter_stats(call.query("queue")))))
 
     async def retry(self, call: Call) -> Answer:
         """POST /dead-letter/{id}/retry: a new life under the same id, changed by `override` if the body has one."""
@@ -35,11 +99,102 @@ class DeadLetter:
     async def delete(self, call: Call) -> Answer:
         """DELETE /dead-letter/{id}."""
         job_id = job_id_of(call.parameters[0])
-        await self._store.jobs.change(job_id, lambda job, moment: transitions.delete(_dead(job), moment))
+        await self._delete(job_id)
         return Answer(200, encode({"deleted": True, "job_id": job_id}))
+
+    async def admin_delete(self, call: Call) -> Answer:
+        """DELETE /admin/dead-letter/{id}: answers 204 (ojs-admin-api §6.5)."""
+        await self._delete(job_id_of(call.parameters[0]))
+        return Answer(204, b"")
+
+    async def retry_all(self, call: Call) -> Answer:
+        """POST /dead-letter/retry `{filter, confirm: true}`."""
+        outcome = await self._all(await self._bulk(call), self._retry)
+        return Answer(200, encode(_bulk_view("retried", outcome)))
+
+    async def purge(self, call: Call) -> Answer:
+        """DELETE /dead-letter, POST /dead-letter/purge `{filter, confirm: true}`; a DELETE may say it in its query."""
+        outcome = await self._all(await self._bulk(call), self._delete)
+        return Answer(200, encode(_bulk_view("deleted", outcome)))
+
+    async def _bulk(self, call: Call) -> DeadLettersAsk:
+        body = await call.body()
+        if body:
+            asked = struct_of(body, _Bulk)
+        else:
+            query = dict(call.queries)
+            asked = _Bulk(msgspec.convert(query, _Filter), query.get("confirm") == "true")
+        if not asked.confirm:
+            raise invalid("confirm", "this changes every dead letter that matches the filter; send confirm: true to do it")
+        return _asked(asked.filter)
+
+    async def _all(self, wanted: DeadLettersAsk, change: Callable[[str], Awaitable[None]]) -> _Outcome:
+        """Change everything that matches, page by page; what has left meanwhile is skipped."""
+        matched: int | None = None
+        done = skipped = 0
+        cursor: str | None = None
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(job_id: str) -> bool:
+            async with limit:
+                try:
+                    await change(job_id)
+                except OjsError as error:
+                    if error.code not in {"not_found", "conflict"}:
+                        raise
+                    return False
+                return True
+
+        while done + skipped < _MAX_BULK:
+            page = await self._queries.dead_letters(msgspec.structs.replace(wanted, limit=MAX_PAGE, cursor=cursor))
+            matched = page.total if matched is None else matched
+            changed = await asyncio.gather(*(one(row.id) for row in page.jobs))
+            done += sum(changed)
+            skipped += len(changed) - sum(changed)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return _Outcome(matched or 0, done, skipped)
+
+    async def _retry(self, job_id: str) -> None:
+        def decide(job: Job, moment: Moment) -> Transition:
+            return transitions.retry_discarded(_dead(job), Override(), moment)
+
+        await self._store.jobs.change(job_id, decide)
+
+    async def _delete(self, job_id: str) -> None:
+        await self._store.jobs.change(job_id, lambda job, moment: transitions.delete(_dead(job), moment))
 
 
 def _dead(job: Job) -> Job:
     if not job.dead_letter:
         raise not_found("dead_letter", job.id)
     return job
+
+
+def _asked(wanted: _Filter) -> DeadLettersAsk:
+    return DeadLettersAsk(
+        queue=wanted.queue or None,
+        type=wanted.type or None,
+        error_type=wanted.error_type or None,
+        since=_time("since", wanted.since),
+        until=_time("until", wanted.until),
+    )
+
+
+def _time(name: str, text: str | None) -> int | None:
+    if not text:
+        return None
+    try:
+        return parse_timestamp(text)
+    except ValueError as error:
+        raise invalid(name, f"{name} must be an RFC 3339 timestamp with a zone, not {text[:40]!r}: {error}") from None
+
+
+def _bulk_view(verb: str, outcome: _Outcome) -> dict[str, Any]:
+    return {
+        verb: outcome.done,
+        "skipped": outcome.skipped,
+        "total_matched": outcome.matched,
+        "remaining": max(outcome.matched - outcome.done - outcome.skipped, 0),
+    }

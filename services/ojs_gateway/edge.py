@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Final
 
 import structlog
@@ -13,7 +12,7 @@ from aiohttp.http_exceptions import BadHttpMethod
 from aiohttp.http_parser import RawRequestMessage
 from multidict import istr
 
-from ojs_gateway.call import Answer, Call
+from ojs_gateway.call import Answer, Call, Streamed
 from ojs_gateway.router import Router
 from ojs_nats.errors import OjsError
 from ojs_nats.wire.errors import error_body
@@ -43,7 +42,7 @@ class Edge:
         """Whether each answer is the last on its connection, and says so: else a client that asks again at once would be
         cut off without an answer."""
 
-    async def handle(self, request: web.BaseRequest) -> web.Response:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = request.headers
         request_id = request_id_of(headers.get(_REQUEST_ID))
         version = headers.get(_OJS_VERSION)
@@ -53,6 +52,8 @@ class Edge:
                 raise OjsError("unsupported", f"OJS-Version {version!r} is not supported; this server speaks {_SPOKEN}")
             handler, parameters = self._router.find(request.method, _path(request))
             answer = await handler(Call(request, dialect, parameters, self._limits))
+            if isinstance(answer, Streamed):
+                return await answer.serve(request, _headers(request_id, dialect))
         except OjsError as error:
             answer = refusal(error, request_id)
         except Exception as error:
@@ -83,15 +84,20 @@ def _path(request: web.BaseRequest) -> str:
 
 
 def _response(answer: Answer, request_id: str, dialect: Dialect) -> web.Response:
-    headers: Mapping[str, str] = {
+    headers = _headers(request_id, dialect)
+    headers.update(answer.headers)
+    return web.Response(status=answer.status, body=answer.body, headers=headers)
+
+
+def _headers(request_id: str, dialect: Dialect) -> dict[str, str]:
+    """What every answer carries."""
+    return {
         hdrs.CONTENT_TYPE: dialect.content_type,
         _OJS_VERSION: _SPOKEN,
         _REQUEST_ID: request_id,
         _NOSNIFF: "nosniff",
         hdrs.SERVER: "ojs-nats",
-        **dict(answer.headers),
     }
-    return web.Response(status=answer.status, body=answer.body, headers=headers)
 
 
 class _Protocol(web.RequestHandler):

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import unquote
 
-from ojs_gateway.call import Answer, Call
+from ojs_gateway.call import Answer, Call, Streamed
 from ojs_nats.errors import OjsError, not_found
 
 __all__ = ["Handler", "Router"]
 
-Handler = Callable[[Call], Awaitable[Answer]]
+Handler = Callable[[Call], Awaitable[Answer | Streamed]]
 
 _PARAMETER: Final = "{}"
 

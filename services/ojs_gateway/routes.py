@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from ojs_gateway.context import Context
+from ojs_gateway.crons import Crons
 from ojs_gateway.dead_letter import DeadLetter
+from ojs_gateway.events import Events
 from ojs_gateway.jobs import Jobs
-from ojs_gateway.router import Router
+from ojs_gateway.lists import Lists
+from ojs_gateway.router import Handler, Router
 from ojs_gateway.system import System
 from ojs_gateway.workers import Workers
 
@@ -15,7 +18,8 @@ __all__ = ["router"]
 def router(context: Context) -> Router:
     """The routes of one gateway; `/admin/reset` exists in test mode only."""
     system, jobs, workers, dead_letter = System(context), Jobs(context), Workers(context), DeadLetter(context)
-    api = {
+    lists, events = Lists(context), Events(context)
+    api: dict[tuple[str, str], Handler] = {
         ("GET", "/health"): system.health,
         ("POST", "/jobs"): jobs.push,
         ("POST", "/jobs/results"): jobs.results,
@@ -37,9 +41,43 @@ def router(context: Context) -> Router:
         ("POST", "/workers/register"): workers.register,
         ("POST", "/workers/deregister"): workers.deregister,
         ("DELETE", "/workers/{}"): workers.deregister,
-        ("POST", "/dead-letter/{}/retry"): dead_letter.retry,
+        ("GET", "/jobs"): lists.jobs,
+        ("GET", "/jobs/{}/events"): events.of_job,
+        ("GET", "/queues"): lists.queues,
+        ("GET", "/queues/{}/stats"): lists.queue_stats,
+        ("GET", "/queues/{}/events"): events.of_queue,
+        ("GET", "/events"): events.poll,
+        ("GET", "/events/stream"): events.stream,
+        ("GET", "/ws"): events.socket,
+        ("GET", "/dead-letter"): dead_letter.list,
         ("DELETE", "/dead-letter/{}"): dead_letter.delete,
+        ("GET", "/admin/dead-letter"): dead_letter.admin_list,
+        ("DELETE", "/admin/dead-letter/{}"): dead_letter.admin_delete,
+        ("GET", "/admin/jobs"): lists.jobs,
+        ("GET", "/admin/jobs/{}"): lists.detail,
     }
+    for prefix in ("/dead-letter", "/admin/dead-letter"):
+        api |= {
+            ("DELETE", prefix): dead_letter.purge,
+            ("POST", f"{prefix}/retry"): dead_letter.retry_all,
+            ("POST", f"{prefix}/purge"): dead_letter.purge,
+            ("GET", f"{prefix}/stats"): dead_letter.stats,
+            ("GET", f"{prefix}/{{}}"): dead_letter.read,
+            ("POST", f"{prefix}/{{}}/retry"): dead_letter.retry,
+        }
+    crons = Crons(context)
+    for base in ("/cron", "/crons"):  # the admin UI's plural
+        api |= {
+            ("POST", base): crons.register,
+            ("GET", base): crons.list,
+            ("GET", f"{base}/{{}}"): crons.read,
+            ("PATCH", f"{base}/{{}}"): crons.patch,
+            ("DELETE", f"{base}/{{}}"): crons.delete,
+            ("POST", f"{base}/{{}}/trigger"): crons.run,
+            ("POST", f"{base}/{{}}/pause"): crons.pause,
+            ("POST", f"{base}/{{}}/resume"): crons.resume,
+            ("GET", f"{base}/{{}}/history"): crons.history,
+        }
     if context.test_mode:
         api["POST", "/admin/reset"] = system.reset
     routes = Router()

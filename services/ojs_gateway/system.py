@@ -23,7 +23,7 @@ _OJS_VERSION: Final = "1.0"
 _CONFORMANCE_LEVEL: Final = 0
 _CAPABILITIES: Final = {
     "batch_enqueue": False,
-    "cron_jobs": False,
+    "cron_jobs": True,
     "dead_letter": True,
     "delayed_jobs": True,
     "job_ttl": True,
@@ -80,9 +80,9 @@ class System:
         try:
             latency_ms = await self._store.ping()
         except OjsError as error:
-            body |= {"status": "degraded", "backend": {"type": "nats", "status": "disconnected", "error": error.message}}
+            body |= {"status": "degraded", "backend": {"type": "nats", "status": "unhealthy", "error": error.message}}
             return Answer(503, encode(body), (("Retry-After", str(error.retry_after or 1)),))
-        body["backend"] = {"type": "nats", "status": "connected", "latency_ms": round(latency_ms)}
+        body["backend"] = {"type": "nats", "status": "healthy", "latency_ms": round(latency_ms)}
         return Answer(200, encode(body))
 
     async def alive(self, _call: Call) -> Answer:

@@ -23,6 +23,7 @@ from ojs_nats.queries import (
     Queue,
     QueuePage,
     QueuesAsk,
+    cursor_after,
 )
 from ojs_projector.model import MINUTE_MS, Model
 from ojs_projector.schema import COLUMNS, Row
@@ -134,7 +135,7 @@ def _page(model: Model, rows: list[Row], limit: int, total: int, key: str) -> Jo
         taken.append(_job_row(row))
     more = len(taken) < len(rows)
     last = rows[len(taken) - 1] if more else None
-    cursor = f"{getattr(last, key)}.{last.id}" if last is not None else None
+    cursor = cursor_after(getattr(last, key), last.id) if last is not None else None
     return JobPage(jobs=taken, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "QueuesAsk",
     "RelayedAnswer",
     "StatsAsk",
+    "cursor_after",
     "query_subject",
 ]
 
@@ -56,6 +57,11 @@ _BARRIER_TTL: Final = "Nats-TTL: 60s\r\n"
 
 def query_subject(name: str) -> str:
     return f"ojs.query.{name}"
+
+
+def cursor_after(at: int, job_id: str) -> str:
+    """The cursor of a page of jobs that ends with this one; `at` is the time by which the list is ordered."""
+    return f"{at}.{job_id}"
 
 
 # Questions. `barrier` is filled in by `Queries`.

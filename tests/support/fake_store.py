@@ -9,7 +9,8 @@ from typing import Any
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError, duplicate, not_found
 from ojs_nats.job import Job, State
-from ojs_nats.store import Change, Extended, WorkerRecord
+from ojs_nats.store import Change, Extended, StoreConfig, WorkerRecord
+from ojs_nats.store.link import Link
 from ojs_nats.transitions import Moment, Transition
 
 __all__ = ["FakeStore"]
@@ -133,6 +134,10 @@ class FakeStore:
 
     def __init__(self) -> None:
         self.clock = Clock()
+        self.config = StoreConfig()
+        self.instance = "fake"
+        # Never connected: what asks the projector or reads events is refused, as without NATS.
+        self.link = self.bulk = Link("fake")
         self.records: dict[str, Job] = {}
         self.changed = asyncio.Event()
         self.failure: Exception | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -113,10 +113,18 @@ class EventReader:
 
     async def last_sequence(self) -> int:
         """The cursor after everything stored now."""
+        return int((await self._state())["last_seq"])
+
+    async def first_sequence(self) -> int:
+        """The sequence of the oldest event that is still kept; one above the last if there is none."""
+        return int((await self._state())["first_seq"])
+
+    async def _state(self) -> dict[str, Any]:
         info = await call(self._link, f"STREAM.INFO.{self._config.events_stream}")
         if "error" in info:
             raise unavailable(f"NATS refused to say how many events there are: {info['error'].get('description')}")
-        return int(info["state"]["last_seq"])
+        state: dict[str, Any] = info["state"]
+        return state
 
     async def follow(self, after: int, wanted: EventFilter) -> AsyncIterator[StoredEvent]:
         """Events above `after` as they come, without end; raises OjsError backend_unavailable when NATS is away.

@@ -46,13 +46,13 @@ async def test_health_follows_nats(http: aiohttp.ClientSession, store: FakeStore
     async with http.get(path) as answer:
         body = await answer.json(content_type=None)
     assert (answer.status, body["status"], body["version"]) == (200, "ok", "1.0")
-    assert body["backend"] == {"type": "nats", "status": "connected", "latency_ms": 1}
+    assert body["backend"] == {"type": "nats", "status": "healthy", "latency_ms": 1}
     assert body["uptime_seconds"] >= 0
     store.failure = unavailable_store()
     async with http.get(path) as answer:
         body = await answer.json(content_type=None)
     assert (answer.status, body["status"], answer.headers["Retry-After"]) == (503, "degraded", "3")
-    assert body["backend"] == {"type": "nats", "status": "disconnected", "error": "NATS is away"}
+    assert body["backend"] == {"type": "nats", "status": "unhealthy", "error": "NATS is away"}
 
 
 async def test_the_process_is_alive_without_nats(http: aiohttp.ClientSession, store: FakeStore) -> None:

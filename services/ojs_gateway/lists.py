@@ -1,0 +1,99 @@
+"""What people look at: lists of jobs and queues, statistics, one job in detail (requirements §12)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats.errors import invalid
+from ojs_nats.job import Job, State
+from ojs_nats.queries import JobPage, JobsAsk, QueuesAsk, cursor_after
+from ojs_nats.wire.fields import queue_name
+from ojs_nats.wire.ids import job_id_of
+from ojs_nats.wire.lists import job_detail, jobs_view, queue_stats_view, queues_view
+from ojs_nats.wire.output import encode
+from ojs_nats.wire.pages import Page, parse_page
+
+if TYPE_CHECKING:
+    from ojs_nats.store import Store
+
+__all__ = ["Lists", "whole_jobs"]
+
+_MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
+_CHUNK: Final = 25
+
+Order = Literal["created_at", "finished_at"]
+
+
+async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Job], str | None]:
+    """The records of a page's jobs, in its order, and the cursor that goes on.
+
+    The page ends early when its jobs are large; jobs that have left since the index saw them are passed over.
+    """
+    jobs: list[Job] = []
+    size = 0
+    for start in range(0, len(page.jobs), _CHUNK):
+        rows = page.jobs[start : start + _CHUNK]
+        found = await store.records.many([row.id for row in rows])
+        for row in rows:
+            job = found[row.id].job
+            if job is None:
+                continue
+            size += len(job.args) + len(job.meta) + len(job.result)
+            jobs.append(job)
+            if size > _MAX_PAGE_BYTES and row is not page.jobs[-1]:
+                return jobs, cursor_after(getattr(row, order), row.id)
+    return jobs, page.next_cursor
+
+
+class Lists:
+    """Handlers of lists. All of them see everything that any gateway has answered before."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._queries = context.queries
+        self._limits = context.limits
+
+    async def jobs(self, call: Call) -> Answer:
+        """GET /jobs?state&queue&type: the newest first."""
+        asked = parse_page(call.queries)
+        page = await self._queries.jobs(
+            JobsAsk(
+                state=_state(call.query("state")),
+                queue=call.query("queue") or None,
+                type=call.query("type") or None,
+                limit=asked.limit,
+                cursor=asked.cursor,
+                offset=asked.offset,
+            )
+        )
+        jobs, cursor = await whole_jobs(self._store, page, "created_at")
+        return Answer(200, encode(jobs_view(jobs, page, asked, page.total, cursor)))
+
+    async def detail(self, call: Call) -> Answer:
+        """GET /admin/jobs/{id}: the bare job with its timeline and timers."""
+        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
+        return Answer(200, encode(job_detail(job)))
+
+    async def queues(self, call: Call) -> Answer:
+        """GET /queues: by name, each with its counts."""
+        asked: Page = parse_page(call.queries)
+        page = await self._queries.queues(QueuesAsk(limit=asked.limit, cursor=asked.cursor, offset=asked.offset))
+        return Answer(200, encode(queues_view(page, asked)))
+
+    async def queue_stats(self, call: Call) -> Answer:
+        """GET /queues/{name}/stats: exact counts of all states."""
+        name = queue_name(call.parameters[0], "queue", self._limits)
+        queue = await self._queries.queue(name)
+        view = queue_stats_view(queue, now=self._store.clock.now(), as_text=call.dialect.queue_as_text)
+        return Answer(200, encode(view))
+
+
+def _state(text: str | None) -> State | None:
+    if not text:
+        return None
+    try:
+        return State(text)
+    except ValueError:
+        raise invalid("state", f"state must be one of {', '.join(State)}, not {text[:40]!r}") from None

@@ -1,0 +1,118 @@
+"""Lists and statistics as clients read them: queues, jobs, dead letters (requirements §12, §14; C14)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ojs_nats.job import Job
+from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage
+from ojs_nats.transitions.retention import DEAD_LETTER_S
+from ojs_nats.wire.output import job_view
+from ojs_nats.wire.pages import Page, pagination
+from ojs_nats.wire.times import format_ms
+
+__all__ = ["dead_letter_stats_view", "job_detail", "jobs_view", "queue_stats_view", "queues_view", "with_progress"]
+
+_STATUS: Final[dict[str, Any]] = {"status": "active", "paused": False}
+_DAY_S: Final = 86_400
+
+
+def with_progress(view: dict[str, Any], answer: Answer) -> dict[str, Any]:
+    """`view`, marked as partial while the index behind it is being rebuilt."""
+    if answer.partial:
+        view |= {"partial": True, "index_progress": round(answer.progress, 3)}
+    return view
+
+
+def queues_view(page: QueuePage, asked: Page) -> dict[str, Any]:
+    """GET /queues. `items` is the same list under the admin API's name."""
+    queues = [_queue_view(queue) for queue in page.queues]
+    view = {"queues": queues, "items": queues, "pagination": pagination(asked, page.total, page.next_cursor)}
+    return with_progress(view, page)
+
+
+def _queue_view(queue: Queue) -> dict[str, Any]:
+    view: dict[str, Any] = {"name": queue.name, **_STATUS, "counts": _counts(queue.counts)}
+    if queue.created_at is not None:
+        view["created_at"] = format_ms(queue.created_at)
+    view["throughput"] = {"processed_per_minute": queue.throughput_per_second * 60}
+    return view
+
+
+def queue_stats_view(queue: Queue, *, now: int, as_text: bool) -> dict[str, Any]:
+    """GET /queues/{name}/stats. `queue` is an object, or its name for clients that read it as text (C14)."""
+    counts = _counts(queue.counts)
+    depth = queue.counts.available
+    stats: dict[str, Any] = {
+        "queue": queue.name,
+        **counts,
+        "dead": queue.dead_letter,
+        "depth": depth,
+        "completed_last_hour": queue.completed_last_hour,
+        "failed_last_hour": queue.failed_last_hour,
+        "avg_duration_ms": round(queue.avg_duration_ms or 0.0, 3),
+        "avg_wait_ms": round(queue.avg_wait_ms or 0.0, 3),
+        "throughput_per_second": round(queue.throughput_per_second, 3),
+    }
+    named: dict[str, Any] = {"name": queue.name, **_STATUS}
+    view = {
+        "queue": queue.name if as_text else {**named, **counts},
+        **named,
+        **counts,
+        "stats": stats,
+        "computed_at": format_ms(now),
+    }
+    return with_progress(view, queue)
+
+
+def _counts(counts: Counts) -> dict[str, int]:
+    return {name: getattr(counts, name) for name in counts.__struct_fields__}
+
+
+def jobs_view(jobs: list[Job], answer: Answer, asked: Page, total: int, next_cursor: str | None) -> dict[str, Any]:
+    """A list of whole jobs. `total` stands beside `pagination` for the CLI; `items` is the admin API's name of the list."""
+    views = [job_view(job) for job in jobs]
+    view = {"jobs": views, "items": views, "total": total, "pagination": pagination(asked, total, next_cursor)}
+    return with_progress(view, answer)
+
+
+def dead_letter_stats_view(stats: DeadLetterStats) -> dict[str, Any]:
+    """GET /dead-letter/stats."""
+    view: dict[str, Any] = {
+        "total": stats.total,
+        "by_queue": stats.by_queue,
+        "by_type": stats.by_type,
+        "by_error_type": stats.by_error_type,
+        "retention": {"max_age": f"P{DEAD_LETTER_S // _DAY_S}D"},
+    }
+    for name, at in (("oldest_at", stats.oldest_at), ("newest_at", stats.newest_at)):
+        if at is not None:
+            view[name] = format_ms(at)
+    return with_progress(view, stats)
+
+
+def job_detail(job: Job) -> dict[str, Any]:
+    """A job with what happened to it - who, when, why - and what will happen by itself (GET /admin/jobs/{id})."""
+    view = job_view(job)
+    view["timeline"] = [
+        {
+            name: value
+            for name, value in (
+                ("number", entry.n),
+                ("event", entry.event),
+                ("at", format_ms(entry.at)),
+                ("from", entry.before),
+                ("to", entry.after),
+                ("attempt", entry.attempt),
+                ("worker_id", entry.worker),
+                ("reason", entry.reason),
+            )
+            if value is not None
+        }
+        for entry in job.transitions
+    ]
+    view["timers"] = [] if job.timer is None else [{"due_at": format_ms(job.timer.at), "service": job.timer.service}]
+    if job.visible_until is not None:
+        view["visible_until"] = format_ms(job.visible_until)
+    view["dead_letter"] = job.dead_letter
+    return view

@@ -1,0 +1,56 @@
+"""Paging of lists: what a client asks for in the query string, and the `pagination` member (HTTP binding §17)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ojs_nats.errors import invalid
+
+__all__ = ["DEFAULT_PAGE", "MAX_PAGE", "Page", "pagination", "parse_page"]
+
+DEFAULT_PAGE: Final = 50
+MAX_PAGE: Final = 200
+_LARGEST: Final = 10**9
+
+
+class Page(Struct, frozen=True):
+    """`number` is set when the client counts pages (`page`, `per_page`); it then gets them counted in the answer, too."""
+
+    limit: int = DEFAULT_PAGE
+    cursor: str | None = None
+    offset: int = 0
+    number: int | None = None
+
+
+def parse_page(query: Mapping[str, str], *, numbered: bool = False) -> Page:
+    """`limit`, `cursor` and `offset`, or `page` and `per_page` (JS SDK, admin UI). A limit above 200 counts as 200.
+
+    `numbered` is for the admin API, which counts pages unless a cursor or an offset is given.
+    """
+    limit = min(max(_number(query, "limit", _number(query, "per_page", DEFAULT_PAGE)), 1), MAX_PAGE)
+    if "page" in query or (numbered and "cursor" not in query and "offset" not in query):
+        number = max(_number(query, "page", 1), 1)
+        return Page(limit, None, (number - 1) * limit, number)
+    return Page(limit, query.get("cursor") or None, _number(query, "offset", 0))
+
+
+def pagination(page: Page, total: int, next_cursor: str | None) -> dict[str, Any]:
+    """The member `pagination` of a list."""
+    view: dict[str, Any] = {"total": total, "limit": page.limit, "offset": page.offset, "has_more": next_cursor is not None}
+    if next_cursor is not None:
+        view["next_cursor"] = next_cursor
+    if page.number is not None:
+        view |= {"page": page.number, "per_page": page.limit}
+    return view
+
+
+def _number(query: Mapping[str, str], name: str, default: int) -> int:
+    text = query.get(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 10:
+        raise invalid(name, f"{name} must be a whole number of 0 or more, not {text[:40]!r}")
+    return min(int(text), _LARGEST)
