@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -22,6 +23,7 @@ log = structlog.get_logger(__name__)
 MULTI_GET_MAX: Final = 500
 MULTI_GET_BYTES: Final = 8 * 1024 * 1024
 _MULTI_GET_TIMEOUT_S: Final = 3.0
+_REPLICA_TIMEOUT_S: Final = 0.5
 _NOT_FOUND: Final = 10037
 
 decode_job = msgspec.json.Decoder(Job).decode
@@ -56,8 +58,8 @@ class Records:
 
     async def nearest(self, job_id: str) -> Stored:
         """From whichever replica answers; may be stale on a cluster."""
-        reply = await self._get(self._config.job(job_id))
-        return ABSENT if reply is None else _stored(job_id, _sequence(reply), reply.data)
+        found = await self._get(self._config.job(job_id))
+        return ABSENT if found is None else _stored(job_id, *found)
 
     async def leader(self, job_id: str) -> Stored:
         """The last word on a job. Raises OjsError backend_error if its record can't be read."""
@@ -74,9 +76,8 @@ class Records:
     async def many(self, job_ids: Sequence[str]) -> dict[str, Stored]:
         """Several jobs at once, from the nearest replica; those that aren't there map to sequence 0."""
         if len(job_ids) == 1:
-            reply = await self._get(self._config.job(job_ids[0]))
-            found_one = ABSENT if reply is None else _readable(job_ids[0], _sequence(reply), reply.data)
-            return {job_ids[0]: found_one}
+            one = await self._get(self._config.job(job_ids[0]))
+            return {job_ids[0]: ABSENT if one is None else _readable(job_ids[0], *one)}
         subjects = [self._config.job(job_id) for job_id in job_ids]
         found = await self.many_raw(subjects)
         return {
@@ -97,7 +98,12 @@ class Records:
             request = msgspec.json.encode({"multi_last": missing, "max_bytes": MULTI_GET_BYTES})
             outcome = await self._bulk.collect(self._direct, request, 0, _MULTI_GET_TIMEOUT_S)
             if isinstance(outcome, Failed) or outcome.closing is None:
-                raise unavailable("NATS did not answer a read of records")
+                if self.nearest_is_leader or not self._bulk.connected:
+                    raise unavailable("NATS did not answer a read of records")
+                # It went to a replica that hangs, as those before it and after it may.
+                read = await asyncio.gather(*(self.leader_raw(subject) for subject in missing))
+                found.update({subject: one for subject, one in zip(missing, read, strict=True) if one is not None})
+                return
             for message in outcome.messages:
                 found[(header(message, b"Nats-Subject") or b"").decode()] = (_sequence(message), message.data)
             code = status(outcome.closing)
@@ -124,8 +130,8 @@ class Records:
     async def named(self, subject: str) -> bytes | None:
         """A small record's body from the leader; None when it isn't there."""
         if self.nearest_is_leader:
-            reply = await self._get(subject)
-            return (reply.data or None) if reply is not None else None
+            found = await self._get(subject)
+            return (found[1] or None) if found is not None else None
         found = await self.leader_raw(subject)
         return (found[1] or None) if found is not None else None
 
@@ -148,13 +154,16 @@ class Records:
         message = answer["message"]
         return int(message["seq"]), base64.b64decode(message.get("data", ""))
 
-    async def _get(self, subject: str) -> Reply | None:
-        answer = await self._link.request(f"{self._direct}.{subject}")
+    async def _get(self, subject: str) -> tuple[int, bytes] | None:
+        patience = REQUEST_TIMEOUT_S if self.nearest_is_leader else _REPLICA_TIMEOUT_S
+        answer = await self._link.request(f"{self._direct}.{subject}", timeout_s=patience)
         if isinstance(answer, Failed):
+            if answer.sent and self._link.connected and not self.nearest_is_leader:
+                return await self.leader_raw(subject)  # it went to a replica that hangs
             raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
         code = status(answer)
         if code == 0:
-            return answer
+            return _sequence(answer), answer.data
         if code == 404:
             return None
         raise unavailable(f"NATS refused a read with status {code}")
