@@ -94,7 +94,7 @@ class Subscription:
         if not self._checked:
             self._checked = True
             first = await self._hub.reader.first_sequence()
-            if first > self._cursor + 1:
+            if first > self._cursor + 1 and self._cursor > 0:
                 missed, self._cursor = Missed(first - self._cursor - 1), first - 1
                 return missed
         self._live = True  # first, so that nothing falls between the page and what comes live
@@ -120,7 +120,7 @@ class EventHub:
         self._tail: asyncio.Task[None] | None = None
 
     async def subscribe(self, wanted: EventFilter, after: int | None = None) -> Subscription:
-        """Events above the cursor `after`, or from now on. Raises OjsError backend_unavailable."""
+        """Events above the cursor `after` (0: all that are kept), or from about now on. Raises backend_unavailable."""
         cursor = await self.reader.last_sequence() if after is None else after
         subscription = Subscription(self, wanted, cursor)
         self._subscriptions.add(subscription)

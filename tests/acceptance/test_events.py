@@ -1,0 +1,207 @@
+"""Events as clients see them: polling, SSE and WebSocket, with replay and filters, and on NATS itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import nats
+import pytest
+
+from support.system import System
+
+Session = aiohttp.ClientSession
+
+
+async def post(http: Session, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    async with http.post(f"/ojs/v1{path}", json=body) as answer:
+        assert answer.status < 300, await answer.text()
+        view: dict[str, Any] = await answer.json(content_type=None)
+        return view
+
+
+async def get(http: Session, path: str) -> dict[str, Any]:
+    async with http.get(f"/ojs/v1{path}") as answer:
+        assert answer.status == 200, await answer.text()
+        view: dict[str, Any] = await answer.json(content_type=None)
+        return view
+
+
+async def push(http: Session, queue: str, **options: Any) -> str:
+    view = await post(http, "/jobs", {"type": "test.event", "args": [1], "options": {"queue": queue, **options}})
+    return str(view["job"]["id"])
+
+
+async def run(http: Session, queue: str) -> str:
+    """Fetch one job and acknowledge it."""
+    found = await post(http, "/workers/fetch", {"queues": [queue], "worker_id": "w-events", "wait_ms": 5000})
+    job_id = str(found["jobs"][0]["id"])
+    await post(http, "/workers/ack", {"job_id": job_id, "result": {"ok": True}})
+    return job_id
+
+
+class Stream:
+    """An SSE connection, read frame by frame."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def frame(self) -> dict[str, str]:
+        """The next frame with data; comments are passed over."""
+        fields: dict[str, str] = {}
+        async with asyncio.timeout(20):
+            async for raw in self._response.content:
+                line = raw.decode().rstrip("\n")
+                if line == "" and "data" in fields:
+                    return fields
+                if line == "":
+                    fields = {}
+                elif not line.startswith(":"):
+                    name, _, value = line.partition(": ")
+                    fields[name] = value
+        raise AssertionError("the stream ended")
+
+    async def connected(self) -> None:
+        """Wait for the first bytes, which say that the subscription stands."""
+        async with asyncio.timeout(20):
+            assert await self._response.content.readline() == b": connected\n"
+
+
+async def test_polling_sees_at_once_what_was_answered_and_pages_by_cursor(http: Session) -> None:
+    job_id = await push(http, "ev.poll")
+    assert await run(http, "ev.poll") == job_id
+    page = await get(http, "/events?queues=ev.poll")
+    assert [event["type"] for event in page["events"]][:3] == ["job.enqueued", "job.started", "job.completed"]
+    completed = page["events"][2]
+    assert completed["specversion"] == "1.0"
+    assert (completed["subject"], completed["data"]["job_id"]) == (job_id, job_id)
+    assert completed["data"]["duration_ms"] >= 0
+    first = await get(http, "/events?queues=ev.poll&limit=1")
+    assert first["has_more"] is True
+    rest = await get(http, f"/events?queues=ev.poll&after={first['cursor']}")
+    assert [event["id"] for event in rest["events"]] == [event["id"] for event in page["events"][1:]]
+    again = await get(http, f"/events?queues=ev.poll&after={rest['cursor']}")
+    assert (again["events"], again["has_more"]) == ([], False)
+
+
+async def test_filters_apply_together(http: Session) -> None:
+    await push(http, "ev.one")
+    await push(http, "ev.two", delay_until="+PT1H")
+    scheduled = await get(http, "/events?types=job.scheduled")
+    assert [event["data"]["queue"] for event in scheduled["events"]] == ["ev.two"]
+    assert (await get(http, "/events?types=job.scheduled&queues=ev.one"))["events"] == []
+    everything = await get(http, "/events?types=job.*&queues=ev.one,ev.two&job_types=test.event")
+    assert {event["data"]["queue"] for event in everything["events"]} == {"ev.one", "ev.two"}
+    assert (await get(http, "/events?job_types=other.type"))["events"] == []
+
+
+@pytest.mark.parametrize("query", ["types=job.>", "types=a.b.c.d.e.f", "queues=*", "queues=a.>", "after=soon", "limit=-1"])
+async def test_a_bad_filter_is_refused(http: Session, query: str) -> None:
+    async with http.get(f"/ojs/v1/events?{query}") as answer:
+        assert answer.status == 400
+        assert query.split("=", maxsplit=1)[0].rstrip("s") in (await answer.json(content_type=None))["error"]["message"]
+
+
+async def test_sse_brings_a_jobs_events_in_order_and_goes_on_after_the_last_event_id(http: Session) -> None:
+    job_id = await push(http, "ev.sse")
+    async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": "0"}) as response:
+        assert response.content_type == "text/event-stream"
+        stream = Stream(response)
+        await stream.connected()
+        enqueued = await stream.frame()
+        assert enqueued["event"] == "job.enqueued"
+        await push(http, "ev.sse")  # another job's events stay away
+        await run(http, "ev.sse")
+        started = await stream.frame()
+        completed = await stream.frame()
+        assert (started["event"], completed["event"]) == ("job.started", "job.completed")
+        assert json.loads(completed["data"])["subject"] == job_id
+    async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": enqueued["id"]}) as response:
+        stream = Stream(response)
+        assert (await stream.frame())["id"] == started["id"]
+        assert (await stream.frame())["id"] == completed["id"]
+
+
+async def test_sse_of_a_queue_begins_now_and_by_every_name(http: Session) -> None:
+    await push(http, "ev.live")
+    for path in ("/queues/ev.live/events", "/events/stream?channel=queue:ev.live", "/events/stream?queue=ev.live&types=job.*"):
+        async with http.get(f"/ojs/v1{path}") as response:
+            stream = Stream(response)
+            await stream.connected()
+            job_id = await push(http, "ev.live")
+            while json.loads((frame := await stream.frame())["data"])["subject"] != job_id:
+                continue  # what was pushed just before may come, too
+            assert frame["event"] == "job.enqueued"
+
+
+async def test_what_left_the_stream_is_counted_for_who_comes_late(http: Session, system: System) -> None:
+    for _ in range(3):
+        await push(http, "ev.gone")
+    before = await get(http, "/events?queues=ev.gone")
+    assert len(before["events"]) == 3
+    connection = await nats.connect(system.nats_url)
+    try:
+        await connection.jetstream().purge_stream("OJS_EVENTS")
+    finally:
+        await connection.close()
+    headers = {"Last-Event-ID": str(int(before["cursor"]) - 3)}
+    async with http.get("/ojs/v1/queues/ev.gone/events", headers=headers) as response:
+        stream = Stream(response)
+        missed = await stream.frame()
+        assert missed["event"] == "missed"
+        assert json.loads(missed["data"])["missed"] >= 3
+        job_id = await push(http, "ev.gone")
+        assert json.loads((await stream.frame())["data"])["subject"] == job_id
+
+
+@pytest.fixture
+async def socket(http: Session) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    async with http.ws_connect("/ojs/v1/ws") as connected:
+        yield connected
+
+
+async def test_websocket_subscribes_filters_and_unsubscribes(http: Session, socket: aiohttp.ClientWebSocketResponse) -> None:
+    await socket.send_json({"action": "subscribe", "channel": "events", "filter": {"event_types": ["job.completed"]}})
+    subscribed = await socket.receive_json(timeout=20)
+    assert (subscribed["action"], subscribed["channel"]) == ("subscribed", "events")
+    job_id = await push(http, "ev.ws")
+    await run(http, "ev.ws")
+    message = await socket.receive_json(timeout=20)
+    assert message["subscription_id"] == subscribed["subscription_id"]
+    assert (message["event"]["type"], message["event"]["subject"]) == ("job.completed", job_id)
+    await socket.send_json({"action": "unsubscribe", "subscription_id": subscribed["subscription_id"]})
+    assert (await socket.receive_json(timeout=20))["action"] == "unsubscribed"
+    await socket.send_json({"action": "unsubscribe", "subscription_id": subscribed["subscription_id"]})
+    refused = await socket.receive_json(timeout=20)
+    assert refused["error"]["code"] == "invalid_request"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"action": "fly"}', '{"action": "subscribe", "channel": "job:x"}'])
+async def test_websocket_answers_nonsense_and_stays_open(socket: aiohttp.ClientWebSocketResponse, text: str) -> None:
+    await socket.send_str(text)
+    assert "error" in await socket.receive_json(timeout=20)
+    await socket.send_json({"action": "subscribe"})
+    assert (await socket.receive_json(timeout=20))["action"] == "subscribed"
+
+
+async def test_plain_http_on_the_websocket_path_is_told_so(http: Session) -> None:
+    async with http.get("/ojs/v1/ws") as answer:
+        assert answer.status == 400
+
+
+async def test_events_are_nats_subjects(http: Session, system: System) -> None:
+    """`nats sub 'ojs.events.job.completed.>'`, as the README says."""
+    connection = await nats.connect(system.nats_url)
+    try:
+        subscription = await connection.subscribe("ojs.events.job.completed.>")
+        await connection.flush()
+        job_id = await push(http, "ev.nats")
+        await run(http, "ev.nats")
+        message = await subscription.next_msg(timeout=20)
+        assert message.subject == f"ojs.events.job.completed.ev_nats.{job_id}"
+        assert json.loads(message.data)["data"]["job_type"] == "test.event"
+    finally:
+        await connection.close()
