@@ -35,6 +35,7 @@ __all__ = ["Answers"]
 log = structlog.get_logger(__name__)
 
 _GROUP: Final = "projector"
+_PARTIAL_WAIT_S: Final = 0.5
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -72,7 +73,8 @@ class Answers:
     async def start(self) -> None:
         for name, query in self._queries.items():
             self._stops.append(await self._link.listen(query_subject(name), self._handler(query), group=_GROUP))
-        self._stops.append(await self._link.listen(query_subject("relayed"), self._spawn_relayed))
+        relayed = query_subject("relayed")
+        self._stops.append(await self._link.listen(relayed, lambda message: self._spawn(self._answer_relayed(message))))
 
     async def stop(self) -> None:
         for stop in self._stops:
@@ -84,10 +86,6 @@ class Answers:
     def _handler(self, query: _Query) -> Callable[[Reply], None]:
         return lambda message: self._spawn(self._answer(query, message))
 
-    def _spawn_relayed(self, message: Reply) -> None:
-        if self._relay.leading:
-            self._spawn(self._answer_relayed(message))
-
     def _spawn(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work, name="query")
         self._tasks.add(task)
@@ -96,23 +94,27 @@ class Answers:
     async def _answer(self, query: _Query, message: Reply) -> None:
         try:
             ask = msgspec.json.decode(message.data, type=query.ask)
-            # While the index is built anew nobody waits: what is there is answered, and marked.
-            if not self._model.partial and not await self._reached.until(ask.barrier, WAIT_S):
-                self._send(message, Outcome(error=BEHIND))
-            else:
+            partial = self._model.partial
+            reached = await self._reached.until(ask.barrier, _PARTIAL_WAIT_S if partial else WAIT_S)
+            # While the index is built anew nobody waits for long: what is there is answered, and marked.
+            if reached or self._model.partial:
                 self._send(message, Outcome(answer=Raw(_encode(query.answer(ask)))))
+            else:
+                self._send(message, Outcome(error=BEHIND))
         except Exception as error:
             log.exception("query failed")
             self._send(message, Outcome(error=str(error) or type(error).__name__))
 
     async def _answer_relayed(self, message: Reply) -> None:
+        """All replicas are asked; the one that relays answers, or the one that comes to relay meanwhile."""
         ask = msgspec.json.decode(message.data, type=StatsAsk)
         try:
-            done = await asyncio.wait_for(self._relay.until_relayed(ask.barrier), WAIT_S)
+            await asyncio.wait_for(self._relay.until_relayed(ask.barrier), WAIT_S)
         except TimeoutError:
-            done = False
-        answer = Raw(_encode(RelayedAnswer(self._relay.relayed)))
-        self._send(message, Outcome(answer=answer) if done else Outcome(error=BEHIND))
+            if self._relay.leading:
+                self._send(message, Outcome(error=BEHIND))
+        else:
+            self._send(message, Outcome(answer=Raw(_encode(RelayedAnswer(self._relay.relayed)))))
 
     def _send(self, message: Reply, outcome: Outcome) -> None:
         self._link.publish(message.reply.decode(), _encode(outcome))

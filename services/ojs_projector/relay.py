@@ -39,6 +39,8 @@ class Relay:
         self._revision = 0
         self._tenure: Tenure | None = None
         self._begun = False
+        self._changed = asyncio.Event()
+        """Set when a tenure begins."""
         self._held_until = 0.0
         self._events_before = 0
         self._task: asyncio.Task[None] | None = None
@@ -97,15 +99,12 @@ class Relay:
         """Events stored since this process started."""
         return self._events_before + (self._tenure.appended if self._tenure is not None else 0)
 
-    async def until_relayed(self, sequence: int) -> bool:
-        """Wait until everything up to `sequence` is relayed; False if this replica does not hold the role, or loses it."""
-        tenure = self._tenure
-        while tenure is not None and self.leading and tenure is self._tenure:
-            if tenure.done >= sequence:
-                return True
-            tenure.progress.clear()
-            await tenure.progress.wait()
-        return False
+    async def until_relayed(self, sequence: int) -> None:
+        """Wait until this replica has relayed everything up to `sequence`: for ever, unless it holds the role or gets it."""
+        while self._tenure is None or self._tenure.done < sequence:
+            changed = self._changed if self._tenure is None else self._tenure.progress
+            changed.clear()
+            await changed.wait()
 
     async def clear(self) -> None:
         """A reset has begun (see `Store.on_reset`)."""
@@ -143,6 +142,7 @@ class Relay:
         last = await self._log.last_sequence()
         self._revision, self._begun = revision, False
         self._tenure = Tenure(self._log, self._config, last=last, began_at=now, done=held.done)
+        self._changed.set()
         log.info("relaying events", after=held.done, predecessor=held.holder or None)
 
     async def _renew(self, tenure: Tenure) -> None:

@@ -93,7 +93,7 @@ class Tenure:
 
     async def take(self, batch: Sequence[Seen]) -> None:
         """Queue the new events of a batch; returns once there is room for more. Raises OjsError backend_unavailable."""
-        if self.over is not None or not batch:
+        if not batch:
             return
         if not self._held:
             await self._look_up(batch)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ojs_nats.errors import unavailable
 from ojs_nats.store.api import call
 from ojs_nats.store.link import Failed, Link, Reply, header, status
-from ojs_nats.store.names import PLAIN, StoreConfig
+from ojs_nats.store.names import StoreConfig
 
 __all__ = ["EventFilter", "EventPage", "EventReader", "StoredEvent"]
 
@@ -52,7 +52,7 @@ class EventFilter(Struct, frozen=True, kw_only=True):
         queue = self.queues[0].replace(".", "_") if len(self.queues) == 1 else "*"
         if (event_type, queue, self.subject_id) == ("*.*", "*", None):
             return "ojs.events.>"
-        return f"ojs.events.{event_type}.{queue}.{self.subject_id}" if self.subject_id else f"ojs.events.{event_type}.{queue}.>"
+        return f"ojs.events.{event_type}.{queue}.{self.subject_id or '*'}"
 
 
 class _Data(Struct):
@@ -165,7 +165,7 @@ class EventReader:
 
 def _event(message: Reply) -> StoredEvent:
     subject = (header(message, b"Nats-Subject") or b"").decode()
-    event_type, scope, subject_id = subject.removeprefix("ojs.events.").removesuffix(f".{PLAIN}").rsplit(".", 2)
+    event_type, scope, subject_id = subject.removeprefix("ojs.events.").rsplit(".", 2)
     sequence = int(header(message, b"Nats-Sequence") or 0)
     return StoredEvent(sequence, event_type, scope.replace("_", "."), subject_id, message.data)
 

@@ -1,4 +1,7 @@
-"""Writing the event stream as its one relay: fenced appends, and what was appended last (architecture §8b)."""
+"""Writing the event stream as its one relay: fenced appends, and what was appended last (architecture §8b).
+
+What the relay appends carries `Ojs-Entry`; what others publish on the same subjects does not.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from ojs_nats.errors import unavailable
 from ojs_nats.store.api import call, parse_ack, refused
 from ojs_nats.store.link import Failed, Link
-from ojs_nats.store.names import PLAIN, StoreConfig
+from ojs_nats.store.names import StoreConfig
 
 __all__ = ["Appended", "EventLog", "Fenced", "Outgoing"]
 
@@ -54,19 +57,19 @@ class EventLog:
 
     async def last_sequence(self) -> int:
         """Sequence of the last message of the stream, whoever wrote it."""
-        info = await call(self._link, f"STREAM.INFO.{self._config.events_stream}")
-        if "error" in info:
-            raise unavailable(f"NATS refused to say how many events there are: {info['error'].get('description')}")
-        return int(info["state"]["last_seq"])
+        return int((await self._info({}))["last_seq"])
 
     async def last_of(self, job_id: str) -> Appended | None:
         """What was appended last of a job, as the stream's leader has it."""
-        subject = self._config.event("*.*", "*", job_id)
-        message = await self._message({"last_by_subj": subject})
-        if message is None:
-            return None
-        headers = base64.b64decode(message.get("hdrs", "")).decode()
-        return Appended(_number(headers, "Ojs-Created"), _number(headers, "Ojs-Entry"))
+        every = self._config.event("*.*", "*", job_id)
+        message = await self._message({"last_by_subj": every})
+        if message is not None and _headers(message) is None:
+            subjects = (await self._info({"subjects_filter": every})).get("subjects") or {}
+            found = await asyncio.gather(*(self._message({"last_by_subj": subject}) for subject in subjects))
+            relayed = [other for other in found if other is not None and _headers(other) is not None]
+            message = max(relayed, key=lambda other: int(other["seq"]), default=None)
+        headers = _headers(message) if message is not None else None
+        return Appended(_number(headers, "Ojs-Created"), _number(headers, "Ojs-Entry")) if headers is not None else None
 
     async def append(self, events: Sequence[Outgoing], after: int) -> int:
         """Store events behind sequence `after`, all or none; returns the new last sequence.
@@ -111,9 +114,16 @@ class EventLog:
         if last < after or last - after > _LOOKED_AT:
             raise Fenced
         found = await asyncio.gather(*(self._message({"seq": number}) for number in range(after + 1, last + 1)))
-        if any(message is not None and not message["subject"].endswith(f".{PLAIN}") for message in found):
+        if any(message is not None and _headers(message) is not None for message in found):
             raise Fenced
         return last
+
+    async def _info(self, request: dict[str, Any]) -> dict[str, Any]:
+        info = await call(self._link, f"STREAM.INFO.{self._config.events_stream}", request)
+        if "error" in info:
+            raise unavailable(f"NATS refused to say how many events there are: {info['error'].get('description')}")
+        state: dict[str, Any] = info["state"]
+        return state
 
     async def _message(self, which: dict[str, Any]) -> dict[str, Any] | None:
         answer = await call(self._link, f"STREAM.MSG.GET.{self._config.events_stream}", which)
@@ -123,6 +133,12 @@ class EventLog:
             raise unavailable(f"NATS refused a read of events: {error.get('description')}")
         message: dict[str, Any] = answer["message"]
         return message
+
+
+def _headers(message: dict[str, Any]) -> str | None:
+    """A stored message's header block, if the relay wrote it."""
+    headers = base64.b64decode(message.get("hdrs", "")).decode()
+    return headers if "\r\nOjs-Entry: " in headers else None
 
 
 def _number(headers: str, name: str) -> int:

@@ -8,14 +8,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-__all__ = ["MIN_SERVER", "PLAIN", "StoreConfig", "encode_token"]
+__all__ = ["MIN_SERVER", "StoreConfig", "encode_token"]
 
 MIN_SERVER: Final = (2, 14, 0)
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
 _UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")
 MAX_CONSUMER_NAME: Final = 200
-PLAIN: Final = "plain"
 
 
 def encode_token(name: str) -> str:
@@ -96,15 +95,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     # Events
 
     def event(self, event_type: str, scope: str, subject_id: str) -> str:
-        """Subject of an event: its type, a queue name or other scope, and the id of what it happened to."""
-        return f"ojs.events.{event_type}.{scope.replace('.', '_')}.{subject_id}"
+        """Subject of an event: its type, a queue name or other scope, and the id of what it happened to.
 
-    def plain_event(self, event_type: str, scope: str, subject_id: str) -> str:
-        """Subject of an event that needs no truth (heartbeats, progress): anyone may publish it, beside the relay.
-
-        The token more keeps it apart from what the relay stored, in the middle of which it may come.
+        Events that need no truth (heartbeats, progress) may be published there by anyone, without the relay's headers.
         """
-        return f"{self.event(event_type, scope, subject_id)}.{PLAIN}"
+        return f"ojs.events.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
     @property
     def events_stored(self) -> str:

@@ -1,0 +1,96 @@
+"""What the tests of the projector share: whole lives of jobs, and the plain way to find out what there is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from msgspec import Raw
+
+from integration.samples import ANYONE, acked, draft, failed, fetch, requeued
+from ojs_nats import transitions
+from ojs_nats.events import EventFilter, EventReader, StoredEvent, events_of
+from ojs_nats.job import Job, State
+from ojs_nats.store import Store
+from ojs_nats.store.feed import Feed
+from ojs_nats.store.records import decode_job
+from ojs_nats.transitions import Failure, Moment, Transition, nack
+from ojs_projector import Projector
+
+__all__ = ["all_events", "all_jobs", "assert_events_complete", "counted", "crash", "live", "lives"]
+
+
+def dead(job: Job, moment: Moment) -> Transition:
+    return nack(job, Failure(message="no", action="DEAD_LETTER"), ANYONE, moment)
+
+
+def completed(job: Job, moment: Moment) -> Transition:
+    return transitions.ack(job, Raw(b'{"ok":true}'), ANYONE, moment)
+
+
+ENDS = (acked, completed, failed, requeued, dead, transitions.cancel, None)
+
+
+async def live(store: Store, queue: str, number: int) -> list[str]:
+    """Push jobs, fetch them, and end each in another way; returns their ids."""
+    ids = [(await store.jobs.push(draft(queue=queue))).id for _ in range(number)]
+    taken: list[Job] = []
+    while len(taken) < number:
+        taken += await fetch(store, queue, count=50, worker="w1")
+    ends = [(job, ENDS[n % len(ENDS)]) for n, job in enumerate(taken)]
+    await asyncio.gather(*(store.jobs.change(job.id, end) for job, end in ends if end is not None))
+    return ids
+
+
+async def lives(store: Store, number: int, queues: Sequence[str] = ("a", "b.c")) -> list[str]:
+    """`number` lives in each queue, side by side."""
+    found = await asyncio.gather(*(live(store, queue, number) for queue in queues))
+    return [job_id for ids in found for job_id in ids]
+
+
+async def all_jobs(store: Store) -> list[Job]:
+    """Every job in the bucket, read from its beginning."""
+    link = await store.connect("read-all")
+    feed = Feed(link, store.config, f"all-{store.instance}")
+    jobs: dict[str, Job] = {}
+    try:
+        while batch := (await feed.next(0.1)).records:
+            jobs |= {record.job_id: decode_job(record.data) for record in batch if record.kind == "job"}
+    finally:
+        await link.close()
+    return [job for job in jobs.values() if not job.deleted]
+
+
+async def counted(store: Store) -> dict[str, dict[str, int]]:
+    """Numbers by queue and state, counted over every record."""
+    numbers = Counter((job.queue, job.state) for job in await all_jobs(store))
+    return {queue: {state: numbers[queue, state] for state in State} for queue in {queue for queue, _ in numbers}}
+
+
+async def all_events(store: Store) -> list[StoredEvent]:
+    return (await EventReader(store.bulk, store.config).read(0, EventFilter(), 100_000)).events
+
+
+async def assert_events_complete(store: Store, ids: Sequence[str], *, ignoring: str | None = None) -> None:
+    """Each job's events are those of its log, all of them, in order, once each."""
+    by_job: defaultdict[str, list[StoredEvent]] = defaultdict(list)
+    for event in await all_events(store):
+        if event.type != ignoring:
+            by_job[event.subject_id].append(event)
+    for job_id in ids:
+        job = await store.jobs.get(job_id)
+        expected = [event.type for entry in job.transitions for event in events_of(job, entry)]
+        assert [event.type for event in by_job[job_id]] == expected, job_id
+
+
+async def crash(projector: Projector) -> None:
+    """End a projector as SIGKILL would: nothing is finished, given up or said."""
+    relay = projector._relay
+    assert relay is not None
+    for task in [*projector._tasks, relay._task, *([relay._tenure._task] if relay._tenure else [])]:
+        if task is not None:
+            task.cancel()
+    for link in projector._links:
+        await link.close()
+    relay._tenure = None

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from integration.samples import put_raw
+from ojs_nats.events import EventFilter, EventReader, StoredEvent
+from ojs_nats.events import reader as module
+from ojs_nats.store import Store
+from support.waiting import eventually
+
+
+@pytest.fixture
+def reader(store: Store) -> EventReader:
+    return EventReader(store.bulk, store.config)
+
+
+async def put(store: Store, event_type: str, queue: str, subject_id: str, job_type: str = "t") -> int:
+    body = b'{"data":{"job_type":"%s"}}' % job_type.encode()
+    return await put_raw(store, store.config.event(event_type, queue, subject_id), body)
+
+
+async def some(store: Store) -> None:
+    await put(store, "job.enqueued", "a", "1")
+    await put(store, "job.enqueued", "b.c", "2", "u")
+    await put(store, "job.started", "a", "1")
+    await put(store, "job.heartbeat", "a", "1")
+    await put(store, "dead_letter.added", "b.c", "2", "u")
+
+
+def shown(events: Sequence[StoredEvent]) -> list[tuple[int, str, str, str]]:
+    return [(event.sequence, event.type, event.queue, event.subject_id) for event in events]
+
+
+async def test_events_say_what_their_subjects_say(store: Store, reader: EventReader) -> None:
+    await some(store)
+    page = await reader.read(0, EventFilter(), 10)
+    assert shown(page.events) == [
+        (1, "job.enqueued", "a", "1"),
+        (2, "job.enqueued", "b.c", "2"),
+        (3, "job.started", "a", "1"),
+        (4, "job.heartbeat", "a", "1"),
+        (5, "dead_letter.added", "b.c", "2"),
+    ]
+    assert (page.cursor, page.has_more) == (5, False)
+    assert await reader.last_sequence() == 5
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (EventFilter(types=("job.enqueued",)), [1, 2]),
+        (EventFilter(types=("job.*",)), [1, 2, 3, 4]),
+        (EventFilter(types=("job.started", "dead_letter.*")), [3, 5]),
+        (EventFilter(types=("job.start",)), []),
+        (EventFilter(types=("*",)), [1, 2, 3, 4, 5]),
+        (EventFilter(queues=("b.c",)), [2, 5]),
+        (EventFilter(queues=("a", "b.c")), [1, 2, 3, 4, 5]),
+        (EventFilter(job_types=("u",)), [2, 5]),
+        (EventFilter(subject_id="1"), [1, 3, 4]),
+        (EventFilter(subject_id="1", types=("job.heartbeat",)), [4]),
+        (EventFilter(types=("job.*",), queues=("b.c",), job_types=("u",)), [2]),
+        (EventFilter(queues=("nowhere",)), []),
+    ],
+)
+async def test_only_what_is_wanted_is_read(store: Store, reader: EventReader, wanted: EventFilter, expected: list[int]) -> None:
+    await some(store)
+    assert [event.sequence for event in (await reader.read(0, wanted, 10)).events] == expected
+
+
+async def test_pages_go_on_at_their_cursor(store: Store, reader: EventReader) -> None:
+    await some(store)
+    found, cursor, more = [], 0, True
+    while more:
+        page = await reader.read(cursor, EventFilter(types=("job.*",)), 2)
+        found += [event.sequence for event in page.events]
+        cursor, more = page.cursor, page.has_more
+    assert found == [1, 2, 3, 4]
+
+
+async def test_a_cursor_moves_on_past_what_does_not_match(
+    store: Store, reader: EventReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_READ", 2)
+    monkeypatch.setattr(module, "_READS", 2)
+    await some(store)
+    first = await reader.read(0, EventFilter(job_types=("v",)), 2)
+    assert (first.events, first.cursor, first.has_more) == ([], 4, True)
+    rest = await reader.read(first.cursor, EventFilter(job_types=("v",)), 2)
+    assert (rest.events, rest.cursor, rest.has_more) == ([], 5, False)
+
+
+async def test_an_empty_stream_is_an_empty_page(reader: EventReader) -> None:
+    assert await reader.read(0, EventFilter(), 10) == ([], 0, False)
+    assert await reader.read(7, EventFilter(), 10) == ([], 7, False)
+
+
+async def test_a_tail_gets_what_comes(store: Store, reader: EventReader) -> None:
+    await some(store)
+    found: list[int] = []
+
+    async def follow() -> None:
+        tail = reader.follow(2, EventFilter(types=("job.*",)))
+        while True:
+            found.append((await anext(tail)).sequence)
+
+    following = asyncio.create_task(follow())
+    await eventually(lambda: found == [3, 4])
+    await put(store, "job.completed", "a", "1")
+    store.link.publish(store.config.events_stored, b"")
+    await eventually(lambda: found == [3, 4, 6], 0.9)
+    await put(store, "job.heartbeat", "a", "1")  # announced by nobody
+    await eventually(lambda: found == [3, 4, 6, 7])
+    following.cancel()
+    await asyncio.wait([following])

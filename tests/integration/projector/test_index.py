@@ -1,0 +1,223 @@
+"""The read model over a real bucket: what clients were told before is in the answer, whatever happened to the projector."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from integration.conftest import OpenStore
+from integration.projector.conftest import StartProjector
+from integration.projector.samples import ENDS, counted, lives
+from integration.samples import acked, draft, fetch, put_raw, refusal
+from ojs_nats.errors import OjsError
+from ojs_nats.job import State
+from ojs_nats.queries import DeadLettersAsk, JobsAsk, Queries, QueuesAsk
+from ojs_nats.store import Store
+from ojs_nats.store.commit import encode_job
+from ojs_projector import Projector, answers
+from support.nats import NatsServer
+from support.waiting import eventually
+
+
+async def numbers(store: Store) -> dict[str, dict[str, int]]:
+    page = await Queries(store).queues(QueuesAsk())
+    assert not page.partial
+    return {queue.name: {state: getattr(queue.counts, state) for state in State} for queue in page.queues}
+
+
+async def test_an_answer_holds_everything_that_was_told_before(
+    projector: Projector, store: Store, open_store: OpenStore, nats_server: NatsServer
+) -> None:
+    """Two gateways: one writes, the other asks at once."""
+    asking = Queries(await open_store(nats_server.url))
+    for n in range(1, 51):
+        await store.jobs.push(draft(queue="q"))
+        assert (await asking.queue("q")).counts.available == n
+    for n in range(1, 11):
+        [job] = await fetch(store, "q")
+        await store.jobs.change(job.id, acked)
+        queue = await asking.queue("q")
+        assert (queue.counts.available, queue.counts.active, queue.counts.completed) == (50 - n, 0, n)
+        assert (await asking.jobs(JobsAsk(state=State.COMPLETED, limit=1))).total == n
+    assert projector.status().applied > 0
+
+
+async def test_many_questions_at_once_share_few_barriers(projector: Projector, store: Store) -> None:
+    await store.jobs.push(draft(queue="q"))
+    before = projector.status().applied
+    asking = Queries(store)
+    found = await asyncio.gather(*(asking.queue("q") for _ in range(100)))
+    assert {queue.counts.available for queue in found} == {1}
+    assert projector.status().applied - before <= 5
+
+
+async def test_numbers_equal_a_count_of_every_record(projector: Projector, store: Store) -> None:
+    await lives(store, 3 * len(ENDS))
+    assert await numbers(store) == await counted(store)
+    stats = await Queries(store).dead_letter_stats()
+    assert (stats.total, stats.by_queue) == (6, {"a": 3, "b.c": 3})
+    listed = await Queries(store).dead_letters(DeadLettersAsk(queue="b.c"))
+    assert [(await store.jobs.get(row.id)).dead_letter for row in listed.jobs] == [True] * 3
+    assert not projector.status().partial
+
+
+async def test_an_index_that_is_gone_is_built_anew(start_projector: StartProjector, store: Store, tmp_path: Path) -> None:
+    first = await start_projector()
+    await lives(store, 2 * len(ENDS))
+    before = await numbers(store)
+    await first.stop()
+    shutil.rmtree(tmp_path / "index")
+    await start_projector()
+    await eventually(lambda: complete(store))
+    assert await numbers(store) == before == await counted(store)
+
+
+async def complete(store: Store) -> bool:
+    return not (await Queries(store).queue("a")).partial
+
+
+async def test_an_index_goes_on_where_it_was(start_projector: StartProjector, store: Store) -> None:
+    first = await start_projector()
+    await lives(store, len(ENDS))
+    await numbers(store)
+    applied = first.status().applied
+    await first.stop()
+    await lives(store, len(ENDS), queues=("a", "d"))
+    second = await start_projector()
+    assert not second.status().partial
+    assert second.status().applied >= applied
+    assert await numbers(store) == await counted(store)
+
+
+async def test_an_index_that_breaks_is_built_anew(projector: Projector, store: Store) -> None:
+    await lives(store, len(ENDS))
+    await numbers(store)
+    assert projector._model is not None
+    projector._model.db.execute("DROP TABLE counts")
+    await store.jobs.push(draft(queue="a"))
+    expected = await counted(store)
+
+    async def right_again() -> bool:
+        return await numbers(store) == expected
+
+    await eventually(right_again)
+
+
+async def test_two_projectors_on_one_machine_keep_an_index_each(start_projector: StartProjector, store: Store) -> None:
+    await start_projector()
+    await start_projector()
+    await store.jobs.push(draft(queue="q"))
+    instances = set()
+    for _ in range(50):
+        assert (await Queries(store).queue("q")).counts.available == 1
+        instances.add((await Queries(store).status()).instance)
+    assert len(instances) == 2
+
+
+async def test_a_record_that_leaves_by_its_ttl_leaves_the_index(projector: Projector, store: Store) -> None:
+    job = draft(queue="q", state=State.COMPLETED, completed_at=store.clock.now())
+    await put_raw(store, store.config.job(job.id), encode_job(job), "Nats-TTL: 2s\r\n")
+    assert (await numbers(store))["q"]["completed"] == 1
+
+    async def left() -> bool:
+        return (await numbers(store))["q"]["completed"] == 0
+
+    await eventually(left)
+    assert not projector.status().partial
+
+
+async def test_a_record_that_can_not_be_read_keeps_nobody_from_being_listed(projector: Projector, store: Store) -> None:
+    await put_raw(store, store.config.job("junk"), b'{"id": 7}')
+    await store.jobs.push(draft(queue="q"))
+    assert (await numbers(store))["q"]["available"] == 1
+    assert projector.status().lag_ms == 0
+
+
+# Trouble
+
+
+async def test_without_a_projector_the_asker_hears_so(store: Store) -> None:
+    with refusal("backend_unavailable"):
+        await Queries(store).queue("q")
+
+
+async def test_a_projector_that_is_behind_says_so(projector: Projector, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    await numbers(store)
+    monkeypatch.setattr(answers, "WAIT_S", 0.1)
+    projector._tasks[0].cancel()
+    with refusal("backend_unavailable"):
+        await Queries(store).queue("q")
+
+
+async def test_the_feed_goes_on_when_its_consumer_is_gone(projector: Projector, store: Store) -> None:
+    for n in range(1, 4):
+        await store.jobs.push(draft(queue="q"))
+        assert (await numbers(store))["q"]["available"] == n
+        assert projector._feed is not None
+        projector._feed._drop()
+        projector._feed._consumer = "long-gone"
+
+
+async def test_records_lost_on_the_way_are_read_again(projector: Projector, store: Store) -> None:
+    assert projector._feed is not None
+    for n in range(1, 4):
+        projector._feed._count -= 1  # as if one had been sent and had not arrived
+        await store.jobs.push(draft(queue="q"))
+        assert (await numbers(store))["q"]["available"] == n
+
+
+async def test_a_restart_of_nats_is_survived(projector: Projector, store: Store, nats_server: NatsServer) -> None:
+    await lives(store, len(ENDS))
+    await numbers(store)
+    await asyncio.to_thread(nats_server.restart)
+    await eventually(lambda: store.connected, 10.0)
+
+    async def pushed() -> bool:
+        with contextlib.suppress(OjsError):
+            return bool(await store.jobs.push(draft(queue="a")))
+        return False
+
+    await eventually(pushed, 10.0)
+    expected = await counted(store)
+
+    async def right_again() -> bool:
+        with contextlib.suppress(OjsError):
+            return await numbers(store) == expected
+        return False
+
+    await eventually(right_again, 10.0)
+    assert not projector.status().partial
+
+
+# Reset
+
+
+async def test_after_a_reset_everything_is_empty(projector: Projector, store: Store) -> None:
+    await lives(store, len(ENDS))
+    await store.reset()
+    assert await numbers(store) == {}
+    assert (await Queries(store).dead_letter_stats()).total == 0
+    await store.jobs.push(draft(queue="q"))
+    assert await numbers(store) == await counted(store)
+    assert projector.status().repaired == {}
+
+
+async def test_a_reset_that_a_projector_has_missed_is_made_good(start_projector: StartProjector, store: Store) -> None:
+    first = await start_projector()
+    await lives(store, len(ENDS))
+    await numbers(store)
+    await first.stop()
+    await first._store.close()
+    await eventually(lambda: alone(store), 15.0)
+    await store.reset()
+    await store.jobs.push(draft(queue="after"))
+    await start_projector()
+    assert await numbers(store) == await counted(store)
+
+
+async def alone(store: Store) -> bool:
+    return len(await store.presence.live()) == 1

@@ -1,0 +1,292 @@
+"""The event relay over real streams: every transition becomes its events, in order, whoever relays and whatever stops it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from integration.projector.conftest import StartProjector
+from integration.projector.samples import ENDS, all_events, assert_events_complete, crash, lives
+from integration.samples import acked, draft, fetch, losing_answers, put_raw
+from ojs_nats.queries import Queries
+from ojs_nats.store import Store
+from ojs_nats.store.eventlog import EventLog, Fenced, Outgoing
+from ojs_projector import Projector
+from ojs_projector import relay as relay_module
+from ojs_projector.relay import Relay
+from support.nats import NatsServer
+from support.waiting import eventually
+
+
+@pytest.fixture
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that is renewed and taken over ten times as fast."""
+    monkeypatch.setattr(relay_module, "RENEW_S", 0.1)
+    monkeypatch.setattr(relay_module, "LOOK_S", 0.025)
+    monkeypatch.setattr(relay_module, "TAKEOVER_MS", 400)
+
+
+quick = pytest.mark.usefixtures("_quick")
+
+
+def relay_of(projector: Projector) -> Relay:
+    assert projector._relay is not None
+    return projector._relay
+
+
+async def relaying(projector: Projector) -> Projector:
+    await eventually(lambda: relay_of(projector).leading, 6.0)
+    return projector
+
+
+async def all_relayed(store: Store) -> bool:
+    try:
+        await Queries(store).until_relayed()
+    except Exception:  # noqa: BLE001  # nobody holds the role yet
+        return False
+    return True
+
+
+async def test_each_transition_is_its_events_in_order(projector: Projector, store: Store) -> None:
+    ids = await lives(store, 5 * len(ENDS))
+    await Queries(store).until_relayed()
+    await assert_events_complete(store, ids)
+    assert projector.status().events == len(await all_events(store))
+
+
+async def test_revisions_that_nobody_saw_lose_no_event(start_projector: StartProjector, store: Store) -> None:
+    """The bucket keeps one revision of a job: all that came before it is told from its log."""
+    ids = await lives(store, 5 * len(ENDS))
+    await start_projector()
+    await eventually(lambda: all_relayed(store))
+    await assert_events_complete(store, ids)
+
+
+async def test_a_reader_sees_an_event_once_the_barrier_says_so(projector: Projector, store: Store) -> None:
+    for n in range(1, 11):
+        await store.jobs.push(draft(queue="q"))
+        await Queries(store).until_relayed()
+        assert len(await all_events(store)) == n
+    assert projector.status().relaying
+
+
+# Who relays
+
+
+async def test_one_of_several_relays(start_projector: StartProjector, store: Store) -> None:
+    first = await relaying(await start_projector())
+    second = await start_projector()
+    ids = await lives(store, 2 * len(ENDS))
+    await Queries(store).until_relayed()
+    assert relay_of(first).leading
+    assert not relay_of(second).leading
+    await assert_events_complete(store, ids)
+
+
+async def test_a_projector_that_stops_hands_over_at_once(start_projector: StartProjector, store: Store) -> None:
+    first = await relaying(await start_projector())
+    second = await start_projector()
+    ids = await lives(store, len(ENDS))
+    begun = asyncio.get_running_loop().time()
+    await first.stop()
+    await relaying(second)
+    assert asyncio.get_running_loop().time() - begun < 2.0
+    ids += await lives(store, len(ENDS))
+    await Queries(store).until_relayed()
+    await assert_events_complete(store, ids)
+
+
+async def test_a_projector_that_dies_is_succeeded_within_five_seconds(start_projector: StartProjector, store: Store) -> None:
+    first = await relaying(await start_projector())
+    second = await start_projector()
+    ids = await lives(store, len(ENDS))
+    await crash(first)
+    begun = asyncio.get_running_loop().time()
+    ids += await lives(store, len(ENDS))
+    await relaying(second)
+    assert asyncio.get_running_loop().time() - begun < 5.0
+    await eventually(lambda: all_relayed(store))
+    await assert_events_complete(store, ids)
+
+
+@quick
+async def test_takeovers_amid_load_lose_and_double_nothing(start_projector: StartProjector, store: Store) -> None:
+    ids: list[str] = []
+    holder = await relaying(await start_projector(in_memory=True))
+    for _ in range(4):
+        successor = await start_projector(in_memory=True)
+        loading = asyncio.create_task(lives(store, 3 * len(ENDS)))
+        await asyncio.wait([loading], timeout=0.05)
+        await crash(holder)
+        ids += await loading
+        holder = await relaying(successor)
+    await eventually(lambda: all_relayed(store))
+    await assert_events_complete(store, ids)
+
+
+# The fence
+
+
+class Stalled:
+    """A relay that was stopped between deciding what to append and sending it, its lease unattended."""
+
+    def __init__(self, projector: Projector, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._relay = relay_of(projector)
+        assert self._relay._task is not None
+        self._relay._task.cancel()
+        self.waiting = asyncio.Event()
+        self.goes_on = asyncio.Event()
+        self.outcome: list[str] = []
+        append = self._relay._log.append
+
+        async def stalled(events: Sequence[Outgoing], after: int) -> int:
+            self.waiting.set()
+            await self.goes_on.wait()
+            try:
+                last = await append(events, after)
+            except Fenced:
+                self.outcome.append("fenced")
+                raise
+            self.outcome.append("stored")
+            return last
+
+        monkeypatch.setattr(self._relay._log, "append", stalled)
+
+
+@quick
+async def test_a_stopped_relay_gets_nothing_in_once_it_has_a_successor(
+    start_projector: StartProjector, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await relaying(await start_projector())
+    stalled = Stalled(first, monkeypatch)
+    ids = await lives(store, 2 * len(ENDS))
+    await asyncio.wait_for(stalled.waiting.wait(), 5.0)
+    second = await relaying(await start_projector())
+    await Queries(store).until_relayed()
+    stalled.goes_on.set()
+    await eventually(lambda: stalled.outcome == ["fenced"])
+    ids += await lives(store, len(ENDS))
+    await Queries(store).until_relayed()
+    assert relay_of(second).leading
+    await assert_events_complete(store, ids)
+
+
+@quick
+async def test_a_stopped_relay_that_goes_on_first_is_right_and_its_successor_begins_anew(
+    start_projector: StartProjector, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The successor holds the role but has appended nothing yet: whoever is first wins, the other finds out."""
+    first = await relaying(await start_projector())
+    stalled = Stalled(first, monkeypatch)
+    ids = await lives(store, len(ENDS))
+    await asyncio.wait_for(stalled.waiting.wait(), 5.0)
+    second = await start_projector()
+    gate = asyncio.Event()
+    append = EventLog.append
+
+    async def late(self: EventLog, events: Sequence[Outgoing], after: int) -> int:
+        if self is relay_of(second)._log:
+            await gate.wait()
+        return await append(self, events, after)
+
+    monkeypatch.setattr(EventLog, "append", late)
+    await relaying(second)
+    stalled.goes_on.set()
+    await eventually(lambda: stalled.outcome[:1] == ["stored"])
+    await first._relay._close(first._relay._tenure)  # type: ignore[union-attr,arg-type]
+    gate.set()
+    ids += await lives(store, len(ENDS))
+    await eventually(lambda: all_relayed(store))
+    assert relay_of(second).leading
+    await assert_events_complete(store, ids)
+
+
+async def test_events_published_without_a_relay_do_not_end_its_tenure(projector: Projector, store: Store) -> None:
+    await relaying(projector)
+    tenure = relay_of(projector)._tenure
+    ids: list[str] = []
+    for _ in range(5):
+        ids += await lives(store, len(ENDS), queues=("q",))
+        await put_raw(store, store.config.event("job.heartbeat", "q", ids[-1]), b'{"data":{"job_type":"t"}}')
+    await Queries(store).until_relayed()
+    assert relay_of(projector)._tenure is tenure
+    events = await all_events(store)
+    beats = [event for event in events if event.type == "job.heartbeat"]
+    assert [(beat.queue, beat.subject_id) for beat in beats] == [("q", job_id) for job_id in ids[len(ENDS) - 1 :: len(ENDS)]]
+    assert len(events) - 5 == projector.status().events
+
+
+@quick
+async def test_a_successor_finds_a_jobs_last_event_behind_those_of_others(
+    start_projector: StartProjector, store: Store
+) -> None:
+    first = await relaying(await start_projector())
+    ids = await lives(store, len(ENDS), queues=("q",))
+    await Queries(store).until_relayed()
+    await crash(first)
+    for job_id in ids:
+        await put_raw(store, store.config.event("job.heartbeat", "q", job_id), b"{}")
+    relay = await store.link.request(store.config.record("relay", "events"), b'{"holder":"","done":0}')
+    assert relay is not None  # the checkpoint is gone: all is read again
+    await relaying(await start_projector())
+    await Queries(store).until_relayed()
+    events = [event for event in await all_events(store) if event.type != "job.heartbeat"]
+    assert len({event.body for event in events}) == len(events)
+    await assert_events_complete(store, ids, ignoring="job.heartbeat")
+
+
+@quick
+async def test_an_append_whose_answer_is_lost_is_neither_lost_nor_doubled(projector: Projector, store: Store) -> None:
+    await relaying(projector)
+    ids = await lives(store, len(ENDS))
+    with losing_answers(relay_of(projector)._log._link, "ojs.events.", times=3) as lost:
+        for _ in range(3):
+            ids += await lives(store, len(ENDS))
+            await eventually(lambda: all_relayed(store), 15.0)
+    assert lost
+    await assert_events_complete(store, ids)
+
+
+async def test_a_restart_of_nats_loses_no_event(projector: Projector, store: Store, nats_server: NatsServer) -> None:
+    ids = await lives(store, 3 * len(ENDS))
+    await asyncio.to_thread(nats_server.restart)
+    await eventually(lambda: store.connected, 10.0)
+
+    async def settled() -> bool:
+        return await all_relayed(store)
+
+    await eventually(settled, 15.0)
+    await assert_events_complete(store, ids)
+    assert projector.status().applied > 0
+
+
+# Reset
+
+
+async def test_a_reset_lets_no_event_of_before_through(projector: Projector, store: Store) -> None:
+    await relaying(projector)
+    fixed = [draft(queue="q") for _ in range(20)]
+    for _ in range(5):
+        for job in fixed:
+            await store.jobs.push(job)
+        [job] = await fetch(store, "q")
+        await store.jobs.change(job.id, acked)
+        await store.reset()
+        assert await all_events(store) == []
+        await store.jobs.push(fixed[0])
+        await Queries(store).until_relayed()
+        assert [event.type for event in await all_events(store)] == ["job.enqueued"]
+        await store.reset()
+
+
+async def test_a_reset_that_is_never_completed_stops_events_for_a_while_only(
+    projector: Projector, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay_module, "RESET_S", 0.1)
+    await relaying(projector)
+    await relay_of(projector).clear()
+    ids = await lives(store, len(ENDS))
+    await eventually(lambda: all_relayed(store), 10.0)
+    await assert_events_complete(store, ids)

@@ -1,0 +1,126 @@
+"""The safety net: it brings back hints that were lost, and finds nothing where none were."""
+
+from __future__ import annotations
+
+import pytest
+
+from integration.projector.conftest import StartProjector
+from integration.projector.samples import ENDS, lives
+from integration.samples import draft, due_subjects, fetch, timers, tokens
+from ojs_nats import transitions
+from ojs_nats.queries import Queries
+from ojs_nats.store import Store
+from ojs_nats.store.api import call
+from ojs_projector import Projector
+from ojs_projector import projector as loop_module
+from ojs_projector import safety as module
+from ojs_projector.safety import SafetyNet
+from support.waiting import eventually
+
+GRACE_MS = 250
+
+
+@pytest.fixture
+async def net(projector: Projector, monkeypatch: pytest.MonkeyPatch) -> SafetyNet:
+    """The projector's safety net, which waits a quarter of a second instead of five."""
+    monkeypatch.setattr(module, "TOKEN_GRACE_MS", GRACE_MS)
+    monkeypatch.setattr(module, "TIMER_GRACE_MS", 0)
+    assert projector._safety is not None
+    return projector._safety
+
+
+async def purge(store: Store, stream: str, subject: str) -> None:
+    answer = await call(store.link, f"STREAM.PURGE.{stream}", {"filter": subject})
+    assert "error" not in answer
+
+
+async def indexed(store: Store) -> None:
+    """Everything written before is in the index, and old enough to be suspect."""
+    await Queries(store).queue("any")
+    now = store.clock.now()
+    await eventually(lambda: store.clock.now() > now + GRACE_MS)
+
+
+async def test_it_finds_nothing_in_normal_running(net: SafetyNet, store: Store) -> None:
+    await lives(store, 3 * len(ENDS))
+    await store.jobs.push(draft(queue="later", scheduled_at=store.clock.now() + 60_000))
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+
+
+@pytest.mark.parametrize("priority", [-100, 0, 7])
+async def test_an_available_job_without_a_token_gets_one(net: SafetyNet, store: Store, priority: int) -> None:
+    jobs = [await store.jobs.push(draft(queue="q", priority=priority)) for _ in range(3)]
+    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    await indexed(store)
+    await net.look()
+    assert net.found == {"token": 3}
+    assert {job.id for job in await fetch(store, "q", count=9)} == {job.id for job in jobs}
+
+
+async def test_only_the_jobs_ahead_of_the_first_token_have_lost_theirs(net: SafetyNet, store: Store) -> None:
+    lost = await store.jobs.push(draft(queue="q"))
+    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    await indexed(store)
+    behind = [await store.jobs.push(draft(queue="q")) for _ in range(3)]
+    await indexed(store)
+    await net.look()
+    assert net.found == {"token": 1}
+    assert await tokens(store, "q") == 4
+    assert [job.id for job in await fetch(store, "q", count=9)] == [*(job.id for job in behind), lost.id]
+
+
+async def test_a_token_in_somebodys_hands_is_not_lost(net: SafetyNet, store: Store) -> None:
+    await store.jobs.push(draft(queue="q"))
+    handout = store.handout
+    taken = await handout._pull(store.config.ready("q", 0), "q", 1)
+    await indexed(store)
+    await net.look()
+    assert (len(taken), net.found) == (1, {})
+
+
+async def test_a_lost_timer_is_set_again(net: SafetyNet, store: Store) -> None:
+    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + 1_000))
+    for op in await timers(store, job.id):
+        await purge(store, store.config.records_stream, store.config.timer(job.id, op))
+    await indexed(store)
+    await net.look()
+    assert net.found == {}  # not due yet
+    await eventually(lambda: store.clock.now() > (job.scheduled_at or 0))
+    await net.look()
+    assert net.found == {"timer": 1}
+    await eventually(lambda: due_subjects(store, job.id))
+
+
+async def test_a_timer_that_fired_and_waits_for_its_service_is_not_lost(net: SafetyNet, store: Store) -> None:
+    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + 50))
+    await eventually(lambda: due_subjects(store, job.id))
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+
+
+async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
+    net: SafetyNet, projector: Projector, store: Store
+) -> None:
+    job = await store.jobs.push(draft(queue="q"))
+    await indexed(store)
+    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    assert projector._tasks
+    projector._tasks[0].cancel()
+    await store.jobs.change(job.id, transitions.cancel)
+    await net.look()
+    assert net.found == {}
+
+
+async def test_only_the_relay_looks(start_projector: StartProjector, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_module, "_SAFETY_S", 0.05)
+    monkeypatch.setattr(module, "TOKEN_GRACE_MS", 0)
+    first, second = await start_projector(), await start_projector()
+    await store.jobs.push(draft(queue="q"))
+    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    await eventually(lambda: tokens(store, "q"))
+    found = [projector.status().repaired.get("token", 0) for projector in (first, second)]
+    leading = [projector.status().relaying for projector in (first, second)]
+    assert [bool(number) for number in found] == leading
