@@ -7,7 +7,7 @@ from ojs_nats.cron.changes import Registration, delete, register, run_now, switc
 from ojs_nats.cron.expression import BadExpression, parse_expression
 from ojs_nats.cron.record import OVERLAPS, Cron, CronTimer, Occurrence, Overlap, Run
 from ojs_nats.cron.schedule import BadZone, check_zone, following
-from ojs_nats.cron.step import Step
+from ojs_nats.cron.step import Step, job_id_of
 from ojs_nats.cron.ticks import GRACE_MS, MAX_WAITING, tick
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "check_zone",
     "delete",
     "following",
+    "job_id_of",
     "newborn",
     "parse_expression",
     "register",

@@ -13,7 +13,7 @@ from ojs_nats.job import TERMINAL, State
 from ojs_nats.transitions import Moment
 from ojs_nats.wire.ids import derived_job_id
 
-__all__ = ["TOMBSTONE_S", "Step", "cleared", "logged", "scheduled", "timed", "triggered", "wanted_at"]
+__all__ = ["TOMBSTONE_S", "Step", "cleared", "job_id_of", "logged", "scheduled", "timed", "triggered", "wanted_at"]
 
 TOMBSTONE_S: Final = 3_600
 _RECHECK_MS: Final = 500
@@ -44,9 +44,14 @@ def logged(record: Cron, moment: Moment, outcome: Outcome, occurrence: Occurrenc
     return replace(record, n=run.n, log=(*record.log, run)[-KEPT:])
 
 
+def job_id_of(name: str, occurrence: Occurrence) -> str:
+    """The id of the job that an occurrence of an entry creates."""
+    return derived_job_id(occurrence.at, "cron", name, occurrence.key)
+
+
 def triggered(record: Cron, moment: Moment, occurrence: Occurrence, hint: str, cancels: str | None = None) -> Cron:
     """`record` after a run was decided; its last entry is the run. The job's id follows from entry and occurrence."""
-    job_id = derived_job_id(occurrence.at, "cron", record.name, occurrence.key)
+    job_id = job_id_of(record.name, occurrence)
     number = record.run_count + 1
     logs = logged(record, moment, "triggered", occurrence, hint=hint, job_id=job_id, cancels=cancels, number=number)
     return replace(logs, last_job=job_id, last_run_at=moment.now, run_count=number)

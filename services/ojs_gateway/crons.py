@@ -1,0 +1,91 @@
+"""Cron entries: register, list, read, pause, resume, run, delete (requirements §15)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats import cron as pure
+from ojs_nats.errors import invalid
+from ojs_nats.wire.cron import (
+    cron_body,
+    cron_name,
+    crons_body,
+    deleted_body,
+    history_body,
+    parse_registration,
+    parse_switch,
+    run_body,
+)
+from ojs_nats.wire.pages import parse_page
+
+__all__ = ["Crons"]
+
+_LOCATION: Final = "/ojs/v1/jobs/"
+
+
+class Crons:
+    """Handlers under /cron and /crons."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._limits = context.limits
+        self._prepare = context.prepare
+
+    async def register(self, call: Call) -> Answer:
+        """POST /cron: 201 for a new entry, 200 for one that was there (CRON-26)."""
+        wanted = parse_registration(await call.body(), self._limits)
+        created, found = await self._store.crons.register(wanted)
+        return Answer(201 if created else 200, cron_body(found))
+
+    async def list(self, call: Call) -> Answer:
+        """GET /cron?enabled=true, with the paging of all lists; sorted by name."""
+        page = parse_page(call.queries)
+        enabled = call.query("enabled")
+        if enabled and enabled not in {"true", "false"}:
+            raise invalid("enabled", f"enabled must be true or false, not {enabled[:40]!r}")
+        crons = await self._store.crons.all()
+        if enabled:
+            crons = [cron for cron in crons if cron.enabled == (enabled == "true")]
+        return Answer(200, crons_body(crons, page))
+
+    async def read(self, call: Call) -> Answer:
+        """GET /cron/{name}."""
+        return Answer(200, cron_body(await self._store.crons.get(cron_name(call.parameters[0]))))
+
+    async def patch(self, call: Call) -> Answer:
+        """PATCH /cron/{name}: `{"enabled": false}`."""
+        return await self._switch(call, enabled=parse_switch(await call.body(), self._limits))
+
+    async def pause(self, call: Call) -> Answer:
+        """POST /cron/{name}/pause."""
+        return await self._switch(call, enabled=False)
+
+    async def resume(self, call: Call) -> Answer:
+        """POST /cron/{name}/resume."""
+        return await self._switch(call, enabled=True)
+
+    async def _switch(self, call: Call, *, enabled: bool) -> Answer:
+        name = cron_name(call.parameters[0])
+        found = await self._store.crons.change(name, lambda cron, moment: pure.switch(cron, enabled, moment))
+        return Answer(200, cron_body(found))
+
+    async def delete(self, call: Call) -> Answer:
+        """DELETE /cron/{name}; jobs that it has created stay."""
+        return Answer(200, deleted_body(await self._store.crons.change(cron_name(call.parameters[0]), pure.delete)))
+
+    async def run(self, call: Call) -> Answer:
+        """POST /cron/{name}/trigger: a run outside the schedule. 202 if it waits for the job before it (`enqueue`)."""
+        cron, run = await self._store.crons.run_now(cron_name(call.parameters[0]), self._prepare)
+        if run is None or run.job_id is None:
+            return Answer(202, run_body(cron, pure.job_id_of(cron.name, cron.waiting[-1])))
+        return Answer(201, run_body(cron, run.job_id), (("Location", _LOCATION + run.job_id),))
+
+    async def history(self, call: Call) -> Answer:
+        """GET /cron/{name}/history: the last 50 occurrences, newest first."""
+        cron = await self._store.crons.get(cron_name(call.parameters[0]))
+        ids = [run.job_id for run in cron.log if run.job_id is not None]
+        found = await self._store.records.many(ids)
+        states = {job_id: stored.job.state for job_id, stored in found.items() if stored.job is not None}
+        return Answer(200, history_body(cron, states))

@@ -1,0 +1,289 @@
+"""Cron entries as clients write and read them (requirements §15, C17, C57).
+
+Two dialects come in: `cron` with the job's members flat beside it (HTTP binding, SDKs), and `expression` with a `job_template`
+(CLI). The answer has the members of both, so it can be sent back as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Raw
+
+from ojs_nats.cron import OVERLAPS, BadExpression, BadZone, Cron, Registration, Run, check_zone, parse_expression
+from ojs_nats.errors import invalid, not_found, too_large
+from ojs_nats.job import EMPTY_OBJECT, Job, State
+from ojs_nats.wire.enqueue import read_envelope
+from ojs_nats.wire.fields import absent, members_of, object_of, shown, value_of
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.output import encode
+from ojs_nats.wire.pages import Page, pagination
+from ojs_nats.wire.times import format_ms
+
+__all__ = [
+    "cron_body",
+    "cron_name",
+    "cron_view",
+    "crons_body",
+    "deleted_body",
+    "history_body",
+    "parse_registration",
+    "parse_switch",
+    "run_body",
+]
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{0,254}", re.ASCII)
+_EXPRESSIONS: Final = ("cron", "expression", "schedule")
+_MAX_DESCRIPTION: Final = 1_000
+_OWN: Final = frozenset(
+    {
+        *_EXPRESSIONS,
+        "name",
+        "timezone",
+        "overlap_policy",
+        "enabled",
+        "description",
+        "job_template",
+        # Set by the server alone, ignored where clients send them (CRON-06)
+        "id",
+        "status",
+        "last_run_at",
+        "next_run_at",
+        "run_count",
+        "waiting_runs",
+        "created_at",
+        "updated_at",
+    }
+)
+_NO_ARGS: Final = Raw(b"[]")
+
+
+# In
+
+
+def parse_registration(body: bytes, limits: Limits) -> Registration:
+    """POST /cron in either dialect. The job is read like that of a push, so everything in it is checked now.
+
+    Raises OjsError: invalid_payload, invalid_request naming the field, and whatever a push of the job would be refused with.
+    """
+    if len(body) > limits.max_envelope_bytes:
+        raise too_large("envelope_too_large", "the cron entry", len(body), limits.max_envelope_bytes)
+    members = object_of(body)
+    if "name" not in members and "cron_job" in members:
+        members = members_of(members["cron_job"], "cron_job")
+    draft, options = _template(members, limits)
+    return Registration(
+        name=_name(_value(members, "name", limits)),
+        expression=_expression(members, limits),
+        timezone=_timezone(_value(members, "timezone", limits)),
+        draft=draft,
+        options=options,
+        overlap=_overlap(_value(members, "overlap_policy", limits)),
+        enabled=_flag(_value(members, "enabled", limits)),
+        description=_description(_value(members, "description", limits)),
+    )
+
+
+def parse_switch(body: bytes, limits: Limits) -> bool:
+    """PATCH /cron/{name}: `enabled`; anything else is changed by registering the entry again."""
+    members = object_of(body)
+    for name in members:
+        if name != "enabled":
+            raise invalid(name, f"{name} can't be changed by PATCH, only enabled; register the entry again with POST")
+    enabled = _flag(_value(members, "enabled", limits))
+    if enabled is None:
+        raise invalid("enabled", "enabled is required: true or false")
+    return enabled
+
+
+def cron_name(text: str) -> str:
+    """The name of an existing entry as a path says it; what can't be one is `not_found`."""
+    if _NAME.fullmatch(text) is None:
+        raise not_found("cron", text[:64])
+    return text
+
+
+def _value(members: Mapping[str, Raw], name: str, limits: Limits) -> Any:
+    """A member decoded; None if it is absent."""
+    raw = members.get(name)
+    return None if raw is None else value_of(raw, name, limits)
+
+
+def _name(value: Any) -> str:
+    if value is None:
+        raise invalid("name", "name is required: it identifies the entry, e.g. daily-report")
+    if type(value) is not str or _NAME.fullmatch(value) is None:
+        raise invalid("name", f"name must match ^[a-z0-9][a-z0-9\\-.]*$ and have at most 255 characters, not {shown(value)}")
+    return value
+
+
+def _expression(members: Mapping[str, Raw], limits: Limits) -> str:
+    values = {name: _value(members, name, limits) for name in _EXPRESSIONS}
+    sent = {name: value for name, value in values.items() if value is not None}
+    if not sent:
+        raise invalid("cron", "cron is required: a cron expression such as '0 9 * * MON-FRI' (also accepted as expression)")
+    field, value = next(iter(sent.items()))
+    if type(value) is not str:
+        raise invalid(field, f"{field} must be a cron expression as text, not {shown(value)}")
+    if any(other != value for other in sent.values()):
+        raise invalid(field, f"{' and '.join(sent)} are the same member under different names, but differ")
+    try:
+        parse_expression(value)
+    except BadExpression as problem:
+        raise invalid(field, f"{field} is not a valid cron expression: {problem}") from None
+    return value
+
+
+def _timezone(value: Any) -> str:
+    if value is None:
+        return "UTC"
+    try:
+        return check_zone(value if type(value) is str else "")
+    except BadZone as problem:
+        raise invalid("timezone", f"timezone {shown(value)} is {problem}") from None
+
+
+def _overlap(value: Any) -> Any:
+    if value is None:
+        return "skip"
+    if value not in OVERLAPS:
+        raise invalid("overlap_policy", f"overlap_policy must be one of {', '.join(OVERLAPS)}, not {shown(value)}")
+    return value
+
+
+def _flag(value: Any) -> bool | None:
+    if value is not None and type(value) is not bool:
+        raise invalid("enabled", f"enabled must be true or false, not {shown(value)}")
+    return value
+
+
+def _description(value: Any) -> str | None:
+    if value is not None and (type(value) is not str or len(value) > _MAX_DESCRIPTION):
+        raise invalid("description", f"description must be a text of at most {_MAX_DESCRIPTION} characters")
+    return value
+
+
+def _template(members: Mapping[str, Raw], limits: Limits) -> tuple[Job, Raw]:
+    """The draft of every run's job, its relative times counted from 0, and `options` as sent."""
+    envelope = {name: raw for name, raw in members.items() if name not in _OWN}
+    template = members.get("job_template")
+    if template is not None and not absent(template):
+        envelope |= members_of(template, "job_template")
+    if "id" in envelope:
+        raise invalid("job_template.id", "job_template.id can't be set: the job of each run gets an id of its own")
+    if absent(envelope.get("args", Raw())):
+        envelope["args"] = _NO_ARGS
+    options = envelope.get("options", Raw())
+    if absent(options):
+        options = EMPTY_OBJECT
+    else:
+        asked = members_of(options, "options")
+        envelope |= _merged_meta(envelope, asked)
+        envelope["options"] = Raw(encode({name: raw for name, raw in asked.items() if name != "meta"}))
+    return read_envelope(envelope, 0, limits), options
+
+
+def _merged_meta(envelope: Mapping[str, Raw], options: Mapping[str, Raw]) -> dict[str, Raw]:
+    """`meta` beside the options and in them, together (C57)."""
+    found = [raw for raw in (envelope.get("meta", Raw()), options.get("meta", Raw())) if not absent(raw)]
+    if not found:
+        return {}
+    merged: dict[str, Raw] = {}
+    for raw in found:
+        merged |= members_of(raw, "meta")
+    return {"meta": Raw(encode(merged))}
+
+
+# Out
+
+
+def cron_view(cron: Cron) -> dict[str, Any]:
+    """The entry under the names of both dialects. `last_run_at` and `next_run_at` are null where there is none (§8.5)."""
+    draft = cron.draft
+    template = {"type": draft.type, "args": draft.args, "options": cron.options, "meta": draft.meta}
+    view: dict[str, Any] = {
+        "id": cron.name,
+        "name": cron.name,
+        "cron": cron.expression,
+        "expression": cron.expression,
+        "schedule": cron.expression,
+        "timezone": cron.timezone,
+        **template,
+        "queue": draft.queue,
+        "job_template": template,
+        "overlap_policy": cron.overlap,
+        "enabled": cron.enabled,
+        "status": "active" if cron.enabled else "disabled",
+        "last_run_at": None if cron.last_run_at is None else format_ms(cron.last_run_at),
+        "next_run_at": None if cron.next_at is None else format_ms(cron.next_at),
+        "run_count": cron.run_count,
+        "created_at": format_ms(cron.created_at),
+        "updated_at": format_ms(cron.updated_at),
+    }
+    if cron.waiting:
+        view["waiting_runs"] = len(cron.waiting)
+    if cron.description is not None:
+        view["description"] = cron.description
+    return view
+
+
+def cron_body(cron: Cron) -> bytes:
+    return encode(_both(cron))
+
+
+def deleted_body(cron: Cron) -> bytes:
+    return encode({"deleted": True, "name": cron.name, **_both(cron)})
+
+
+def run_body(cron: Cron, job_id: str) -> bytes:
+    """The answer to a run by hand; the job exists, unless the run waits for the job before it."""
+    return encode({"job_id": job_id, **_both(cron)})
+
+
+def _both(cron: Cron) -> dict[str, Any]:
+    view = cron_view(cron)
+    return {"cron": view, "cron_job": view}
+
+
+def crons_body(crons: Sequence[Cron], asked: Page) -> bytes:
+    """One page of entries that are sorted by name. The cursor is the last name of the page before."""
+    start = asked.offset
+    if asked.cursor is not None:
+        start = sum(cron.name <= asked.cursor for cron in crons)
+    shown_here = crons[start : start + asked.limit]
+    more = shown_here[-1].name if start + asked.limit < len(crons) and shown_here else None
+    views = [cron_view(cron) for cron in shown_here]
+    view = {"crons": views, "cron_jobs": views, "count": len(views), "pagination": pagination(asked, len(crons), more)}
+    if asked.number is not None:
+        view["items"] = views
+    return encode(view)
+
+
+def history_body(cron: Cron, states: Mapping[str, State]) -> bytes:
+    """The log, newest first; `states` are those of the jobs that are still there."""
+    runs = [_run_view(run, states) for run in reversed(cron.log)]
+    return encode({"name": cron.name, "executions": runs, "count": len(runs), "run_count": cron.run_count})
+
+
+def _run_view(run: Run, states: Mapping[str, State]) -> dict[str, Any]:
+    view: dict[str, Any] = {
+        "number": run.n,
+        "status": run.outcome,
+        "scheduled_at": format_ms(run.tick),
+        "manual": bool(run.key),
+    }
+    if run.outcome == "triggered":
+        view["triggered_at"] = format_ms(run.at)
+        view["job_id"] = run.job_id
+        if run.job_id is not None and run.job_id in states:
+            view["job_state"] = states[run.job_id]
+        return view
+    view["skipped_at"] = format_ms(run.at)
+    view["reason"] = run.reason
+    if run.count > 1:
+        view["occurrences"] = run.count
+    if run.job_id is not None:
+        view["existing_job_id"] = run.job_id
+    return view
