@@ -46,6 +46,15 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_result_wait_s: float = 60.0
     default_result_wait_s: float = 30.0
 
+    max_workflow_jobs: int = 10_000
+    """Jobs in one workflow, nested ones and callbacks included."""
+    max_workflow_depth: int = 10
+    """Workflows inside one another, the outermost being the first."""
+    max_workflow_page: int = 1_000
+    """Steps in one answer; larger workflows are read by pages."""
+    max_parent_results_bytes: int = 4_194_304
+    """What a job is given of earlier results; what is beyond comes as a reference."""
+
     max_attempts: int = 10_000
     max_duration_ms: int = 10 * 366 * 86_400_000
     """Ten years, for every duration; also keeps sums of them far from any overflow."""

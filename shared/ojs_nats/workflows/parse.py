@@ -1,0 +1,202 @@
+"""POST /workflows: a definition in any dialect -> its graph and the drafts of its jobs (requirements §16, C15).
+
+Every refusal is `invalid_workflow` and names the place, except for sizes (413), which keep their own codes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ojs_nats.errors import OjsError
+from ojs_nats.job import Job
+from ojs_nats.wire.enqueue import read_envelope
+from ojs_nats.wire.fields import absent, members_of, object_of, short_text, value_of
+from ojs_nats.wire.ids import is_job_id, new_job_id
+from ojs_nats.wire.limits import Limits
+from ojs_nats.workflows.dialects import Item, invalid_workflow, is_workflow, outline
+from ojs_nats.workflows.graph import Composite, Graph, Shape
+from ojs_nats.workflows.record import job_id
+
+__all__ = ["CHUNK_BYTES", "CHUNK_JOBS", "Definition", "parse_workflow", "workflow_id_of"]
+
+CHUNK_JOBS: Final = 100
+CHUNK_BYTES: Final = 256 * 1024
+
+
+class Definition(Struct, frozen=True):
+    """A workflow as it was asked for. `jobs` has a draft for each node that is a job, its id being that of its first run."""
+
+    id: str
+    name: str
+    graph: Graph
+    jobs: dict[int, Job]
+
+
+class _Pending(NamedTuple):
+    """A workflow that has a number and waits for its children to get theirs."""
+
+    node: int
+    item: Item
+    options: dict[str, Raw]
+    depth: int
+
+
+def parse_workflow(body: bytes, now: int, limits: Limits) -> Definition:
+    """Read and check a whole definition; `now` in Unix milliseconds is what relative times count from.
+
+    Raises OjsError: invalid_payload, invalid_workflow, envelope_too_large, metadata_too_large.
+    """
+    members = object_of(body)
+    if "workflow" in members and not is_workflow(members):
+        members = _members(members["workflow"], "$.workflow")
+    workflow_id = _id(members.pop("id", Raw()), now, limits)
+    name = _name(members.get("name", Raw()), "$.name", limits)
+    return _Reader(now, limits).read(workflow_id, name, members)
+
+
+class _Reader:
+    """Gives out numbers level by level, so that the children of each workflow have consecutive ones."""
+
+    def __init__(self, now: int, limits: Limits) -> None:
+        self._now = now
+        self._limits = limits
+        self._composites: list[Composite] = []
+        self._types: list[str] = []
+        self._jobs: dict[int, Job] = {}
+        self._waiting: list[_Pending] = []
+
+    def read(self, workflow_id: str, name: str, members: dict[str, Raw]) -> Definition:
+        self._types.append("")
+        self._waiting.append(_Pending(0, Item("$", members, None), {}, 1))
+        for pending in self._waiting:
+            self._add(pending)
+        jobs = {node: replace(draft, id=job_id(workflow_id, node, 0)) for node, draft in self._jobs.items()}
+        shape = Shape(tuple(self._composites), _runs(self._types), _chunks(jobs), self._now)
+        return Definition(workflow_id, name, Graph(shape), jobs)
+
+    def _add(self, pending: _Pending) -> None:
+        path, members, _ = pending.item
+        if pending.depth > self._limits.max_workflow_depth:
+            raise invalid_workflow(path, f"workflows are nested deeper than {self._limits.max_workflow_depth} levels")
+        found = outline(members, path, self._limits)
+        options = pending.options | _options(members, path)
+        first = len(self._types)
+        self._composites.append(
+            Composite(
+                node=pending.node,
+                kind=found.kind,
+                first=first,
+                size=len(found.items),
+                roles=found.roles,
+                name=_name(members.get("name", Raw()), f"{path}.name", self._limits),
+                ids=found.ids,
+                needs=found.needs,
+            )
+        )
+        self._types[pending.node] = found.kind
+        called = len(found.items) - len(found.roles)
+        for position, item in enumerate(found.items):
+            self._add_child(item, options, pending.depth, callback=position >= called)
+
+    def _add_child(self, item: Item, options: dict[str, Raw], depth: int, *, callback: bool) -> None:
+        node = len(self._types)
+        if is_workflow(item.members):
+            if callback:
+                raise invalid_workflow(item.path, "a callback must be a job, not a workflow")
+            self._types.append("")
+            self._waiting.append(_Pending(node, item, options, depth + 1))
+        else:
+            draft = self._draft(item, options)
+            self._jobs[node] = draft
+            self._types.append(draft.type)
+            if len(self._jobs) > self._limits.max_workflow_jobs:
+                raise invalid_workflow(item.path, f"there are more than {self._limits.max_workflow_jobs} jobs in the workflow")
+
+    def _draft(self, item: Item, defaults: dict[str, Raw]) -> Job:
+        members = item.members
+        if defaults:
+            own = {} if absent(members.get("options", Raw())) else _members(members["options"], f"{item.path}.options")
+            members = members | {name: raw for name, raw in defaults.items() if name not in own and name not in members}
+        size = sum(len(name) + len(raw) for name, raw in members.items())
+        if size > self._limits.max_envelope_bytes:
+            raise OjsError(
+                "envelope_too_large",
+                f"{item.path} is {size} bytes; the limit is {self._limits.max_envelope_bytes} bytes",
+                details={"field": item.path, "actual_bytes": size, "max_bytes": self._limits.max_envelope_bytes},
+            )
+        try:
+            return read_envelope(dict(members), self._now, self._limits)
+        except OjsError as error:
+            if error.info.status == 413:
+                raise
+            field = error.details.get("field") or ""
+            place = f"{item.path}.{field}" if field else item.path
+            raise invalid_workflow(place, error.message) from None
+
+
+def _options(members: dict[str, Raw], path: str) -> dict[str, Raw]:
+    """What a workflow says for all of its jobs; each may say otherwise."""
+    raw = members.get("options", Raw())
+    return {} if absent(raw) else _members(raw, f"{path}.options")
+
+
+def _members(raw: Raw, path: str) -> dict[str, Raw]:
+    try:
+        return members_of(raw, path)
+    except OjsError:
+        raise invalid_workflow(path, "must be an object") from None
+
+
+def _name(raw: Raw, path: str, limits: Limits) -> str:
+    if absent(raw):
+        return ""
+    value = value_of(raw, path, limits)
+    if value == "":
+        return ""
+    try:
+        return short_text(value, path, limits)
+    except OjsError as error:
+        raise invalid_workflow(path, error.message.removeprefix(f"{path} ")) from None
+
+
+def _id(raw: Raw, now: int, limits: Limits) -> str:
+    if absent(raw):
+        return new_job_id(now)
+    value = value_of(raw, "$.id", limits)
+    text = value.removeprefix("wf_") if type(value) is str else ""
+    if not is_job_id(text):
+        raise invalid_workflow("$.id", "must be a UUIDv7 in lower case, or left out to get one")
+    return text
+
+
+def workflow_id_of(text: str) -> str | None:
+    """The id of a workflow as a client names it, in lower case; None for what can't be one."""
+    lowered = text.lower().removeprefix("wf_")
+    return lowered if is_job_id(lowered) else None
+
+
+def _runs(types: list[str]) -> tuple[tuple[str, int], ...]:
+    runs: list[tuple[str, int]] = []
+    for name in types:
+        if runs and runs[-1][0] == name:
+            runs[-1] = (name, runs[-1][1] + 1)
+        else:
+            runs.append((name, 1))
+    return tuple(runs)
+
+
+def _chunks(jobs: dict[int, Job]) -> tuple[int, ...]:
+    """Where portions of job templates begin: bounded in number and size, since one is read for each step of a chain."""
+    starts: list[int] = []
+    number = size = 0
+    for node, job in sorted(jobs.items()):
+        weight = len(job.args) + len(job.meta) + 500
+        if not starts or number == CHUNK_JOBS or size + weight > CHUNK_BYTES:
+            starts.append(node)
+            number = size = 0
+        number += 1
+        size += weight
+    return tuple(starts)

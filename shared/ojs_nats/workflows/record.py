@@ -1,0 +1,190 @@
+"""The small part of a workflow that changes: one letter for each node, and what is to be remembered beside it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from ojs_nats.job import Membership
+from ojs_nats.workflows.graph import Graph, Kind
+from ojs_nats.workflows.inputs import has_inputs
+
+__all__ = [
+    "BAD",
+    "CANCELLED",
+    "COMPLETED",
+    "DONE",
+    "FAILED",
+    "GOOD",
+    "LOG_KEPT",
+    "MAX_RUNS",
+    "QUEUED",
+    "RUNNING",
+    "SKIPPED",
+    "WAITING",
+    "Counts",
+    "Range",
+    "StepError",
+    "Workflow",
+    "WorkflowEntry",
+    "WorkflowState",
+    "WorkflowTimer",
+    "counts",
+    "expand",
+    "job_id",
+    "membership",
+    "run_of",
+]
+
+WorkflowState = Literal["running", "completed", "failed", "cancelled"]
+Range = tuple[int, int]
+"""Nodes from the first to the second, inclusive."""
+
+# What a letter of `Workflow.states` says. Jobs:
+WAITING: Final = "."
+QUEUED: Final = "q"
+"""Created, or about to be; its own record has the rest."""
+SKIPPED: Final = "s"
+"""A callback that wasn't called for."""
+# Jobs and, in capitals, nested workflows:
+RUNNING: Final = "R"
+COMPLETED: Final = "cC"
+FAILED: Final = "fF"
+CANCELLED: Final = "xX"
+GOOD: Final = frozenset(map(ord, COMPLETED))
+BAD: Final = frozenset(map(ord, FAILED + CANCELLED))
+DONE: Final = GOOD | BAD | {ord(SKIPPED)}
+
+LOG_KEPT: Final = 64
+ERRORS_KEPT: Final = 25
+MAX_RUNS: Final = 40
+
+
+class WorkflowTimer(Struct, frozen=True):
+    """The one live timer of a workflow: subject `ojs.timer.workflow.<id>.<op>`, due at `at` (Unix ms)."""
+
+    op: str
+    at: int
+
+
+class WorkflowEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One event of the workflow itself or of a workflow nested in it; what its jobs do is in their own logs."""
+
+    n: int
+    op: str
+    event: str
+    at: int
+    node: int = 0
+    run: int = 0
+
+
+class StepError(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a job counts as failed."""
+
+    node: int
+    run: int = 0
+    code: str
+    message: str
+    attempt: int = 0
+    at: int
+
+
+class Workflow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The truth about a workflow's progress; replaced as a whole by compare-and-swap. Times are Unix milliseconds."""
+
+    id: str
+    name: str
+    kind: Kind
+    state: WorkflowState = "running"
+    states: str
+    """One letter for each node of the graph."""
+    run: int = 0
+    """How often it was retried."""
+    runs: str = ""
+    """The run of each node, from `0`, once there was a retry."""
+    births: tuple[Range, ...] = ()
+    """Jobs that the last steps decided on. Until they are known to exist, whoever goes on with the workflow creates them."""
+    growing: tuple[Range, ...] = ()
+    """The same for numbers of jobs that the timer watches over, since they take long."""
+    cancelling: bool = False
+    """Cancelled, and not all of its jobs have been told so; the timer watches over it."""
+    created_at: int
+    started_at: int | None = None
+    ended_at: int | None = None
+    op: str = ""
+    """The last change."""
+    timer: WorkflowTimer | None = None
+    log: tuple[WorkflowEntry, ...] = ()
+    errors: tuple[StepError, ...] = ()
+    """The newest 25."""
+
+    @property
+    def terminal(self) -> bool:
+        return self.state != "running"
+
+
+class Counts(Struct, frozen=True):
+    """How far it has come. `jobs`: nested ones included, callbacks not; `steps`: the direct members of the root."""
+
+    jobs: int
+    jobs_completed: int
+    jobs_failed: int
+    jobs_cancelled: int
+    steps: int
+    steps_completed: int
+
+
+def counts(graph: Graph, record: Workflow) -> Counts:
+    states = record.states
+    called = "".join(states[node] for node in graph.callbacks)
+    root = graph.root
+    steps = states[root.first : root.first + root.members]
+    return Counts(
+        jobs=graph.jobs,
+        jobs_completed=states.count("c") - called.count("c"),
+        jobs_failed=states.count("f") - called.count("f"),
+        jobs_cancelled=states.count("x") - called.count("x"),
+        steps=root.members,
+        steps_completed=steps.count("c") + steps.count("C"),
+    )
+
+
+def expand(graph: Graph, ranges: tuple[Range, ...]) -> Iterator[int]:
+    """The jobs in some ranges, in order."""
+    for start, end in ranges:
+        yield from graph.jobs_in(start, end + 1)
+
+
+def run_of(record: Workflow, node: int) -> int:
+    """In which run of the workflow a node's job was, or will be, created."""
+    return ord(record.runs[node]) - ord("0") if record.runs else 0
+
+
+def job_id(workflow_id: str, node: int, run: int) -> str:
+    """The id of a member's job: a UUIDv7 that follows from its place, so that its creation can be repeated."""
+    digest = hashlib.blake2b(f"{workflow_id} {node} {run}".encode(), digest_size=10).digest()
+    random = int.from_bytes(digest)
+    tail = f"{0b10 << 62 | random & (1 << 62) - 1:016x}"
+    return f"{workflow_id[:13]}-7{random >> 62 & 0xFFF:03x}-{tail[:4]}-{tail[4:]}"
+
+
+def membership(graph: Graph, record: Workflow, node: int) -> Membership:
+    """What a job's own document says of its place."""
+    parent = graph.parent(node)
+    position = node - parent.first
+    return Membership(
+        id=record.id,
+        node=node,
+        run=run_of(record, node),
+        name=record.name,
+        kind=parent.kind,
+        step=parent.step_id(position),
+        index=position,
+        size=parent.members,
+        callback=parent.role(position),
+        opens=node == graph.first_job and record.started_at is None,
+        inputs=has_inputs(graph, node),
+    )
