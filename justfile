@@ -26,7 +26,7 @@ lint *arguments:
 types *arguments:
     script/types "$@"
 
-# Run the conformance cases that the project claims
+# Run the conformance cases that the project claims; --arrangement processes or cluster for more than one of each
 [group('check')]
 conformance *arguments:
     script/conformance "$@"

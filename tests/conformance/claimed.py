@@ -1,5 +1,8 @@
 """Runs the conformance cases named in claimed.txt against a server: its own, started here, or the one at --url.
 
+--arrangement says what it starts: one command (dev), or two of each service on one nats-server (processes) or on a cluster of
+three (cluster), where the requests of a case take turns between the two gateways.
+
 Exit status: that of the runner (0 all passed, 1 some failed, 2 nothing ran), 2 also if a pattern matches no case.
 """
 
@@ -20,14 +23,17 @@ _HERE: Final = Path(__file__).resolve().parent
 _ROOT: Final = _HERE.parents[1]
 sys.path.insert(0, str(_HERE.parent))
 
-from support.system import System  # noqa: E402  # tests aren't installed
+from support.cluster import NatsCluster  # noqa: E402  # tests aren't installed
+from support.nats import NatsServer  # noqa: E402
+from support.system import Processes, System  # noqa: E402
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--suites", type=Path, default=_ROOT.parent / "shared" / "conformance" / "suites")
     parser.add_argument("--runner", type=Path, help="the runner; by default run.py beside the suites")
-    parser.add_argument("--url", help="a server in test mode that runs already")
+    parser.add_argument("--url", action="append", help="a gateway in test mode that runs already; several take turns")
+    parser.add_argument("--arrangement", choices=["dev", "processes", "cluster"], default="dev")
     parser.add_argument("--list", action="store_true", help="only list the cases")
     parser.add_argument("patterns", nargs="*", help="files of the suites instead of those in claimed.txt")
     options = parser.parse_args()
@@ -45,9 +51,11 @@ def main() -> int:
     if options.list:
         print("\n".join(names))
         return 0
-    with server(options.url) as url:
-        command = [sys.executable, str(runner), "--suites", str(options.suites), "--url", url]
-        command += ["--reset-url", f"{url}/ojs/v1/admin/reset"]
+    with server(options.url, options.arrangement) as urls:
+        command = [sys.executable, str(runner), "--suites", str(options.suites)]
+        for url in urls:
+            command += ["--url", url]
+        command += ["--reset-url", f"{urls[0]}/ojs/v1/admin/reset"]
         for name in names:
             command += ["--test", name]
         return subprocess.run(command, check=False).returncode
@@ -76,16 +84,26 @@ def choose(suites: Path, patterns: list[str]) -> tuple[list[str], list[str]]:
 
 
 @contextmanager
-def server(url: str | None) -> Iterator[str]:
-    if url is not None:
-        yield url.rstrip("/")
+def server(urls: list[str] | None, arrangement: str) -> Iterator[list[str]]:
+    """The base URLs to send requests to, by turns."""
+    if urls:
+        yield [url.rstrip("/") for url in urls]
         return
-    program = (str(_ROOT / "script" / "server"),)
-    with (
-        tempfile.TemporaryDirectory(prefix="ojs-conformance-") as folder,
-        System.started(Path(folder), program=program) as system,
-    ):
-        yield system.url
+    with tempfile.TemporaryDirectory(prefix="ojs-conformance-") as name:
+        folder = Path(name)
+        match arrangement:
+            case "processes":
+                with NatsServer(folder / "nats") as nats, Processes.two_of_each(folder, nats.url) as gateways:
+                    yield gateways
+            case "cluster":
+                with (
+                    NatsCluster(folder / "nats") as cluster,
+                    Processes.two_of_each(folder, cluster.url, "--replicas", "3") as gateways,
+                ):
+                    yield gateways
+            case _:
+                with System.started(folder, program=(str(_ROOT / "script" / "server"),)) as system:
+                    yield [system.url]
 
 
 if __name__ == "__main__":

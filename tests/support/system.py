@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ojs_command.services import SERVICES
 from support.processes import end, runs
 from support.waiting import until
 
@@ -214,6 +215,21 @@ class Processes:
         command = Command(self.folder, service, *options, *ports, *arguments, label=label)
         self.commands.append(command)
         return command
+
+    @classmethod
+    @contextmanager
+    def two_of_each(cls, folder: Path, nats_url: str, *arguments: str) -> Iterator[list[str]]:
+        """Two processes of every service, ready; yields the addresses of the two gateways."""
+        started = cls(folder, nats_url)
+        try:
+            for entry in SERVICES:
+                for number in (1, 2):
+                    own = ("--projector-data", str(folder / f"index-{number}")) if entry.kind == "projector" else ()
+                    started.start(entry.name, *own, *arguments)
+            ready = [command.ready() for command in started.commands]
+            yield [str(line["url"]) for line in ready if line["service"] == "gateway"]
+        finally:
+            started.stop()
 
     def stop(self) -> None:
         """Stop all that still run."""
