@@ -23,7 +23,8 @@ log = structlog.get_logger(__name__)
 
 PACE_S: Final = 0.02
 """Between two appends: on one server a batch stalls the stream's other writers for milliseconds."""
-BATCH: Final = 500
+BATCH: Final = 1_000
+"""What nats-server takes at most, unless it is told otherwise."""
 BATCH_BYTES: Final = 4 * 1024 * 1024
 _WAITING: Final = 5_000
 """Events that may wait before reading waits for writing."""
@@ -46,14 +47,14 @@ class Tenure:
     """Takes records in order of their sequence and appends the events of entries that were not appended before.
 
     `last` is the event stream's last sequence, read after the lease was won: everything that anyone relayed before is below
-    it, and what a predecessor may still append behind it makes the next append fail.
+    it, and what a predecessor may still append behind it makes the next append fail. `done` is the predecessor's checkpoint.
     """
 
     def __init__(self, event_log: EventLog, config: StoreConfig, *, last: int, began_at: int, done: int) -> None:
         self._log = event_log
         self._config = config
         self._last = last
-        self._surely_new = began_at + _SURELY_MS
+        self._surely_new = began_at + _SURELY_MS if last else 0
         self._known: OrderedDict[str, Appended] = OrderedDict()
         self._groups: deque[Group] = deque()
         self._waiting = 0
@@ -61,7 +62,7 @@ class Tenure:
         self._less = asyncio.Event()
         self._appending = asyncio.Lock()
         self._held = False
-        self._taken = done
+        self._taken = self._done_before = done
         self._task: asyncio.Task[None] | None = None
         self.done = done
         """Every transition of a revision up to here is in the event stream."""
@@ -93,6 +94,7 @@ class Tenure:
 
     async def take(self, batch: Sequence[Seen]) -> None:
         """Queue the new events of a batch; returns once there is room for more. Raises OjsError backend_unavailable."""
+        batch = [seen for seen in batch if seen.record.sequence > self._done_before]
         if not batch:
             return
         if not self._held:

@@ -142,11 +142,27 @@ async def test_another_job_under_the_same_id_begins_anew(begin: Begin, stream: S
 
 
 async def test_only_jobs_that_a_predecessor_may_have_met_are_looked_up(begin: Begin, stream: Stream) -> None:
+    stream.stored.append(Outgoing("ojs.events.job.started.default.other", b"", NOW, 1, 1))
     tenure = await begin()
     late = logged("pushed", id="late", created_at=NOW + 60_000)
     await tenure.take([seen(1, logged("pushed", id="early")), seen(2, late)])
     await tenure.take([seen(3, logged("pushed", "claimed", id="early"))])
     assert stream.asked == ["early"]
+
+
+async def test_nothing_is_looked_up_where_nothing_is_stored(begin: Begin, stream: Stream) -> None:
+    tenure = await begin()
+    await tenure.take([seen(1, logged("pushed"))])
+    await eventually(lambda: tenure.done == 1)
+    assert (stream.asked, stream.entries("job-1")) == ([], [1])
+
+
+async def test_what_the_predecessor_has_done_is_not_even_looked_at(begin: Begin, stream: Stream) -> None:
+    stream.stored.append(Outgoing("ojs.events.job.started.default.other", b"", NOW, 1, 1))
+    tenure = await begin(done=5)
+    await tenure.take([seen(5, logged("pushed", id="old")), seen(6, logged("pushed", id="new"))])
+    await eventually(lambda: tenure.done == 6)
+    assert (stream.asked, stream.entries("old"), stream.entries("new")) == (["new"], [], [1])
 
 
 async def test_forgotten_jobs_are_looked_up_again(begin: Begin, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,10 +227,11 @@ async def test_a_fenced_append_ends_the_tenure_and_nothing_follows(begin: Begin,
     await stopped.take([seen(3, logged("pushed", id="job-3"))])
     await asyncio.sleep(0)
     assert [event.subject.rpartition(".")[2] for event in stream.stored] == ["job-1"]
-    assert stopped.done == 1  # the rival's event of job-1 is stored; that of job-2 is not
+    assert stopped.done == 0
 
 
 async def test_an_end_amid_a_batch_claims_nothing_of_it(begin: Begin, stream: Stream) -> None:
+    stream.stored.append(Outgoing("ojs.events.job.started.default.other", b"", NOW, 1, 1))
     stream.refuse = unavailable("no answer")
     stream.looking.clear()
     tenure = await begin()
@@ -250,7 +267,7 @@ async def test_a_reset_waits_for_the_append_under_way_and_drops_the_rest(begin: 
     await asyncio.wait_for(holding, 1.0)
     stored = len(stream.stored)
     stream.stored.clear()  # the reset's purge; sequences go on
-    tenure._last = 0
+    tenure._last = 0  # in memory they begin anew
     await tenure.take([seen(3, logged("pushed", id="job-3"))])
     assert stream.stored == []
     again = logged("pushed", id="job-1")
