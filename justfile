@@ -11,6 +11,11 @@ default:
 server *arguments:
     script/server "$@"
 
+# Run a cluster of three nats-servers and two of each service on this machine
+[group('run')]
+cluster *arguments:
+    script/cluster "$@"
+
 # Run the tests: just test tests/unit -k settings
 [group('check')]
 test *arguments:
