@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
+from ojs_nats import metrics
 from ojs_nats.errors import OjsError, too_large, unavailable
 from ojs_nats.job import Job, Timer
 from ojs_nats.store.api import ApiError, PubAck, parse_ack, refused
@@ -37,6 +38,9 @@ _LATEST_TIMER_MS: Final = 7_258_118_400_000
 less than its deadline fires early and is set again, like any other early one."""
 _HEADROOM: Final = 1024
 """What a record's headers may take of the server's max_payload."""
+
+_CONFLICTS: Final = metrics.COMMITS.labels("conflict")
+_FAILURES: Final = metrics.COMMITS.labels("failed")
 
 encode_job = msgspec.json.Encoder().encode
 
@@ -171,7 +175,20 @@ class Committer:
     # Certainty
 
     async def _complete(self, written: Written, deadline: float) -> int:
-        """See a commit through whose first messages are written, unless it was too large to be."""
+        """See a commit through whose first messages are written, and count it."""
+        try:
+            sequence = await self._see_through(written, deadline)
+        except Conflict:
+            _CONFLICTS.inc()
+            raise
+        except OjsError:
+            _FAILURES.inc()
+            raise
+        metrics.stored(written.transition.job, written.op)
+        return sequence
+
+    async def _see_through(self, written: Written, deadline: float) -> int:
+        """Wait for what is written, unless it was too large to be."""
         if written.record is None and written.token is None:
             raise too_large("envelope_too_large", "the job's record", len(written.body), self._link.max_payload - _HEADROOM)
         if written.record is None:  # on a cluster the token comes first

@@ -18,6 +18,8 @@ from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
+from ojs_nats import metrics
+
 __all__ = ["REQUEST_TIMEOUT_S", "Answer", "Collected", "Failed", "Link", "Reply", "header", "status"]
 
 log = structlog.get_logger(__name__)
@@ -27,6 +29,8 @@ _SWEEP_S: Final = 0.25
 _CONNECT_TIMEOUT_S: Final = 2
 _RECONNECT_WAIT_S: Final = 0.25
 _HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
+_MEASURED: Final = 17
+"""One request of so many is measured; a prime, since requests come in pairs and fours."""
 
 Handler = Callable[[bytes, bytes, bytes, bytes | None], None]
 
@@ -151,6 +155,9 @@ class Link:
         self._busy: set[_Slot] = set()
         self._sweeper: asyncio.Task[None] | None = None
         self._reconnect_listeners: list[Callable[[], None]] = []
+        self._round_trip = metrics.NATS_ROUND_TRIP.labels(name)
+        self._timeouts = metrics.NATS_TIMEOUTS.labels(name)
+        self._reconnects = metrics.NATS_RECONNECTS.labels(name)
 
     async def connect(self, servers: list[str]) -> None:
         """Connect once; raises `nats.errors.Error` or OSError when no server answers."""
@@ -167,6 +174,7 @@ class Link:
 
         async def on_reconnect() -> None:
             log.info("nats connection is back", link=self.name)
+            self._reconnects.inc()
             for listener in self._reconnect_listeners:
                 listener()
 
@@ -255,7 +263,10 @@ class Link:
             future.set_result(Failed(reason, sent=False))
             return future
         token = next(self._tokens)
-        self._pending[token] = (future, loop.time() + timeout_s)
+        now = loop.time()
+        self._pending[token] = (future, now + timeout_s)
+        if not token % _MEASURED:
+            future.add_done_callback(lambda done: self._measured(done, loop.time() - now))
         self.publish(subject, payload, headers, f"{self._inbox}{token}")
         return future
 
@@ -320,6 +331,10 @@ class Link:
         else:
             entry[0].set_result(Reply(subject, reply, data, headers))
 
+    def _measured(self, done: asyncio.Future[Answer], seconds: float) -> None:
+        if not done.cancelled() and isinstance(done.result(), Reply):
+            self._round_trip.observe(seconds)
+
     def _subscribe(self, subject: str, handler: Handler, group: str = "") -> int:
         """Listen to a subject. The SUB leaves ahead of whatever is sent next, so it needs no round trip of its own; while
         the connection is down it is only noted, since nats-py subscribes to all of `_subs` when it is back.
@@ -359,6 +374,7 @@ class Link:
             late = [token for token, (_, deadline) in self._pending.items() if deadline < now]
             for token in late:
                 future, _ = self._pending.pop(token)
+                self._timeouts.inc()
                 if not future.done():
                     future.set_result(Failed("NATS did not answer in time", sent=True))
             for slot in self._busy:
