@@ -12,6 +12,7 @@ import structlog
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Job
+from ojs_nats.problems import StartupProblem
 from ojs_nats.queries import ProjectorStatus
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
@@ -57,7 +58,16 @@ class Projector:
         self.reached = Reached()
 
     async def start(self) -> None:
-        """Begin to read; what was stored before is read while queries are answered already, as partial."""
+        """Begin to read; what was stored before is read while queries are answered already, as partial.
+
+        Raises StartupProblem if the index has no place, or NATS goes away meanwhile.
+        """
+        try:
+            await self._start()
+        except OjsError as error:
+            raise StartupProblem(f"the projector can't start: {error.message}") from None
+
+    async def _start(self) -> None:
         store = self._store
         self._model = model = Model(self._place.take() if self._place is not None else None)
         model.attach(*await self._bucket())

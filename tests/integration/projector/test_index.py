@@ -7,6 +7,7 @@ import contextlib
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from integration.conftest import OpenStore
@@ -221,3 +222,15 @@ async def test_a_reset_that_a_projector_has_missed_is_made_good(start_projector:
 
 async def alone(store: Store) -> bool:
     return len(await store.presence.live()) == 1
+
+
+async def test_records_of_a_megabyte_are_read_in_pulls_of_bounded_size(projector: Projector, store: Store) -> None:
+    args = msgspec.Raw(b'["' + b"x" * 1_000_000 + b'"]')
+    projector._tasks[0].cancel()
+    await asyncio.gather(*(store.jobs.push(draft(queue="q", args=args)) for _ in range(24)))
+    assert projector._feed is not None
+    sizes = []
+    while batch := (await projector._feed.next(0.2)).records:
+        sizes.append(sum(record.kind == "job" for record in batch))
+    assert sum(sizes) == 24
+    assert max(sizes) <= 9
