@@ -117,20 +117,17 @@ class Handout:
 
     async def _look(self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
         taken: list[Job] = []
-        for queue in queues:
-            for subject in await self._subjects(queue):
-                while len(taken) < count:
-                    tokens = await self._pull(subject, queue, count - len(taken))
-                    if not tokens:
-                        break
-                    try:
+        try:
+            for queue in queues:
+                for subject in await self._subjects(queue):
+                    while len(taken) < count and (tokens := await self._pull(subject, queue, count - len(taken))):
                         taken += await self._claim(tokens, worker, lease_ms)
-                    except OjsError:
-                        if not taken:
-                            raise
-                        return taken  # what is claimed goes out; the rest of the tokens come back by themselves
-                if len(taken) >= count:
-                    return taken
+                    if len(taken) >= count:
+                        return taken
+        except OjsError:
+            if not taken:
+                raise
+            # What is claimed goes out, since nobody else knows of it; the rest of the tokens come back by themselves.
         return taken
 
     async def _subjects(self, queue: str) -> list[str]:
