@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 __all__ = [
     "EMPTY_OBJECT",
     "NOTHING",
+    "SYSTEM_RETRY",
     "TERMINAL",
     "Backoff",
     "Entry",
@@ -22,6 +23,7 @@ __all__ = [
     "Job",
     "JobError",
     "Membership",
+    "Retention",
     "Retry",
     "Service",
     "State",
@@ -64,6 +66,19 @@ class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     non_retryable_errors: tuple[str, ...] = ()
     on_exhaustion: Exhaustion = "discard"
     backoff_strategy: Backoff = "exponential"
+
+
+SYSTEM_RETRY: Final = Retry()
+"""The policy of a job that was pushed without one. Known by identity: a client may ask for an equal one."""
+
+
+class Retention(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Seconds for which a finished job's record stays, by how it ended; what is None is the server's default."""
+
+    completed_s: int | None = None
+    cancelled_s: int | None = None
+    discarded_s: int | None = None
+    dead_letter_s: int | None = None
 
 
 class JobError(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -143,7 +158,7 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     schema: str | None = None
 
     # What the client asked for
-    retry: Retry = Retry()
+    retry: Retry = SYSTEM_RETRY
     timeout_ms: int | None = None
     visibility_timeout_ms: int | None = None
     total_timeout_ms: int | None = None
@@ -153,7 +168,11 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     result_ttl_s: int | None = None
     """Seconds; 0 keeps no result, -1 keeps it for ever, None is the server's default."""
     result_size_limit: int | None = None
+    retention: Retention | None = None
+    """Set by the configuration of the queue that it was pushed to."""
     unique: Raw = NOTHING
+    unique_key: str | None = None
+    """The fingerprint that `unique` makes of this job (`ojs_nats.unique.keyed`); None without a policy."""
     rate_limit: Raw = NOTHING
     metadata: Raw = NOTHING
     """`options.metadata`, echoed; test mode reads its `test_directive`."""
@@ -201,6 +220,8 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     beat_at: int | None = None
     """When the holder of the running attempt was last heard of, as far as this record needed to know."""
     timer: Timer | None = None
+    lock: str | None = None
+    """The op under which a unique job took the lock of its fingerprint, for its present life."""
     token: str | None = None
     """The op that made the job available; its token carries the same word."""
     transitions: tuple[Entry, ...] = ()

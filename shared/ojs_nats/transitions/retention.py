@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_nats.job import Job, State
+from ojs_nats.unique import kept_s
 
 __all__ = ["DEAD_LETTER_S", "RETENTION_S", "TOMBSTONE_S", "retention_s"]
 
@@ -26,4 +27,19 @@ def retention_s(job: Job) -> int | None:
         return TOMBSTONE_S
     if job.result_ttl_s == -1:
         return None
-    return max(DEAD_LETTER_S if job.dead_letter else RETENTION_S[job.state], job.result_ttl_s or 0)
+    return max(_asked_s(job), TOMBSTONE_S, job.result_ttl_s or 0, kept_s(job))
+
+
+def _asked_s(job: Job) -> int:
+    """What the configuration of its queue said when the job was pushed, else the default."""
+    kept = job.retention
+    match job.state:
+        case State.DISCARDED if job.dead_letter:
+            asked, default = kept and kept.dead_letter_s, DEAD_LETTER_S
+        case State.DISCARDED:
+            asked, default = kept and kept.discarded_s, RETENTION_S[job.state]
+        case State.CANCELLED:
+            asked, default = kept and kept.cancelled_s, RETENTION_S[job.state]
+        case _:
+            asked, default = kept and kept.completed_s, RETENTION_S[job.state]
+    return default if asked is None else asked

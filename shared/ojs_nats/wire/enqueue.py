@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from ojs_nats.errors import invalid, too_large
 from ojs_nats.job import Job, Retry, State
+from ojs_nats.unique import keyed, parse_policy
 from ojs_nats.wire.fields import (
     absent,
     duration_ms,
@@ -28,7 +29,7 @@ from ojs_nats.wire.fields import (
 )
 from ojs_nats.wire.ids import is_job_id, new_job_id
 from ojs_nats.wire.limits import Limits
-from ojs_nats.wire.policies import check_rate_limit, check_unique
+from ojs_nats.wire.policies import check_rate_limit
 from ojs_nats.wire.retry import max_attempts, merge_retry, parse_retry
 from ojs_nats.wire.times import parse_moment
 
@@ -161,7 +162,7 @@ class _Draft:
         if len(raw) > most:
             raise too_large("metadata_too_large", path, len(raw), most)
         if name == "unique":
-            check_unique(value, path, self.limits)
+            parse_policy(value, path, self.limits)
         elif name == "rate_limit":
             check_rate_limit(value, path)
         self.fields[name] = raw
@@ -190,7 +191,7 @@ class _Draft:
             raise invalid("total_timeout", f"total_timeout ({total} ms) must not be shorter than timeout")
         if "id" not in fields:
             fields["id"] = new_job_id(self.now)
-        return Job(type=job_type, args=args, state=State.PENDING if self.pending else State.AVAILABLE, **fields)
+        return keyed(Job(type=job_type, args=args, state=State.PENDING if self.pending else State.AVAILABLE, **fields))
 
     def _checked_extra(self) -> dict[str, Raw]:
         if len(self.extra) > self.limits.max_extra_members:

@@ -319,7 +319,10 @@ def test_a_long_value_is_shortened_in_the_message() -> None:
     ],
 )
 def test_uniqueness_is_taken_in_every_dialect_and_echoed(unique: dict[str, Any]) -> None:
-    assert msgspec.json.decode(encode(job_view(parse(options={"unique": unique}))))["unique"] == unique
+    job = parse(args=[{"id": 1}], options={"unique": unique})
+    assert msgspec.json.decode(encode(job_view(job)))["unique"] == unique
+    assert job.unique_key is not None
+    assert "unique_key" not in job_view(job)
 
 
 @given(
