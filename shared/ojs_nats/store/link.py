@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 import structlog
-from nats.aio.client import Client
+from nats.aio.client import Client, Srv
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
@@ -110,10 +110,17 @@ class _DirectClient(Client):
 
     async def _attempt_reconnect(self) -> None:
         # nats-py waits until what was written has left, which a server that hangs never lets happen.
+        self._abort()
+        await super()._attempt_reconnect()
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        self._abort()  # an attempt that timed out would leave its socket open
+        await super()._connect_to_server(s)
+
+    def _abort(self) -> None:
         writer = getattr(self._transport, "_io_writer", None)
         if writer is not None:
             writer.transport.abort()
-        await super()._attempt_reconnect()
 
 
 class _Slot:
