@@ -1,0 +1,58 @@
+"""The projector as a process: killed at any moment, it costs no event and no count."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+from msgspec import Raw
+
+from ojs_nats.errors import OjsError
+from ojs_nats.events import Event, EventFilter, EventReader, events_of
+from ojs_nats.job import Job, State
+from ojs_nats.queries import Queries
+from ojs_nats.store import Store, StoreConfig
+from ojs_nats.wire.ids import new_job_id
+from support.nats import NatsServer
+from support.system import Processes
+from support.waiting import eventually
+
+
+async def test_killed_projectors_lose_nothing(processes: Processes, nats_server: NatsServer) -> None:
+    running = [processes.start("projector", "--projector-data", str(processes.folder / "index")) for _ in range(2)]
+    for process in running:
+        await asyncio.to_thread(process.ready)
+    store = await Store.open(nats_server.url, StoreConfig(), role="test")
+    ids: list[str] = []
+    try:
+        for _ in range(3):
+            pushing = asyncio.create_task(push(store, 200, ids))
+            await asyncio.to_thread(running.pop(0).kill)
+            running.append(processes.start("projector", "--projector-data", str(processes.folder / "index")))
+            await pushing
+            await asyncio.to_thread(running[-1].ready)
+            await eventually(lambda: everything_is_there(store, ids), 10.0)
+    finally:
+        await store.close()
+
+
+async def push(store: Store, number: int, ids: list[str]) -> None:
+    for _ in range(number):
+        job = Job(id=new_job_id(store.clock.now()), type="t", args=Raw(b"[]"), state=State.AVAILABLE)
+        ids.append((await store.jobs.push(job)).id)
+
+
+async def everything_is_there(store: Store, ids: list[str]) -> bool:
+    with contextlib.suppress(OjsError):
+        await Queries(store).until_relayed()
+        page = await EventReader(store.bulk, store.config).read(0, EventFilter(), 100_000)
+        expected = [event.id for job_id in ids for event in await lives_of(store, job_id)]
+        assert sorted(msgspec.json.decode(event.body)["id"] for event in page.events) == sorted(expected)
+        return (await Queries(store).queue("default")).counts.available == len(ids)
+    return False
+
+
+async def lives_of(store: Store, job_id: str) -> list[Event]:
+    job = await store.jobs.get(job_id)
+    return [event for entry in job.transitions for event in events_of(job, entry)]
