@@ -55,6 +55,13 @@ CODES: Final[dict[str, CodeInfo]] = {
     "duplicate": CodeInfo(
         409, False, "DUPLICATE_JOB", "OJS-3001", "A job with this identity exists; read it or use another id."
     ),
+    "job_type_not_allowed": CodeInfo(
+        400, False, "JOB_TYPE_NOT_ALLOWED", "OJS-1003", "Push it to a queue whose allowed_job_types has the job's type."
+    ),
+    "queue_paused": CodeInfo(422, True, "QUEUE_PAUSED", "OJS-3004", "Try again when the queue is resumed."),
+    "queue_draining": CodeInfo(
+        422, False, "QUEUE_DRAINING", "OJS-3004", "Push to another queue, or resume this one if it is to stay."
+    ),
     "backend_error": CodeInfo(
         500, True, "BACKEND_ERROR", "OJS-2000", "Try again; if it lasts, the server's log has the request id."
     ),

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError
-from ojs_nats.job import Job
+from ojs_nats.job import SYSTEM_RETRY, Job
 from ojs_nats.middleware import EnqueueChain, MiddlewareProblem
 from ojs_nats.problems import StartupProblem
 from ojs_nats.settings import Settings
@@ -55,4 +56,7 @@ class Preparation:
         except Exception as error:
             log.exception("enqueue middleware failed", job_id=draft.id)
             raise OjsError("backend_error", "an enqueue middleware failed; nothing was enqueued") from error
-        return parse_enqueue(body, self._now(), self._limits)
+        prepared = parse_enqueue(body, self._now(), self._limits)
+        if draft.retry is SYSTEM_RETRY and prepared.retry == SYSTEM_RETRY:  # spelt out on the way, and still nobody's wish
+            return replace(prepared, retry=SYSTEM_RETRY)
+        return prepared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_nats.job import Job, State
+from ojs_nats.job import Job, Retention, State
 from ojs_nats.unique import kept_s
 
 __all__ = ["DEAD_LETTER_S", "RETENTION_S", "TOMBSTONE_S", "retention_s"]
@@ -17,8 +17,24 @@ RETENTION_S: Final = {
     State.DISCARDED: 30 * _DAY_S,
 }
 DEAD_LETTER_S: Final = 180 * _DAY_S
+_DEFAULT: Final = Retention()
 TOMBSTONE_S: Final = 3_600
 """Also the least that any record may have: a hint that is still on its way must find the record it speaks of."""
+
+
+def _asked_s(job: Job) -> int:
+    """What the configuration of its queue said when the job was pushed, else the default."""
+    kept = job.retention or _DEFAULT
+    match job.state:
+        case State.DISCARDED if job.dead_letter:
+            asked, default = kept.dead_letter_s, DEAD_LETTER_S
+        case State.DISCARDED:
+            asked, default = kept.discarded_s, RETENTION_S[job.state]
+        case State.CANCELLED:
+            asked, default = kept.cancelled_s, RETENTION_S[job.state]
+        case _:
+            asked, default = kept.completed_s, RETENTION_S[job.state]
+    return default if asked is None else asked
 
 
 def retention_s(job: Job) -> int | None:

@@ -1,0 +1,26 @@
+"""Queues as pure functions and structs: configuration in layers, the record, what a push must heed (requirements §12)."""
+
+from __future__ import annotations
+
+from ojs_nats.queues.admission import Settings, admitted
+from ojs_nats.queues.config import DEFAULT_QUEUE, NOT_SET, Overflow, QueueConfig, Rate, layered
+from ojs_nats.queues.record import QueueRecord, QueueState, configured, created, deleted, draining, paused, resumed
+
+__all__ = [
+    "DEFAULT_QUEUE",
+    "NOT_SET",
+    "Overflow",
+    "QueueConfig",
+    "QueueRecord",
+    "QueueState",
+    "Rate",
+    "Settings",
+    "admitted",
+    "configured",
+    "created",
+    "deleted",
+    "draining",
+    "layered",
+    "paused",
+    "resumed",
+]

@@ -1,0 +1,61 @@
+"""What can be set for a queue, and how the layers of settings come together (ojs-queue-config §6, §7).
+
+System defaults < the policy of `_default` < the queue's own < the job's. A member that is None, or left out, is not set in
+its layer. Times are milliseconds, retention is seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from ojs_nats.job import Retention, Retry
+
+__all__ = ["DEFAULT_QUEUE", "NOT_SET", "Overflow", "QueueConfig", "Rate", "layered"]
+
+DEFAULT_QUEUE: Final = "_default"
+"""The policy of every queue that sets nothing else; no queue can have this name."""
+
+Overflow = Literal["reject", "drop_oldest"]
+
+
+class Rate(Struct, frozen=True):
+    """At most `limit` starts within any `period_ms`."""
+
+    limit: int
+    period_ms: int
+
+
+class QueueConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One layer, or all of them together."""
+
+    max_size: int | None = None
+    """Jobs that may wait in `available`; 0 lifts a bound that a lower layer sets."""
+    overflow_policy: Overflow | None = None
+    warning_threshold: float | None = None
+    """The share of `max_size` from which pushes are answered with warning headers."""
+    concurrency: int | None = None
+    """Jobs of the queue that may be active at once; 0 lifts a limit that a lower layer sets."""
+    rate_limit: Rate | None = None
+    visibility_timeout_ms: int | None = None
+    default_timeout_ms: int | None = None
+    default_retry: Retry | None = None
+    retention: Retention | None = None
+    allowed_job_types: tuple[str, ...] | None = None
+    """Types that may be pushed; an entry may end in `*`."""
+    strict_pause: bool | None = None
+    """Refuse pushes while the queue is paused (HTTP binding §11.3) instead of keeping them for later."""
+
+
+NOT_SET: Final = QueueConfig()
+
+
+def layered(lower: QueueConfig, upper: QueueConfig) -> QueueConfig:
+    """`upper` over `lower`: what is set above wins, member by member, inside `retention`, too."""
+    members = {name: value for name, value in asdict(upper).items() if value is not None}
+    if upper.retention is not None and lower.retention is not None:
+        kept = {name: value for name, value in asdict(upper.retention).items() if value is not None}
+        members["retention"] = replace(lower.retention, **kept)
+    return replace(lower, **members)

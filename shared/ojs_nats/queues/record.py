@@ -1,0 +1,87 @@
+"""The record of a queue that somebody configured, paused or is deleting; a queue that only holds jobs has none."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ojs_nats.errors import OjsError
+from ojs_nats.queues.config import NOT_SET, QueueConfig
+from ojs_nats.transitions.result import Moment
+
+__all__ = ["QueueRecord", "QueueState", "configured", "created", "deleted", "draining", "paused", "resumed"]
+
+QueueState = Literal["active", "paused", "draining", "deleted"]
+
+
+class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Key `queue.<name>`, with the name's dots as underscores. `op` is the last change's (Unix ms times)."""
+
+    name: str
+    state: QueueState = "active"
+    config: QueueConfig = NOT_SET
+    explicit: bool = False
+    """Somebody created or configured it."""
+    created_at: int = 0
+    updated_at: int = 0
+    paused_at: int | None = None
+    resumed_at: int | None = None
+    op: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether nothing may be fetched from the queue."""
+        return self.state == "paused"
+
+
+def created(old: QueueRecord | None, name: str, config: QueueConfig, moment: Moment) -> QueueRecord:
+    """Create a queue explicitly; one that was merely paused stays so. Raises `conflict` if it was created before."""
+    found = _standing(old, name, moment)
+    if found.explicit:
+        message = f"queue {name!r} exists; change it with PUT /ojs/v1/queues/{name}/config"
+        raise OjsError("conflict", message, details={"queue": name, "state": found.state}, canonical="QUEUE_EXISTS")
+    return _changed(found, moment, config=config, explicit=True)
+
+
+def configured(old: QueueRecord | None, name: str, config: QueueConfig, moment: Moment) -> QueueRecord:
+    """Replace a queue's own configuration; creates the queue if need be."""
+    return _changed(_standing(old, name, moment), moment, config=config, explicit=True)
+
+
+def paused(old: QueueRecord | None, name: str, moment: Moment) -> QueueRecord | None:
+    """Pause a queue, known or not; None if it is paused already."""
+    found = _standing(old, name, moment)
+    if found.state == "paused":
+        return None
+    return _changed(found, moment, state="paused", paused_at=moment.now)
+
+
+def resumed(old: QueueRecord | None, name: str, moment: Moment) -> QueueRecord | None:
+    """Let a queue go on, whether it was paused or draining; None if nothing holds it."""
+    found = _standing(old, name, moment)
+    if found.state == "active":
+        return None
+    return _changed(found, moment, state="active", resumed_at=moment.now)
+
+
+def draining(old: QueueRecord | None, name: str, moment: Moment) -> QueueRecord | None:
+    """Take no more jobs; those that are there are still worked on. None if it is draining already."""
+    found = _standing(old, name, moment)
+    return None if found.state == "draining" else _changed(found, moment, state="draining")
+
+
+def deleted(old: QueueRecord, moment: Moment) -> QueueRecord:
+    """What stays of a queue for a while, so that everybody hears of it; with it goes its configuration."""
+    return QueueRecord(name=old.name, state="deleted", created_at=old.created_at, updated_at=moment.now, op=moment.op)
+
+
+def _standing(old: QueueRecord | None, name: str, moment: Moment) -> QueueRecord:
+    if old is None or old.state == "deleted":
+        return QueueRecord(name=name, created_at=moment.now, updated_at=moment.now, op=moment.op)
+    return old
+
+
+def _changed(old: QueueRecord, moment: Moment, **members: object) -> QueueRecord:
+    return replace(old, updated_at=moment.now, op=moment.op, **members)
