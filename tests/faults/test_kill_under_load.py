@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from support.history import Fault
+from support.history import Fault, Outcome
 from support.load import Load
 from support.recorder import session
 from support.system import System, send
@@ -40,8 +40,17 @@ async def test_no_promise_breaks_while_processes_are_killed(system: System, seed
     print(load.history.summary(finals))  # noqa: T201
     violations = judge(load.history, finals)
     assert not violations, f"{len(violations)} violations\n" + "\n".join(map(str, violations[:20]))
+    # What nobody was told to be done may have lost a hint that the safety net has to replace; nothing else may.
+    undecided = {call.job_id for call in load.history.calls if call.outcome is Outcome.UNKNOWN}
+    assert {line["job_id"] for line in system.events("a lost hint was issued again")} <= undecided
+    assert tracebacks(system) == []
     assert len(load.history.faults) >= KILLS
     assert len(load.history.plans) > 500, "the load was too small to prove anything"
+
+
+def tracebacks(system: System) -> list[str]:
+    """What the services logged about errors that they did not expect."""
+    return [line for line in system.output.splitlines() if '"exception"' in line or line.startswith("Traceback")]
 
 
 def kill(system: System, victims: list[str]) -> Fault:
