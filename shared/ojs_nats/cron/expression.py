@@ -120,18 +120,20 @@ def _item(item: str, field: _Field) -> str:
     first, last, step = match.groups()
     if step is not None and not 1 <= int(step[:9]) <= field.high:
         raise BadExpression(f"{field.name} {_shown(item)} has the step {step[:9]}; it must be from 1 to {field.high}")
-    suffix = "" if step is None else f"/{step}"
+    stride = 1 if step is None else int(step)
     if first is None:
-        return f"*{suffix}"
+        return "*" if step is None else f"*/{stride}"
     start = _value(first, field)
-    if last is None:
-        return f"{start}{suffix}"
-    end = _value(last, field)
+    if last is not None:
+        end = _value(last, field)
+    else:
+        end = start if step is None else field.high
     if field is _DAY_OF_WEEK and end == 0 and start > 0:  # SAT-SUN
         end = _SUNDAY
     if start > end:
         raise BadExpression(f"{field.name} {_shown(item)} is a range that ends before it starts")
-    return f"{start}-{end}{suffix}"
+    values = range(start, end + 1, stride)  # spelt out: croniter takes 0-0 for the whole field
+    return ",".join([str(value % _SUNDAY if field is _DAY_OF_WEEK else value) for value in values])
 
 
 def _special(item: str, field: _Field) -> str | None:
