@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from ojs_nats.cron import Cron, register, switch
+from ojs_nats.errors import OjsError
+from ojs_nats.transitions import Moment
+from ojs_nats.wire.cron import (
+    cron_body,
+    cron_name,
+    crons_body,
+    deleted_body,
+    history_body,
+    parse_registration,
+    parse_switch,
+)
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.pages import Page, parse_page
+
+NOW = 1_800_000_000_000
+FLAT: dict[str, Any] = {"name": "daily.report-1", "cron": "0 9 * * *", "type": "report.make"}
+NESTED: dict[str, Any] = {"name": "daily.report-1", "expression": "0 9 * * *", "job_template": {"type": "report.make"}}
+
+
+def registered(body: dict[str, Any]) -> Cron:
+    return register(None, parse_registration(json.dumps(body).encode(), Limits()), Moment(NOW, "op1")).record
+
+
+def view(body: dict[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = json.loads(cron_body(registered(body)))["cron"]
+    return shown
+
+
+@pytest.mark.parametrize("body", [FLAT, NESTED], ids=["flat", "template"])
+def test_both_dialects_say_the_same(body: dict[str, Any]) -> None:
+    assert view(body) == {
+        "id": "daily.report-1",
+        "name": "daily.report-1",
+        "cron": "0 9 * * *",
+        "expression": "0 9 * * *",
+        "schedule": "0 9 * * *",
+        "timezone": "UTC",
+        "type": "report.make",
+        "args": [],
+        "options": {},
+        "meta": {},
+        "queue": "default",
+        "job_template": {"type": "report.make", "args": [], "options": {}, "meta": {}},
+        "overlap_policy": "skip",
+        "enabled": True,
+        "status": "active",
+        "last_run_at": None,
+        "next_run_at": "2027-01-15T09:00:00.000Z",
+        "run_count": 0,
+        "created_at": "2027-01-15T08:00:00.000Z",
+        "updated_at": "2027-01-15T08:00:00.000Z",
+    }
+
+
+def test_the_answer_has_both_names_of_the_entry() -> None:
+    body = json.loads(cron_body(registered(FLAT)))
+    assert body["cron"] == body["cron_job"]
+    deleted = json.loads(deleted_body(registered(FLAT)))
+    assert (deleted["deleted"], deleted["name"], deleted["cron"]["name"]) == (True, "daily.report-1", "daily.report-1")
+
+
+def test_everything_that_may_be_said() -> None:
+    options = {"queue": "reports", "timeout": 300, "priority": 5, "retry": {"max_attempts": 7}, "tags": ["a"], "meta": {"x": 1}}
+    asked = {
+        **FLAT,
+        "args": [{"a": 1}],
+        "timezone": "America/New_York",
+        "options": options,
+        "meta": {"x": 2, "y": 3},
+        "overlap_policy": "enqueue",
+        "enabled": False,
+        "description": "about it",
+    }
+    cron = registered(asked)
+    draft = cron.draft
+    assert (draft.queue, draft.timeout_ms, draft.priority, draft.retry.max_attempts, draft.tags) == (
+        "reports",
+        300_000,
+        5,
+        7,
+        ("a",),
+    )
+    assert msgspec.json.decode(draft.meta) == {"x": 1, "y": 3}, "both are merged (C57)"
+    shown = json.loads(cron_body(cron))["cron"]
+    assert shown["options"] == options
+    assert (shown["overlap_policy"], shown["description"]) == ("enqueue", "about it")
+    assert (shown["enabled"], shown["status"], shown["next_run_at"]) == (False, "disabled", None)
+
+
+def test_the_answer_can_be_sent_back() -> None:
+    first = view({**FLAT, "options": {"queue": "q", "meta": {"a": 1}}, "meta": {"b": 2}, "timezone": "Asia/Tokyo"})
+    assert view(first) == first
+
+
+def test_members_of_the_server_are_ignored() -> None:
+    assert view({**FLAT, "run_count": 9, "last_run_at": "never", "created_at": 1, "next_run_at": [], "status": 4}) == view(FLAT)
+
+
+def test_an_alias_comes_back_as_it_was_sent() -> None:
+    assert view({**FLAT, "cron": "@daily"})["expression"] == "@daily"
+
+
+def test_flat_attributes_of_the_job_count_too() -> None:
+    assert registered({**FLAT, "queue": "q", "visibility_timeout": 5}).draft.visibility_timeout_ms == 5_000
+
+
+def test_relative_times_are_kept_relative() -> None:
+    draft = registered({**FLAT, "options": {"delay_until": "+PT5S", "expires_at": "2030-01-01T00:00:00Z"}}).draft
+    assert (draft.scheduled_at, draft.verbatim) == (5_000, {"expires_at": "2030-01-01T00:00:00Z"})
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "words"),
+    [
+        ({"name": None}, "name", "name is required"),
+        ({"name": ""}, "name", "must match"),
+        ({"name": "Daily"}, "name", "must match"),
+        ({"name": "-daily"}, "name", "must match"),
+        ({"name": "a_b"}, "name", "must match"),
+        ({"name": "a" * 256}, "name", "at most 255"),
+        ({"name": 5}, "name", "must match"),
+        ({"cron": None}, "cron", "cron is required"),
+        ({"cron": ""}, "cron", "it is empty"),
+        ({"cron": 5}, "cron", "must be a cron expression"),
+        ({"cron": "99 25 32 13 8"}, "cron", "minute 99 is not from 0 to 59"),
+        ({"expression": "1 9 * * *"}, "cron", "cron and expression are the same"),
+        ({"timezone": "EST"}, "timezone", 'timezone "EST" is not the name'),
+        ({"timezone": "+05:00"}, "timezone", "offsets"),
+        ({"timezone": 5}, "timezone", "is not the name"),
+        ({"overlap_policy": "queue"}, "overlap_policy", "one of skip, allow, cancel_previous, enqueue"),
+        ({"overlap_policy": ["skip"]}, "overlap_policy", "one of"),
+        ({"enabled": "yes"}, "enabled", "true or false"),
+        ({"enabled": 1}, "enabled", "true or false"),
+        ({"description": 5}, "description", "text"),
+        ({"description": "x" * 1_001}, "description", "at most 1000"),
+        ({"type": None}, "type", "type is required"),
+        ({"type": "Bad Type"}, "type", "type must match"),
+        ({"args": {"a": 1}}, "args", "must be a JSON array"),
+        ({"options": 5}, "options", "must be an object"),
+        ({"options": {"queue": "A B"}}, "options.queue", "must match"),
+        ({"options": {"meta": 5}}, "meta", "must be an object"),
+        ({"meta": []}, "meta", "must be an object"),
+        ({"job_template": {"id": "01946180-1a2b-7c3d-8e4f-5a6b7c8d9e0f"}}, "job_template.id", "an id of its own"),
+        ({"job_template": []}, "job_template", "must be an object"),
+    ],
+)
+def test_what_is_wrong_is_named(change: dict[str, Any], field: str, words: str) -> None:
+    with pytest.raises(OjsError) as caught:
+        registered({**FLAT, **change})
+    assert (caught.value.info.status, caught.value.code, caught.value.details["field"]) == (400, "invalid_request", field)
+    assert words in caught.value.message
+
+
+def test_the_job_is_checked_like_a_pushed_one() -> None:
+    with pytest.raises(OjsError) as caught:
+        registered({**FLAT, "options": {"retry": {"max_attempts": -1}}})
+    assert caught.value.info.status == 422
+    with pytest.raises(OjsError) as large:
+        parse_registration(json.dumps({**FLAT, "args": ["x" * 2_000]}).encode(), Limits(max_envelope_bytes=1_024))
+    assert large.value.code == "envelope_too_large"
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"nonsense", b'{"name"'])
+def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
+    with pytest.raises(OjsError) as caught:
+        parse_registration(body, Limits())
+    assert caught.value.code == "invalid_payload"
+
+
+def test_a_patch_switches_and_does_nothing_else() -> None:
+    assert parse_switch(b'{"enabled": true}', Limits()) is True
+    assert parse_switch(b'{"enabled": false}', Limits()) is False
+    for body, words in (
+        (b"{}", "enabled is required"),
+        (b'{"enabled":1}', "true or false"),
+        (b'{"cron":"@daily"}', "cron can't"),
+    ):
+        with pytest.raises(OjsError, match=words):
+            parse_switch(body, Limits())
+
+
+@pytest.mark.parametrize("text", ["", "A", "a b", "a/b", "x" * 256, "a_b"])
+def test_what_can_be_no_name_is_not_found(text: str) -> None:
+    with pytest.raises(OjsError) as caught:
+        cron_name(text)
+    assert caught.value.code == "not_found"
+
+
+def test_lists_go_on_after_their_cursor() -> None:
+    crons = [registered({**FLAT, "name": f"n{number:02}"}) for number in range(5)]
+    first = json.loads(crons_body(crons, parse_page({"limit": "2"})))
+    assert [cron["name"] for cron in first["crons"]] == ["n00", "n01"]
+    assert first["crons"] == first["cron_jobs"]
+    assert (first["count"], first["pagination"]["total"], first["pagination"]["has_more"]) == (2, 5, True)
+    second = json.loads(crons_body(crons[1:], Page(2, first["pagination"]["next_cursor"])))
+    assert [cron["name"] for cron in second["crons"]] == ["n02", "n03"], "also if one before it has gone"
+    last = json.loads(crons_body(crons, Page(2, "n03")))
+    assert ([cron["name"] for cron in last["crons"]], last["pagination"]["has_more"]) == (["n04"], False)
+    page = json.loads(crons_body(crons, parse_page({"page": "3", "per_page": "2"})))
+    assert ([cron["name"] for cron in page["items"]], page["pagination"]["page"]) == (["n04"], 3)
+    assert json.loads(crons_body([], Page()))["crons"] == []
+
+
+def test_the_history_is_newest_first() -> None:
+    cron = registered({**FLAT, "cron": "* * * * *"})
+    assert json.loads(history_body(cron, {}))["executions"] == []
+    paused = switch(cron, False, Moment(NOW + 60_000, "op2"))
+    assert paused is not None
+    assert json.loads(history_body(paused.record, {})) == {
+        "name": "daily.report-1",
+        "executions": [
+            {
+                "number": 1,
+                "status": "skipped",
+                "scheduled_at": "2027-01-15T08:01:00.000Z",
+                "manual": False,
+                "skipped_at": "2027-01-15T08:01:00.000Z",
+                "reason": "disabled",
+            }
+        ],
+        "count": 1,
+        "run_count": 0,
+    }
