@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import structlog
 
+from ojs_nats import metrics
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Job
 from ojs_nats.problems import StartupProblem
@@ -21,6 +23,7 @@ from ojs_nats.store.feed import Feed, Record
 from ojs_nats.store.lease import Lease
 from ojs_nats.store.link import Link
 from ojs_projector.answers import Answers
+from ojs_projector.gauges import Gauges
 from ojs_projector.model import Model, Seen
 from ojs_projector.place import Place
 from ojs_projector.reached import Reached
@@ -55,6 +58,7 @@ class Projector:
         self._feed: Feed | None = None
         self._safety: SafetyNet | None = None
         self._lag_ms = 0
+        self._stop_gauges: Callable[[], None] | None = None
         self.reached = Reached()
 
     async def start(self) -> None:
@@ -92,9 +96,12 @@ class Projector:
             asyncio.create_task(self._read(model, feed, relay), name="projector"),
             asyncio.create_task(self._tend(model, relay, safety), name="projector-tend"),
         ]
+        self._stop_gauges = metrics.refresh_with(Gauges(model, self.status).refresh)
         log.info("following the job records", after=model.applied, rebuilding=model.partial)
 
     async def stop(self) -> None:
+        if self._stop_gauges is not None:
+            self._stop_gauges()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

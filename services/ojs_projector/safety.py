@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from ojs_nats import transitions
+from ojs_nats import metrics, transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
 from ojs_nats.store import Store
@@ -89,6 +89,7 @@ class SafetyNet:
 
     def _count(self, kind: str, job_id: str) -> None:
         self.found[kind] += 1
+        metrics.SAFETY_NET.labels(kind).inc()
         log.warning("a lost hint was issued again", kind=kind, job_id=job_id)
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
+from ojs_nats import metrics
 from ojs_nats.errors import OjsError
 from ojs_nats.events import events_of
 from ojs_nats.job import Job
@@ -203,6 +204,7 @@ class Tenure:
                 self._end("it failed")
                 return
             self.appended += len(events)
+            metrics.RELAYED_EVENTS.inc(len(events))
             # A reset may have emptied the queue meanwhile.
             for group in groups:
                 if self._groups and self._groups[0] is group:

@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 
 from ojs_nats import cron as pure
+from ojs_nats import metrics
 from ojs_nats.cron import Cron, CronTimer, Run, Step
 from ojs_nats.dueloop import DueLoop
 from ojs_nats.errors import OjsError
@@ -23,6 +24,7 @@ log = structlog.get_logger(__name__)
 _ROUNDS: Final = 8
 """How often an entry that keeps changing is looked at again before its message waits for redelivery."""
 _MANY_WAITING: Final = 2
+_LATENESS: Final = metrics.DUE_LATENESS.labels("cron")
 
 
 class CronKeeper:
@@ -103,6 +105,7 @@ class CronKeeper:
 
 def _tell(cron: Cron, entry: Run) -> None:
     if entry.outcome == "triggered":
+        _LATENESS.observe(max(0, entry.at - entry.tick) / 1_000)
         log.debug("cron entry triggered", cron=cron.name, job_id=entry.job_id, late_ms=entry.at - entry.tick)
     else:
         log.info("cron entry skipped", cron=cron.name, reason=entry.reason, count=entry.count)

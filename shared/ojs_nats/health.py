@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz` for a service that has no HTTP server of its own."""
+"""`/healthz`, `/readyz` and `/metrics` for a service that has no HTTP server of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from ojs_nats import metrics
 from ojs_nats.errors import OjsError
 from ojs_nats.listen import Listener
 from ojs_nats.settings import Settings
@@ -19,7 +20,10 @@ _SHUTDOWN_SECONDS: Final = 0.5
 
 
 def health_listener(name: str, store: Store, settings: Settings, port: int) -> Listener:
-    """`/healthz` is 200 while the process runs, `/readyz` 503 with the reason while NATS is away."""
+    """`/healthz` is 200 while the process runs, `/readyz` 503 with the reason while NATS is away.
+
+    `/metrics` is for Prometheus.
+    """
     started = time.monotonic()
 
     def answer(http_status: int, **members: Any) -> web.Response:
@@ -36,7 +40,11 @@ def health_listener(name: str, store: Store, settings: Settings, port: int) -> L
             return answer(503, status="degraded", reason=error.message)
         return answer(200, status="ok", latency_ms=round(latency, 3))
 
+    async def measured(_request: web.Request) -> web.Response:
+        return web.Response(body=await metrics.exposition(), content_type=metrics.CONTENT_TYPE)
+
     app = web.Application()
     app.router.add_get("/healthz", alive)
     app.router.add_get("/readyz", ready)
+    app.router.add_get("/metrics", measured)
     return Listener(app, settings.host, port, shutdown_timeout=_SHUTDOWN_SECONDS)

@@ -10,8 +10,7 @@ A metric belongs to the process, so everything here is a module's.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -49,7 +48,7 @@ __all__ = [
     "answered",
     "exposition",
     "identify",
-    "refreshed_by",
+    "refresh_with",
     "stored",
 ]
 
@@ -169,14 +168,10 @@ def identify(service: str, version: str) -> None:
 _refreshers: Final[list[Callable[[], None]]] = []
 
 
-@contextlib.contextmanager
-def refreshed_by(refresh: Callable[[], None]) -> Iterator[None]:
-    """While it is entered, have `refresh` called ahead of each exposition, in the event loop's thread: it sets gauges."""
+def refresh_with(refresh: Callable[[], None]) -> Callable[[], None]:
+    """Have `refresh` called ahead of each exposition, in the event loop's thread: it sets gauges. Returns the way to end it."""
     _refreshers.append(refresh)
-    try:
-        yield
-    finally:
-        _refreshers.remove(refresh)
+    return lambda: _refreshers.remove(refresh)
 
 
 async def exposition() -> bytes:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import importlib.metadata
 import os
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
 
-from ojs_nats import logs
+from ojs_nats import logs, metrics
 from ojs_nats.health import health_listener
 from ojs_nats.listen import Listener
 from ojs_nats.problems import StartupProblem, Unreachable
@@ -75,6 +76,7 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_nats.supervised`).
     """
     logs.configure(service=name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    metrics.identify(name, importlib.metadata.version("ojs-nats"))
     asyncio.get_running_loop().set_exception_handler(_log_stray)
     stopping = Stopping(STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS)
     stopping.on_signals()

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from ojs_nats import transitions
+from ojs_nats import metrics, transitions
 from ojs_nats.dueloop import DueLoop
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, Service, State, Timer
@@ -41,6 +41,7 @@ class Timekeeper:
         self._messages = store.due_messages(service)
         self._liveness = liveness
         self._loop = DueLoop(service, self._messages, self._handle)
+        self._lateness = metrics.DUE_LATENESS.labels(service)
 
     async def start(self) -> None:
         await self._loop.start()
@@ -89,12 +90,18 @@ class Timekeeper:
         for (due, transition, _, _), outcome in zip(commits, outcomes, strict=True):
             if isinstance(outcome, int):
                 handled.append(due)
+                self._measure(found[due.job_id])
                 log.debug("timer applied", job_id=due.job_id, entry=transition.job.transitions[-1].event)
             elif isinstance(outcome, Conflict):
                 again.append(due)
             else:
                 log.warning("timer waits", job_id=due.job_id, reason=outcome.message)
         return again
+
+    def _measure(self, before: Stored) -> None:
+        """Note how late a deadline was acted on; `before` is the record that carried it."""
+        if before.job is not None and before.job.timer is not None:
+            self._lateness.observe(max(0, self._store.clock.now() - before.job.timer.at) / 1_000)
 
     async def _judge(self, stored: Stored, job_id: str, moment: Moment) -> tuple[Stored, Transition | Rearm | None]:
         """What is due by the record; that nothing is, or not yet, takes the leader's word."""

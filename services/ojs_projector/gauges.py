@@ -1,0 +1,59 @@
+"""The projector's part of the metrics: what its index says of the queues, and how far it has come itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import Gauge
+
+from ojs_nats import metrics
+from ojs_nats.queries import ProjectorStatus
+from ojs_projector.model import Model
+
+__all__ = ["Gauges"]
+
+_MAX_QUEUES: Final = 500
+"""Queues that get gauges of their own, those with the most jobs; the rest is added up as `other`."""
+
+
+class Gauges:
+    """Brings the gauges up to date ahead of each exposition."""
+
+    def __init__(self, model: Model, status: Callable[[], ProjectorStatus]) -> None:
+        self._model = model
+        self._status = status
+        self._shown: dict[Gauge, set[tuple[str, ...]]] = {}
+
+    def refresh(self) -> None:
+        status = self._status()
+        metrics.PROJECTOR_LAG.set(status.lag_ms / 1_000)
+        metrics.PROJECTOR_PROGRESS.set(status.progress)
+        metrics.RELAYING.set(status.relaying)
+        depth: Counter[tuple[str, ...]] = Counter()
+        active: Counter[tuple[str, ...]] = Counter()
+        dead: Counter[tuple[str, ...]] = Counter()
+        largest = {
+            name
+            for (name,) in self._model.db.execute(
+                "SELECT queue FROM counts GROUP BY queue ORDER BY sum(n) DESC, queue LIMIT ?", (_MAX_QUEUES,)
+            )
+        }
+        for name, state, number, letters in self._model.db.execute(
+            "SELECT queue, state, sum(n), sum(dead) FROM counts GROUP BY queue, state"
+        ):
+            queue = name if name in largest else metrics.OTHER
+            depth[queue, state] += number
+            active[queue,] += number if state == "active" else 0
+            dead[queue,] += letters
+        self._show(metrics.QUEUE_DEPTH, depth)
+        self._show(metrics.QUEUE_ACTIVE, active)
+        self._show(metrics.QUEUE_DEAD, dead)
+
+    def _show(self, gauge: Gauge, values: dict[tuple[str, ...], int]) -> None:
+        for labels in self._shown.get(gauge, set()) - set(values):
+            gauge.remove(*labels)
+        for labels, value in values.items():
+            gauge.labels(*labels).set(value)
+        self._shown[gauge] = set(values)
