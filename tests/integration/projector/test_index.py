@@ -19,6 +19,7 @@ from ojs_nats.job import State
 from ojs_nats.queries import DeadLettersAsk, JobsAsk, Queries, QueuesAsk
 from ojs_nats.store import Store
 from ojs_nats.store.commit import encode_job
+from ojs_nats.store.link import Collected, Failed, Reply
 from ojs_projector import Projector, answers
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -163,12 +164,24 @@ async def test_the_feed_goes_on_when_its_consumer_is_gone(projector: Projector, 
         projector._feed._consumer = "long-gone"
 
 
-async def test_records_lost_on_the_way_are_read_again(projector: Projector, store: Store) -> None:
+@pytest.mark.parametrize("place", [0, 1])
+async def test_records_lost_on_the_way_are_read_again(projector: Projector, store: Store, place: int) -> None:
     assert projector._feed is not None
-    for n in range(1, 4):
-        projector._feed._count -= 1  # as if one had been sent and had not arrived
-        await store.jobs.push(draft(queue="q"))
-        assert (await numbers(store))["q"]["available"] == n
+    link = projector._feed._link
+    collect = link.collect
+    lost: list[Reply] = []
+
+    async def losing(subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
+        outcome = await collect(subject, payload, wanted, timeout_s)
+        if isinstance(outcome, Collected) and len(outcome.messages) > 1 and len(lost) < 3:
+            lost.append(outcome.messages.pop(place))
+        return outcome
+
+    link.collect = losing  # type: ignore[method-assign]
+    for n in range(1, 6):
+        await asyncio.gather(*(store.jobs.push(draft(queue="q")) for _ in range(5)))
+        assert (await numbers(store))["q"]["available"] == 5 * n
+    assert len(lost) == 3
 
 
 async def test_a_restart_of_nats_is_survived(projector: Projector, store: Store, nats_server: NatsServer) -> None:

@@ -90,6 +90,15 @@ def test_reading_a_part_again_changes_nothing(
     assert model.applied == len(history)
 
 
+def test_an_older_revision_than_the_known_one_is_passed_over() -> None:
+    """A server of a cluster that lags may still show one after a new reader has begun at an earlier place."""
+    model = fresh()
+    model.apply([seen(9, job(state=State.ACTIVE))])
+    model.apply([seen(3, job(state=State.AVAILABLE)), gone(4, "job-1")])
+    assert lists.queue(model, "default", NOW).counts == Counts(active=1)
+    assert model.applied == 9
+
+
 def test_a_tombstone_is_gone() -> None:
     model = fresh()
     model.apply([seen(1, job(state=State.DISCARDED, dead_letter=True))])
