@@ -30,5 +30,6 @@ SERVICES: Final = (
     ServiceEntry("gateway", "ojs_gateway:build", "the HTTP API", "gateway"),
     ServiceEntry("scheduler", "ojs_scheduler:build", "moves due delays and retries back into their queues"),
     ServiceEntry("reaper", "ojs_reaper:build", "acts on leases, timeouts and deadlines that have passed"),
+    ServiceEntry("coordinator", "ojs_coordinator:build", "advances workflows"),
     ServiceEntry("projector", "ojs_projector:build", "publishes events, keeps lists and statistics", "projector"),
 )

@@ -11,6 +11,7 @@ from ojs_gateway.lists import Lists
 from ojs_gateway.router import Handler, Router
 from ojs_gateway.system import System
 from ojs_gateway.workers import Workers
+from ojs_gateway.workflows import Workflows
 
 __all__ = ["router"]
 
@@ -78,6 +79,15 @@ def router(context: Context) -> Router:
             ("POST", f"{base}/{{}}/resume"): crons.resume,
             ("GET", f"{base}/{{}}/history"): crons.history,
         }
+    workflows = Workflows(context)
+    api |= {
+        ("POST", "/workflows"): workflows.create,
+        ("GET", "/workflows/{}"): workflows.read,
+        ("DELETE", "/workflows/{}"): workflows.cancel,
+        ("POST", "/workflows/{}/cancel"): workflows.cancel,
+        ("POST", "/workflows/{}/retry"): workflows.retry,
+        ("GET", "/workflows/{}/progress"): workflows.progress,
+    }
     if context.test_mode:
         api["POST", "/admin/reset"] = system.reset
     routes = Router()

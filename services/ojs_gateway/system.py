@@ -32,7 +32,7 @@ _CAPABILITIES: Final = {
     "rate_limiting": False,
     "schema_validation": False,
     "unique_jobs": False,
-    "workflows": False,
+    "workflows": True,
 }
 
 

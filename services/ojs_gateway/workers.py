@@ -12,7 +12,7 @@ from msgspec import Struct
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats import transitions
-from ojs_nats.errors import not_found
+from ojs_nats.errors import OjsError, not_found
 from ojs_nats.store import WorkerRecord
 from ojs_nats.wire.fields import short_text
 from ojs_nats.wire.ids import is_job_id
@@ -29,7 +29,9 @@ from ojs_nats.wire.worker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from msgspec import Raw
 
     from ojs_nats.job import Job
 
@@ -58,7 +60,18 @@ class Workers:
         if jobs and call.gone:
             for job in jobs:
                 self._store.handout.give_back(job, "the client left before it was answered")
-        return Answer(200, fetch_body(jobs))
+        return Answer(200, fetch_body(jobs, await self._inputs(jobs)))
+
+    async def _inputs(self, jobs: list[Job]) -> Mapping[str, Sequence[Raw]]:
+        """What earlier steps hand on to those that are members of workflows; without it they can't be handed out."""
+        if not any(job.workflow is not None and job.workflow.inputs for job in jobs):
+            return {}
+        try:
+            return await self._store.workflows.results.inputs(jobs)
+        except OjsError:
+            for job in jobs:
+                self._store.handout.give_back(job, "the results of earlier steps could not be read")
+            raise
 
     async def _work(self, ask: Fetch, call: Call) -> list[Job]:
         loop = asyncio.get_running_loop()

@@ -25,6 +25,7 @@ from ojs_nats.store.presence import Presence, WorkerRecord, Workers
 from ojs_nats.store.provision import check_server, provision
 from ojs_nats.store.records import Records
 from ojs_nats.store.reset import Drop, Reset
+from ojs_nats.store.workflows import Workflows
 
 __all__ = ["Change", "Extended", "Store", "StoreConfig", "WorkerRecord"]
 
@@ -50,9 +51,11 @@ class Store:
         self.jobs = Jobs(link, self.records, self.committer, self.clock, config)
         self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
+        self.workflows = Workflows(link, bulk, self.records, self.committer, self.jobs, self.clock, config)
         self.workers = Workers(link, self.records, self.clock, config)
         self.presence = Presence(link, self.records, self.clock, config, role, instance)
         self._reset = Reset(link, self.presence, config, instance, self.jobs.cache.clear)
+        self._reset.listeners.append(self.workflows.clear)
 
     @classmethod
     async def open(cls, url: str, config: StoreConfig, *, role: str) -> Store:

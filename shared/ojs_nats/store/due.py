@@ -26,24 +26,32 @@ class _Deleted(Struct):
 
 
 class Due(NamedTuple):
-    """A timer that fired for a job. `at` is when the server stored it (Unix ms), `deliveries` counts from 1."""
+    """A timer that fired for a job. `at` is when the server stored it (Unix ms), `deliveries` counts from 1.
+
+    `job_id` is whatever ends the subject: for other things than jobs their name.
+    """
 
     job_id: str
     sequence: int
     at: int
     deliveries: int
     ack: str
+    data: bytes = b""
 
 
 class DueMessages:
     """One service's due messages; its replicas share a durable consumer, so each message goes to one of them."""
 
-    def __init__(self, link: Link, bulk: Link, config: StoreConfig, service: str, ack_wait_s: int = 5) -> None:
+    def __init__(
+        self, link: Link, bulk: Link, config: StoreConfig, service: str, ack_wait_s: int = 5, subject: str | None = None
+    ) -> None:
+        """`subject` is the wildcard of what to take, by default the timers that were set for `service`."""
         self._link = link
         self._bulk = bulk
         self._config = config
         self._service = service
         self._ack_wait_s = ack_wait_s
+        self._subject = subject or config.due(service, "*")
         self._ready = False
 
     async def next(self) -> list[Due]:
@@ -66,12 +74,12 @@ class DueMessages:
             raise unavailable(f"due messages can't be read: {outcome.reason}")
         if not outcome.messages and outcome.closing is not None and status(outcome.closing) in _NO_CONSUMER:
             self._ready = False
-        prefix = len(self._config.due(self._service, ""))
+        prefix = len(self._subject.rstrip("*>"))
         return [_due(message, prefix) for message in outcome.messages]
 
     async def _make_consumer(self) -> None:
         stream = self._config.records_stream
-        subject = self._config.due(self._service, "*")
+        subject = self._subject
         config = {
             "durable_name": self._service,
             "filter_subject": subject,
@@ -98,6 +106,11 @@ class DueMessages:
                 self._bulk.publish(due.ack, b"+ACK")
 
 
+    def later(self, due: Due, delay_ms: int) -> None:
+        """Have a message again after a while."""
+        self._bulk.publish(due.ack, b'-NAK {"delay": %d}' % (delay_ms * 1_000_000))
+
+
 def _gone(answer: Answer) -> bool:
     """Whether a deletion left nothing behind; a message that wasn't there any more was deleted before."""
     if isinstance(answer, Failed):
@@ -115,4 +128,5 @@ def _due(message: Reply, prefix: int) -> Due:
         at=int(parts[-2]) // 1_000_000,
         deliveries=int(parts[-5]),
         ack=ack,
+        data=message.data,
     )

@@ -65,6 +65,22 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     # Workflows
 
+    def workflow(self, workflow_id: str) -> str:
+        return self.record("workflow", workflow_id)
+
+    def definition(self, workflow_id: str, part: str) -> str:
+        """Subject of a part of a workflow that never changes: `shape`, or the number of a chunk of job templates."""
+        return self.record("wfdef", f"{workflow_id}.{part}")
+
+    def step_result(self, workflow_id: str, node: int | str) -> str:
+        """Subject of the result of a workflow's job, kept for later ones."""
+        return self.record("wfres", f"{workflow_id}.{node}")
+
+    @property
+    def steps(self) -> str:
+        """All hints of members of workflows."""
+        return "ojs.step.workflow.>"
+
     def workflow_timer(self, workflow_id: str, op: str) -> str:
         return f"ojs.timer.workflow.{workflow_id}.{op}"
 

@@ -143,6 +143,14 @@ class Records:
             raise unavailable("NATS did not answer a read of service records")
         return [message.data for message in outcome.messages if message.data]
 
+    async def nearest_raw(self, subject: str) -> tuple[int, bytes] | None:
+        """Sequence and body of a subject's last message from whichever replica answers; may be stale on a cluster."""
+        return await self._get(subject)
+
+    async def latest_raw(self, subject: str) -> tuple[int, bytes] | None:
+        """The last word on a subject, read the cheapest way."""
+        return await (self._get(subject) if self.nearest_is_leader else self.leader_raw(subject))
+
     async def leader_raw(self, subject: str, timeout_s: float = REQUEST_TIMEOUT_S) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message, as the stream's leader has it."""
         api = f"STREAM.MSG.GET.{self._config.records_stream}"

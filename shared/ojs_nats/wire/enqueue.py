@@ -61,6 +61,7 @@ SYSTEM_MEMBERS: Final = frozenset(
         "worker_id",
         "workflow_id",
         "workflow_step",
+        "workflow_step_id",
         "parent_results",
         "parent_results_by_index",
         "previous_state",

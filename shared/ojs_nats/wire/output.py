@@ -23,6 +23,7 @@ __all__ = [
     "ack_body",
     "encode",
     "envelope",
+    "error_view",
     "fetch_body",
     "heartbeat_body",
     "job_body",
@@ -85,6 +86,10 @@ def job_view(job: Job) -> dict[str, Any]:
         view["scheduled_at"] = job.verbatim.get("scheduled_at") or format_ms(job.scheduled_at)
     _add_history(view, job)
     _add_requests(view, job)
+    if job.workflow is not None:
+        view["workflow_id"] = job.workflow.id
+        view["workflow_step"] = job.workflow.index
+        view["workflow_step_id"] = job.workflow.step
     return view
 
 
@@ -106,9 +111,9 @@ def _add_history(view: dict[str, Any], job: Job) -> None:
         if expires_at is not None:
             view["result_expires_at"] = format_ms(expires_at)
     if job.error is not None:
-        view["error"] = _error_view(job.error)
+        view["error"] = error_view(job.error)
     if job.errors:
-        view["errors"] = [_error_view(error) for error in job.errors]
+        view["errors"] = [error_view(error) for error in job.errors]
 
 
 def _add_requests(view: dict[str, Any], job: Job) -> None:
@@ -132,7 +137,8 @@ def _add_requests(view: dict[str, Any], job: Job) -> None:
         view["metadata"] = job.metadata
 
 
-def _error_view(error: JobError) -> dict[str, Any]:
+def error_view(error: JobError) -> dict[str, Any]:
+    """One failed attempt as clients read it."""
     at = format_ms(error.at)
     view: dict[str, Any] = {
         "code": error.code,
@@ -198,8 +204,18 @@ def job_body(job: Job, *, flat: bool = False, **more: Any) -> bytes:
     return encode({**view, "job": view} if flat else {"job": view})
 
 
-def fetch_body(jobs: Iterable[Job]) -> bytes:
-    return encode({"jobs": [job_view(job) for job in jobs]})
+def fetch_body(jobs: Iterable[Job], inputs: Mapping[str, Sequence[Raw]] = {}) -> bytes:
+    """Fetched jobs; members of workflows with the results that they are given, as a list and by index (C11)."""
+    return encode({"jobs": [_fetched(job, inputs) for job in jobs]})
+
+
+def _fetched(job: Job, inputs: Mapping[str, Sequence[Raw]]) -> dict[str, Any]:
+    view = job_view(job)
+    if job.workflow is not None:
+        given = inputs.get(job.id, ())
+        view["parent_results"] = given
+        view["parent_results_by_index"] = {str(index): result for index, result in enumerate(given)}
+    return view
 
 
 def ack_body(job: Job) -> bytes:
@@ -279,5 +295,5 @@ def result_view(job: Job) -> Mapping[str, Any]:
     if job.completed_at is not None:
         view["completed_at"] = format_ms(job.completed_at)
     if job.error is not None:
-        view["error"] = _error_view(job.error)
+        view["error"] = error_view(job.error)
     return view

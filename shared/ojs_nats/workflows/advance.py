@@ -114,9 +114,9 @@ def grown(record: Workflow, moment: Moment) -> Workflow | None:
     return _with_check(replace(record, growing=(), births=(), op=moment.op), moment)
 
 
-def checked(record: Workflow, moment: Moment) -> Workflow:
-    """The timer has fired and everything was looked at; set the next."""
-    return _with_check(replace(record, op=moment.op), moment)
+def checked(record: Workflow, moment: Moment, *, complete: bool) -> Workflow:
+    """The timer has fired and everything was looked at; set the next. `complete`: all births are known to be made."""
+    return _with_check(replace(record, births=() if complete else record.births, op=moment.op), moment)
 
 
 def cancel(graph: Graph, record: Workflow, moment: Moment) -> Workflow:

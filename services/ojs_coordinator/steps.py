@@ -1,0 +1,119 @@
+"""Acting on step hints: by the hundred, grouped by workflow, so that many ends cost one swap (architecture §7)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
+from msgspec import Raw
+
+from ojs_nats.errors import OjsError
+from ojs_nats.store.workflows import Report
+from ojs_nats.workflows.outcome import gone, outcome_of
+
+if TYPE_CHECKING:
+    from ojs_nats.store import Store
+    from ojs_nats.store.due import Due
+    from ojs_nats.store.records import Stored
+
+__all__ = ["StepHint", "StepKeeper"]
+
+log = structlog.get_logger(__name__)
+
+_AGAIN_MS: Final = (5, 20, 100, 500, 2_000, 5_000)
+"""When a hint whose record isn't there yet is looked at again; the last time holds for all further ones."""
+_GIVE_UP_MS: Final = 60_000
+"""A commit that hasn't stored its record by then never will; if it did, it hinted again."""
+
+
+class StepHint(NamedTuple):
+    """What a hint says: that the job at a node is about to start, or to end."""
+
+    due: Due
+    workflow_id: str
+    job_id: str
+    node: int
+    run: int
+    kind: str
+
+    @classmethod
+    def of(cls, due: Due) -> StepHint:
+        """Raises ValueError for what is no hint."""
+        workflow_id, job_id = due.job_id.split(".")
+        node, run, kind = due.data.decode().split(" ")
+        return cls(due, workflow_id, job_id, int(node), int(run), kind)
+
+
+class StepKeeper:
+    """Takes step hints. What can't be done is left to come back."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._workflows = store.workflows
+        self.messages = store.workflows.step_messages()
+
+    async def handle(self, batch: list[Due]) -> None:
+        """Read the jobs of a batch, advance their workflows side by side, and let go of the hints that were taken up."""
+        hints = [hint for due in batch if (hint := self._read(due)) is not None]
+        found = await self._store.records.many(list({hint.job_id for hint in hints}))
+        reports: dict[str, Report] = {}
+        taken: dict[str, list[Due]] = {}
+        for hint in hints:
+            if await self._judge(hint, found[hint.job_id], reports.setdefault(hint.workflow_id, Report())):
+                taken.setdefault(hint.workflow_id, []).append(hint.due)
+        outcomes = await asyncio.gather(*(self._apply(name, reports[name]) for name in taken))
+        await self.messages.done([due for name, done in zip(taken, outcomes, strict=True) if done for due in taken[name]])
+
+    def _read(self, due: Due) -> StepHint | None:
+        try:
+            return StepHint.of(due)
+        except ValueError:
+            log.warning("message among the step hints that is none", subject=due.job_id)
+            self.messages.later(due, _GIVE_UP_MS)
+            return None
+
+    async def _judge(self, hint: StepHint, stored: Stored, report: Report) -> bool:
+        """Put what a hint's job has come to into `report`; whether the hint may go once that is taken up."""
+        if self._told(hint, stored, report):
+            return True
+        now = self._store.clock.now()
+        old = now - hint.due.at > _GIVE_UP_MS
+        if old or not self._store.records.nearest_is_leader:
+            stored = await self._store.records.leader_for_hint(hint.job_id)
+            if self._told(hint, stored, report):
+                return True
+        if stored.job is None:
+            # There was a job, or there would be no hint; that it is gone means that it had ended.
+            report.ended(hint.node, gone(hint.node, hint.run, now), Raw())
+            return True
+        if old:
+            log.debug("step hint dropped: its commit never came", job_id=hint.job_id, kind=hint.kind)
+            return True
+        self.messages.later(hint.due, _AGAIN_MS[min(hint.due.deliveries, len(_AGAIN_MS)) - 1])
+        return False
+
+    @staticmethod
+    def _told(hint: StepHint, stored: Stored, report: Report) -> bool:
+        job = stored.job
+        if job is None:
+            return False
+        outcome = outcome_of(job)
+        if outcome is not None:
+            report.ended(hint.node, outcome, job.result)
+            return True
+        if hint.kind == "started" and job.started_at is not None:
+            report.started(job.started_at)
+            return True
+        return False
+
+    async def _apply(self, workflow_id: str, report: Report) -> bool:
+        try:
+            await self._workflows.apply(workflow_id, report)
+        except OjsError as error:
+            log.warning("workflow waits", workflow_id=workflow_id, reason=error.message)
+            return False
+        except Exception:  # one workflow's trouble must not keep the others of its batch waiting
+            log.exception("workflow can't be advanced; its hints will come back", workflow_id=workflow_id)
+            return False
+        return True

@@ -1,0 +1,159 @@
+"""Results on their way from one job of a workflow to later ones: kept apart, so that the jobs themselves may expire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from ojs_nats.errors import unavailable
+from ojs_nats.job import Job
+from ojs_nats.store.api import parse_ack, refused
+from ojs_nats.store.definitions import Definitions
+from ojs_nats.store.link import Failed, Link
+from ojs_nats.store.lru import Lru
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.records import Records
+from ojs_nats.workflows.inputs import Source, inputs_of, leaves
+from ojs_nats.workflows.record import Workflow, job_id, run_of
+
+__all__ = ["Results"]
+
+_CACHE_BYTES: Final = 32 * 1024 * 1024
+_PORTION: Final = 100
+"""Results in one read, so that not much more is read than may be given."""
+_NULL: Final = Raw(b"null")
+
+_decode_workflow: Final = msgspec.json.Decoder(Workflow).decode
+
+
+class Results:
+    """Keeps results of completed jobs, and puts together what a later one is given. A kept result never changes."""
+
+    def __init__(self, link: Link, records: Records, config: StoreConfig, definitions: Definitions, limit: int) -> None:
+        """`limit` bounds what one job is given, in bytes."""
+        self._link = link
+        self._records = records
+        self._config = config
+        self._definitions = definitions
+        self._limit = limit
+        self._cache: Lru[Raw] = Lru(_CACHE_BYTES)
+
+    async def keep(self, workflow_id: str, results: Mapping[int, Raw]) -> None:
+        """Store the results of some nodes. Raises OjsError backend_unavailable unless all of them are."""
+        answers = [
+            self._link.request(self._config.step_result(workflow_id, node), bytes(result or _NULL))
+            for node, result in results.items()
+        ]
+        for answer in await asyncio.gather(*answers):
+            if isinstance(answer, Failed):
+                raise unavailable(f"NATS can't store a step's result now: {answer.reason}")
+            if error := parse_ack(answer.data).error:
+                raise refused("a step's result", error)
+
+    async def inputs(self, jobs: Sequence[Job]) -> dict[str, list[Raw]]:
+        """The `parent_results` of those of some jobs that are given any, by job id.
+
+        A predecessor that didn't complete gives null. Raises OjsError backend_unavailable.
+        """
+        found: dict[str, list[Raw]] = {}
+        for job in jobs:
+            if job.workflow is not None and job.workflow.inputs:
+                found[job.id] = await self._inputs(job.workflow.id, job.workflow.node)
+        return found
+
+    def clear(self) -> None:
+        self._cache.clear()
+
+    async def _inputs(self, workflow_id: str, node: int) -> list[Raw]:
+        graph = await self._definitions.graph(workflow_id)
+        if graph is None:
+            return []
+        sources = inputs_of(graph, node)
+        gathering = _Gathering(self._limit)
+        nodes = leaves(sources)
+        nodes.reverse()  # the nearest predecessors are the last to go without
+        for start in range(0, len(nodes), _PORTION):
+            if gathering.full:
+                break
+            await self._gather(workflow_id, nodes[start : start + _PORTION], gathering)
+        if len(gathering.values) < len(nodes) or gathering.absent:
+            await self._complete(workflow_id, nodes, gathering)
+        return [_encoded(source, gathering.values) for source in sources]
+
+    async def _gather(self, workflow_id: str, nodes: Sequence[int], gathering: _Gathering) -> None:
+        unknown = []
+        known: dict[int, Raw] = {}
+        for node in nodes:
+            cached = self._cache.get((workflow_id, node))
+            if cached is None:
+                unknown.append(node)
+            else:
+                known[node] = cached
+        if unknown:
+            subjects = {node: self._config.step_result(workflow_id, node) for node in unknown}
+            bodies = await self._records.many_raw(list(subjects.values()))
+            for node, subject in subjects.items():
+                if subject in bodies:
+                    known[node] = self._remember(workflow_id, node, bodies[subject][1])
+        gathering.add(nodes, known)
+
+    async def _complete(self, workflow_id: str, nodes: Iterable[int], gathering: _Gathering) -> None:
+        """Say what became of the jobs whose results weren't found, or are too much: the workflow's record knows."""
+        found = await self._records.latest_raw(self._config.workflow(workflow_id))
+        record = _decode_workflow(found[1]) if found is not None and found[1] else None
+        for node in nodes:
+            if node in gathering.values:
+                continue
+            if record is None or record.states[node] != "c":
+                gathering.values[node] = _NULL
+            elif node in gathering.absent and not gathering.full:  # a replica may not have had it yet
+                late = await self._records.leader_raw(self._config.step_result(workflow_id, node))
+                gathering.add([node], {} if late is None else {node: self._remember(workflow_id, node, late[1])})
+            if node not in gathering.values:
+                gathering.values[node] = _reference(job_id(workflow_id, node, run_of(record, node)) if record else "")
+
+    def _remember(self, workflow_id: str, node: int, body: bytes) -> Raw:
+        result = Raw(body)
+        self._cache.put((workflow_id, node), result, len(body) + 200)
+        return result
+
+
+class _Gathering:
+    """Results so far, as many as there is room for."""
+
+    def __init__(self, limit: int) -> None:
+        self.values: dict[int, Raw] = {}
+        self.absent: set[int] = set()
+        self._left = limit
+
+    @property
+    def full(self) -> bool:
+        return self._left <= 0
+
+    def add(self, nodes: Iterable[int], known: Mapping[int, Raw]) -> None:
+        for node in nodes:
+            result = known.get(node)
+            if result is None:
+                self.absent.add(node)
+            elif len(result) <= self._left:
+                self._left -= len(result)
+                self.values[node] = result
+                self.absent.discard(node)
+            else:
+                self.absent.discard(node)
+                self._left = 0
+
+
+def _encoded(source: Source, values: Mapping[int, Raw]) -> Raw:
+    if isinstance(source, int):
+        return values[source]
+    return Raw(msgspec.json.encode({name: _encoded(inner, values) for name, inner in source.items()}))
+
+
+def _reference(name: str) -> Raw:
+    """Where to get a result for which there was no room."""
+    return Raw(msgspec.json.encode({"$ref": f"/ojs/v1/jobs/{name}/result"}))
