@@ -171,7 +171,12 @@ _refreshers: Final[list[Callable[[], None]]] = []
 def refresh_with(refresh: Callable[[], None]) -> Callable[[], None]:
     """Have `refresh` called ahead of each exposition, in the event loop's thread: it sets gauges. Returns the way to end it."""
     _refreshers.append(refresh)
-    return lambda: _refreshers.remove(refresh)
+
+    def end() -> None:
+        if refresh in _refreshers:
+            _refreshers.remove(refresh)
+
+    return end
 
 
 async def exposition() -> bytes:
