@@ -15,7 +15,7 @@ from msgspec import Raw
 import ojs_reaper
 import ojs_scheduler
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, put_raw, refusal, subjects, timers
+from integration.samples import acked, draft, fetch, refusal, subjects, timers
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
@@ -379,4 +379,4 @@ async def test_a_node_that_hangs_is_left_for_another(
         await answer(one.jobs.push, draft(queue=queue))
     finally:
         os.kill(hung.pid, signal.SIGCONT)
-    await put_raw(store, store.config.job(draft().id), b"{}")
+    await answer(store.jobs.push, draft(queue=queue))

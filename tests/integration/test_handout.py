@@ -12,6 +12,7 @@ from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Job, State
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
+from ojs_nats.store.link import Failed
 from support.waiting import eventually
 
 
@@ -147,6 +148,25 @@ async def test_what_is_claimed_goes_out_though_the_rest_fails(
     monkeypatch.setattr(store.records, "many", fails_the_second_time)
     assert [job.id for job in await fetch(store, queue, count=2)] == [pushed.id]
     assert reads == 2
+
+
+async def test_what_is_claimed_goes_out_though_the_next_pull_fails(store: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    collect, claims = store.handout._bulk.collect, 0
+
+    async def away_after_the_claim(subject: str, *rest: object) -> object:
+        nonlocal claims
+        claims += 1
+        if claims > 1:
+            return Failed("the connection to NATS was lost", sent=True)
+        return await collect(subject, *rest)  # type: ignore[arg-type]
+
+    store.handout._bulk.collect = away_after_the_claim  # type: ignore[method-assign,assignment]
+    try:
+        assert [job.id for job in await fetch(store, queue, count=5)] == [pushed.id]
+    finally:
+        store.handout._bulk.collect = collect  # type: ignore[method-assign]
+    assert claims == 2
 
 
 # Giving back

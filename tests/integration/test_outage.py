@@ -276,6 +276,9 @@ async def test_no_acknowledged_job_is_lost_over_kills_under_load(
 
     try:
         await eventually(all_done, 20.0, every=0.1)
+    except AssertionError:
+        left = (await own.records.many([job_id for job_id in acknowledged if not done[job_id]])).values()
+        raise AssertionError([(one.sequence, one.job) for one in left][:5]) from None
     finally:
         working = False
         await asyncio.gather(*tasks)
