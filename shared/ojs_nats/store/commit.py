@@ -7,7 +7,7 @@ open whether the record was stored; nothing else does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,11 +15,11 @@ import structlog
 
 from ojs_nats import metrics
 from ojs_nats.errors import OjsError, too_large, unavailable
-from ojs_nats.job import Job, Timer
+from ojs_nats.job import Job, State, Timer
 from ojs_nats.store.api import ApiError, PubAck, parse_ack, refused
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.names import StoreConfig
-from ojs_nats.store.records import Records, decode_job
+from ojs_nats.store.records import Records, Stored, decode_job
 from ojs_nats.transitions.result import Transition
 from ojs_nats.wire.times import format_ms
 
@@ -30,6 +30,8 @@ log = structlog.get_logger(__name__)
 COMMIT_DEADLINE_S: Final = 3.0
 """How long a commit is tried again while the stream has no leader; then the client hears 503 and may do better. Longer than
 one request may take, so that a write whose answer is lost is still looked for."""
+REPEAT_WITHIN_MS: Final = 60_000
+"""A repeated push tends to the token of a job this young; what is older is the safety net's."""
 _FIRST_PAUSE_S: Final = 0.02
 _LAST_PAUSE_S: Final = 0.25
 
@@ -72,6 +74,8 @@ class Committer:
         self._link = link
         self._records = records
         self._config = config
+        self.on_unique_end: Callable[[Job, int], None] | None = None
+        """Told of each unique job whose last record is stored, with the seconds until that record leaves."""
 
     async def commit(self, transition: Transition, expected: int, op: str) -> int:
         """Store one transition over the record's revision `expected` (0: none); returns the new sequence.
@@ -79,6 +83,12 @@ class Committer:
         `op` is the `Moment.op` that the transition was made with.
         """
         return await self._complete(self._write(transition, expected, op), _deadline())
+
+    def stored(self, transition: Transition, op: str) -> None:
+        """To be called once for each transition that is stored."""
+        metrics.stored(transition.job, op)
+        if transition.ttl_s is not None and transition.job.unique_key is not None and self.on_unique_end is not None:
+            self.on_unique_end(transition.job, transition.ttl_s)
 
     async def commit_all(self, commits: Sequence[tuple[Transition, int, str]]) -> list[int | Conflict | OjsError]:
         """Store many transitions of different jobs, in one write; one outcome each, in order."""
@@ -97,10 +107,23 @@ class Committer:
 
         Two tokens with one word do no harm: the first that is met wins the claim, the other is dropped as stale.
         """
-        subject = self._config.ready(job.queue, job.priority)
-        ack = _ack(await self._link.request(subject, f"{job.id} {job.token} {sequence}".encode()))
+        ack = _ack(await self.token(job, sequence))
         if not _stored(ack):
             raise unavailable(_why(ack))
+
+    async def tend(self, found: Stored, now: int) -> None:
+        """For a push repeated by a client that never heard its 201: the first may have lost its token on the way.
+
+        The token is the same one again, so a job that still has its first keeps its place in the queue.
+        """
+        job = found.job
+        if job is not None and job.state is State.AVAILABLE and now - (job.enqueued_at or 0) < REPEAT_WITHIN_MS:
+            await self.repeat_token(job, found.sequence)
+
+    def token(self, job: Job, replaces: int, *, front: bool = False) -> asyncio.Future[Answer]:
+        """Publish the token of an available job whose commit expects the sequence `replaces`."""
+        subject = self._config.ready(job.queue, job.priority, front=front)
+        return self._link.request(subject, f"{job.id} {job.token} {replaces}".encode())
 
     async def rearm(self, job_id: str, timer: Timer) -> None:
         """Set a fired timer again on its own subject; one that is live already stays as it is."""
@@ -137,34 +160,39 @@ class Committer:
     def _write_hints(self, written: Written) -> None:
         transition = written.transition
         if transition.arm is not None:
-            job_id = transition.job.id
-            subject = self._config.timer(job_id, transition.arm.op)
-            written.timer = self._link.request(subject, b"", self._schedule(job_id, transition.arm))
+            written.timer = self.write_timer(transition.job.id, transition.arm)
         if transition.step is not None:
-            written.step = self._write_step(transition)
+            written.step = self.write_step(transition)
         if transition.token is not None:
             written.token = self._write_token(written)
 
-    def _write_step(self, transition: Transition) -> asyncio.Future[Answer]:
+    def write_timer(self, job_id: str, timer: Timer) -> asyncio.Future[Answer]:
+        """Publish a timer ahead of its record."""
+        return self._link.request(self._config.timer(job_id, timer.op), b"", self._schedule(job_id, timer))
+
+    def write_step(self, transition: Transition) -> asyncio.Future[Answer]:
+        """Publish a workflow member's hint ahead of its record."""
         member = transition.job.workflow
         assert member is not None
         subject = self._config.step(member.id, transition.job.id)
         return self._link.request(subject, f"{member.node} {member.run} {transition.step}".encode())
 
     def _write_token(self, written: Written) -> asyncio.Future[Answer]:
-        job = written.transition.job
-        subject = self._config.ready(job.queue, job.priority, front=written.transition.token == "front")
-        return self._link.request(subject, f"{job.id} {job.token} {written.expected}".encode())
+        return self.token(written.transition.job, written.expected, front=written.transition.token == "front")
 
     def _write_record(self, written: Written) -> None:
-        transition = written.transition
-        headers = f"Nats-Expected-Last-Subject-Sequence: {written.expected}\r\n"
+        headers = self.record_headers(written.transition, written.expected)
+        written.record = self._link.request(self._config.job(written.transition.job.id), written.body, headers)
+
+    def record_headers(self, transition: Transition, expected: int) -> str:
+        """The condition, the timer that goes and the time to live of a record's message."""
+        headers = f"Nats-Expected-Last-Subject-Sequence: {expected}\r\n"
         if transition.cancel is not None:
             timer = self._config.timer(transition.job.id, transition.cancel)
             headers += f"Nats-Scheduler: {timer}\r\nNats-Schedule-Next: purge\r\n"
         if transition.ttl_s is not None:
             headers += f"Nats-TTL: {transition.ttl_s}s\r\n"
-        written.record = self._link.request(self._config.job(transition.job.id), written.body, headers)
+        return headers
 
     def _schedule(self, job_id: str, timer: Timer) -> str:
         return (
@@ -184,7 +212,7 @@ class Committer:
         except OjsError:
             _FAILURES.inc()
             raise
-        metrics.stored(written.transition.job, written.op)
+        self.stored(written.transition, written.op)
         return sequence
 
     async def _see_through(self, written: Written, deadline: float) -> int:
@@ -284,7 +312,7 @@ class Committer:
     async def _secure_step(self, written: Written, deadline: float) -> None:
         """Repeat the step hint until it is stored: its record is, and the workflow would wait for it."""
         pause = _FIRST_PAUSE_S
-        while not _stored(step := await _outcome(self._write_step(written.transition))):
+        while not _stored(step := await _outcome(self.write_step(written.transition))):
             if _now() + pause > deadline or not self._link.connected:
                 raise unavailable(_why(step))
             await asyncio.sleep(pause)
@@ -307,10 +335,13 @@ class Committer:
         """
         transition = written.transition
         if transition.arm is not None:
-            timer = self._config.timer(transition.job.id, transition.arm.op)
-            self._tell(f"STREAM.PURGE.{self._config.records_stream}", {"filter": timer})
+            self.purge(self._config.timer(transition.job.id, transition.arm.op))
         if isinstance(token, PubAck) and token.error is None:
             self._tell(f"STREAM.MSG.DELETE.{self._config.ready_stream}", {"seq": token.seq, "no_erase": True})
+
+    def purge(self, timer: str) -> None:
+        """Take a timer back, by its subject."""
+        self._tell(f"STREAM.PURGE.{self._config.records_stream}", {"filter": timer})
 
     def _tell(self, subject: str, body: dict[str, Any]) -> None:
         """An API call whose answer changes nothing."""

@@ -16,6 +16,7 @@ from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.transitions.result import Moment, Transition
 
@@ -23,8 +24,6 @@ __all__ = ["Change", "Extended", "Jobs"]
 
 MAX_TRIES: Final = 12
 """Conflicts on one job in one request before it is given up; each means that somebody else's transition won."""
-REPEAT_WITHIN_MS: Final = 60_000
-"""A repeated push tends to the token of a job this young; what is older is the safety net's."""
 _WATCH_PAUSE_S: Final = 1.0
 
 Decide = Callable[[Job, Moment], Transition]
@@ -83,16 +82,20 @@ class RecordCache:
 class Jobs:
     """Every write to a job record in the product goes through here or through the hand-out."""
 
-    def __init__(self, link: Link, records: Records, committer: Committer, clock: ServerClock, config: StoreConfig) -> None:
+    def __init__(
+        self, link: Link, records: Records, committer: Committer, queues: Queues, clock: ServerClock, config: StoreConfig
+    ) -> None:
         self._link = link
         self._records = records
         self._committer = committer
+        self._queues = queues
         self._clock = clock
         self._config = config
         self.cache = RecordCache()
 
     async def push(self, draft: Job) -> Job:
-        """Store a new job with its hints. Raises OjsError duplicate when the id is taken."""
+        """Store a new job with its hints. Raises OjsError duplicate when the id is taken, or whatever its queue refuses."""
+        draft = await self._queues.admit(draft)
         expected = 0
         for _ in range(MAX_TRIES):
             moment = self._clock.moment()
@@ -102,7 +105,7 @@ class Jobs:
             except Conflict:
                 found = await self._records.leader(draft.id)
                 if found.job is not None:
-                    await self._tend(found, moment.now)
+                    await self._committer.tend(found, moment.now)
                     raise duplicate(draft.id, found.job.state) from None
                 expected = found.sequence  # a marker or a tombstone: name it and go on
             else:
@@ -207,15 +210,6 @@ class Jobs:
                     pass
         finally:
             await stop()
-
-    async def _tend(self, found: Stored, now: int) -> None:
-        """A push repeated by a client that never heard its 201: the first may have lost its token on the way.
-
-        The token is the same one again, so a job that still has its first keeps its place in the queue.
-        """
-        job = found.job
-        if job is not None and job.state is State.AVAILABLE and now - (job.enqueued_at or 0) < REPEAT_WITHIN_MS:
-            await self._committer.repeat_token(job, found.sequence)
 
     def _remember(self, sequence: int, job: Job) -> None:
         if job.state is State.ACTIVE:
