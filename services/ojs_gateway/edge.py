@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Final
 
 import structlog
@@ -14,6 +15,7 @@ from multidict import istr
 
 from ojs_gateway.call import Answer, Call, Streamed
 from ojs_gateway.router import Router
+from ojs_nats import metrics
 from ojs_nats.errors import OjsError
 from ojs_nats.wire.errors import error_body
 from ojs_nats.wire.ids import new_request_id, request_id_of
@@ -27,6 +29,7 @@ log = structlog.get_logger(__name__)
 _OJS_VERSION: Final = istr("OJS-Version")
 _REQUEST_ID: Final = istr("X-Request-Id")
 _NOSNIFF: Final = istr("X-Content-Type-Options")
+_NO_ROUTE: Final = "none"
 _SPOKEN: Final = "1.0"
 _LINGERING_S: Final = 2.0
 """How long the rest of a refused body is read and thrown away, so that the client sees the refusal."""
@@ -43,6 +46,8 @@ class Edge:
         cut off without an answer."""
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        began = time.perf_counter()
+        route = _NO_ROUTE
         headers = request.headers
         request_id = request_id_of(headers.get(_REQUEST_ID))
         version = headers.get(_OJS_VERSION)
@@ -50,7 +55,7 @@ class Edge:
         try:
             if not dialect.supported:
                 raise OjsError("unsupported", f"OJS-Version {version!r} is not supported; this server speaks {_SPOKEN}")
-            handler, parameters = self._router.find(request.method, _path(request))
+            handler, parameters, route = self._router.find(request.method, _path(request))
             answer = await handler(Call(request, dialect, parameters, self._limits))
             if isinstance(answer, Streamed):
                 return await answer.serve(request, _headers(request_id, dialect))
@@ -62,6 +67,7 @@ class Edge:
             else:
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
             answer = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
+        metrics.answered(request.method, route, answer.status, time.perf_counter() - began)
         response = _response(answer, request_id, dialect)
         if self.closing:
             response.force_close()

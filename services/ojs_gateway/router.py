@@ -17,9 +17,10 @@ _PARAMETER: Final = "{}"
 
 
 class _Node:
-    __slots__ = ("children", "methods")
+    __slots__ = ("children", "methods", "template")
 
     def __init__(self) -> None:
+        self.template = ""
         self.children: dict[str, _Node] = {}
         self.methods: dict[str, Handler] = {}
 
@@ -39,14 +40,15 @@ class Router:
         node = self._root
         for segment in template[1:].split("/"):
             node = node.children.setdefault(segment, _Node())
+        node.template = template
         node.methods[method] = handler
         if method == "GET":
             node.methods["HEAD"] = handler
         if _PARAMETER not in template:
             self._literal[template] = node
 
-    def find(self, method: str, path: str) -> tuple[Handler, tuple[str, ...]]:
-        """The handler and the segments that `{}` stood for. Raises not_found, method_not_allowed."""
+    def find(self, method: str, path: str) -> tuple[Handler, tuple[str, ...], str]:
+        """The handler, the segments that `{}` stood for, and the template. Raises not_found, method_not_allowed."""
         if path.startswith("/v1/"):
             path = "/ojs" + path
         parameters: tuple[str, ...] = ()
@@ -57,7 +59,7 @@ class Router:
         if handler is None:
             allow = ", ".join(node.methods)
             raise OjsError("method_not_allowed", f"{method} is not possible on {path[:256]}, only {allow}", allow=allow)
-        return handler, parameters
+        return handler, parameters, node.template
 
     def _walk(self, path: str) -> tuple[_Node, tuple[str, ...]]:
         node: _Node | None = self._root

@@ -8,6 +8,7 @@ from ojs_gateway.dead_letter import DeadLetter
 from ojs_gateway.events import Events
 from ojs_gateway.jobs import Jobs
 from ojs_gateway.lists import Lists
+from ojs_gateway.measurements import Measurements
 from ojs_gateway.router import Handler, Router
 from ojs_gateway.system import System
 from ojs_gateway.workers import Workers
@@ -19,9 +20,10 @@ __all__ = ["router"]
 def router(context: Context) -> Router:
     """The routes of one gateway; `/admin/reset` exists in test mode only."""
     system, jobs, workers, dead_letter = System(context), Jobs(context), Workers(context), DeadLetter(context)
-    lists, events = Lists(context), Events(context)
+    lists, events, measurements = Lists(context), Events(context), Measurements(context)
     api: dict[tuple[str, str], Handler] = {
         ("GET", "/health"): system.health,
+        ("GET", "/metrics"): measurements.summary,
         ("POST", "/jobs"): jobs.push,
         ("POST", "/jobs/results"): jobs.results,
         ("POST", "/jobs/fetch"): workers.fetch,
@@ -95,6 +97,7 @@ def router(context: Context) -> Router:
         routes.add(method, "/ojs/v1" + path, handler)
     routes.add("GET", "/ojs/manifest", system.manifest)
     routes.add("GET", "/healthz", system.alive)
+    routes.add("GET", "/metrics", measurements.exposition)
     for path in ("/readyz", "/health", "/ready"):
         routes.add("GET", path, system.health)
     return routes

@@ -64,6 +64,7 @@ class Answers:
         self._queries: dict[str, _Query] = {
             "queue": _Query(QueueAsk, lambda ask: lists.queue(model, ask.name, now())),
             "queues": _Query(QueuesAsk, lambda ask: lists.queues(model, ask, now())),
+            "totals": _Query(StatsAsk, lambda _ask: lists.totals(model, now())),
             "jobs": _Query(JobsAsk, lambda ask: lists.jobs(model, ask)),
             "dead_letters": _Query(DeadLettersAsk, lambda ask: lists.dead_letters(model, ask)),
             "dead_letter_stats": _Query(StatsAsk, lambda ask: lists.dead_letter_stats(model, ask.queue)),

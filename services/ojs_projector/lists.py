@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import sqlite3
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Generator, Iterator
+from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
 
@@ -23,6 +24,7 @@ from ojs_nats.queries import (
     Queue,
     QueuePage,
     QueuesAsk,
+    Totals,
     cursor_after,
 )
 from ojs_projector.model import MINUTE_MS, Model
@@ -36,6 +38,7 @@ __all__ = [
     "long_due",
     "queue",
     "queues",
+    "totals",
     "waiting_before",
     "waiting_kinds",
 ]
@@ -61,17 +64,24 @@ def jobs(model: Model, ask: JobsAsk) -> JobPage:
     wanted = limit + 1 + offset
     ranges = [_range(model.db, kind[:3], before, wanted) for kind in kinds]
     found = heapq.merge(*ranges, key=lambda row: (row.created_at, row.id), reverse=True)
-    rows = [row for _, row in zip(range(wanted), found, strict=False)][offset:]
+    rows = list(itertools.islice(found, offset, wanted))
+    for cursor in ranges:
+        cursor.close()
     return _page(model, rows, limit, sum(kind[3] for kind in kinds), "created_at")
 
 
-def _range(db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int, str], number: int) -> list[Row]:
+def _range(db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int, str], number: int) -> Generator[Row, None, None]:
+    """Read row by row: of many ranges most give only their first."""
     found = db.execute(
         f"SELECT {COLUMNS} FROM jobs WHERE queue = ? AND type = ? AND state = ? AND (created_at, id) < (?, ?) "
         "ORDER BY created_at DESC, id DESC LIMIT ?",
         (*kind, *before, number),
     )
-    return [Row(*row) for row in found]
+    try:
+        for row in found:
+            yield Row(*row)
+    finally:
+        found.close()
 
 
 def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
@@ -191,25 +201,61 @@ def _queue(model: Model, name: str, created_at: int | None, now: int) -> Queue:
     db = model.db
     by_state = dict(db.execute("SELECT state, sum(n) FROM counts WHERE queue = ? GROUP BY state", (name,)))
     dead = db.execute("SELECT coalesce(sum(dead), 0) FROM counts WHERE queue = ?", (name,)).fetchone()[0]
-    minute = now // MINUTE_MS
-    completed, failed, duration_ms, wait_ms, lately = db.execute(
-        "SELECT coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(duration_ms), 0), "
-        "coalesce(sum(wait_ms), 0), coalesce(sum(completed) FILTER (WHERE minute > ?), 0) "
-        "FROM minutes WHERE queue = ? AND minute > ?",
-        (minute - _RATE_MINUTES, name, minute - _HOUR_MINUTES),
-    ).fetchone()
     return Queue(
         name=name,
         created_at=created_at,
         counts=Counts(**by_state),
         dead_letter=dead,
+        partial=model.partial,
+        progress=model.progress,
+        **_lately(db, now, name),
+    )
+
+
+def totals(model: Model, now: int) -> Totals:
+    """All queues together, by as many rows as there are kinds of jobs and minutes in an hour, not by the jobs."""
+    db = model.db
+    by_state = dict(db.execute("SELECT state, sum(n) FROM counts GROUP BY state"))
+    dead, queues, busy = db.execute(
+        "SELECT coalesce(sum(dead), 0), (SELECT count(*) FROM queues), "
+        "count(DISTINCT queue) FILTER (WHERE n > 0 AND state IN ('available', 'active', 'retryable')) FROM counts"
+    ).fetchone()
+    return Totals(
+        counts=Counts(**by_state),
+        dead_letter=dead,
+        queues=queues,
+        queues_busy=busy,
+        partial=model.partial,
+        progress=model.progress,
+        **_lately(db, now),
+    )
+
+
+class _Lately(TypedDict):
+    """What the answers say of the last hour."""
+
+    completed_last_hour: int
+    failed_last_hour: int
+    avg_duration_ms: float | None
+    avg_wait_ms: float | None
+    throughput_per_second: float
+
+
+def _lately(db: sqlite3.Connection, now: int, queue: str | None = None) -> _Lately:
+    minute = now // MINUTE_MS
+    conditions, values = _conditions(queue=queue)
+    completed, failed, duration_ms, wait_ms, lately = db.execute(
+        "SELECT coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(duration_ms), 0), "
+        "coalesce(sum(wait_ms), 0), coalesce(sum(completed) FILTER (WHERE minute > ?), 0) "
+        f"FROM minutes WHERE minute > ?{conditions}",
+        (minute - _RATE_MINUTES, minute - _HOUR_MINUTES, *values),
+    ).fetchone()
+    return _Lately(
         completed_last_hour=completed,
         failed_last_hour=failed,
         avg_duration_ms=round(duration_ms / completed, 1) if completed else None,
         avg_wait_ms=round(wait_ms / completed, 1) if completed else None,
         throughput_per_second=round(lately / (_RATE_MINUTES * 60), 3),
-        partial=model.partial,
-        progress=model.progress,
     )
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "QueuesAsk",
     "RelayedAnswer",
     "StatsAsk",
+    "Totals",
     "cursor_after",
     "query_subject",
 ]
@@ -167,6 +168,22 @@ class QueuePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
     next_cursor: str | None = None
 
 
+class Totals(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """All queues together."""
+
+    counts: Counts
+    dead_letter: int = 0
+    queues: int = 0
+    queues_busy: int = 0
+    """Queues with jobs that are available, active or waiting for a retry."""
+    completed_last_hour: int = 0
+    failed_last_hour: int = 0
+    avg_duration_ms: float | None = None
+    avg_wait_ms: float | None = None
+    throughput_per_second: float = 0.0
+    """All as in `Queue`."""
+
+
 class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the index knows of a job. The whole job is in its record: `store.records.many([row.id …])`."""
 
@@ -249,6 +266,10 @@ class Queries:
 
     async def queues(self, ask: QueuesAsk) -> QueuePage:
         return await self._ask("queues", ask, QueuePage)
+
+    async def totals(self) -> Totals:
+        """All queues together."""
+        return await self._ask("totals", Ask(), Totals)
 
     async def jobs(self, ask: JobsAsk) -> JobPage:
         return await self._ask("jobs", ask, JobPage)
