@@ -23,6 +23,7 @@ from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.presence import Presence, WorkerRecord, Workers
 from ojs_nats.store.provision import check_server, provision
+from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records
 from ojs_nats.store.reset import Drop, Reset
 from ojs_nats.store.workflows import Workflows
@@ -48,14 +49,16 @@ class Store:
         self.clock = ServerClock()
         self.records = Records(link, bulk, config)
         self.committer = Committer(link, self.records, config)
-        self.jobs = Jobs(link, self.records, self.committer, self.clock, config)
-        self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, config)
+        self.queues = Queues(link, self.records, self.clock, config, instance)
+        self.jobs = Jobs(link, self.records, self.committer, self.queues, self.clock, config)
+        self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, self.queues, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
         self.workflows = Workflows(link, bulk, self.records, self.committer, self.jobs, self.clock, config)
         self.workers = Workers(link, self.records, self.clock, config)
         self.presence = Presence(link, self.records, self.clock, config, role, instance)
         self._reset = Reset(link, self.presence, config, instance, self.jobs.cache.clear)
         self._reset.listeners.append(self.workflows.clear)
+        self._reset.listeners.append(self.queues.reset)
 
     @classmethod
     async def open(cls, url: str, config: StoreConfig, *, role: str) -> Store:
@@ -90,6 +93,7 @@ class Store:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
         await self.handout.close()
+        await self.queues.stop()
         await self.presence.stop()
         for link in (self._bulk, self._link):
             with contextlib.suppress(NatsError, OSError):

@@ -18,8 +18,10 @@ from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.jobs import Jobs
 from ojs_nats.store.link import Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.wake import Wakes
+from ojs_nats.wire.times import format_ms
 
 __all__ = ["Handout"]
 
@@ -29,6 +31,11 @@ _PULL_TIMEOUT_S: Final = 2.0
 _FALLBACK_LOOK_S: Final = 1.0
 _SECOND_NS: Final = 1_000_000_000
 _CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
+_CONSUMER_EXISTS: Final = frozenset({10105, 10148})
+_NEWBORN_MS: Final = 5_000
+"""How long a durable stays paused if whoever made it dies before it has let it go; longer than any gateway's knowledge of a
+queue is old (`watch.FRESH_S`)."""
+_MAKE_TRIES: Final = 8
 
 YOUNG_MS: Final = 1_000
 """A token this young may be ahead of its record; it is looked at again for up to `REREAD_S` while others are claimed."""
@@ -67,10 +74,12 @@ class Handout:
         records: Records,
         committer: Committer,
         clock: ServerClock,
+        queues: Queues,
         config: StoreConfig,
     ) -> None:
         self._bulk = bulk
         self._jobs = jobs
+        self._queues = queues
         self._records = records
         self._committer = committer
         self._clock = clock
@@ -78,6 +87,7 @@ class Handout:
         self._consumers: set[str] = set()
         self._given_up: set[asyncio.Task[None]] = set()
         self.wakes = Wakes(bulk, config)
+        queues.went_on = self.wakes.wake_queue
 
     async def fetch(
         self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, wait_ms: int
@@ -119,6 +129,8 @@ class Handout:
         taken: list[Job] = []
         try:
             for queue in queues:
+                if await self._queues.held(queue):
+                    continue
                 for subject in await self._subjects(queue):
                     while len(taken) < count and (tokens := await self._pull(subject, queue, count - len(taken))):
                         taken += await self._claim(tokens, worker, lease_ms)
@@ -142,8 +154,8 @@ class Handout:
         consumer = self._config.ready_consumer(subject)
         request = msgspec.json.encode({"batch": wanted, "no_wait": True})
         pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.ready_stream}.{consumer}"
-        if consumer not in self._consumers:
-            await self._make_consumer(subject, consumer)
+        if consumer not in self._consumers and not await self._make_consumer(subject, consumer, queue):
+            return []
         made_again = False
         while True:
             outcome = await self._bulk.collect(pull, request, wanted, _PULL_TIMEOUT_S)
@@ -157,7 +169,9 @@ class Handout:
                 raise unavailable("NATS did not answer a pull")
             if made_again or status(outcome.closing) not in _CONSUMER_NOT_FOUND:
                 return []
-            await self._make_consumer(subject, consumer)  # it was idle for an hour and left, or its leader moved
+            # It was idle for an hour and left, its leader moved, or the queue was paused.
+            if not await self._make_consumer(subject, consumer, queue):
+                return []
             made_again = True
 
     def _tokens(self, messages: list[Reply], queue: str) -> list[Token]:
@@ -170,8 +184,29 @@ class Handout:
                 self._bulk.publish(message.reply.decode(), b"+TERM")
         return tokens
 
-    async def _make_consumer(self, subject: str, name: str) -> None:
-        """The one durable pull consumer of a ready subject; made by whoever needs it first."""
+    async def _make_consumer(self, subject: str, name: str, queue: str) -> bool:
+        """The one durable pull consumer of a ready subject; made by whoever needs it first. False if the queue is paused.
+
+        It begins paused and is let go when the queue's record was read after it was made: a pause that was stored before
+        that is seen here, and one that was stored later deletes the consumer.
+        """
+        self._consumers.discard(name)
+        for _ in range(_MAKE_TRIES):
+            if not await self._create_consumer(subject, name):
+                self._consumers.add(name)  # somebody else made it, and answers for it
+                return True
+            record = await self._queues.get(queue)
+            if record is not None and record.held:
+                await call(self._bulk, f"CONSUMER.DELETE.{self._config.ready_stream}.{name}")
+                return False
+            answer = await call(self._bulk, f"CONSUMER.PAUSE.{self._config.ready_stream}.{name}", {})
+            if "error" not in answer:
+                self._consumers.add(name)
+                return True
+        raise unavailable("the queue is being paused and resumed")
+
+    async def _create_consumer(self, subject: str, name: str) -> bool:
+        """Whether it was made now."""
         config = {
             "durable_name": name,
             "filter_subject": subject,
@@ -180,12 +215,15 @@ class Handout:
             "max_deliver": -1,
             "max_ack_pending": 10_000,
             "inactive_threshold": 3600 * _SECOND_NS,
+            "pause_until": format_ms(self._clock.now() + _NEWBORN_MS),
         }
         stream = self._config.ready_stream
-        answer = await call(self._bulk, f"CONSUMER.CREATE.{stream}.{name}.{subject}", {"stream_name": stream, "config": config})
-        if "error" in answer:
-            raise unavailable(f"NATS refused the consumer of a queue: {answer['error'].get('description')}")
-        self._consumers.add(name)
+        request = {"stream_name": stream, "config": config, "action": "create"}
+        answer = await call(self._bulk, f"CONSUMER.CREATE.{stream}.{name}.{subject}", request)
+        error = answer.get("error")
+        if error is not None and error.get("err_code") not in _CONSUMER_EXISTS:
+            raise unavailable(f"NATS refused the consumer of a queue: {error.get('description')}")
+        return error is None
 
     # Claiming
 

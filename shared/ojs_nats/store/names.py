@@ -88,6 +88,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Subject of the hint that a member of a workflow is about to start or to end."""
         return f"ojs.step.workflow.{workflow_id}.{job_id}"
 
+    def queue(self, name: str) -> str:
+        """Subject of a queue's record; `_default` is nobody's name, and `*` matches all of them."""
+        return self.record("queue", name.replace(".", "_"))
+
     # Hand-out. Queue names hold dots but never underscores, so the swap is one to one.
 
     def ready(self, queue: str, priority: int, *, front: bool = False) -> str:

@@ -93,6 +93,13 @@ class Wakes:
             watched.idle_since = asyncio.get_running_loop().time()
         await self._forget_idle()
 
+    def wake_queue(self, queue: str) -> None:
+        """A queue's tokens can be had again: everybody who waits for it looks."""
+        watched = self._queues.get(queue)
+        if watched is not None:
+            for waiter in watched.waiters:
+                waiter.wake()
+
     def wake_all(self) -> None:
         """For shutdown: nobody waits any longer, now or later."""
         self._closed = True
