@@ -70,7 +70,9 @@ def jobs(model: Model, ask: JobsAsk) -> JobPage:
     return _page(model, rows, limit, sum(kind[3] for kind in kinds), "created_at")
 
 
-def _range(db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int, str], number: int) -> Generator[Row, None, None]:
+def _range(
+    db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int, str], number: int
+) -> Generator[Row, None, None]:
     """Read row by row: of many ranges most give only their first."""
     found = db.execute(
         f"SELECT {COLUMNS} FROM jobs WHERE queue = ? AND type = ? AND state = ? AND (created_at, id) < (?, ?) "
