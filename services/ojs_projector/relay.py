@@ -1,4 +1,4 @@
-"""The relay's role: who holds it, from where a new holder reads, and its end (architecture §8b; docs/adr: the relay)."""
+"""The relay's role: who holds it, from where a new holder reads, and its end (architecture §8b; docs/adr/007)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The read model's file: its tables, and what a job document becomes in them (docs/adr: the read model)."""
+"""The read model's file: its tables, and what a job document becomes in them (docs/adr/006)."""
 
 from __future__ import annotations
 
