@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 from prometheus_client import (
@@ -31,10 +31,12 @@ __all__ = [
     "COMMITS",
     "CONTENT_TYPE",
     "DUE_LATENESS",
+    "FAMILIES",
     "MAX_SERIES",
     "NATS_RECONNECTS",
     "NATS_ROUND_TRIP",
     "NATS_TIMEOUTS",
+    "OF_PROJECTOR",
     "OTHER",
     "PROJECTOR_LAG",
     "PROJECTOR_PROGRESS",
@@ -51,6 +53,9 @@ __all__ = [
     "refresh_with",
     "stored",
 ]
+
+F = TypeVar("F", Counter, Gauge, Histogram)
+P = TypeVar("P", Counter, Gauge)
 
 log = structlog.get_logger(__name__)
 
@@ -75,16 +80,29 @@ _ROUND_TRIP_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.0
 _LATENESS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300)
 
 
+FAMILIES: Final[list[Counter | Gauge | Histogram]] = []
+"""All metrics of this module, in the order of the exposition."""
+OF_PROJECTOR: Final[list[Counter | Gauge]] = []
+"""Those that only a projector serves: in other processes their zeros would mean something that isn't so."""
+
+
 def _counter(name: str, text: str, *labels: str) -> Counter:
-    return Counter(name, text, labels, registry=REGISTRY)
-
-
-def _gauge(name: str, text: str, *labels: str) -> Gauge:
-    return Gauge(name, text, labels, registry=REGISTRY)
+    return _listed(Counter(name, text, labels, registry=REGISTRY))
 
 
 def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-    return Histogram(name, text, labels, buckets=buckets, registry=REGISTRY)
+    return _listed(Histogram(name, text, labels, buckets=buckets, registry=REGISTRY))
+
+
+def _projector(kind: type[P], name: str, text: str, *labels: str) -> P:
+    family = kind(name, text, labels, registry=None)
+    OF_PROJECTOR.append(family)
+    return _listed(family)
+
+
+def _listed(family: F) -> F:
+    FAMILIES.append(family)
+    return family
 
 
 # Jobs
@@ -112,9 +130,9 @@ _JOB_QUEUE_TIME: Final = _histogram(
 
 # Queues, from the projector's index
 
-QUEUE_DEPTH: Final = _gauge("ojs_queue_depth", "Jobs stored, by state.", "queue", "state")
-QUEUE_ACTIVE: Final = _gauge("ojs_queue_active", "Active jobs.", "queue")
-QUEUE_DEAD: Final = _gauge("ojs_dead_letter_depth", "Dead letters, by the queue that they come from.", "queue")
+QUEUE_DEPTH: Final = _projector(Gauge, "ojs_queue_depth", "Jobs stored, by state.", "queue", "state")
+QUEUE_ACTIVE: Final = _projector(Gauge, "ojs_queue_active", "Active jobs.", "queue")
+QUEUE_DEAD: Final = _projector(Gauge, "ojs_dead_letter_depth", "Dead letters, by the queue that they come from.", "queue")
 
 # Requests
 
@@ -148,12 +166,16 @@ NATS_RECONNECTS: Final = _counter("ojs_nats_reconnects", "Connections to NATS th
 DUE_LATENESS: Final = _histogram(
     "ojs_due_lateness_seconds", "From a deadline to the moment when what follows from it was stored.", _LATENESS_S, "service"
 )
-PROJECTOR_LAG: Final = _gauge("ojs_projector_lag_seconds", "Age of the last record read while more are waiting, else 0.")
-PROJECTOR_PROGRESS: Final = _gauge("ojs_projector_progress_ratio", "How much of the index is there: 1 unless it is built anew.")
-RELAYING: Final = _gauge("ojs_projector_relaying", "1 on the projector that publishes the events, 0 on the others.")
-RELAYED_EVENTS: Final = _counter("ojs_projector_relayed_events", "Lifecycle events published by this process.")
-SAFETY_NET: Final = _counter(
-    "ojs_safety_net_finds", "Lost hints that were issued again; anything but 0 deserves a look at the log.", "kind"
+PROJECTOR_LAG: Final = _projector(
+    Gauge, "ojs_projector_lag_seconds", "Age of the last record read while more are waiting, else 0."
+)
+PROJECTOR_PROGRESS: Final = _projector(
+    Gauge, "ojs_projector_progress_ratio", "How much of the index is there: 1 unless it is built anew."
+)
+RELAYING: Final = _projector(Gauge, "ojs_projector_relaying", "1 on the projector that publishes the events, 0 on the others.")
+RELAYED_EVENTS: Final = _projector(Counter, "ojs_projector_relayed_events", "Lifecycle events published by this process.")
+SAFETY_NET: Final = _projector(
+    Counter, "ojs_safety_net_finds", "Lost hints that were issued again; anything but 0 deserves a look at the log.", "kind"
 )
 
 _BUILD: Final = Info("ojs_build", "The process: its service and version.", registry=REGISTRY)
@@ -161,7 +183,10 @@ ProcessCollector(registry=REGISTRY)
 
 
 def identify(service: str, version: str) -> None:
-    """Say what this process is."""
+    """Say what this process is: a projector serves metrics that others don't."""
+    if service == "projector":
+        for family in OF_PROJECTOR:
+            REGISTRY.register(family)
     _BUILD.info({"service": service, "version": version})
 
 
