@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from ojs_command.metrics_reference import reference
+from ojs_nats import metrics
+
+PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: python -m ojs_command.metrics_reference > docs/metrics.md"
+
+
+def test_the_page_has_every_metric() -> None:
+    rows = [line.split("`")[1] for line in reference().splitlines() if line.startswith("| `")]
+    assert sorted(row.removesuffix("_total") for row in rows) == sorted(
+        next(iter(family.describe())).name for family in metrics.FAMILIES
+    )
