@@ -81,6 +81,8 @@ def refusal(error: OjsError, request_id: str) -> Answer:
         headers.append((hdrs.RETRY_AFTER, str(error.retry_after)))
     if error.allow is not None:
         headers.append((hdrs.ALLOW, error.allow))
+    if (most := error.details.get("max_batch_size")) is not None:
+        headers.append(("X-OJS-Max-Batch-Size", str(most)))
     return Answer(error.info.status, error_body(error, request_id), tuple(headers))
 
 

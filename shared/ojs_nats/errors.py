@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-__all__ = ["CODES", "CodeInfo", "OjsError", "conflict", "duplicate", "invalid", "not_found", "too_large", "unavailable"]
+__all__ = [
+    "CODES",
+    "CodeInfo",
+    "OjsError",
+    "batch_too_large",
+    "conflict",
+    "duplicate",
+    "invalid",
+    "not_found",
+    "too_large",
+    "unavailable",
+]
 
 
 class CodeInfo(NamedTuple):
@@ -41,6 +52,9 @@ CODES: Final[dict[str, CodeInfo]] = {
     ),
     "metadata_too_large": CodeInfo(
         413, False, "METADATA_TOO_LARGE", "OJS-1010", "Keep meta small; large data belongs elsewhere."
+    ),
+    "batch_size_exceeded": CodeInfo(
+        413, False, "BATCH_SIZE_EXCEEDED", "OJS-1009", "Send the jobs in several requests of at most max_batch_size each."
     ),
     "result_too_large": CodeInfo(
         413, False, "RESULT_TOO_LARGE", "OJS-1009", "Store the result elsewhere and acknowledge with a reference to it."
@@ -119,6 +133,15 @@ def too_large(code: str, field: str, actual: int, limit: int) -> OjsError:
     )
 
 
+def batch_too_large(actual: int, limit: int) -> OjsError:
+    """413 for a number of jobs or ids in one request."""
+    return OjsError(
+        "batch_size_exceeded",
+        f"the request has {actual:,} items; the limit is {limit:,}",
+        details={"batch_size": actual, "max_batch_size": limit},
+    )
+
+
 def not_found(resource_type: str, resource_id: str) -> OjsError:
     return OjsError(
         "not_found",
@@ -133,10 +156,13 @@ def conflict(message: str, job_id: str, current: str, expected: str, *, canonica
     return OjsError("conflict", message, details=details, canonical=canonical)
 
 
-def duplicate(job_id: str, state: str) -> OjsError:
-    """409 for a push whose id is taken."""
+def duplicate(job_id: str, state: str, unique_key: str | None = None) -> OjsError:
+    """409 for a job whose id is taken, or, with `unique_key`, for one that is not unique."""
     details = {"existing_job_id": job_id, "existing_job_state": state}
-    return OjsError("duplicate", f"a job with id {job_id} already exists", details=details)
+    if unique_key is None:
+        return OjsError("duplicate", f"a job with id {job_id} already exists", details=details)
+    details |= {"unique_key": unique_key, "uniqueness_key": unique_key}
+    return OjsError("duplicate", f"job {job_id} ({state}) matches the uniqueness key", details=details)
 
 
 def unavailable(message: str, *, retry_after: int = 1) -> OjsError:

@@ -23,7 +23,7 @@ from ojs_nats.store.records import Records, Stored, decode_job
 from ojs_nats.transitions.result import Transition
 from ojs_nats.wire.times import format_ms
 
-__all__ = ["COMMIT_DEADLINE_S", "Committer", "Conflict"]
+__all__ = ["COMMIT_DEADLINE_S", "HEADROOM", "Committer", "Conflict", "carries"]
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +38,7 @@ _LAST_PAUSE_S: Final = 0.25
 _LATEST_TIMER_MS: Final = 7_258_118_400_000
 """The year 2200. nats-server counts nanoseconds in 64 bits, and a schedule past 2262 fires at once. One that is set for
 less than its deadline fires early and is set again, like any other early one."""
-_HEADROOM: Final = 1024
+HEADROOM: Final = 1024
 """What a record's headers may take of the server's max_payload."""
 
 _CONFLICTS: Final = metrics.COMMITS.labels("conflict")
@@ -151,7 +151,7 @@ class Committer:
 
     def _write(self, transition: Transition, expected: int, op: str) -> Written:
         written = Written(transition, expected, op)
-        if len(written.body) + _HEADROOM <= self._link.max_payload:
+        if len(written.body) + HEADROOM <= self._link.max_payload:
             self._write_hints(written)
             if transition.token is None or self._token_goes_along:
                 self._write_record(written)
@@ -218,7 +218,7 @@ class Committer:
     async def _see_through(self, written: Written, deadline: float) -> int:
         """Wait for what is written, unless it was too large to be."""
         if written.record is None and written.token is None:
-            raise too_large("envelope_too_large", "the job's record", len(written.body), self._link.max_payload - _HEADROOM)
+            raise too_large("envelope_too_large", "the job's record", len(written.body), self._link.max_payload - HEADROOM)
         if written.record is None:  # on a cluster the token comes first
             try:
                 await self._secure_token(written, deadline)
@@ -287,7 +287,7 @@ class Committer:
                 pause = min(pause * 2, _LAST_PAUSE_S)
                 continue
             sequence, data = found or (0, b"")
-            if data and _carries(data, written.op):
+            if data and carries(data, written.op):
                 return sequence
             if sequence == written.expected:
                 return 0
@@ -348,7 +348,7 @@ class Committer:
         self._link.publish(f"$JS.API.{subject}", msgspec.json.encode(body), reply=self._link.nobody)
 
 
-def _carries(data: bytes, op: str) -> bool:
+def carries(data: bytes, op: str) -> bool:
     """Whether a stored document is, or comes after, the transition `op`."""
     try:
         job = decode_job(data)

@@ -17,6 +17,9 @@ __all__ = ["Due", "DueMessages"]
 _SECOND_NS: Final = 1_000_000_000
 _PARK_S: Final = 5
 _BATCH: Final = 256
+_BATCH_BYTES: Final = 8 * 1024 * 1024
+_ROOM: Final = 64 * 1024
+"""For the subject and the headers of a message as large as nats-server takes."""
 _NO_CONSUMER: Final = frozenset({503, 409})
 _NO_MESSAGE: Final = 10057
 
@@ -52,13 +55,14 @@ class DueMessages:
         self._service = service
         self._ack_wait_s = ack_wait_s
         self._subject = subject or config.due(service, "*")
+        self._bytes = max(_BATCH_BYTES, bulk.max_payload) + _ROOM
         self._ready = False
 
     async def next(self) -> list[Due]:
         """Wait up to five seconds for due messages; may return none. Raises OjsError backend_unavailable."""
         if not self._ready:
             await self._make_consumer()
-        request = msgspec.json.encode({"batch": _BATCH, "no_wait": True})
+        request = msgspec.json.encode({"batch": _BATCH, "no_wait": True, "max_bytes": self._bytes})
         outcome = await self._pull(request)
         if not outcome:
             # Nothing is waiting: park for the first to come, then take what has come with it.

@@ -63,6 +63,16 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def due(self, service: str, job_id: str) -> str:
         return f"ojs.due.{service}.{job_id}"
 
+    # Batches and uniqueness
+
+    def batch_timer(self, op: str) -> str:
+        """Subject of a batch's outbox."""
+        return f"ojs.timer.batch.{op}"
+
+    def unique(self, key: str) -> str:
+        """Subject of the lock of a fingerprint."""
+        return self.record("unique", key)
+
     # Workflows
 
     def workflow(self, workflow_id: str) -> str:

@@ -35,4 +35,6 @@ def error_body(error: OjsError, request_id: str) -> bytes:
     }
     if error.type is not None:
         body["type"] = error.type
+    if (most := error.details.get("max_batch_size")) is not None:  # ojs-bulk-operations §9.1 has it beside the message
+        body["max_batch_size"] = most
     return _encode({"error": body})

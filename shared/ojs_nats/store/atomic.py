@@ -1,0 +1,303 @@
+"""Several job records at once, all or none: one JetStream atomic batch (architecture §4, §7).
+
+Timers and step hints go ahead, as in any commit. Tokens follow, in the order of the jobs: ahead of a batch of thousands they
+would be met before their records. A crash between the two is made good by the outbox, a timer inside the batch that names
+every token; it is taken back when all of them are stored.
+
+On one server with files a batch takes milliseconds and stalls the bucket's other writers meanwhile, so only what has to be
+atomic comes this way: batch pushes, atomic bulk operations, and the replacement of a unique job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import secrets
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+import structlog
+
+from ojs_nats.errors import OjsError, batch_too_large, too_large, unavailable
+from ojs_nats.job import State
+from ojs_nats.store.api import PubAck, parse_ack, refused
+from ojs_nats.store.clock import ServerClock
+from ojs_nats.store.commit import HEADROOM, Committer, Conflict, carries, encode_job
+from ojs_nats.store.due import Due, DueMessages
+from ojs_nats.store.link import Answer, Failed, Link
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.records import Records, Stored
+from ojs_nats.store.swap import Swap
+from ojs_nats.transitions.result import Transition
+from ojs_nats.wire.times import format_ms
+
+__all__ = ["Atomic", "Commit", "Outbox"]
+
+log = structlog.get_logger(__name__)
+
+_SERVICE: Final = "batch"
+_ACK_WAIT_S: Final = 30
+_TIMEOUT_S: Final = 10.0
+_DEADLINE_S: Final = 10.0
+_HINTS_S: Final = 3.0
+_FIRST_PAUSE_S: Final = 0.02
+_LAST_PAUSE_S: Final = 0.25
+_CHUNK: Final = 500
+"""Messages written, or records read, between two looks at the event loop."""
+_OUTBOX_MS: Final = 2_000
+_OUTBOX_JOBS_PER_MS: Final = 5
+"""The outbox waits so much longer for each of so many jobs; the tokens are there ten times as fast."""
+_TOO_MANY: Final = 10199
+_BUSY: Final = frozenset({10176, 10210})
+"""Too many batches under way; the former is also how a batch ends whose beginning was refused for that."""
+_LIMIT: Final = re.compile(r"too large: (\d+)")
+
+T = TypeVar("T")
+
+
+class Commit(NamedTuple):
+    """A transition over the record's revision `expected` (0: none); `op` is that of the moment it was made with."""
+
+    transition: Transition
+    expected: int
+    op: str
+
+
+class _Message(NamedTuple):
+    subject: str
+    body: bytes
+    headers: str
+
+
+class Atomic:
+    """Writes batches; any number at once."""
+
+    def __init__(self, link: Link, records: Records, committer: Committer, clock: ServerClock, config: StoreConfig) -> None:
+        self._link = link
+        self._records = records
+        self._committer = committer
+        self._clock = clock
+        self._config = config
+        self._prefix = secrets.token_hex(6)
+        self._batches = itertools.count(1)
+        self.most: int | None = None
+        """Messages that this nats-server takes in one batch, where that has been found out."""
+
+    async def commit(self, commits: Sequence[Commit], swaps: Sequence[Swap] = ()) -> None:
+        """Store transitions of different jobs together with other records; returns when they and all hints are stored.
+
+        Raises Conflict if any record is at another revision, OjsError batch_size_exceeded, envelope_too_large, or
+        backend_unavailable, which may leave it open whether they are stored; in no other case is anything.
+        """
+        messages = [_Message(swap.subject, swap.body, swap.headers) for swap in swaps]
+        messages += [self._record(commit) async for commit in _paced(commits)]
+        await self._write_ahead(commits)
+        outbox = self._config.batch_timer(commits[0].op)
+        try:
+            await self._store(messages, commits, outbox)
+        except Conflict:
+            self._withdraw(commits)
+            raise
+        except OjsError as error:
+            if error.code != "backend_unavailable":
+                self._withdraw(commits)
+            raise
+        for commit in commits:
+            self._committer.stored(commit.transition, commit.op)
+        if any(commit.transition.token for commit in commits) and await self._hand_out(commits):
+            self._committer.purge(outbox)
+
+    async def probe(self, wanted: int) -> None:
+        """Find out whether batches of `wanted` messages are possible, by one that can't be stored; sets `most`."""
+        condition = "Nats-Expected-Last-Subject-Sequence: 1\r\n"
+        subject = self._config.record("probe", self._prefix)
+        answer = await self._send([_Message(subject, b"", condition), *[_Message(subject, b"", "")] * (wanted - 1)])
+        if not isinstance(answer, Failed):
+            self._learn(parse_ack(answer.data))
+
+    # Ahead
+
+    def _record(self, commit: Commit) -> _Message:
+        transition = commit.transition
+        body = encode_job(transition.job)
+        if len(body) + HEADROOM > self._link.max_payload:
+            raise too_large("envelope_too_large", "the job's record", len(body), self._link.max_payload - HEADROOM)
+        headers = self._committer.record_headers(transition, commit.expected)
+        return _Message(self._config.job(transition.job.id), body, headers)
+
+    async def _write_ahead(self, commits: Sequence[Commit]) -> None:
+        """Timers and step hints. Raises OjsError backend_unavailable if one of them can't be stored."""
+        deadline = _now() + _HINTS_S
+        waiting = [commit.transition for commit in commits if commit.transition.arm or commit.transition.step]
+        pause = _FIRST_PAUSE_S
+        while waiting:
+            written = [(transition, self._hints(transition)) async for transition in _paced(waiting)]
+            waiting = [transition for transition, answers in written if not all([_stored(await one) for one in answers])]
+            if not waiting:
+                return
+            if _now() + pause > deadline or not self._link.connected:
+                self._withdraw(commits)
+                raise unavailable("NATS JetStream can't store the jobs' timers now")
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE_S)
+
+    def _hints(self, transition: Transition) -> list[asyncio.Future[Answer]]:
+        hints = []
+        if transition.arm is not None:
+            hints.append(self._committer.write_timer(transition.job.id, transition.arm))
+        if transition.step is not None:
+            hints.append(self._committer.write_step(transition))
+        return hints
+
+    def _withdraw(self, commits: Sequence[Commit]) -> None:
+        for transition, _, _ in commits:
+            if transition.arm is not None:
+                self._committer.purge(self._config.timer(transition.job.id, transition.arm.op))
+
+    # The batch
+
+    async def _store(self, messages: list[_Message], commits: Sequence[Commit], outbox: str) -> None:
+        tokens = [f"{commit.transition.job.id} {commit.transition.job.token}" for commit in commits if commit.transition.token]
+        deadline = _now() + _DEADLINE_S
+        pause = _FIRST_PAUSE_S
+        unsure = False
+        while True:
+            closing = [self._outbox(outbox, tokens)] if tokens else []
+            answer = await self._send([*messages, *closing])
+            ack = answer if isinstance(answer, Failed) else parse_ack(answer.data)
+            if isinstance(ack, PubAck) and ack.error is None:
+                return
+            unsure = unsure or (isinstance(ack, Failed) and ack.sent)
+            if unsure and await self._look(commits[-1], deadline):
+                return
+            if isinstance(ack, PubAck) and ack.error is not None and not unsure:
+                self._learn(ack)
+                if ack.conflict:
+                    raise Conflict
+                if ack.error.err_code == _TOO_MANY:
+                    raise batch_too_large(len(commits), self.room(len(messages) + len(closing) - len(commits)))
+                if ack.error.err_code not in _BUSY and ack.error.code != 503:
+                    raise OjsError("backend_error", f"NATS JetStream refused a batch: {refused('it', ack.error).message}")
+            if _now() + pause > deadline or not self._link.connected:
+                raise unavailable("NATS JetStream can't store the batch now")
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE_S)
+
+    def room(self, others: int) -> int:
+        """Jobs that a batch has room for beside `others` messages, as far as it is known."""
+        return max((self.most or 1_000) - others, 0)
+
+    def _outbox(self, subject: str, tokens: list[str]) -> _Message:
+        at = self._clock.now() + _OUTBOX_MS + len(tokens) // _OUTBOX_JOBS_PER_MS
+        op = subject.rpartition(".")[2]
+        headers = f"Nats-Schedule: @at {format_ms(at)}\r\nNats-Schedule-Target: {self._config.due(_SERVICE, op)}\r\n"
+        return _Message(subject, "\n".join(tokens).encode(), headers)
+
+    def _send(self, messages: list[_Message]) -> asyncio.Future[Answer]:
+        """One batch in one socket write; only its last message is answered."""
+        batch = f"Nats-Batch-Id: {self._prefix}{next(self._batches)}\r\nNats-Batch-Sequence:"
+        for place, message in enumerate(messages[:-1], 1):
+            self._link.publish(message.subject, message.body, f"{message.headers}{batch} {place}\r\n")
+        last = messages[-1]
+        headers = f"{last.headers}{batch} {len(messages)}\r\nNats-Batch-Commit: 1\r\n"
+        return self._link.request(last.subject, last.body, headers, _TIMEOUT_S)
+
+    async def _look(self, commit: Commit, deadline: float) -> bool:
+        """After a lost answer: whether the batch is stored, by one of its records; Conflict if it never can be."""
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                found = await self._records.leader_raw(self._config.job(commit.transition.job.id))
+            except OjsError:
+                if _now() + pause > deadline or not self._link.connected:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LAST_PAUSE_S)
+                continue
+            sequence, data = found or (0, b"")
+            if data and carries(data, commit.op):
+                return True
+            if sequence != commit.expected:
+                raise Conflict
+            return False
+
+    def _learn(self, ack: PubAck) -> None:
+        """nats-server says in words how many messages it takes."""
+        if ack.error is not None and ack.error.err_code == _TOO_MANY and (found := _LIMIT.search(ack.error.description)):
+            self.most = int(found[1])
+
+    # Behind
+
+    async def _hand_out(self, commits: Sequence[Commit]) -> bool:
+        """Publish the tokens; whether all are stored. If not, the outbox will: the jobs are stored, and so is it."""
+        deadline = _now() + _HINTS_S
+        waiting = [commit for commit in commits if commit.transition.token]
+        pause = _FIRST_PAUSE_S
+        while True:
+            written = [(commit, self._token(commit)) async for commit in _paced(waiting)]
+            waiting = [commit for commit, answer in written if not _stored(await answer)]
+            if not waiting:
+                return True
+            if _now() + pause > deadline or not self._link.connected:
+                log.warning("tokens of a batch are left to its outbox", jobs=len(waiting))
+                return False
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE_S)
+
+    def _token(self, commit: Commit) -> asyncio.Future[Answer]:
+        transition = commit.transition
+        return self._committer.token(transition.job, commit.expected, front=transition.token == "front")
+
+
+class Outbox:
+    """Finishes batches whose writer died, or could not store their tokens. Any number of schedulers may."""
+
+    def __init__(self, link: Link, bulk: Link, records: Records, committer: Committer, config: StoreConfig) -> None:
+        self._records = records
+        self._committer = committer
+        self.messages = DueMessages(link, bulk, config, _SERVICE, _ACK_WAIT_S)
+
+    async def handle(self, batch: list[Due]) -> None:
+        """Publish every token that may be missing. Raises OjsError backend_unavailable: the rest comes back."""
+        for due in batch:
+            number = await self._finish(due)
+            log.info("a batch was finished from its outbox", tokens=number)
+            await self.messages.done([due])
+
+    async def _finish(self, due: Due) -> int:
+        words = dict(line.split(" ", 1) for line in due.data.decode().splitlines())
+        ids = list(words)
+        number = 0
+        for start in range(0, len(ids), _CHUNK):
+            found = await self._records.many(ids[start : start + _CHUNK])
+            lost = [
+                (stored.job, stored.sequence)
+                for job_id, stored in [(job_id, await self._surely(job_id, stored)) for job_id, stored in found.items()]
+                if stored.job is not None and stored.job.state is State.AVAILABLE and stored.job.token == words[job_id]
+            ]
+            await asyncio.gather(*(self._committer.repeat_token(job, sequence) for job, sequence in lost))
+            number += len(lost)
+        return number
+
+    async def _surely(self, job_id: str, stored: Stored) -> Stored:
+        """That a record isn't there takes the leader's word."""
+        if stored.sequence or self._records.nearest_is_leader:
+            return stored
+        return await self._records.leader_for_hint(job_id)
+
+
+async def _paced(items: Iterable[T]) -> AsyncIterator[T]:
+    """The items, with the event loop let in now and then."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % _CHUNK == 0:
+            await asyncio.sleep(0)
+
+
+def _stored(answer: Answer) -> bool:
+    return not isinstance(answer, Failed) and parse_ack(answer.data).error is None
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
