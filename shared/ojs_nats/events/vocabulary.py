@@ -1,7 +1,8 @@
 """Which events a transition is, and what they say (ojs-events §3, §4; ojs-timeouts §9; ojs-dead-letter §8; ojs-results §9).
 
-`job.enqueued` is every entry into `available`; `job.discarded` every discard, dead letter or not (C32). Two transitions have
-no event because the vocabulary has none: the push of a pending job, and the new token of an available one.
+`job.enqueued` is every entry into `available`; `job.discarded` every discard, dead letter or not (C32). Some transitions have
+no event because the vocabulary has none: the push of a pending job, the new token of an available one, the removal of a
+finished job that is no dead letter.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ def events_of(job: Job, entry: Entry) -> list[Event]:
             return [_scheduled(facts)]
         case "pushed" if entry.after is State.AVAILABLE:
             return [_enqueued(facts)]
+        case "moved" if entry.after is State.AVAILABLE:
+            return [_enqueued(facts)]
         case "activated" | "promoted" | "requeued":
             return [_enqueued(facts)]
         case "retried":
@@ -50,6 +53,8 @@ def events_of(job: Job, entry: Entry) -> list[Event]:
             return [_overrun(facts, "job.total_timeout", "total"), *ended, *_outcome(facts)]
         case "ttl_expired":
             return [_overrun(facts, "job.ttl_expired", "enqueue_ttl"), *_outcome(facts)]
+        case "dropped":
+            return _outcome(facts)
         case "expired":
             return [_expired(facts), *_outcome(facts)]
         case "cancelled":

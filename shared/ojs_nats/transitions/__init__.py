@@ -6,6 +6,7 @@ Nothing here reads a clock, draws a random number or talks to anybody; `Moment` 
 from __future__ import annotations
 
 from ojs_nats.transitions.claim import Holder, claim, extend
+from ojs_nats.transitions.clearance import WAITING, Clearance, drop, move, remove
 from ojs_nats.transitions.deadlines import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS, LIVENESS_MS, expired, next_deadline
 from ojs_nats.transitions.due import Liveness, LivenessNeededError, due, expire, needs_liveness
 from ojs_nats.transitions.failure import Action, Failure
@@ -19,7 +20,9 @@ __all__ = [
     "DEFAULT_LEASE_MS",
     "DEFAULT_TIMEOUT_MS",
     "LIVENESS_MS",
+    "WAITING",
     "Action",
+    "Clearance",
     "Event",
     "Failure",
     "Holder",
@@ -34,14 +37,17 @@ __all__ = [
     "cancel",
     "claim",
     "delete",
+    "drop",
     "due",
     "expire",
     "expired",
     "extend",
+    "move",
     "nack",
     "needs_liveness",
     "next_deadline",
     "push",
     "reissue",
+    "remove",
     "retry_discarded",
 ]

@@ -31,6 +31,9 @@ Event = Literal[
     "cancelled",
     "retried",
     "reissued",
+    "dropped",
+    "moved",
+    "removed",
     "deleted",
 ]
 """What happened, as `Entry.event` says it. `failed` is the worker's own report; what a deadline did has its own word, so

@@ -13,7 +13,7 @@ from ojs_nats.job import NOTHING, TERMINAL, Job, Retry, State
 from ojs_nats.transitions.result import Moment, Transition
 from ojs_nats.transitions.settle import conclude, entered, made_available, require
 
-__all__ = ["Override", "cancel", "delete", "reissue", "retry_discarded"]
+__all__ = ["Override", "cancel", "delete", "reissue", "retry_discarded", "tombstone"]
 
 _LIVE = tuple(state for state in State if state not in TERMINAL)
 
@@ -86,7 +86,12 @@ def delete(job: Job, moment: Moment) -> Transition:
     require(job, "delete", State.DISCARDED)
     if not job.dead_letter:
         raise not_found("dead letter job", job.id)
-    tombstone = Job(
+    return conclude(job, tombstone(job), moment, "deleted")
+
+
+def tombstone(job: Job) -> Job:
+    """What stays of a job that is deleted."""
+    return Job(
         id=job.id,
         type=job.type,
         args=Raw(b"[]"),
@@ -100,7 +105,6 @@ def delete(job: Job, moment: Moment) -> Transition:
         workflow=job.workflow,
         deleted=True,
     )
-    return conclude(job, tombstone, moment, "deleted")
 
 
 def reissue(job: Job, moment: Moment) -> Transition:

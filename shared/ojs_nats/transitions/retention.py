@@ -44,18 +44,3 @@ def retention_s(job: Job) -> int | None:
     if job.result_ttl_s == -1:
         return None
     return max(_asked_s(job), TOMBSTONE_S, job.result_ttl_s or 0, kept_s(job))
-
-
-def _asked_s(job: Job) -> int:
-    """What the configuration of its queue said when the job was pushed, else the default."""
-    kept = job.retention
-    match job.state:
-        case State.DISCARDED if job.dead_letter:
-            asked, default = kept and kept.dead_letter_s, DEAD_LETTER_S
-        case State.DISCARDED:
-            asked, default = kept and kept.discarded_s, RETENTION_S[job.state]
-        case State.CANCELLED:
-            asked, default = kept and kept.cancelled_s, RETENTION_S[job.state]
-        case _:
-            asked, default = kept and kept.completed_s, RETENTION_S[job.state]
-    return default if asked is None else asked

@@ -24,10 +24,13 @@ from ojs_nats.transitions import (
     cancel,
     claim,
     delete,
+    drop,
     due,
+    move,
     nack,
     push,
     reissue,
+    remove,
     retry_discarded,
 )
 from unit.transitions.samples import (
@@ -153,6 +156,9 @@ CASES: dict[str, tuple[str, Callable[[], Job], list[str]]] = {
     ),
     "reissued": ("reissued", lambda: reissue(available(), at()).job, []),
     "deleted": ("deleted", lambda: delete(dead_letter(), at()).job, ["dead_letter.deleted"]),
+    "dropped": ("dropped", lambda: drop(available(), "overflow", at()).job, ["job.discarded"]),
+    "moved": ("moved", lambda: move(available(), "other", at()).job, ["job.enqueued"]),
+    "removed": ("removed", lambda: remove(discarded(), at()).job, []),
 }
 
 
