@@ -1,0 +1,157 @@
+"""Metrics of the running system: every process has them, and work moves exactly those that it should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.scrape import Scrape, scrape
+from support.system import System
+from support.waiting import until
+
+QUEUE, TYPE = "measured", "test.measured"
+
+
+def call(system: System, path: str, body: dict[str, Any], status: int = 200) -> Any:
+    answer = system.request("POST", f"/ojs/v1{path}", body)
+    assert answer.status == status, answer
+    return answer.body
+
+
+def push(system: System, **options: Any) -> str:
+    body = {"type": TYPE, "args": [1], "options": {"queue": QUEUE, **options}}
+    return str(call(system, "/jobs", body, 201)["job"]["id"])
+
+
+def fetch(system: System) -> str:
+    return str(call(system, "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})["jobs"][0]["id"])
+
+
+def everything(system: System) -> Scrape:
+    return scrape(*system.state["urls"].values())
+
+
+def of_jobs(changes: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], float]:
+    """What was counted of transitions, without the gauges of the index, which follow a little later."""
+    return {name: change for name, change in changes.items() if name[0].startswith(("ojs_job_", "ojs_jobs_", "ojs_commits"))}
+
+
+def both(outcome: str) -> dict[tuple[str, ...], float]:
+    return {(f"ojs_jobs_{outcome}_total", TYPE, QUEUE): 1, (f"ojs_job_{outcome}_total", QUEUE, TYPE): 1}
+
+
+def ran(state: str) -> dict[tuple[str, ...], float]:
+    return {("ojs_jobs_duration_ms_count", TYPE, QUEUE): 1, ("ojs_job_duration_seconds_count", QUEUE, state, TYPE): 1}
+
+
+STORED = {("ojs_commits_total", "stored"): 1.0}
+WAITED = {("ojs_jobs_wait_ms_count", TYPE, QUEUE): 1.0}
+STARTED = WAITED | {("ojs_job_queue_time_seconds_count", QUEUE, TYPE): 1.0}
+
+
+def test_every_process_says_what_it_is(system: System) -> None:
+    for name, url in system.state["urls"].items():
+        assert [labels[0] for labels in scrape(url).of("ojs_build_info")] == [name]
+
+
+def test_each_step_of_a_job_moves_its_own_counters_and_no_others(system: System) -> None:
+    push(system)
+    before = everything(system)
+    job_id = fetch(system)
+    claimed = everything(system)
+    assert of_jobs(claimed - before) == STORED | STARTED
+    call(system, "/workers/ack", {"job_id": job_id, "worker_id": "w"})
+    completed = everything(system)
+    assert of_jobs(completed - claimed) == STORED | ran("completed") | both("completed")
+    push(system, retry={"max_attempts": 1})
+    pushed = everything(system)
+    assert of_jobs(pushed - completed) == STORED | both("enqueued")
+    call(system, "/workers/nack", {"job_id": fetch(system), "worker_id": "w", "error": {"message": "broken"}})
+    assert of_jobs(everything(system) - pushed) == {("ojs_commits_total", "stored"): 2} | STARTED | ran("discarded") | both(
+        "failed"
+    )
+
+
+def test_a_refused_request_moves_nothing_but_its_own(system: System) -> None:
+    before = everything(system)
+    call(system, "/jobs", {"type": "Not A Type", "args": []}, 400)
+    after = everything(system)
+    assert of_jobs(after - before) == {}
+    route = ("ojs_http_request_duration_seconds_count", "POST", "/ojs/v1/jobs", "4xx")
+    assert (after - before)[route] == 1
+
+
+def test_a_path_that_is_not_there_makes_no_series(system: System) -> None:
+    before = everything(system)
+    assert system.request("GET", "/ojs/v1/nothing-here").status == 404
+    changes = everything(system) - before
+    assert changes["ojs_http_request_duration_seconds_count", "GET", "none", "4xx"] == 1
+    assert not [name for name in changes if "nothing-here" in " ".join(name)]
+
+
+def test_the_scheduler_measures_how_late_it_was(system: System) -> None:
+    before = everything(system)
+    push(system, retry={"initial_interval": "PT0.1S", "jitter": False})
+    call(system, "/workers/nack", {"job_id": fetch(system), "worker_id": "w", "error": {"message": "broken"}})
+
+    def retried_and_measured() -> bool:
+        changes = everything(system) - before
+        return changes.get(("ojs_due_lateness_seconds_count", "scheduler")) == 1
+
+    until(retried_and_measured)
+    assert (everything(system) - before)["ojs_job_retried_total", QUEUE, TYPE] == 1
+
+
+def test_the_projector_says_how_full_the_queues_are(system: System) -> None:
+    projector = system.state["urls"]["projector"]
+    push(system)
+    push(system)
+    fetch(system)
+
+    def depth() -> dict[tuple[str, ...], float]:
+        values = scrape(projector).of("ojs_queue_depth")
+        return {labels: value for labels, value in values.items() if labels[0] == QUEUE and value}
+
+    def one_waits_and_one_runs() -> bool:
+        return depth() == {(QUEUE, "available"): 1, (QUEUE, "active"): 1}
+
+    until(one_waits_and_one_runs)
+    now = scrape(projector)
+    assert now.of("ojs_queue_active")[QUEUE,] == 1
+    assert now.of("ojs_projector_relaying")[()] == 1
+    assert now.of("ojs_projector_progress_ratio")[()] == 1
+    assert not scrape(system.url).of("ojs_projector_progress_ratio")
+    system.reset()
+
+    def nothing_is_left() -> bool:
+        return not scrape(projector).of("ojs_queue_depth")
+
+    until(nothing_is_left)
+
+
+def test_the_summary_is_of_the_whole_system(system: System) -> None:
+    push(system)
+    push(system)
+    push(system, queue="measured-too")
+    call(system, "/workers/heartbeat", {"worker_id": "w"})
+    call(system, "/workers/ack", {"job_id": fetch(system), "worker_id": "w"})
+    fetch(system)
+    summary = system.request("GET", "/ojs/v1/metrics").body
+    assert summary.pop("uptime_seconds") >= 0
+    assert summary.pop("avg_latency_ms") >= 0
+    assert summary == {
+        "jobs_enqueued_total": 3,
+        "jobs_completed_total": 1,
+        "jobs_failed_total": 0,
+        "jobs_active": 1,
+        "queues_active": 2,
+        "workers_active": 1,
+        "throughput_per_second": pytest.approx(1 / 300, abs=0.001),
+    }
+    assert system.request("GET", "/ojs/v1/metrics?format=xml").status == 400
+
+
+def test_the_command_line_may_ask_for_prometheus_text_under_the_prefix(system: System) -> None:
+    found = scrape(system.url, path="/ojs/v1/metrics?format=prometheus")
+    assert [labels[0] for labels in found.of("ojs_build_info")] == ["gateway"]
