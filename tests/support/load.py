@@ -47,22 +47,27 @@ class Load:
             await disturb()
             self._stopping = True
 
-    async def drain(self, seconds: float) -> dict[str, dict[str, Any] | None]:
-        """Fetch and acknowledge until every job is terminal or the time is up; returns all jobs as they then stand."""
+    async def drain(self, patience_s: float) -> dict[str, dict[str, Any] | None]:
+        """Fetch and acknowledge until every job is terminal, or none has become so for `patience_s`.
+
+        Returns all jobs as they then stand.
+        """
         reader = self._client("reader")
-        ids = set(self.history.plans)
-        deadline = time.monotonic() + seconds
+        unfinished = set(self.history.plans)
         finals: dict[str, dict[str, Any] | None] = {}
+        progress = time.monotonic()
         self._draining = True
         drainers = [asyncio.create_task(self._finish_all(self._client(f"drainer-{number}"))) for number in range(3)]
         try:
             while True:
-                open_ids = sorted(ids - {job_id for job_id, job in finals.items() if job is None or job["state"] in TERMINAL})
-                finals |= await self._read(reader, open_ids)
-                left = [job for job in finals.values() if job is not None and job["state"] not in TERMINAL]
-                if not left or time.monotonic() > deadline:
+                finals |= await self._read(reader, sorted(unfinished))
+                still = {job_id for job_id in unfinished if (job := finals[job_id]) and job["state"] not in TERMINAL}
+                if len(still) < len(unfinished):
+                    progress = time.monotonic()
+                unfinished = still
+                if not unfinished or time.monotonic() - progress > patience_s:
                     return finals
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(1.0)
         finally:
             self._draining = False
             await asyncio.gather(*drainers)
@@ -128,8 +133,8 @@ class Load:
 
     async def _finish_all(self, client: Recorder) -> None:
         while self._draining:
-            for job in await client.fetch(QUEUES, 10, LEASE_S, 0.5):
-                await client.finish(job, "ack")
+            jobs = await client.fetch(QUEUES, 20, LEASE_S, 0.5)
+            await asyncio.gather(*(client.finish(job, "ack") for job in jobs))
 
     async def _read(self, client: Recorder, ids: list[str]) -> dict[str, dict[str, Any] | None]:
         limit = asyncio.Semaphore(_FINALS_AT_ONCE)
