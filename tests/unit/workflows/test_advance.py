@@ -84,6 +84,9 @@ def dags(draw: st.DrawFn, inner: st.SearchStrategy[Any]) -> Any:
     for role in draw(st.lists(st.sampled_from(["on_complete", "on_success", "on_failure"]), max_size=2, unique=True)):
         needs = draw(st.lists(st.sampled_from(ids), unique=True, min_size=1))
         steps.append({"id": role, **job(), "depends_on": needs, "options": {"callback_type": role}})
+    for index in range(draw(st.integers(0, 2))):  # steps behind callbacks
+        needs = draw(st.lists(st.sampled_from([one["id"] for one in steps]), unique=True, min_size=1, max_size=3))
+        steps.append({"id": f"behind{index}", **job(), "depends_on": needs})
     # A nested workflow's own type must not hide that its place is in a DAG: the order of keys is no matter.
     return {"steps": draw(st.permutations(steps))}
 
@@ -226,6 +229,18 @@ def test_a_failed_step_of_a_dag_leaves_other_branches_alone() -> None:
     record = step(graph, record, clock, n3=True)
     record = step(graph, record, clock, n4=True)
     assert record.state == "failed"
+
+
+def test_a_callback_that_was_passed_over_is_called_when_a_retry_gives_it_reason() -> None:
+    definition = dag(a="", b="")
+    definition["steps"].append({"id": "yes", **job(), "depends_on": ["a"], "options": {"callback_type": "on_success"}})
+    graph, record, clock = run(definition)
+    record = step(graph, record, clock, n1=False, n2=False)
+    assert (record.state, record.states) == ("failed", "Fffs")
+    record = retry(graph, record, clock())
+    assert record.states == "Rqq."
+    record = step(graph, record, clock, n1=True)
+    assert record.states == "Rcqq"
 
 
 def test_cancelling_leaves_jobs_that_exist_to_be_told() -> None:
