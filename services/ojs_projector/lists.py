@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
@@ -62,28 +62,34 @@ def jobs(model: Model, ask: JobsAsk) -> JobPage:
     before = _position(ask.cursor)
     offset = min(ask.offset, MAX_OFFSET)
     wanted = limit + 1 + offset
-    ranges = [_range(model.db, kind[:3], before, wanted) for kind in kinds]
+    ranges = [_range(model.db, kind[:3], before) for kind in kinds]
     found = heapq.merge(*ranges, key=lambda row: (row.created_at, row.id), reverse=True)
     rows = list(itertools.islice(found, offset, wanted))
-    for cursor in ranges:
-        cursor.close()
     return _page(model, rows, limit, sum(kind[3] for kind in kinds), "created_at")
 
 
-def _range(
-    db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int, str], number: int
-) -> Generator[Row, None, None]:
-    """Read row by row: of many ranges most give only their first."""
+def _range(db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int, str]) -> Iterator[Row]:
+    """The rows of one range as they are asked for: of many ranges most give only their first.
+
+    Each statement is read to its end, so that all ranges share one that is prepared.
+    """
+    number = 1
+    while True:
+        rows = _rows(db, kind, before, number)
+        yield from rows
+        if len(rows) < number:
+            return
+        before = (rows[-1].created_at, rows[-1].id)
+        number = min(number * 4, MAX_PAGE)
+
+
+def _rows(db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int, str], number: int) -> list[Row]:
     found = db.execute(
         f"SELECT {COLUMNS} FROM jobs WHERE queue = ? AND type = ? AND state = ? AND (created_at, id) < (?, ?) "
         "ORDER BY created_at DESC, id DESC LIMIT ?",
         (*kind, *before, number),
     )
-    try:
-        for row in found:
-            yield Row(*row)
-    finally:
-        found.close()
+    return [Row(*row) for row in found]
 
 
 def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
