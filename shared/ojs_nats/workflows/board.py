@@ -3,7 +3,7 @@
 A chain goes on with its next step and ends with its first failure. A group ends when all of its members have. A batch then
 calls back, and what its callbacks come to is what it comes to. A step of a DAG starts when all that it depends on has
 completed, and is cancelled when that can't happen any more; its callbacks wait for all that they depend on, and a failure
-that is somebody's to be called back for isn't the DAG's.
+that is somebody's to be called back for isn't the DAG's. What stands behind a callback that isn't called is passed over, too.
 """
 
 from __future__ import annotations
@@ -214,8 +214,11 @@ class Board:
         if dag.role(position) is not None:
             if not _open(needs):
                 self._call_back(dag, node, needs)
-        elif any(letter in BAD or letter == _SKIPPED for letter in needs):
+        elif _any_bad(needs):
             self.cancel(node)
+        elif _SKIPPED in needs:
+            if not _open(needs):
+                self._skip(node)
         elif all(letter in GOOD for letter in needs):
             self.start(node)
         return self.states[node] in DONE
@@ -228,6 +231,14 @@ class Board:
             self.start(node)
         else:
             self.states[node] = _SKIPPED
+
+    def _skip(self, node: int) -> None:
+        """A node is not called for; nor is anything in it."""
+        self.states[node] = _SKIPPED
+        composite = self.graph.composite(node)
+        if composite is not None:
+            for child in range(composite.first, composite.end):
+                self._skip(child)
 
     def _unhandled(self, dag: Composite) -> bool:
         handled = {need for position in range(dag.members, dag.size) for need in dag.needs[position]}

@@ -48,7 +48,7 @@ WAITING: Final = "."
 QUEUED: Final = "q"
 """Created, or about to be; its own record has the rest."""
 SKIPPED: Final = "s"
-"""A callback that wasn't called for."""
+"""A callback that wasn't called for, or what stands behind one (nested workflows, too)."""
 # Jobs and, in capitals, nested workflows:
 RUNNING: Final = "R"
 COMPLETED: Final = "cC"
@@ -127,7 +127,10 @@ class Workflow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Counts(Struct, frozen=True):
-    """How far it has come. `jobs`: nested ones included, callbacks not; `steps`: the direct members of the root."""
+    """How far it has come. `jobs`: nested ones included, callbacks not; `steps`: the direct members of the root.
+
+    What was passed over counts as cancelled.
+    """
 
     jobs: int
     jobs_completed: int
@@ -140,13 +143,15 @@ class Counts(Struct, frozen=True):
 def counts(graph: Graph, record: Workflow) -> Counts:
     states = record.states
     called = "".join(states[node] for node in graph.callbacks)
+    nested = sum(states[composite.node] == SKIPPED for composite in graph.composites)
+    skipped = states.count(SKIPPED) - called.count(SKIPPED) - nested
     root = graph.root
     steps = states[root.first : root.first + root.members]
     return Counts(
         jobs=graph.jobs,
         jobs_completed=states.count("c") - called.count("c"),
         jobs_failed=states.count("f") - called.count("f"),
-        jobs_cancelled=states.count("x") - called.count("x"),
+        jobs_cancelled=states.count("x") - called.count("x") + skipped,
         steps=root.members,
         steps_completed=steps.count("c") + steps.count("C"),
     )

@@ -11,7 +11,7 @@ __all__ = ["Model"]
 GOOD, BAD, SKIPPED, OPEN, WAITING, CANCELLED = "good", "bad", "skipped", "open", "waiting", "cancelled"
 ENDED = {GOOD, BAD, SKIPPED, CANCELLED}
 _LETTERS = {GOOD: "c", BAD: "f", SKIPPED: "s", OPEN: "q", WAITING: ".", CANCELLED: "x"}
-_NESTED = {GOOD: "C", BAD: "F", OPEN: "R", WAITING: ".", CANCELLED: "X"}
+_NESTED = {GOOD: "C", BAD: "F", OPEN: "R", WAITING: ".", CANCELLED: "X", SKIPPED: "s"}
 
 
 class Model:
@@ -99,8 +99,10 @@ class Model:
         node = dag.first + position
         role = dag.role(position)
         if role is None:
-            if {BAD, CANCELLED, SKIPPED} & set(needs):
+            if {BAD, CANCELLED} & set(needs):
                 return self.leave(node, CANCELLED)
+            if SKIPPED in needs and all(need in ENDED for need in needs):
+                return self.leave(node, SKIPPED)
             return self.judge(node) if all(need == GOOD for need in needs) else self.leave(node, WAITING)
         if not all(need in ENDED for need in needs):
             return self.leave(node, WAITING)

@@ -86,7 +86,7 @@ def dags(draw: st.DrawFn, inner: st.SearchStrategy[Any]) -> Any:
         steps.append({"id": role, **job(), "depends_on": needs, "options": {"callback_type": role}})
     for index in range(draw(st.integers(0, 2))):  # steps behind callbacks
         needs = draw(st.lists(st.sampled_from([one["id"] for one in steps]), unique=True, min_size=1, max_size=3))
-        steps.append({"id": f"behind{index}", **job(), "depends_on": needs})
+        steps.append({"id": f"behind{index}", **draw(inner), "depends_on": needs})
     # A nested workflow's own type must not hide that its place is in a DAG: the order of keys is no matter.
     return {"steps": draw(st.permutations(steps))}
 
