@@ -71,6 +71,9 @@ class Requests:
     def get(self, path: str) -> bytes:
         return f"GET {path} HTTP/1.1\r\n{self._get}\r\n".encode()
 
+    def delete(self, path: str) -> bytes:
+        return f"DELETE {path} HTTP/1.1\r\n{self._get}\r\n".encode()
+
     def post(self, path: str, body: object) -> bytes:
         payload = msgspec.json.encode(body)
         return f"POST {path} HTTP/1.1\r\n{self._post}Content-Length: {len(payload)}\r\n\r\n".encode() + payload

@@ -33,6 +33,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     samples: int = 500
     delayed: int = 10_000
     spread: float = 10.0
+    crons: int = 1_000
 
 
 class Bench(NamedTuple):

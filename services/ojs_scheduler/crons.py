@@ -24,6 +24,8 @@ log = structlog.get_logger(__name__)
 _ROUNDS: Final = 8
 """How often an entry that keeps changing is looked at again before its message waits for redelivery."""
 _MANY_WAITING: Final = 2
+_RELEASE_S: Final = 0.3
+"""Well below the time after which a message comes again."""
 _LATENESS: Final = metrics.DUE_LATENESS.labels("cron")
 
 
@@ -36,6 +38,8 @@ class CronKeeper:
         self._prepare = prepare
         self._messages = store.crons.due_messages()
         self._loop = DueLoop("cron", self._messages, self._handle)
+        self._handled: list[Due] = []
+        self._release: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         await self._loop.start()
@@ -43,6 +47,8 @@ class CronKeeper:
     async def stop(self) -> None:
         """Finish the batch in hand."""
         await self._loop.stop()
+        if self._release is not None:
+            await asyncio.wait([self._release])
 
     async def _handle(self, batch: list[Due]) -> None:
         """All of a batch side by side; what fails comes back, what meets a conflict is judged again."""
@@ -50,10 +56,22 @@ class CronKeeper:
         for _ in range(_ROUNDS):
             found = await self._crons.many(list({CronDue.of(due.job_id).token for due in waiting}))
             outcomes = await asyncio.gather(*(self._one(due, found) for due in waiting))
-            await self._messages.done([due for due, done in zip(waiting, outcomes, strict=True) if done])
+            self._let_go([due for due, done in zip(waiting, outcomes, strict=True) if done])
             waiting = [due for due, done in zip(waiting, outcomes, strict=True) if done is False]
             if not waiting:
                 return
+
+    def _let_go(self, handled: list[Due]) -> None:
+        self._handled += handled
+        if self._handled and (self._release is None or self._release.done()):
+            self._release = asyncio.create_task(self._release_soon(), name="cron-release")
+
+    async def _release_soon(self) -> None:
+        """Deleting messages can wait; a thousand entries that are due with these can't."""
+        while self._handled:
+            await asyncio.sleep(_RELEASE_S)
+            handled, self._handled = self._handled, []
+            await self._messages.done(handled)
 
     async def _one(self, due: Due, found: dict[str, StoredCron]) -> bool | None:
         """True: let the message go; False: judge it again; None: leave it to come back."""

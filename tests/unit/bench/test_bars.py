@@ -42,5 +42,6 @@ def test_the_bars_name_variants_of_the_default_plan() -> None:
         "enqueue": {f"{number} connections" for number in plan.connections},
         "dispatch": {f"{plan.rate:g}/s"},
         "delays": {f"{plan.delayed:,} pending, due over {plan.spread:g} s"},
+        "crons": {f"{plan.crons:,} due in one second"},
     }
     assert all(bar.variant in variants[bar.scenario] for bar in BARS)
