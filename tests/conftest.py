@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from support.nats import NatsServer
+from support.system import Processes
 
 # `ci` tries more, and prints what repeats a failure elsewhere: its example as a blob, and the seed in the header.
 hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
@@ -39,3 +40,13 @@ def shared_nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nat
     """A NATS server for all tests of a module, which leave it running."""
     with NatsServer(tmp_path_factory.mktemp("nats")) as server:
         yield server
+
+
+@pytest.fixture
+def processes(tmp_path: Path, nats_server: NatsServer) -> Iterator[Processes]:
+    """Services as separate processes beside a NATS server of the test's own."""
+    started = Processes(tmp_path / "processes", nats_server.url)
+    try:
+        yield started
+    finally:
+        started.stop()

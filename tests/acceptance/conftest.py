@@ -6,8 +6,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from support.nats import NatsServer
-from support.system import Processes, System
+from support.system import System
 
 
 @pytest.fixture(scope="session")
@@ -28,16 +27,6 @@ def own_system(tmp_path: Path) -> Iterator[System]:
     """A whole server of the test's own, which it may harm."""
     with System.started(tmp_path / "own") as system:
         yield system
-
-
-@pytest.fixture
-def processes(tmp_path: Path, nats_server: NatsServer) -> Iterator[Processes]:
-    """Services as separate processes beside a NATS server of the test's own."""
-    started = Processes(tmp_path / "processes", nats_server.url)
-    try:
-        yield started
-    finally:
-        started.stop()
 
 
 @pytest.fixture

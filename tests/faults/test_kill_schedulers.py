@@ -1,0 +1,103 @@
+"""Schedulers are killed around the ticks of entries that run every second; each tick still has exactly one job."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from support.nats import NatsServer
+from support.system import Command, Processes, send
+from support.waiting import until
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
+
+SECONDS = 20
+SCHEDULERS = 3
+ENTRIES = 5
+AROUND_S = 0.03
+"""A tick takes a few milliseconds, so this is when a scheduler has one in its hands."""
+
+
+def register(url: str, name: str) -> None:
+    body = {"name": name, "cron": "* * * * * *", "type": "test.tick", "options": {"queue": name}, "overlap_policy": "allow"}
+    assert send("POST", f"{url}/ojs/v1/cron", body).status == 201
+
+
+def runs(url: str, name: str) -> list[dict[str, Any]]:
+    """The entry's log, oldest first."""
+    executions: list[dict[str, Any]] = send("GET", f"{url}/ojs/v1/cron/{name}/history").body["executions"]
+    return executions[::-1]
+
+
+def fetched(url: str, name: str) -> list[str]:
+    found: list[str] = []
+    while jobs := send("POST", f"{url}/ojs/v1/workers/fetch", {"queues": [name], "count": 100, "wait_ms": 0}).body["jobs"]:
+        found += [job["id"] for job in jobs]
+    return found
+
+
+async def test_each_tick_has_one_job_while_schedulers_are_killed(processes: Processes, seed: int) -> None:
+    chance = random.Random(seed)
+    url = processes.start("gateway").ready()["url"]
+    schedulers = [processes.start("scheduler") for _ in range(SCHEDULERS)]
+    for scheduler in schedulers:
+        scheduler.ready()
+    names = [f"tick-{number}" for number in range(ENTRIES)]
+    for name in names:
+        register(url, name)
+
+    kills = 0
+    end = time.time() + SECONDS
+    while time.time() < end:
+        tick = int(time.time()) + 1
+        await asyncio.sleep(max(0.0, tick - time.time() + chance.uniform(-AROUND_S, AROUND_S)))
+        # One at least goes on, as in any deployment; a new one takes a moment to start.
+        ready = [scheduler for scheduler in schedulers if scheduler.process.poll() is None and scheduler.events("ready")]
+        for victim in chance.sample(ready, max(0, len(ready) - 1)):
+            os.kill(victim.pid, signal.SIGKILL)
+            kills += 1
+        schedulers = [scheduler for scheduler in schedulers if scheduler.process.poll() is None]
+        while len(schedulers) < SCHEDULERS:
+            schedulers.append(processes.start("scheduler"))
+
+    for name in names:
+        send("POST", f"{url}/ojs/v1/cron/{name}/pause")
+    until(lambda: all("job_state" in run for name in names for run in runs(url, name)))
+    assert kills >= SECONDS / 2
+    for name in names:
+        done = runs(url, name)
+        assert {run["status"] for run in done} <= {"triggered", "skipped"}
+        ticks = [seconds(run["scheduled_at"]) for run in done]
+        assert ticks == list(range(ticks[0], ticks[-1] + 1)), f"{name} left ticks out or ran twice"
+        assert len(ticks) >= SECONDS - 1
+        ids = [run["job_id"] for run in done if run["status"] == "triggered"]
+        assert sorted(fetched(url, name)) == sorted(ids), "one job for each run, and no other"
+
+
+def seconds(timestamp: str) -> int:
+    return int(time.mktime(time.strptime(timestamp[:19], "%Y-%m-%dT%H:%M:%S")))
+
+
+async def test_ticks_go_on_when_the_only_scheduler_is_replaced(processes: Processes, nats_server: NatsServer) -> None:
+    url = processes.start("gateway").ready()["url"]
+    only: Command = processes.start("scheduler")
+    only.ready()
+    register(url, "tick")
+    until(lambda: runs(url, "tick"))
+    only.kill()
+    nats_server.restart()
+    until(lambda: send("GET", f"{url}/readyz").status == 200, 20.0)
+    before = len(runs(url, "tick"))
+    processes.start("scheduler").ready()
+    until(lambda: len(runs(url, "tick")) >= before + 3, 20.0)
+    send("POST", f"{url}/ojs/v1/cron/tick/pause")
+    until(lambda: all("job_state" in run for run in runs(url, "tick") if run["status"] == "triggered"))
+    ids = [run["job_id"] for run in runs(url, "tick") if run["status"] == "triggered"]
+    assert len(ids) == len(set(ids))
+    assert sorted(fetched(url, "tick")) == sorted(ids)
