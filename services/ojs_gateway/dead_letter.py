@@ -93,7 +93,7 @@ class DeadLetter:
         def decide(job: Job, moment: Moment) -> Transition:
             return transitions.retry_discarded(_dead(job), override, moment)
 
-        change = await self._store.jobs.change(job_id_of(call.parameters[0]), decide)
+        change = await self._store.jobs.revive(job_id_of(call.parameters[0]), decide)
         return Answer(200, job_body(change.after))
 
     async def delete(self, call: Call) -> Answer:
@@ -160,7 +160,7 @@ class DeadLetter:
         def decide(job: Job, moment: Moment) -> Transition:
             return transitions.retry_discarded(_dead(job), Override(), moment)
 
-        await self._store.jobs.change(job_id, decide)
+        await self._store.jobs.revive(job_id, decide)
 
     async def _delete(self, job_id: str) -> None:
         await self._store.jobs.change(job_id, lambda job, moment: transitions.delete(_dead(job), moment))

@@ -1,4 +1,4 @@
-"""The scheduler: makes jobs available whose delay or back-off is over, and creates the jobs of cron entries.
+"""The scheduler: makes jobs available whose delay or back-off is over, creates the jobs of cron entries, finishes batches.
 
 Any number of them may run.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ojs_nats.dueloop import DueLoop
 from ojs_nats.preparation import Preparation, configured_chain
 from ojs_nats.timekeeping import Timekeeper
 from ojs_nats.transitions import Liveness
@@ -23,18 +24,17 @@ __all__ = ["Scheduler", "build"]
 
 
 class Scheduler:
-    """Both kinds of due messages, each with a loop of its own: a million delayed jobs don't hold up a tick."""
+    """Every kind of due messages, each with a loop of its own: a million delayed jobs don't hold up a tick."""
 
-    def __init__(self, jobs: Timekeeper, crons: CronKeeper) -> None:
-        self._jobs = jobs
-        self._crons = crons
+    def __init__(self, jobs: Timekeeper, crons: CronKeeper, batches: DueLoop) -> None:
+        self._loops = (jobs, crons, batches)
 
     async def start(self) -> None:
-        await self._jobs.start()
-        await self._crons.start()
+        for loop in self._loops:
+            await loop.start()
 
     async def stop(self) -> None:
-        await asyncio.gather(self._jobs.stop(), self._crons.stop())
+        await asyncio.gather(*(loop.stop() for loop in self._loops))
 
 
 async def _no_liveness(_worker: str, _now: int) -> Liveness:
@@ -47,4 +47,6 @@ def build(store: Store, settings: Settings) -> Service:
     chain = configured_chain(settings)
     chain.freeze()
     prepare = Preparation(chain, Limits(), store.clock.now)
-    return Scheduler(Timekeeper(store, "scheduler", _no_liveness), CronKeeper(store, prepare))
+    outbox = store.outbox()
+    batches = DueLoop("batch", outbox.messages, outbox.handle)
+    return Scheduler(Timekeeper(store, "scheduler", _no_liveness), CronKeeper(store, prepare), batches)

@@ -62,6 +62,9 @@ class Jobs:
         before = await self.get(job_id)
         return Change(before, self._store.put(decide(before, self._store.clock.moment()).job))
 
+    async def revive(self, job_id: str, decide: Decide) -> Change:
+        return await self.change(job_id, decide)
+
     async def extend(self, job_ids: Sequence[str], worker: str, lease_ms: int | None) -> Extended:
         self._store.check()
         self._store.extended.append((tuple(job_ids), worker, lease_ms))

@@ -13,6 +13,8 @@ from nats.errors import Error as NatsError
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.masking import mask
 from ojs_nats.problems import Unreachable
+from ojs_nats.store.atomic import Atomic, Outbox
+from ojs_nats.store.batch import Batches
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer
 from ojs_nats.store.crons import Crons
@@ -26,6 +28,8 @@ from ojs_nats.store.provision import check_server, provision
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records
 from ojs_nats.store.reset import Drop, Reset
+from ojs_nats.store.swap import Swapper
+from ojs_nats.store.unique import Uniqueness
 from ojs_nats.store.workflows import Workflows
 
 __all__ = ["Change", "Extended", "Store", "StoreConfig", "WorkerRecord"]
@@ -50,7 +54,11 @@ class Store:
         self.records = Records(link, bulk, config)
         self.committer = Committer(link, self.records, config)
         self.queues = Queues(link, self.records, self.clock, config, instance)
-        self.jobs = Jobs(link, self.records, self.committer, self.queues, self.clock, config)
+        self.atomic = Atomic(link, self.records, self.committer, self.clock, config)
+        swapper = Swapper(link, self.records, config.records_stream)
+        self.unique = Uniqueness(self.records, self.committer, swapper, self.atomic, self.clock, config)
+        self.batches = Batches(self.records, self.queues, self.unique, self.atomic, self.clock)
+        self.jobs = Jobs(link, self.records, self.committer, self.queues, self.unique, self.clock, config)
         self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, self.queues, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
         self.workflows = Workflows(link, bulk, self.records, self.committer, self.jobs, self.clock, config)
@@ -93,11 +101,16 @@ class Store:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
         await self.handout.close()
+        await self.unique.close()
         await self.queues.stop()
         await self.presence.stop()
         for link in (self._bulk, self._link):
             with contextlib.suppress(NatsError, OSError):
                 await link.close()
+
+    def outbox(self) -> Outbox:
+        """The batches that have to be finished."""
+        return Outbox(self._link, self._bulk, self.records, self.committer, self._config)
 
     def due_messages(self, service: str) -> DueMessages:
         """The timers that fired for a service."""

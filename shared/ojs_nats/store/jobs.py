@@ -18,6 +18,7 @@ from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
+from ojs_nats.store.unique import Uniqueness
 from ojs_nats.transitions.result import Moment, Transition
 
 __all__ = ["Change", "Extended", "Jobs"]
@@ -83,19 +84,32 @@ class Jobs:
     """Every write to a job record in the product goes through here or through the hand-out."""
 
     def __init__(
-        self, link: Link, records: Records, committer: Committer, queues: Queues, clock: ServerClock, config: StoreConfig
+        self,
+        link: Link,
+        records: Records,
+        committer: Committer,
+        queues: Queues,
+        unique: Uniqueness,
+        clock: ServerClock,
+        config: StoreConfig,
     ) -> None:
         self._link = link
         self._records = records
         self._committer = committer
         self._queues = queues
+        self._unique = unique
         self._clock = clock
         self._config = config
         self.cache = RecordCache()
 
     async def push(self, draft: Job) -> Job:
-        """Store a new job with its hints. Raises OjsError duplicate when the id is taken, or whatever its queue refuses."""
+        """Store a new job with its hints; the answer is another job if its uniqueness policy says to ignore duplicates.
+
+        Raises OjsError duplicate when the id is taken or the job is not unique, or whatever its queue refuses.
+        """
         draft = await self._queues.admit(draft)
+        if draft.unique_key is not None:
+            return await self._unique.push(draft)
         expected = 0
         for _ in range(MAX_TRIES):
             moment = self._clock.moment()
@@ -150,11 +164,19 @@ class Jobs:
             return Change(before, transition.job)
         raise _contended(job_id)
 
+    async def revive(self, job_id: str, decide: Decide) -> Change:
+        """Give a finished job a new life; a unique one takes its lock first. Raises OjsError duplicate, or as `change`."""
+        before, after = await self._unique.retry(job_id, decide)
+        self.cache.drop(job_id)
+        return Change(before, after)
+
     async def extend(self, job_ids: Sequence[str], worker: str, lease_ms: int | None) -> Extended:
-        """Hold on to the active jobs among `job_ids` for `worker`; writes only those whose lease is half gone."""
-        found = {job_id: stored for job_id in job_ids if (stored := self.cache.get(job_id)) is not None}
-        if unknown := [job_id for job_id in job_ids if job_id not in found]:
-            found |= await self._records.many(unknown)
+        """Hold on to the active jobs among `job_ids` for `worker`; writes only those whose lease is half gone.
+
+        All are read: the cache doesn't know what another gateway cancelled or the reaper ended, and where nothing is
+        written, nothing would contradict it.
+        """
+        found = await self._records.many(job_ids)
         outcomes = await asyncio.gather(*(self._extend(job_id, found[job_id], worker, lease_ms) for job_id in job_ids))
         jobs = [job for job in outcomes if job is not None]
         return Extended(

@@ -12,6 +12,7 @@ from ojs_nats.errors import not_found
 from ojs_nats.job import NOTHING, TERMINAL, Job, Retry, State
 from ojs_nats.transitions.result import Moment, Transition
 from ojs_nats.transitions.settle import conclude, entered, made_available, require
+from ojs_nats.unique import keyed
 
 __all__ = ["Override", "cancel", "delete", "reissue", "retry_discarded", "tombstone"]
 
@@ -43,7 +44,7 @@ def retry_discarded(job: Job, override: Override, moment: Moment) -> Transition:
     """Give a discarded job a new life: attempts count from 1 again, the error history stays (C28).
 
     An `expires_at` that has passed is dropped, or the job would be discarded again at once. Raises `conflict` if the job
-    is not discarded, `not_found` if it was deleted.
+    is not discarded, `not_found` if it was deleted, `invalid_request` if the override takes away what makes it unique.
     """
     require(job, "retry", State.DISCARDED)
     changes: dict[str, Any] = {
@@ -70,7 +71,7 @@ def retry_discarded(job: Job, override: Override, moment: Moment) -> Transition:
         retry_delay_ms=None,
         **changes,
     )
-    return conclude(job, new, moment, "retried", reason="dead_letter" if job.dead_letter else None)
+    return conclude(job, keyed(new), moment, "retried", reason="dead_letter" if job.dead_letter else None)
 
 
 def _merged(meta: Raw, more: Raw) -> Raw:

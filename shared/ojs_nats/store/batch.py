@@ -1,0 +1,157 @@
+"""Batch pushes: many jobs or none (architecture §7; ojs-json-format §10). Unique members take their locks in the same batch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError, duplicate, unavailable
+from ojs_nats.job import Job
+from ojs_nats.store.atomic import Atomic, Commit
+from ojs_nats.store.clock import ServerClock
+from ojs_nats.store.commit import Conflict
+from ojs_nats.store.queues import Queues
+from ojs_nats.store.records import Records
+from ojs_nats.store.swap import Swap
+from ojs_nats.store.unique import Standing, Uniqueness
+from ojs_nats.unique import policy_of
+
+__all__ = ["Batches", "indexed"]
+
+_TRIES: Final = 12
+_LOOKS: Final = 128
+"""Locks read at a time."""
+_CHUNK: Final = 500
+
+
+class Batches:
+    """Pushes several jobs at once."""
+
+    def __init__(self, records: Records, queues: Queues, unique: Uniqueness, atomic: Atomic, clock: ServerClock) -> None:
+        self._records = records
+        self._queues = queues
+        self._unique = unique
+        self._atomic = atomic
+        self._clock = clock
+
+    async def push(self, drafts: Sequence[Job]) -> list[Job]:
+        """Store all jobs, in their order, or none. An existing job takes the place of a draft that it makes superfluous
+        (unique policy `ignore`).
+
+        Raises OjsError duplicate, or whatever its queue refuses a job for, with the `index` in its details;
+        batch_size_exceeded, envelope_too_large.
+        """
+        _check_ids(drafts)
+        drafts = await self._admitted(drafts)
+        expected: dict[str, int] = {}
+        for tries in range(_TRIES):
+            plan = _Plan(self._clock, self._unique, expected)
+            await plan.draw(drafts, await self._standings(drafts))
+            if not plan.commits:
+                return plan.jobs
+            try:
+                await self._atomic.commit(plan.commits, plan.swaps)
+            except Conflict:
+                expected = await self._taken(drafts)
+                await asyncio.sleep(self._clock.moment().chance * 0.01 * (tries + 1))
+            else:
+                return plan.jobs
+        raise unavailable(f"others changed what the batch depends on {_TRIES} times; try again")
+
+    async def _admitted(self, drafts: Sequence[Job]) -> list[Job]:
+        admitted = []
+        for index, draft in enumerate(drafts):
+            try:
+                admitted.append(await self._queues.admit(draft))
+            except OjsError as error:
+                raise indexed(error, index) from None
+        return admitted
+
+    async def _standings(self, drafts: Sequence[Job]) -> dict[str, Standing]:
+        """What each fingerprint's lock says, for the first of the drafts that has it."""
+        first: dict[str, Job] = {}
+        for draft in drafts:
+            if draft.unique_key is not None:
+                first.setdefault(draft.unique_key, draft)
+        keys = list(first)
+        found: dict[str, Standing] = {}
+        for start in range(0, len(keys), _LOOKS):
+            chunk = keys[start : start + _LOOKS]
+            looks = (self._unique.look(key, policy_of(first[key]), first[key].id) for key in chunk)
+            found |= zip(chunk, await asyncio.gather(*looks), strict=True)
+        return found
+
+    async def _taken(self, drafts: Sequence[Job]) -> dict[str, int]:
+        """After a conflict: the revisions that creating each draft has to name. Raises OjsError duplicate for a taken id."""
+        found = await self._records.many([draft.id for draft in drafts])
+        expected: dict[str, int] = {}
+        for index, draft in enumerate(drafts):
+            stored = found[draft.id]
+            if stored.sequence and not self._records.nearest_is_leader:
+                stored = await self._records.leader(draft.id)
+            if stored.job is not None:
+                raise indexed(duplicate(draft.id, stored.job.state), index)
+            if stored.sequence:
+                expected[draft.id] = stored.sequence
+        return expected
+
+
+class _Plan:
+    """What one try of a batch writes, and the jobs that it answers with."""
+
+    def __init__(self, clock: ServerClock, unique: Uniqueness, expected: dict[str, int]) -> None:
+        self._clock = clock
+        self._unique = unique
+        self._expected = expected
+        self._owners: dict[str, Job] = {}
+        self.commits: list[Commit] = []
+        self.swaps: list[Swap] = []
+        self.jobs: list[Job] = []
+
+    async def draw(self, drafts: Sequence[Job], standings: dict[str, Standing]) -> None:
+        for index, draft in enumerate(drafts):
+            key = draft.unique_key
+            try:
+                self.jobs.append(self._plain(draft) if key is None else self._singular(draft, key, standings[key]))
+            except OjsError as error:
+                raise indexed(error, index) from None
+            if index % _CHUNK == _CHUNK - 1:
+                await asyncio.sleep(0)
+
+    def _plain(self, draft: Job) -> Job:
+        moment = self._clock.moment()
+        commit = Commit(transitions.push(draft, moment), self._expected.get(draft.id, 0), moment.op)
+        self.commits.append(commit)
+        return commit.transition.job
+
+    def _singular(self, draft: Job, key: str, standing: Standing) -> Job:
+        """A unique member. Two of one batch exclude each other, since neither is there to be replaced."""
+        on_conflict = policy_of(draft).on_conflict
+        existing = [self._owners[key]] if key in self._owners else standing.jobs()
+        if existing:
+            if on_conflict == "ignore":
+                return existing[0]
+            if on_conflict == "reject" or key in self._owners or any(job.id == draft.id for job in existing):
+                raise duplicate(existing[0].id, existing[0].state, key)
+        moment = self._clock.moment()
+        expected = self._expected.get(draft.id, 0)
+        commits = self._unique.replacement(draft, standing.duplicates, expected, moment)
+        self.commits += commits
+        self.swaps.append(self._unique.claim(key, standing, draft.id, moment))
+        self._owners[key] = commits[-1].transition.job
+        return commits[-1].transition.job
+
+
+def _check_ids(drafts: Sequence[Job]) -> None:
+    first: dict[str, int] = {}
+    for index, draft in enumerate(drafts):
+        if first.setdefault(draft.id, index) != index:
+            raise indexed(duplicate(draft.id, draft.state), index)
+
+
+def indexed(error: OjsError, index: int) -> OjsError:
+    """The error, saying which member of a batch it concerns."""
+    error.details = error.details | {"index": index}
+    return error

@@ -1,0 +1,373 @@
+"""Unique jobs: the lock of a fingerprint, and who may take it from whom (architecture §7, docs/adr/001-unique-locks.md).
+
+`$KV.ojs.unique.<fingerprint>` names the job that holds the fingerprint and the op under which it took it. A lock never says
+that a job exists, only whose record to look at; the records decide, read from the leader. Whoever wants the fingerprint
+first swaps the lock, then writes its own record, in which the same op stands. So a lock whose op is not in its owner's record
+belongs to somebody who is about to write that record, or died before: it is waited for, and past `YOUNG_MS` fenced, by a
+write to that record which makes the other's fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+import structlog
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError, duplicate, not_found, unavailable
+from ojs_nats.job import Job, State
+from ojs_nats.store.atomic import Atomic, Commit
+from ojs_nats.store.clock import ServerClock
+from ojs_nats.store.commit import Committer, Conflict
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.records import Records, Stored
+from ojs_nats.store.swap import Swap, Swapper
+from ojs_nats.transitions import Moment, Transition
+from ojs_nats.transitions.retention import TOMBSTONE_S, retention_s
+from ojs_nats.unique import Policy, counts, policy_of
+
+__all__ = ["YOUNG_MS", "Standing", "Uniqueness"]
+
+log = structlog.get_logger(__name__)
+
+YOUNG_MS: Final = 4_000
+"""A lock this young may be ahead of its owner's record. Longer than a commit is tried, so that whoever is alive has ended."""
+MAX_TRIES: Final = 40
+"""Conflicts in one request. Pushes of one fingerprint take turns within a process, so only other processes can cause them."""
+_REMEMBERED: Final = 16
+"""Earlier owners that a lock still names, because they live on in a state that the policy of the next did not count."""
+_FIRST_PAUSE_S: Final = 0.01
+_LAST_PAUSE_S: Final = 0.25
+_STEP_BACK_S: Final = 0.002
+_SPARE_S: Final = 60
+"""A lock outlives its owner's record: while both are there the record decides."""
+_GIVEN_UP_S: Final = 1
+_CLOSE_S: Final = 1.0
+_NO_ARGS: Final = Raw(b"[]")
+
+Decide = Callable[[Job, Moment], Transition]
+T = TypeVar("T")
+
+
+class _Lock(Struct, frozen=True, omit_defaults=True):
+    """`at`: when it was taken (server time, Unix ms). `also`: earlier owners whose records count as well."""
+
+    owner: str
+    op: str
+    at: int
+    also: tuple[str, ...] = ()
+
+
+class Standing(NamedTuple):
+    """What a fingerprint's lock and the records behind it said: its revision, the duplicates, and whom the next owner of the
+    lock has to remember. `lock` is what is there, None for nothing.
+    """
+
+    sequence: int
+    lock: _Lock | None
+    duplicates: tuple[Stored, ...] = ()
+    also: tuple[str, ...] = ()
+
+    def jobs(self, but: str = "") -> list[Job]:
+        """The duplicates, without the job of one id."""
+        return [stored.job for stored in self.duplicates if stored.job is not None and stored.job.id != but]
+
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(_Lock).decode
+
+
+class Uniqueness:
+    """Pushes and manual retries of unique jobs, and what becomes of their locks."""
+
+    def __init__(
+        self, records: Records, committer: Committer, swapper: Swapper, atomic: Atomic, clock: ServerClock, config: StoreConfig
+    ) -> None:
+        self._records = records
+        self._committer = committer
+        self._swapper = swapper
+        self._atomic = atomic
+        self._clock = clock
+        self._config = config
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._releases: set[asyncio.Task[None]] = set()
+        committer.on_unique_end = self._job_ended
+
+    async def close(self) -> None:
+        """Finish the releases under way, as far as NATS allows it now."""
+        if self._releases:
+            _, late = await asyncio.wait(self._releases, timeout=_CLOSE_S)
+            for task in late:
+                task.cancel()
+
+    # Taking
+
+    async def push(self, draft: Job) -> Job:
+        """Store a new unique job; returns the existing one instead if the policy says `ignore`.
+
+        Raises OjsError duplicate.
+        """
+        key = draft.unique_key
+        assert key is not None
+        policy = policy_of(draft)
+        expected = 0
+
+        async def attempt() -> Job:
+            nonlocal expected
+            standing = await self.look(key, policy, draft.id)
+            moment = self._clock.moment()
+            mine = next(
+                (stored for stored in standing.duplicates if stored.job is not None and stored.job.id == draft.id), None
+            )
+            if mine is not None:
+                raise await self._taken(mine, moment)
+            existing = standing.jobs()
+            if existing and policy.on_conflict == "reject":
+                raise duplicate(existing[0].id, existing[0].state, key)
+            if existing and policy.on_conflict == "ignore":
+                return existing[0]
+            claim = self.claim(key, standing, draft.id, moment)
+            try:
+                if not existing:
+                    return await self._create(draft, claim, standing, expected, moment)
+                commits = self.replacement(draft, standing.duplicates, expected, moment)
+                await self._atomic.commit(commits, [claim])
+                return commits[-1].transition.job
+            except Conflict:
+                found = await self._records.leader(draft.id)
+                if found.job is not None:
+                    raise await self._taken(found, moment) from None
+                expected = found.sequence  # a marker or a tombstone: named only after the lock has been swapped again
+                raise
+
+        async with self._turn(key):
+            return await self._repeat(draft.id, attempt)
+
+    async def retry(self, job_id: str, decide: Decide) -> tuple[Job, Job]:
+        """Give a finished job a new life: what it was and what it is. It takes the lock first.
+
+        Raises OjsError duplicate if another job has its fingerprint by now, not_found, or whatever `decide` raises.
+        """
+
+        async def attempt() -> tuple[Job, Job]:
+            found = await self._records.leader(job_id)
+            if found.job is None:
+                raise not_found("job", job_id)
+            moment = self._clock.moment()
+            transition = decide(found.job, moment)
+            key = transition.job.unique_key
+            if key is None or not found.job.terminal:
+                await self._committer.commit(transition, found.sequence, moment.op)
+                return found.job, transition.job
+            async with self._turn(key):
+                standing = await self.look(key, policy_of(transition.job), job_id)
+                if others := standing.jobs(but=job_id):
+                    raise duplicate(others[0].id, others[0].state, key)
+                await self._swapper.swap(self.claim(key, standing, job_id, moment))
+                transition = replace(transition, job=replace(transition.job, lock=moment.op))
+                await self._committer.commit(transition, found.sequence, moment.op)
+            return found.job, transition.job
+
+        return await self._repeat(job_id, attempt)
+
+    async def _create(self, draft: Job, claim: Swap, standing: Standing, expected: int, moment: Moment) -> Job:
+        """The lock, then the record. Raises Conflict, of either."""
+        sequence = await self._swapper.swap(claim)
+        transition = transitions.push(replace(draft, lock=moment.op), moment)
+        try:
+            await self._committer.commit(transition, expected, moment.op)
+        except Conflict:
+            await self._give_back(sequence, claim, standing)
+            raise
+        except OjsError as error:
+            if error.code != "backend_unavailable":  # which leaves it open whether the record is stored
+                await self._give_back(sequence, claim, standing)
+            raise
+        return transition.job
+
+    def replacement(self, draft: Job, duplicates: Sequence[Stored], expected: int, moment: Moment) -> list[Commit]:
+        """The cancellation of every duplicate that lives, and the push of the job that takes their place, which comes last.
+
+        It keeps the schedule of a scheduled one if its policy is `replace_except_schedule`.
+        """
+        commits: list[Commit] = []
+        for sequence, job in duplicates:
+            if job is None or job.terminal:
+                continue
+            ending = self._clock.moment()
+            commits.append(Commit(transitions.cancel(job, ending, f"replaced by job {draft.id}"), sequence, ending.op))
+            if policy_of(draft).on_conflict == "replace_except_schedule" and job.state is State.SCHEDULED:
+                draft = _scheduled_as(draft, job)
+        birth = transitions.push(replace(draft, lock=moment.op), moment)
+        return [*commits, Commit(birth, expected, moment.op)]
+
+    async def _taken(self, found: Stored, moment: Moment) -> OjsError:
+        """The refusal of a push whose id is taken, perhaps by the same push sent before."""
+        assert found.job is not None
+        await self._committer.tend(found, moment.now)
+        return duplicate(found.job.id, found.job.state)
+
+    async def _repeat(self, job_id: str, attempt: Callable[[], Awaitable[T]]) -> T:
+        for tries in range(MAX_TRIES):
+            try:
+                return await attempt()
+            except Conflict:
+                # A random pause, so that processes don't keep meeting.
+                await asyncio.sleep(self._clock.moment().chance * _STEP_BACK_S * (tries + 1))
+        raise unavailable(f"the uniqueness key of job {job_id} changed {MAX_TRIES} times while it was to be taken; try again")
+
+    def _turn(self, key: str) -> asyncio.Lock:
+        """Within a process one at a time works on a fingerprint: the others would only cause conflicts."""
+        turn = self._turns.get(key)
+        if turn is None:
+            self._turns[key] = turn = asyncio.Lock()
+        return turn
+
+    # The lock
+
+    async def look(self, key: str, policy: Policy, claimant: str) -> Standing:
+        """Who holds a fingerprint, once that is certain: whoever is about to write its record is waited for, or fenced.
+
+        For policies that leave duplicates alone, an existing one is enough to know.
+        """
+        pause = _FIRST_PAUSE_S
+        while True:
+            sequence, lock = await self._read(key)
+            if lock is None:
+                return Standing(sequence, None)
+            found = await self._jobs([lock.owner, *lock.also])
+            now = self._clock.now()
+            duplicates = tuple(
+                stored for stored in found.values() if stored.job is not None and counts(policy, key, stored.job, now)
+            )
+            standing = Standing(sequence, lock, duplicates, _remembered(found, key, policy, now, claimant))
+            owner = found[lock.owner]
+            if lock.owner == claimant or _settled(owner.job, key, lock):
+                return standing
+            if duplicates and policy.on_conflict in {"reject", "ignore"}:
+                return standing
+            if now - lock.at >= YOUNG_MS:
+                if await self._fence(lock.owner, owner):
+                    log.info("an unfinished push or retry of a unique job was fenced", job_id=lock.owner)
+                    return standing
+            else:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LAST_PAUSE_S)
+
+    def claim(self, key: str, standing: Standing, owner: str, moment: Moment) -> Swap:
+        """The swap that makes a job the owner. Its record has to carry `moment.op` as `lock`, and may name as expected only
+        a revision that was read before this swap: that is what fencing relies on.
+        """
+        body = _encode(_Lock(owner, moment.op, moment.now, standing.also))
+        return Swap(
+            subject=self._config.unique(key),
+            body=body,
+            expected=standing.sequence,
+            mine=lambda found: _decode(found).op == moment.op,
+        )
+
+    async def _read(self, key: str) -> tuple[int, _Lock | None]:
+        sequence, body = await self._records.latest_raw(self._config.unique(key)) or (0, b"")
+        return sequence, _decode(body) if body else None
+
+    async def _jobs(self, ids: Sequence[str]) -> dict[str, Stored]:
+        found = await asyncio.gather(*(self._records.leader(job_id) for job_id in ids))
+        return dict(zip(ids, found, strict=True))
+
+    async def _fence(self, job_id: str, stored: Stored) -> bool:
+        """Write to the record of a lock's owner, so that the write which that owner may still have in mind fails.
+
+        A record that isn't there becomes a tombstone; that of a finished job is stored as it was. False: it has moved on.
+        """
+        moment = self._clock.moment()
+        if stored.job is None:
+            job = Job(id=job_id, type="unique.fence", args=_NO_ARGS, state=State.CANCELLED, created_at=moment.now, deleted=True)
+            fence = Transition(job=job, ttl_s=TOMBSTONE_S)
+        else:
+            fence = Transition(job=stored.job, ttl_s=_left_s(stored.job, moment.now))
+        try:
+            await self._committer.commit(fence, stored.sequence, moment.op)
+        except Conflict:
+            return False
+        return True
+
+    async def _give_back(self, sequence: int, claim: Swap, standing: Standing) -> None:
+        """Undo a claim, by its sequence, whose record was refused. If that fails, the next push sees to it."""
+        body, ttl_s = (claim.body, _GIVEN_UP_S) if standing.lock is None else (_encode(standing.lock), None)
+        undo = Swap(subject=claim.subject, body=body, expected=sequence, mine=lambda found: found == body, ttl_s=ttl_s)
+        try:
+            await self._swapper.swap(undo)
+        except (Conflict, OjsError):
+            log.debug("a lock was not given back")
+
+    # Letting go
+
+    def _job_ended(self, job: Job, ttl_s: int) -> None:
+        task = asyncio.create_task(self._release(job, ttl_s), name=f"unique-release-{job.id}")
+        self._releases.add(task)
+        task.add_done_callback(self._releases.discard)
+
+    async def _release(self, job: Job, ttl_s: int) -> None:
+        """Let the lock of a finished job leave soon after its record, or hand it to an earlier owner that lives on.
+
+        Only the lock of the life that has ended: a manual retry takes it anew, under another op, before it starts another
+        one. If this fails, the lock stays until the next push of its fingerprint, which takes it.
+        """
+        assert job.unique_key is not None
+        try:
+            sequence, lock = await self._read(job.unique_key)
+            if lock is None or (lock.owner, lock.op) != (job.id, job.lock):
+                return
+            earlier = await self._jobs(lock.also)
+            heirs = [found.job for found in earlier.values() if found.job is not None and not found.job.terminal]
+            left = lock
+            if heirs:
+                heir = heirs[0]
+                rest = (job.id, *(other for other in lock.also if other != heir.id))
+                left = _Lock(heir.id, heir.lock or "", lock.at, rest[:_REMEMBERED])
+            body = _encode(left)
+            subject = self._config.unique(job.unique_key)
+            keep = None if heirs else ttl_s + _SPARE_S
+            await self._swapper.swap(Swap(subject=subject, body=body, expected=sequence, mine=lambda _: False, ttl_s=keep))
+        except (Conflict, OjsError) as problem:
+            log.debug("a lock stays without a time to live", job_id=job.id, reason=str(problem))
+
+
+def _scheduled_as(draft: Job, planned: Job) -> Job:
+    verbatim = {name: text for name, text in draft.verbatim.items() if name != "scheduled_at"}
+    if "scheduled_at" in planned.verbatim:
+        verbatim["scheduled_at"] = planned.verbatim["scheduled_at"]
+    return replace(draft, scheduled_at=planned.scheduled_at, verbatim=verbatim)
+
+
+def _settled(owner: Job | None, key: str, lock: _Lock) -> bool:
+    """Whether no write of the lock's owner is to come that could make a live job of the fingerprint.
+
+    A finished job's record may be about to be swapped by a manual retry, unless the lock is still that of its last life. Who
+    takes the lock for an id that a live job has will be refused, whatever that job's fingerprint.
+    """
+    if owner is None:
+        return False
+    return not owner.terminal or (owner.unique_key == key and owner.lock == lock.op)
+
+
+def _remembered(found: dict[str, Stored], key: str, policy: Policy, now: int, claimant: str) -> tuple[str, ...]:
+    """The jobs behind a lock that can be duplicates of later ones: those that live, and those that count though finished."""
+    jobs = [stored.job for stored in found.values() if stored.job is not None and stored.job.unique_key == key]
+    kept = [job.id for job in jobs if job.id != claimant and (not job.terminal or counts(policy, key, job, now))]
+    return tuple(kept[:_REMEMBERED])
+
+
+def _left_s(job: Job, now: int) -> int | None:
+    """Seconds for which a finished job's record still has to stay; None for ever."""
+    whole = retention_s(job)
+    if whole is None:
+        return None
+    ended_at = job.completed_at or job.cancelled_at or job.discarded_at or now
+    return max(whole - max(now - ended_at, 0) // 1_000, TOMBSTONE_S)
