@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, Literal
 
 from ojs_gateway.call import Answer, Call
@@ -79,14 +80,15 @@ class Lists:
     async def queues(self, call: Call) -> Answer:
         """GET /queues: by name, each with its counts."""
         asked: Page = parse_page(call.queries)
-        page = await self._queries.queues(QueuesAsk(limit=asked.limit, cursor=asked.cursor, offset=asked.offset))
-        return Answer(200, encode(queues_view(page, asked)))
+        records = await self._store.queues.all()
+        ask = QueuesAsk(also=tuple(records), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        return Answer(200, encode(queues_view(await self._queries.queues(ask), asked, records)))
 
     async def queue_stats(self, call: Call) -> Answer:
         """GET /queues/{name}/stats: exact counts of all states."""
         name = queue_name(call.parameters[0], "queue", self._limits)
-        queue = await self._queries.queue(name)
-        view = queue_stats_view(queue, now=self._store.clock.now(), as_text=call.dialect.queue_as_text)
+        queue, record = await asyncio.gather(self._queries.queue(name), self._store.queues.get(name))
+        view = queue_stats_view(queue, record, now=self._store.clock.now(), as_text=call.dialect.queue_as_text)
         return Answer(200, encode(view))
 
 

@@ -9,6 +9,7 @@ from ojs_gateway.events import Events
 from ojs_gateway.jobs import Jobs
 from ojs_gateway.lists import Lists
 from ojs_gateway.measurements import Measurements
+from ojs_gateway.queues import Queues
 from ojs_gateway.router import Handler, Router
 from ojs_gateway.system import System
 from ojs_gateway.workers import Workers
@@ -21,6 +22,7 @@ def router(context: Context) -> Router:
     """The routes of one gateway; `/admin/reset` exists in test mode only."""
     system, jobs, workers, dead_letter = System(context), Jobs(context), Workers(context), DeadLetter(context)
     lists, events, measurements = Lists(context), Events(context), Measurements(context)
+    queues = Queues(context)
     api: dict[tuple[str, str], Handler] = {
         ("GET", "/health"): system.health,
         ("GET", "/metrics"): measurements.summary,
@@ -47,7 +49,14 @@ def router(context: Context) -> Router:
         ("GET", "/jobs"): lists.jobs,
         ("GET", "/jobs/{}/events"): events.of_job,
         ("GET", "/queues"): lists.queues,
+        ("POST", "/queues"): queues.create,
+        ("GET", "/queues/{}"): queues.read,
+        ("DELETE", "/queues/{}"): queues.delete,
         ("GET", "/queues/{}/stats"): lists.queue_stats,
+        ("POST", "/queues/{}/purge"): queues.purge,
+        ("DELETE", "/admin/queues/{}/jobs"): queues.purge_states,
+        ("GET", "/admin/queues"): lists.queues,
+        ("GET", "/admin/queues/{}"): queues.read,
         ("GET", "/queues/{}/events"): events.of_queue,
         ("GET", "/events"): events.poll,
         ("GET", "/events/stream"): events.stream,
@@ -90,6 +99,13 @@ def router(context: Context) -> Router:
         ("POST", "/workflows/{}/retry"): workflows.retry,
         ("GET", "/workflows/{}/progress"): workflows.progress,
     }
+    for prefix in ("/queues/{}", "/admin/queues/{}"):
+        api |= {
+            ("POST", f"{prefix}/pause"): queues.pause,
+            ("POST", f"{prefix}/resume"): queues.resume,
+            ("GET", f"{prefix}/config"): queues.read_config,
+            ("PUT", f"{prefix}/config"): queues.configure,
+        }
     if context.test_mode:
         api["POST", "/admin/reset"] = system.reset
     routes = Router()

@@ -27,7 +27,7 @@ _CAPABILITIES: Final = {
     "dead_letter": True,
     "delayed_jobs": True,
     "job_ttl": True,
-    "pause_resume": False,
+    "pause_resume": True,
     "priority_queues": True,
     "rate_limiting": False,
     "schema_validation": False,

@@ -194,11 +194,16 @@ def queue(model: Model, name: str, now: int) -> Queue:
 
 def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
     """A page of queues by name."""
-    total = model.db.execute("SELECT count(*) FROM queues").fetchone()[0]
+    named = (
+        "(SELECT name, created_at FROM queues UNION ALL "
+        "SELECT value, NULL FROM json_each(?) WHERE value NOT IN (SELECT name FROM queues))"
+    )
+    also = msgspec.json.encode(ask.also).decode()
+    total = model.db.execute(f"SELECT count(*) FROM {named}", (also,)).fetchone()[0]
     limit = _limit(ask.limit)
     found = model.db.execute(
-        "SELECT name, created_at FROM queues WHERE name > ? ORDER BY name LIMIT ? OFFSET ?",
-        (ask.cursor or "", limit + 1, ask.offset),
+        f"SELECT name, created_at FROM {named} WHERE name > ? ORDER BY name LIMIT ? OFFSET ?",
+        (also, ask.cursor or "", limit + 1, ask.offset),
     ).fetchall()
     page = [_queue(model, name, created_at, now) for name, created_at in found[:limit]]
     cursor = page[-1].name if len(found) > limit else None

@@ -78,8 +78,11 @@ class QueueAsk(Ask, frozen=True, kw_only=True):
 
 
 class QueuesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
-    """Queues by name. `cursor` is a page's `next_cursor`; it and `offset` add up."""
+    """Queues by name. `cursor` is a page's `next_cursor`; it and `offset` add up. `also` names queues that are listed
+    whether they ever had a job or not.
+    """
 
+    also: tuple[str, ...] = ()
     limit: int = 50
     cursor: str | None = None
     offset: int = 0

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ojs_nats.job import Job
 from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage
+from ojs_nats.queues import QueueRecord
 from ojs_nats.transitions.retention import DEAD_LETTER_S
 from ojs_nats.wire.output import job_view
 from ojs_nats.wire.pages import Page, pagination
+from ojs_nats.wire.queues import status_of
 from ojs_nats.wire.times import format_ms
 
 __all__ = ["dead_letter_stats_view", "job_detail", "jobs_view", "queue_stats_view", "queues_view", "with_progress"]
 
-_STATUS: Final[dict[str, Any]] = {"status": "active", "paused": False}
 _DAY_S: Final = 86_400
 
 
@@ -24,22 +26,23 @@ def with_progress(view: dict[str, Any], answer: Answer) -> dict[str, Any]:
     return view
 
 
-def queues_view(page: QueuePage, asked: Page) -> dict[str, Any]:
+def queues_view(page: QueuePage, asked: Page, records: Mapping[str, QueueRecord]) -> dict[str, Any]:
     """GET /queues. `items` is the same list under the admin API's name."""
-    queues = [_queue_view(queue) for queue in page.queues]
+    queues = [_queue_view(queue, records.get(queue.name)) for queue in page.queues]
     view = {"queues": queues, "items": queues, "pagination": pagination(asked, page.total, page.next_cursor)}
     return with_progress(view, page)
 
 
-def _queue_view(queue: Queue) -> dict[str, Any]:
-    view: dict[str, Any] = {"name": queue.name, **_STATUS, "counts": _counts(queue.counts)}
-    if queue.created_at is not None:
-        view["created_at"] = format_ms(queue.created_at)
+def _queue_view(queue: Queue, record: QueueRecord | None) -> dict[str, Any]:
+    view: dict[str, Any] = {"name": queue.name, **status_of(record), "counts": _counts(queue.counts)}
+    created = [at for at in (queue.created_at, record.created_at if record is not None else None) if at is not None]
+    if created:
+        view["created_at"] = format_ms(min(created))
     view["throughput"] = {"processed_per_minute": queue.throughput_per_second * 60}
     return view
 
 
-def queue_stats_view(queue: Queue, *, now: int, as_text: bool) -> dict[str, Any]:
+def queue_stats_view(queue: Queue, record: QueueRecord | None, *, now: int, as_text: bool) -> dict[str, Any]:
     """GET /queues/{name}/stats. `queue` is an object, or its name for clients that read it as text (C14)."""
     counts = _counts(queue.counts)
     depth = queue.counts.available
@@ -54,7 +57,7 @@ def queue_stats_view(queue: Queue, *, now: int, as_text: bool) -> dict[str, Any]
         "avg_wait_ms": round(queue.avg_wait_ms or 0.0, 3),
         "throughput_per_second": round(queue.throughput_per_second, 3),
     }
-    named: dict[str, Any] = {"name": queue.name, **_STATUS}
+    named: dict[str, Any] = {"name": queue.name, **status_of(record)}
     view = {
         "queue": queue.name if as_text else {**named, **counts},
         **named,

@@ -1,0 +1,330 @@
+"""Queues as clients configure and read them (ojs-queue-config §6, §9; ojs-backpressure §6.2; ojs-admin-api §6; C14, C40)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ojs_nats.errors import OjsError, invalid
+from ojs_nats.job import Retention, Retry, State
+from ojs_nats.queues import QueueConfig, QueueRecord, Rate
+from ojs_nats.wire.fields import duration_ms, integer, object_of, queue_name, shown, struct_of, text_list, value_of
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.retry import check_retry, retry_members
+from ojs_nats.wire.times import format_duration, format_ms, parse_timestamp
+
+__all__ = [
+    "Deletion",
+    "Patch",
+    "Purge",
+    "config_view",
+    "parse_config",
+    "parse_create",
+    "parse_deletion",
+    "parse_purge",
+    "queue_view",
+    "state_view",
+    "status_of",
+]
+
+Patch = Mapping[str, Any]
+"""Members of `QueueConfig` by name; None takes one back."""
+
+Strategy = Literal["reject", "discard", "move"]
+
+_OVERFLOW: Final = ("reject", "drop_oldest")
+_MOST: Final = 2**53 - 1
+_MAX_PATTERNS: Final = 100
+_PURGEABLE: Final = tuple(state for state in State if state is not State.ACTIVE)
+
+
+class Deletion(Struct, frozen=True):
+    """What becomes of a deleted queue's jobs."""
+
+    strategy: Strategy = "reject"
+    target_queue: str | None = None
+
+
+class Purge(Struct, frozen=True):
+    """Which jobs of a queue are removed; `before` is Unix ms."""
+
+    states: tuple[State, ...]
+    before: int | None = None
+
+
+# In
+
+
+def parse_config(body: bytes, limits: Limits) -> Patch:
+    """PUT /queues/{name}/config: the members that are sent are set, null takes one back, others stay as they are.
+
+    Raises invalid_request naming the member, `unsupported` for what this server does not do.
+    """
+    return _config({name: value_of(raw, name, limits) for name, raw in object_of(body).items()}, "", limits)
+
+
+def parse_create(body: bytes, limits: Limits) -> tuple[str, Patch]:
+    """POST /queues `{name, config}`; the members of `config` may stand beside `name` (ojs CLI)."""
+    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
+    name = queue_name(members.pop("name", None), "name", limits)
+    config = members.pop("config", None)
+    if config is not None and type(config) is not dict:
+        raise invalid("config", f"config must be an object, not {shown(config)}")
+    return name, {**_config(members, "", limits), **_config(config or {}, "config.", limits)}
+
+
+def _config(members: dict[str, Any], prefix: str, limits: Limits) -> dict[str, Any]:
+    patch: dict[str, Any] = {}
+    for name, value in members.items():
+        path = prefix + name
+        reader = _READERS.get(name)
+        if reader is None:
+            raise invalid(path, f"{path} is not a setting of a queue; settings are {', '.join(_READERS)}")
+        patch |= reader(value, path, limits)
+    return patch
+
+
+_Reader = Callable[[Any, str, Limits], dict[str, Any]]
+
+
+def _member(attribute: str, read: Callable[[Any, str, Limits], Any]) -> _Reader:
+    def reader(value: Any, path: str, limits: Limits) -> dict[str, Any]:
+        return {attribute: None if value is None else read(value, path, limits)}
+
+    return reader
+
+
+def _unsupported(neutral: tuple[Any, ...], instead: str) -> _Reader:
+    def reader(value: Any, path: str, _limits: Limits) -> dict[str, Any]:
+        if value is not None and value not in neutral:
+            raise OjsError("unsupported", f"{path} is not supported by this server: {instead}", details={"field": path})
+        return {}
+
+    return reader
+
+
+def _count(value: Any, path: str, _limits: Limits) -> int:
+    return integer(value, path, 0, _MOST)
+
+
+def _overflow(value: Any, path: str, _limits: Limits) -> str:
+    if value == "block":
+        raise OjsError("unsupported", f"{path} 'block' is not supported: push again after Retry-After", details={"field": path})
+    if value not in _OVERFLOW:
+        raise invalid(path, f"{path} must be one of {', '.join(_OVERFLOW)}, not {shown(value)}")
+    return str(value)
+
+
+def _threshold(value: Any, path: str, _limits: Limits) -> float:
+    if type(value) not in (int, float) or not 0 < value <= 1:
+        raise invalid(path, f"{path} must be a number above 0 and at most 1, not {shown(value)}")
+    return float(value)
+
+
+def _backpressure(value: Any, path: str, limits: Limits) -> dict[str, Any]:
+    if value is None:
+        return {"max_size": None, "overflow_policy": None, "warning_threshold": None}
+    patch: dict[str, Any] = {}
+    for name, item in _object(value, path).items():
+        reader = _BACKPRESSURE.get(name)
+        if reader is None:
+            raise invalid(f"{path}.{name}", f"{path}.{name} is not a setting; settings are {', '.join(_BACKPRESSURE)}")
+        patch |= reader(item, f"{path}.{name}", limits)
+    return patch
+
+
+def _rate(value: Any, path: str, limits: Limits) -> Rate:
+    members = _object(value, path)
+    if type(members.get("rate")) is dict:  # the form of ojs-rate-limiting §7.2
+        members, path = members["rate"], f"{path}.rate"
+    if "max_per_second" in members:
+        return Rate(integer(members["max_per_second"], f"{path}.max_per_second", 1, _MOST), 1_000)
+    limit = integer(members.get("limit"), f"{path}.limit", 1, _MOST)
+    return Rate(limit, duration_ms(members.get("period", "PT1S"), f"{path}.period", 1_000, limits))
+
+
+def _seconds(value: Any, path: str, limits: Limits) -> int:
+    return duration_ms(value, path, 1_000, limits)
+
+
+def _retention(value: Any, path: str, limits: Limits) -> Retention:
+    members = _object(value, path)
+    for name in members:
+        if name not in _RETENTION:
+            raise invalid(f"{path}.{name}", f"{path}.{name} is not a way to end; {path} has {', '.join(_RETENTION)}")
+    return Retention(
+        **{
+            attribute: duration_ms(members[name], f"{path}.{name}", 1_000, limits) // 1_000
+            for name, attribute in _RETENTION.items()
+            if members.get(name) is not None
+        }
+    )
+
+
+def _retry(value: Any, path: str, limits: Limits) -> Retry:
+    return check_retry(value, path, limits)
+
+
+def _types(value: Any, path: str, limits: Limits) -> tuple[str, ...]:
+    return text_list(value, path, _MAX_PATTERNS, limits)
+
+
+def _flag(value: Any, path: str, _limits: Limits) -> bool:
+    if type(value) is not bool:
+        raise invalid(path, f"{path} must be true or false, not {shown(value)}")
+    return value
+
+
+def _object(value: Any, path: str) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise invalid(path, f"{path} must be an object, not {shown(value)}")
+    return value
+
+
+_RETENTION: Final = {
+    "completed": "completed_s",
+    "discarded": "discarded_s",
+    "cancelled": "cancelled_s",
+    "dead_letter": "dead_letter_s",
+}
+_BACKPRESSURE: Final[dict[str, _Reader]] = {
+    "max_depth": _member("max_size", _count),
+    "strategy": _member("overflow_policy", _overflow),
+    "warning_threshold": _member("warning_threshold", _threshold),
+    "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_depth"),
+}
+_READERS: Final[dict[str, _Reader]] = {
+    "max_size": _member("max_size", _count),
+    "overflow_policy": _member("overflow_policy", _overflow),
+    "warning_threshold": _member("warning_threshold", _threshold),
+    "backpressure": _backpressure,
+    "concurrency": _member("concurrency", _count),
+    "rate_limit": _member("rate_limit", _rate),
+    "visibility_timeout": _member("visibility_timeout_ms", _seconds),
+    "default_timeout": _member("default_timeout_ms", _seconds),
+    "default_retry": _member("default_retry", _retry),
+    "retention": _member("retention", _retention),
+    "allowed_job_types": _member("allowed_job_types", _types),
+    "strict_pause": _member("strict_pause", _flag),
+    "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_size"),
+    "producers": _unsupported((["*"],), "producers aren't told apart"),
+    "dead_letter_queue": _unsupported((), "dead letters are listed under /dead-letter; see retention.dead_letter"),
+    "dead_letter_max_size": _unsupported((0,), "see retention.dead_letter"),
+    "dead_letter_ttl": _unsupported((), "use retention.dead_letter"),
+}
+
+
+class _DeletionBody(Struct, frozen=True):
+    strategy: str | None = None
+    target_queue: str | None = None
+
+
+def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: Limits) -> Deletion:
+    """DELETE /queues/{name}: a strategy in the body, or in the query for clients that send no body with it (C40)."""
+    asked = struct_of(body, _DeletionBody)
+    strategy = asked.strategy or query.get("strategy") or "reject"
+    target = asked.target_queue or query.get("target_queue")
+    match strategy:
+        case "reject" | "discard":
+            return Deletion(strategy)
+        case "move":
+            name = queue_name(target, "target_queue", limits)
+            if name == queue:
+                raise invalid("target_queue", "target_queue must be another queue than the one that is deleted")
+            return Deletion("move", name)
+        case _:
+            raise invalid("strategy", f"strategy must be reject, discard or move, not {shown(strategy)}")
+
+
+class _PurgeBody(Struct, frozen=True):
+    states: list[str] | None = None
+    older_than: str | None = None
+    confirm: bool = False
+
+
+def parse_purge(body: bytes, *, confirmed: bool) -> Purge:
+    """DELETE /admin/queues/{name}/jobs `{states, older_than?, confirm: true}`; without `states`, all that only wait.
+
+    `confirmed` is for POST /queues/{name}/purge, which says it by its name.
+    """
+    asked = struct_of(body, _PurgeBody)
+    if not (asked.confirm or confirmed):
+        raise invalid("confirm", "this removes every job that matches; send confirm: true to do it")
+    if asked.states is None and not confirmed:
+        raise invalid("states", f"states is required: a list of {', '.join(_PURGEABLE)}")
+    states = []
+    for index, state in enumerate(asked.states or (State.AVAILABLE, State.SCHEDULED, State.RETRYABLE, State.PENDING)):
+        if state not in _PURGEABLE:
+            message = f"states[{index}] must be one of {', '.join(_PURGEABLE)}, not {shown(state)}"
+            raise invalid(f"states[{index}]", message)
+        states.append(State(state))
+    before = None
+    if asked.older_than is not None:
+        try:
+            before = parse_timestamp(asked.older_than)
+        except ValueError as error:
+            raise invalid("older_than", f"older_than must be an RFC 3339 timestamp with a zone: {error}") from None
+    return Purge(tuple(dict.fromkeys(states)), before)
+
+
+# Out
+
+
+def status_of(record: QueueRecord | None) -> dict[str, Any]:
+    """`status` and `paused` as every view of a queue has them."""
+    state = "active" if record is None or record.state == "deleted" else record.state
+    return {"status": state, "state": state, "paused": state == "paused"}
+
+
+def state_view(name: str, record: QueueRecord | None, *, as_text: bool) -> dict[str, Any]:
+    """The answer to pause and resume; `queue` is an object, or the name for clients that read it as text (C14)."""
+    named = {"name": name, **status_of(record)}
+    view: dict[str, Any] = {"queue": name if as_text else named, **named}
+    if record is not None:
+        at = "paused_at" if record.state == "paused" else "resumed_at"
+        if (when := getattr(record, at)) is not None:
+            view[at] = format_ms(when)
+    return view
+
+
+def queue_view(name: str, record: QueueRecord | None, config: QueueConfig, created_at: int | None) -> dict[str, Any]:
+    """A queue with its settings as they work together; what is set nowhere is left out."""
+    shown_config = config_view(config)
+    view: dict[str, Any] = {"name": name, **status_of(record), "config": shown_config, "configuration": shown_config}
+    at = [at for at in (created_at, record.created_at if record is not None else None) if at is not None]
+    if at:
+        view["created_at"] = format_ms(min(at))
+    if record is not None:
+        view["updated_at"] = format_ms(record.updated_at)
+        if record.state == "paused" and record.paused_at is not None:
+            view["paused_at"] = format_ms(record.paused_at)
+    return view
+
+
+def config_view(config: QueueConfig) -> dict[str, Any]:
+    """Settings under the names that ojs-queue-config gives them."""
+    view: dict[str, Any] = {
+        name: value
+        for name in ("max_size", "overflow_policy", "warning_threshold", "concurrency", "strict_pause")
+        if (value := getattr(config, name)) is not None
+    }
+    if config.rate_limit is not None:
+        view["rate_limit"] = {"limit": config.rate_limit.limit, "period": format_duration(config.rate_limit.period_ms)}
+    for name, ms in (("visibility_timeout", config.visibility_timeout_ms), ("default_timeout", config.default_timeout_ms)):
+        if ms is not None:
+            view[name] = ms / 1_000 if ms % 1_000 else ms // 1_000
+    if config.default_retry is not None:
+        view["default_retry"] = retry_members(config.default_retry)
+    if config.retention is not None:
+        kept = msgspec.structs.asdict(config.retention)
+        view["retention"] = {
+            name: format_duration(kept[attribute] * 1_000)
+            for name, attribute in _RETENTION.items()
+            if kept[attribute] is not None
+        }
+    if config.allowed_job_types is not None:
+        view["allowed_job_types"] = config.allowed_job_types
+    return view

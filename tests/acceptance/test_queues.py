@@ -1,0 +1,218 @@
+"""Queues over HTTP: configuration in layers, pause, purge and deletion."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from support.system import Answer, Processes, System, send
+from support.waiting import until
+
+
+def call(system: System, method: str, path: str, body: object = None, status: int = 200) -> Any:
+    answer: Answer = system.request(method, f"/ojs/v1{path}", body)
+    assert answer.status == status, answer
+    return answer.body
+
+
+def push(system: System, queue: str, status: int = 201, job_type: str = "test.queue", **options: Any) -> Any:
+    options["queue"] = queue
+    return call(system, "POST", "/jobs", {"type": job_type, "args": [1], "options": options}, status)
+
+
+def fetch(system: System, queue: str, count: int = 1) -> list[Any]:
+    jobs: list[Any] = call(system, "POST", "/workers/fetch", {"queues": [queue], "count": count})["jobs"]
+    return jobs
+
+
+def test_a_paused_queue_takes_jobs_and_hands_none_out(system: System) -> None:
+    view = call(system, "POST", "/queues/mail/pause")
+    assert (view["queue"]["name"], view["queue"]["paused"], view["status"]) == ("mail", True, "paused")
+    assert view["paused_at"].endswith("Z")
+    job = push(system, "mail")["job"]
+    assert job["state"] == "available"
+    assert fetch(system, "mail") == []
+    listed = next(queue for queue in call(system, "GET", "/queues")["queues"] if queue["name"] == "mail")
+    assert (listed["status"], listed["paused"]) == ("paused", True)
+    assert call(system, "GET", "/queues/mail/stats")["queue"]["paused"] is True
+    resumed = call(system, "POST", "/queues/mail/resume")
+    assert (resumed["paused"], resumed["status"], "paused_at" in resumed) == (False, "active", False)
+    assert [one["id"] for one in fetch(system, "mail")] == [job["id"]]
+    assert call(system, "GET", "/queues/mail/stats")["queue"]["paused"] is False
+
+
+def test_clients_of_the_binding_get_the_queues_name_as_text(system: System) -> None:
+    connection = http.client.HTTPConnection(urlsplit(system.url).netloc)
+    connection.request("POST", "/ojs/v1/queues/mail/pause", b"{}", {"OJS-Version": "1.0", "Content-Type": "application/json"})
+    body = json.load(connection.getresponse())
+    connection.close()
+    assert (body["queue"], body["status"]) == ("mail", "paused")
+
+
+def test_pause_and_resume_are_events(system: System) -> None:
+    for action in ("pause", "resume"):
+        call(system, "POST", f"/queues/mail/{action}")
+    events = call(system, "GET", "/events?types=queue.*")["events"]
+    assert [(event["type"], event["subject"], event["data"]["queue"]) for event in events] == [
+        ("queue.paused", "mail", "mail"),
+        ("queue.resumed", "mail", "mail"),
+    ]
+
+
+def test_a_queue_is_created_once_with_its_configuration(system: System) -> None:
+    body = {
+        "name": "pay",
+        "config": {
+            "default_timeout": 60,
+            "visibility_timeout": 300,
+            "retention": {"completed": "P3D"},
+            "allowed_job_types": ["pay.*"],
+            "default_retry": {"max_attempts": 5, "initial_interval": "PT5S"},
+        },
+    }
+    made = call(system, "POST", "/queues", body, 201)
+    assert (made["name"], made["state"]) == ("pay", "active")
+    assert made["config"]["retention"] == {"completed": "PT72H"}
+    assert made["config"]["default_retry"]["max_attempts"] == 5
+    assert call(system, "POST", "/queues", body, 409)["error"]["canonical_code"] == "QUEUE_EXISTS"
+    read = call(system, "GET", "/queues/pay")
+    assert read["config"] == made["config"]
+    assert read["stats"]["depth"] == 0
+    assert "pay" in [queue["name"] for queue in call(system, "GET", "/queues")["queues"]]
+
+    job = push(system, "pay", job_type="pay.charge")["job"]
+    assert (job["timeout_ms"], job["visibility_timeout_ms"], job["max_attempts"]) == (60_000, 300_000, 5)
+    own = push(system, "pay", job_type="pay.charge", timeout_ms=1_000, retry={"max_attempts": 1})["job"]
+    assert (own["timeout_ms"], own["max_attempts"]) == (1_000, 1)
+    refused = push(system, "pay", 400, job_type="mail.send")["error"]
+    assert (refused["code"], refused["details"]["type"]) == ("job_type_not_allowed", "mail.send")
+    assert call(system, "GET", "/queues/pay")["stats"]["available"] == 2
+
+
+def test_the_common_policy_lies_below_every_queue_and_changes_no_job_that_is_there(system: System) -> None:
+    old = push(system, "first")["job"]
+    call(system, "PUT", "/queues/_default/config", {"default_timeout": 30, "visibility_timeout": 40})
+    call(system, "PUT", "/queues/second/config", {"default_timeout": 20})
+    assert call(system, "GET", "/queues/_default/config")["config"] == {"visibility_timeout": 40, "default_timeout": 30}
+    second = call(system, "GET", "/queues/second/config")
+    assert second["config"] == {"visibility_timeout": 40, "default_timeout": 20}
+    assert second["own_config"] == {"default_timeout": 20}
+    assert push(system, "first")["job"]["timeout_ms"] == 30_000
+    assert push(system, "second")["job"]["timeout_ms"] == 20_000
+    assert call(system, "GET", f"/jobs/{old['id']}")["job"]["timeout_ms"] == old["timeout_ms"]
+    call(system, "PUT", "/queues/_default/config", {"default_timeout": None})
+    assert push(system, "first")["job"]["timeout_ms"] == old["timeout_ms"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "status"),
+    [
+        ({"visibility_timeout": 0}, "visibility_timeout", 400),
+        ({"retention": {"done": "P1D"}}, "retention.done", 400),
+        ({"retention": {"completed": "soon"}}, "retention.completed", 400),
+        ({"default_retry": {"max_attempts": -1}}, "default_retry.max_attempts", 422),
+        ({"allowed_job_types": "mail.*"}, "allowed_job_types", 400),
+        ({"allowed": []}, "allowed", 400),
+        ({"strict_pause": "yes"}, "strict_pause", 400),
+        ({"overflow_policy": "block"}, "overflow_policy", 422),
+        ({"producers": ["me"]}, "producers", 422),
+        ({"dead_letter_queue": "dead"}, "dead_letter_queue", 422),
+        ({"backpressure": {"depth": 1}}, "backpressure.depth", 400),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(system: System, body: dict[str, Any], field: str, status: int) -> None:
+    error = call(system, "PUT", "/queues/mail/config", body, status)["error"]
+    assert error["details"]["field"] == field
+    assert field in error["message"]
+
+
+def test_a_strict_queue_refuses_jobs_while_it_is_paused(system: System) -> None:
+    call(system, "PUT", "/queues/mail/config", {"strict_pause": True})
+    call(system, "POST", "/queues/mail/pause")
+    assert push(system, "mail", 422)["error"]["code"] == "queue_paused"
+    call(system, "POST", "/queues/mail/resume")
+    push(system, "mail")
+
+
+def test_a_queue_with_unfinished_jobs_is_not_deleted_unless_told_what_becomes_of_them(system: System) -> None:
+    job = push(system, "old")["job"]
+    refused = call(system, "DELETE", "/queues/old", None, 409)["error"]
+    assert refused["details"] == {"queue": "old", "jobs": 1}
+    assert push(system, "old")["job"]["state"] == "available"  # it goes on as before
+    assert fetch(system, "old")[0]["id"] == job["id"]
+
+
+def test_discarding_a_queue_discards_what_waits_in_it(system: System) -> None:
+    waiting = [push(system, "old")["job"]["id"], push(system, "old", delay_until="+PT1H")["job"]["id"]]
+    gone = call(system, "DELETE", "/queues/old", {"strategy": "discard"})
+    assert (gone["state"], gone["jobs_affected"]) == ("deleted", 2)
+    for job_id in waiting:
+        job = call(system, "GET", f"/jobs/{job_id}")["job"]
+        assert (job["state"], job["error"]["type"]) == ("discarded", "queue_deleted")
+    assert push(system, "old")["job"]["state"] == "available"  # implicitly there again
+
+
+def test_moving_a_queue_moves_what_waits_and_drains_until_active_jobs_are_done(system: System) -> None:
+    active = push(system, "old")["job"]
+    assert fetch(system, "old")
+    later = push(system, "old", delay_until="+PT1H")["job"]
+    first, second = push(system, "old")["job"], push(system, "old")["job"]
+    moving = call(system, "DELETE", "/queues/old?strategy=move&target_queue=new", None, 202)
+    assert (moving["state"], moving["jobs_affected"], moving["jobs_remaining"]) == ("draining", 3, 1)
+    assert push(system, "old", 422)["error"]["code"] == "queue_draining"
+    assert [job["id"] for job in fetch(system, "new", 5)] == [first["id"], second["id"]]
+    assert call(system, "GET", f"/jobs/{later['id']}")["job"]["queue"] == "new"
+    call(system, "POST", "/workers/ack", {"job_id": active["id"]})
+    gone = call(system, "DELETE", "/queues/old?strategy=move&target_queue=new")
+    assert gone["state"] == "deleted"
+    assert push(system, "old")["job"]["queue"] == "old"
+
+
+def test_a_purge_removes_what_waits_or_what_it_is_told_to(system: System) -> None:
+    waiting, done = push(system, "q"), push(system, "q", priority=5)
+    assert [job["id"] for job in fetch(system, "q")] == [done["job"]["id"]]
+    call(system, "POST", "/workers/ack", {"job_id": done["job"]["id"]})
+    call(system, "DELETE", "/admin/queues/q/jobs", {"states": ["completed"]}, 400)
+    answer = call(system, "POST", "/queues/q/purge")
+    assert (answer["deleted"], answer["remaining"]) == (1, 0)
+    call(system, "GET", f"/jobs/{waiting['job']['id']}", None, 404)
+    call(system, "GET", f"/jobs/{done['job']['id']}")
+    kept = {"states": ["completed"], "older_than": "2020-01-01T00:00:00Z", "confirm": True}
+    assert call(system, "DELETE", "/admin/queues/q/jobs", kept)["purged_count"] == 0
+    assert call(system, "DELETE", "/admin/queues/q/jobs", {"states": ["completed"], "confirm": True})["purged_count"] == 1
+    call(system, "GET", f"/jobs/{done['job']['id']}", None, 404)
+    call(system, "DELETE", "/admin/queues/q/jobs", {"states": ["active"], "confirm": True}, 400)
+
+
+def test_an_unknown_queue_is_not_found(system: System) -> None:
+    assert call(system, "GET", "/queues/nobodys", None, 404)["error"]["details"]["resource_type"] == "queue"
+    call(system, "DELETE", "/queues/nobodys", None, 404)
+    assert call(system, "POST", "/queues/nobodys/resume")["paused"] is False
+
+
+def test_a_pause_through_one_gateway_holds_on_the_other_at_once(processes: Processes) -> None:
+    processes.start("scheduler").ready()
+    urls = [processes.start("gateway").ready()["url"] for _ in range(2)]
+
+    def ask(gateway: int, method: str, path: str, body: object = None) -> Any:
+        answer = send(method, f"{urls[gateway]}/ojs/v1{path}", body)
+        assert answer.status < 300, answer
+        return answer.body
+
+    def fetched(gateway: int) -> list[Any]:
+        jobs: list[Any] = ask(gateway, "POST", "/workers/fetch", {"queues": ["q"], "wait_ms": 0})["jobs"]
+        return jobs
+
+    for _ in range(30):
+        for _ in range(2):
+            ask(0, "POST", "/jobs", {"type": "test.pause", "args": [], "options": {"queue": "q"}})
+        assert fetched(1)  # its durable is in use
+        ask(0, "POST", "/queues/q/pause")
+        assert fetched(1) == []
+        assert fetched(0) == []
+        ask(1, "POST", "/queues/q/resume")
+        assert until(lambda: fetched(0), 3)
