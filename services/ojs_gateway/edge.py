@@ -15,7 +15,7 @@ from multidict import istr
 
 from ojs_gateway.call import Answer, Call, Streamed
 from ojs_gateway.router import Router
-from ojs_nats import metrics
+from ojs_nats import metrics, tracing
 from ojs_nats.errors import OjsError
 from ojs_nats.wire.errors import error_body
 from ojs_nats.wire.ids import new_request_id, request_id_of
@@ -49,6 +49,7 @@ class Edge:
         began = time.perf_counter()
         route = _NO_ROUTE
         headers = request.headers
+        tracing.answering(headers)
         request_id = request_id_of(headers.get(_REQUEST_ID))
         version = headers.get(_OJS_VERSION)
         dialect = dialect_of(headers.get(hdrs.USER_AGENT), headers.get(hdrs.ACCEPT), version)

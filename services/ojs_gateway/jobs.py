@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
-from ojs_nats import transitions
+from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job, State
 from ojs_nats.wire.enqueue import parse_enqueue
@@ -35,7 +35,7 @@ class Jobs:
         draft = await self._context.prepare(parse_enqueue(await call.body(), self._store.clock.now(), self._limits))
         if draft is None:
             return Answer(200, _DROPPED)
-        job = await self._store.jobs.push(draft)
+        job = await tracing.enqueued(draft, self._store.jobs.push)
         return Answer(201, job_body(job, flat=call.dialect.flat_job), (("Location", _LOCATION + job.id),))
 
     async def read(self, call: Call) -> Answer:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
-from ojs_nats import transitions
+from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, not_found
 from ojs_nats.store import WorkerRecord
 from ojs_nats.wire.fields import short_text
@@ -60,7 +60,9 @@ class Workers:
         if jobs and call.gone:
             for job in jobs:
                 self._store.handout.give_back(job, "the client left before it was answered")
-        return Answer(200, fetch_body(jobs, await self._inputs(jobs)))
+        inputs = await self._inputs(jobs)
+        tracing.handed_out(jobs)
+        return Answer(200, fetch_body(jobs, inputs))
 
     async def _inputs(self, jobs: list[Job]) -> Mapping[str, Sequence[Raw]]:
         """What earlier steps hand on to those that are members of workflows; without it they can't be handed out."""
@@ -87,18 +89,16 @@ class Workers:
     async def ack(self, call: Call) -> Answer:
         """POST /workers/ack, POST /jobs/{id}/ack."""
         ask = parse_ack(await call.body(), self._limits, _from_path(call))
-        change = await self._store.jobs.change(
-            ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment)
-        )
-        return Answer(200, ack_body(change.after))
+        change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment))
+        done = await tracing.settled("ojs.ack", ask.job_id, change)
+        return Answer(200, ack_body(done.after))
 
     async def nack(self, call: Call) -> Answer:
         """POST /workers/nack, /workers/fail, POST /jobs/{id}/nack, /jobs/{id}/fail."""
         ask = parse_nack(await call.body(), self._limits, _from_path(call))
-        change = await self._store.jobs.change(
-            ask.job_id, lambda job, moment: transitions.nack(job, ask.failure, ask.holder, moment)
-        )
-        return Answer(200, nack_body(change.after))
+        change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.nack(job, ask.failure, ask.holder, moment))
+        done = await tracing.settled("ojs.nack", ask.job_id, change)
+        return Answer(200, nack_body(done.after))
 
     async def heartbeat(self, call: Call) -> Answer:
         """POST /workers/heartbeat: a sign of life for the worker and for the jobs that it names."""

@@ -19,6 +19,7 @@ __all__ = [
     "Reader",
     "boolean",
     "choice",
+    "endpoint",
     "health_port",
     "import_paths",
     "integer",
@@ -34,6 +35,7 @@ Reader = Callable[[object], Any]
 _TRUE: Final = ("true", "yes", "on", "1")
 _FALSE: Final = ("false", "no", "off", "0")
 _IMPORT_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_HTTP_SCHEMES: Final = ("http", "https")
 _NATS_SCHEMES: Final = ("nats", "tls", "ws", "wss")
 
 
@@ -107,6 +109,21 @@ def health_port(value: object) -> int | None:
         return int(integer(0, 65535)(value))
     except ValueError as error:
         raise ValueError(f"{error}, or off") from None
+
+
+def endpoint(value: object) -> str | None:
+    """An http or https URL, or None for `off`."""
+    if value is False or (isinstance(value, str) and value.strip().lower() == "off"):
+        return None
+    url = value.strip() if isinstance(value, str) else ""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in _HTTP_SCHEMES and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"{_quoted(value)} is not a URL like http://127.0.0.1:4318, or off")
+    return url
 
 
 def import_paths(value: object) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
 
-from ojs_nats import logs, metrics
+from ojs_nats import logs, metrics, tracing
 from ojs_nats.health import health_listener
 from ojs_nats.listen import Listener
 from ojs_nats.problems import StartupProblem, Unreachable
@@ -76,6 +76,7 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_nats.supervised`).
     """
     logs.configure(service=name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    tracing.start(settings, name)
     metrics.identify(name, importlib.metadata.version("ojs-nats"))
     asyncio.get_running_loop().set_exception_handler(_log_stray)
     stopping = Stopping(STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS)
@@ -89,6 +90,7 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
         log.critical("crashed", exc_info=True)
         return CRASHED
     finally:
+        await tracing.stop()
         if link is not None:
             await link.detach()
     log.info("stopped")

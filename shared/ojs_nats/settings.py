@@ -55,6 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_body_bytes: int = DEFAULT_LIMITS.max_body_bytes
     max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
     enqueue_middleware: tuple[str, ...] = ()
+    otlp_endpoint: str | None = None
     test_mode: bool = False
     projector_data: Path = Path("data/projector")
     data: Path = Path("data")
@@ -83,6 +84,8 @@ class Option(msgspec.Struct, frozen=True):
     kinds: frozenset[Kind] = _EVERY
     default: str | None = None
     """How the default reads where it is not a constant."""
+    standard_env: str | None = None
+    """A variable of others that counts where the option is written nowhere."""
 
     @property
     def flag(self) -> str:
@@ -139,6 +142,15 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "PATH,…",
         "enqueue middleware as import paths (package.module:name), outermost first",
         _ENQUEUES,
+    ),
+    Option(
+        "otlp_endpoint",
+        readers.endpoint,
+        "URL|off",
+        "collector of OpenTelemetry traces (OTLP over HTTP), for example http://127.0.0.1:4318; needs the extra ojs-nats[otel]",
+        _ENQUEUES,
+        default="OTEL_EXPORTER_OTLP_ENDPOINT, else off",
+        standard_env="OTEL_EXPORTER_OTLP_ENDPOINT",
     ),
     Option("test_mode", readers.boolean, "", "for conformance runs: anyone may wipe everything with POST /ojs/v1/admin/reset"),
     Option(
@@ -216,6 +228,10 @@ def load(
             found.append(f"{variable}: unknown name{_suggestion(variable, _BY_ENV)}")
     for name, raw in flags.items():
         take(_BY_NAME[name], raw, _BY_NAME[name].flag, _BY_NAME[name].flag)
+    for option in OPTIONS:
+        standard = option.standard_env
+        if standard is not None and environ.get(standard) and sources[option.name] == DEFAULT_SOURCE:
+            take(option, environ[standard], standard, standard)
 
     settings = Settings(**values)
     if not found and settings.max_envelope_bytes > settings.max_body_bytes:

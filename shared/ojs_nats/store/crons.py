@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from ojs_nats import cron as pure
-from ojs_nats import transitions
+from ojs_nats import tracing, transitions
 from ojs_nats.cron import Cron, CronTimer, Registration, Run, Step, newborn
 from ojs_nats.errors import OjsError, not_found
 from ojs_nats.job import Job, State
@@ -201,7 +201,7 @@ class Crons:
         try:
             prepared = await prepare(draft)
             if prepared is not None:
-                await self._jobs.push(prepared)
+                await tracing.enqueued(prepared, self._jobs.push)
         except OjsError as error:
             if error.info.retryable:
                 raise
