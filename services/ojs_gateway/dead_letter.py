@@ -140,7 +140,7 @@ class DeadLetter:
                 try:
                     await change(job_id)
                 except OjsError as error:
-                    if error.code not in {"not_found", "conflict"}:
+                    if error.code not in {"not_found", "conflict", "duplicate"}:
                         raise
                     return False
                 return True

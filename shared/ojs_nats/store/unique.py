@@ -169,6 +169,8 @@ class Uniqueness:
                 standing = await self.look(key, policy_of(transition.job), job_id)
                 if others := standing.jobs(but=job_id):
                     raise duplicate(others[0].id, others[0].state, key)
+                moment = self._clock.moment()  # the look may have taken seconds
+                transition = decide(found.job, moment)
                 await self._swapper.swap(self.claim(key, standing, job_id, moment))
                 transition = replace(transition, job=replace(transition.job, lock=moment.op))
                 await self._committer.commit(transition, found.sequence, moment.op)
@@ -336,7 +338,7 @@ class Uniqueness:
             keep = None if heirs else ttl_s + _SPARE_S
             await self._swapper.swap(Swap(subject=subject, body=body, expected=sequence, mine=lambda _: False, ttl_s=keep))
         except (Conflict, OjsError) as problem:
-            log.debug("a lock stays without a time to live", job_id=job.id, reason=str(problem))
+            log.debug("a lock stays without a time to live", job_id=job.id, reason=str(problem) or "it has been taken")
 
 
 def _scheduled_as(draft: Job, planned: Job) -> Job:
