@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from msgspec import Raw
 
 import ojs_reaper
 import ojs_scheduler
@@ -363,7 +362,7 @@ async def test_no_record_is_stored_without_its_timer_while_leaders_step_down(sto
 async def test_a_node_that_hangs_is_left_for_another(
     nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
 ) -> None:
-    """Its sockets stay open, and what is written to it never leaves."""
+    """Its sockets stay open, and nothing is answered."""
     ahead = {await leader(store, stream["name"]) for stream in store.config.streams()}
     hung = nats_cluster.node(min({"n1", "n2", "n3"} - ahead) if len(ahead) < 3 else "n1")
     others = [node.url for node in nats_cluster.nodes if node is not hung]
@@ -372,10 +371,8 @@ async def test_a_node_that_hangs_is_left_for_another(
         link._nc.set_server_pool([hung.url, *others])
     os.kill(hung.pid, signal.SIGSTOP)
     try:
-        large = Raw(b'["' + b"a" * 1_000_000 + b'"]')
-        pushes = [one.jobs.push(draft(queue=queue, args=large)) for _ in range(20)]
-        outcomes = await asyncio.gather(*pushes, return_exceptions=True)
-        assert {outcome.code for outcome in outcomes if isinstance(outcome, OjsError)} == {"backend_unavailable"}
+        with refusal("backend_unavailable"):
+            await one.jobs.push(draft(queue=queue))
         await answer(one.jobs.push, draft(queue=queue))
     finally:
         os.kill(hung.pid, signal.SIGCONT)

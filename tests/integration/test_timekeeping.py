@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from ojs_nats.settings import Settings
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
 from ojs_nats.store.commit import encode_job
+from ojs_nats.store.link import Reply
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -287,6 +289,29 @@ async def test_a_message_is_kept_until_its_writes_are_stored(store: Store, queue
     await eventually(lambda: refusals)
     assert await due_subjects(store, pushed.id)
     assert [job.id for job in await fetch(store, queue, wait_ms=15_000)] == [pushed.id]
+
+
+async def test_a_message_that_could_not_be_deleted_comes_back_until_it_is(
+    store: Store, queue: str, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request, refused = store.link.request, 0
+    refusal = b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'
+
+    def without_leader_once(subject: str, *rest: Any, **more: Any) -> Any:
+        nonlocal refused
+        if subject.startswith("$JS.API.STREAM.MSG.DELETE.") and not refused:
+            refused += 1
+            future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+            future.set_result(Reply(b"", b"", refusal, None))
+            return future
+        return request(subject, *rest, **more)
+
+    monkeypatch.setattr(store.link, "request", without_leader_once)
+    await start(ojs_scheduler.build, store)
+    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
+    await becomes(store, pushed.id, State.AVAILABLE)
+    await eventually(lambda: nothing_due(store, pushed.id), 8.0)
+    assert refused == 1
 
 
 async def test_services_may_start_and_stop_at_any_time(store: Store, other: Store, queue: str) -> None:
