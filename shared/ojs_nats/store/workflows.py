@@ -58,9 +58,15 @@ class Report:
         self.started_at: int | None = None
 
     def ended(self, node: int, outcome: Outcome, result: Raw) -> None:
+        """Of several jobs that a node had, one for each run, the latest counts."""
+        known = self.outcomes.get(node)
+        if known is not None and known.run > outcome.run:
+            return
         self.outcomes[node] = outcome
         if outcome.letter == "c":
             self.results[node] = result
+        else:
+            self.results.pop(node, None)
 
     def started(self, at: int) -> None:
         self.started_at = at if self.started_at is None else min(at, self.started_at)
