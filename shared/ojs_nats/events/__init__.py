@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ojs_nats.events.crons import events_of_cron
 from ojs_nats.events.envelope import Event
 from ojs_nats.events.reader import EventFilter, EventPage, EventReader, StoredEvent
 from ojs_nats.events.vocabulary import events_of
 
-__all__ = ["Event", "EventFilter", "EventPage", "EventReader", "StoredEvent", "events_of"]
+__all__ = ["Event", "EventFilter", "EventPage", "EventReader", "StoredEvent", "events_of", "events_of_cron"]

@@ -59,6 +59,8 @@ def events_of(job: Job, entry: Entry) -> list[Event]:
             return [_expired(facts), *_outcome(facts)]
         case "cancelled":
             return [job_event(job, entry, "job.cancelled", **_given(reason=entry.reason, previous_state=entry.before))]
+        case "reprioritised":
+            return [_reprioritised(facts)]
         case "deleted":
             return [job_event(job, entry, "dead_letter.deleted")]
         case _:
@@ -158,6 +160,11 @@ def _expired(facts: Facts) -> Event:
         expired_at=format_ms(entry.at),
         ttl_ms=max(0, expires_at - job.created_at),
     )
+
+
+def _reprioritised(facts: Facts) -> Event:
+    previous, _, new = (facts.entry.reason or "").partition(" to ")
+    return job_event(facts.job, facts.entry, "priority.changed", previous_priority=int(previous), new_priority=int(new))
 
 
 def _back_from_the_dead(facts: Facts) -> list[Event]:
