@@ -55,7 +55,7 @@ class SafetyNet:
 
     async def _give_token(self, job_id: str, before: int) -> None:
         def decide(job: Job, moment: Moment) -> Transition:
-            if job.state is not State.AVAILABLE or (job.enqueued_at or 0) >= before:
+            if job.state is not State.AVAILABLE or _token_at(job) >= before:
                 raise _MovedOn
             return transitions.reissue(job, moment)
 
@@ -91,6 +91,11 @@ class SafetyNet:
         self.found[kind] += 1
         metrics.SAFETY_NET.labels(kind).inc()
         log.warning("a lost hint was issued again", kind=kind, job_id=job_id)
+
+
+def _token_at(job: Job) -> int:
+    """When an available job was given its token (Unix ms), which may be after it became available."""
+    return next((entry.at for entry in reversed(job.transitions) if entry.op == job.token), job.enqueued_at or 0)
 
 
 class _MovedOn(Exception):

@@ -31,6 +31,7 @@ Event = Literal[
     "cancelled",
     "retried",
     "reissued",
+    "reprioritised",
     "dropped",
     "moved",
     "removed",

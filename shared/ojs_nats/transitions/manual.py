@@ -14,7 +14,16 @@ from ojs_nats.transitions.result import Moment, Transition
 from ojs_nats.transitions.settle import conclude, entered, made_available, require
 from ojs_nats.unique import keyed
 
-__all__ = ["Override", "cancel", "delete", "reissue", "retry_discarded", "tombstone"]
+__all__ = [
+    "Override",
+    "cancel",
+    "delete",
+    "reissue",
+    "reprioritise",
+    "retry_discarded",
+    "retry_now",
+    "tombstone",
+]
 
 _LIVE = tuple(state for state in State if state not in TERMINAL)
 
@@ -106,6 +115,23 @@ def tombstone(job: Job) -> Job:
         workflow=job.workflow,
         deleted=True,
     )
+
+
+def retry_now(job: Job, moment: Moment) -> Transition:
+    """End the wait of a job that failed and would be tried again later. Raises `conflict` in any other state."""
+    require(job, "retry", State.RETRYABLE)
+    return conclude(job, made_available(job, moment), moment, "promoted", reason="manual")
+
+
+def reprioritise(job: Job, priority: int, moment: Moment) -> Transition:
+    """Give a job another priority; an available one goes behind those that have it. Raises `conflict` once it was fetched.
+
+    The entry's reason is `<previous> to <new>`.
+    """
+    require(job, "reprioritise", State.AVAILABLE, State.SCHEDULED, State.PENDING)
+    token = moment.op if job.state is State.AVAILABLE else job.token
+    new = replace(job, priority=priority, token=token)
+    return conclude(job, new, moment, "reprioritised", reason=f"{job.priority} to {priority}")
 
 
 def reissue(job: Job, moment: Moment) -> Transition:

@@ -8,7 +8,12 @@ from ojs_nats.job import Job, State
 from ojs_nats.transitions.result import Moment, Transition
 from ojs_nats.transitions.settle import conclude, made_available, require
 
-__all__ = ["activate", "push"]
+__all__ = ["activate", "push", "waits_at_once"]
+
+
+def waits_at_once(draft: Job, now: int) -> bool:
+    """Whether a push at `now` (Unix ms) makes the job available."""
+    return draft.state is not State.PENDING and (draft.scheduled_at is None or draft.scheduled_at <= now)
 
 
 def push(draft: Job, moment: Moment) -> Transition:

@@ -31,6 +31,7 @@ from ojs_nats.transitions import (
     push,
     reissue,
     remove,
+    reprioritise,
     retry_discarded,
 )
 from unit.transitions.samples import (
@@ -58,6 +59,7 @@ REQUIRED = {
     "job.retrying": {"attempt", "max_attempts", "next_retry_at", "error"},
     "job.discarded": {"total_attempts", "last_error"},
     "job.cancelled": set(),
+    "priority.changed": {"previous_priority", "new_priority"},
     "job.expired": {"created_at", "expired_at", "ttl_ms"},
     "job.timeout": {"timeout_kind", "limit_seconds", "elapsed_seconds", "attempt"},
     "job.stalled": {"timeout_kind", "limit_seconds", "elapsed_seconds", "attempt"},
@@ -155,6 +157,7 @@ CASES: dict[str, tuple[str, Callable[[], Job], list[str]]] = {
         ["dead_letter.retried", "job.enqueued"],
     ),
     "reissued": ("reissued", lambda: reissue(available(), at()).job, []),
+    "reprioritised": ("reprioritised", lambda: reprioritise(available(), -7, at()).job, ["priority.changed"]),
     "deleted": ("deleted", lambda: delete(dead_letter(), at()).job, ["dead_letter.deleted"]),
     "dropped": ("dropped", lambda: drop(available(), "overflow", at()).job, ["job.discarded"]),
     "moved": ("moved", lambda: move(available(), "other", at()).job, ["job.enqueued"]),
@@ -377,3 +380,9 @@ def test_a_retry_says_when() -> None:
 def test_a_word_of_a_newer_version_has_no_events() -> None:
     job = available()
     assert events_of(job, msgspec.structs.replace(job.transitions[0], event="beamed")) == []
+
+
+def test_a_new_priority_says_both() -> None:
+    job = reprioritise(available(priority=5), -7, at()).job
+    (event,) = events_of(job, job.transitions[-1])
+    assert (event.data["previous_priority"], event.data["new_priority"]) == (5, -7)

@@ -8,8 +8,22 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError
-from ojs_nats.job import EMPTY_OBJECT, NOTHING, TERMINAL, Retry, State
-from ojs_nats.transitions import Failure, Override, activate, cancel, claim, delete, extend, nack, reissue, retry_discarded
+from ojs_nats.job import EMPTY_OBJECT, NOTHING, TERMINAL, Job, Retry, State
+from ojs_nats.transitions import (
+    Failure,
+    Override,
+    activate,
+    cancel,
+    claim,
+    delete,
+    extend,
+    nack,
+    reissue,
+    reprioritise,
+    retry_discarded,
+    retry_now,
+)
+from ojs_nats.unique import keyed
 from unit.transitions.samples import (
     ANYONE,
     SAMPLES,
@@ -23,6 +37,9 @@ from unit.transitions.samples import (
     dead_letter,
     discarded,
     json,
+    pending,
+    retryable,
+    scheduled,
 )
 
 KEEP = Override()
@@ -165,3 +182,44 @@ def test_a_job_that_was_never_discarded_keeps_its_place() -> None:
     with pytest.raises(OjsError):
         retry_discarded(job, KEEP, at())
     assert job.state is State.AVAILABLE
+
+
+def test_an_available_job_gets_a_token_of_its_new_priority() -> None:
+    moment = at()
+    found = reprioritise(available(priority=5), -7, moment)
+    assert (found.job.priority, found.token, found.job.token) == (-7, "back", moment.op)
+    assert found.job.transitions[-1].event == "reprioritised"
+    assert found.job.transitions[-1].reason == "5 to -7"
+
+
+@pytest.mark.parametrize("make", [pending, scheduled])
+def test_a_job_that_is_not_available_yet_changes_its_priority_without_a_token(make: Callable[..., Job]) -> None:
+    before = make()
+    found = reprioritise(before, 9, at())
+    assert (found.job.priority, found.job.state, found.token) == (9, before.state, None)
+    assert found.cancel is None
+
+
+@pytest.mark.parametrize("make", [active, retryable, completed, cancelled, discarded])
+def test_the_priority_of_a_job_that_was_fetched_stays(make: Callable[..., Job]) -> None:
+    with pytest.raises(OjsError) as refusal:
+        reprioritise(make(), 9, at())
+    assert refusal.value.code == "conflict"
+
+
+def test_the_wait_for_a_retry_can_be_ended() -> None:
+    before = retryable()
+    found = retry_now(before, at())
+    assert (found.job.state, found.token, found.job.next_attempt_at) == (State.AVAILABLE, "back", None)
+    assert before.timer is not None
+    assert found.cancel == before.timer.op
+    assert found.job.attempt == before.attempt
+    with pytest.raises(OjsError):
+        retry_now(available(), at())
+
+
+def test_a_retry_with_other_args_has_another_fingerprint() -> None:
+    unique = keyed(discarded(unique=Raw(b'{"keys":["args"]}'), args=Raw(b"[1]")))
+    assert retry_discarded(unique, KEEP, at()).job.unique_key == unique.unique_key
+    changed = retry_discarded(unique, Override(args=Raw(b"[2]")), at()).job
+    assert changed.unique_key == keyed(changed).unique_key != unique.unique_key
