@@ -1,4 +1,4 @@
-"""The README's first job, run as it is written.
+"""The walks of the README and of docs/cron.md, run as they are written.
 
 All `sh` blocks run in one shell; each answer is compared with the `json` block after it.
 """
@@ -11,20 +11,22 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.system import System
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 ADDRESS = "http://127.0.0.1:8080"
 BLOCK = re.compile(r"```(sh|json)\n(.*?)```", re.DOTALL)
 
 
-def steps() -> list[tuple[str, Any]]:
+def steps(page: str, heading: str) -> list[tuple[str, Any]]:
     """(command, expected answer) in order."""
-    section = README.read_text().split("## A first job\n")[1].split("\n## ")[0]
+    section = (ROOT / page).read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
     blocks = BLOCK.findall(section)
     commands = [text for kind, text in blocks if kind == "sh"]
     answers = [json.loads(text) for kind, text in blocks if kind == "json"]
-    assert len(commands) == len(answers) == 4
+    assert len(commands) == len(answers) >= 4
     return list(zip(commands, answers, strict=True))
 
 
@@ -35,12 +37,13 @@ def missing(expected: Any, actual: Any, path: str = "$") -> list[str]:
     if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         pairs = enumerate(zip(expected, actual, strict=True))
         return [text for i, (value, found) in pairs for text in missing(value, found, f"{path}[{i}]")]
-    return [] if expected == actual else [f"{path}: the README says {expected!r}, the server {actual!r}"]
+    return [] if expected == actual else [f"{path}: the page says {expected!r}, the server {actual!r}"]
 
 
-def test_the_first_job_of_the_readme_runs_as_written(system: System, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "heading"), [("README.md", "A first job"), ("docs/cron.md", "A first entry")])
+def test_a_walk_runs_as_written(system: System, tmp_path: Path, page: str, heading: str) -> None:
     system.reset()
-    walk = steps()
+    walk = steps(page, heading)
     marker = "@@answer@@"
     script = f"\necho; echo {marker}\n".join(command for command, _ in walk)
     script = script.replace(ADDRESS, system.url).replace("/tmp/", f"{tmp_path}/")
