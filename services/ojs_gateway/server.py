@@ -20,6 +20,10 @@ __all__ = ["Gateway"]
 _SHUTDOWN_S: Final = 2.0
 """What a running request has to finish, and again what it has after it was told to give up."""
 
+_FAREWELL_S: Final = 0.2
+"""How long open connections may bring one more request, which is answered as their last. Closed at once, they would cut off
+clients that ask again and again."""
+
 
 class Gateway:
     """The HTTP API over one store. `chain` is frozen when it starts; add to it before."""
@@ -50,4 +54,4 @@ class Gateway:
         self._edge.closing = True
         self._context.stop_waiting()
         if self._listener is not None:
-            await self._listener.stop()
+            await self._listener.stop(_FAREWELL_S)

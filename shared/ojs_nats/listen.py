@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from typing import Any
 
@@ -24,6 +25,7 @@ class Listener:
         self._host = host
         self._port = port
         self._url: str | None = None
+        self._site: web.TCPSite | None = None
 
     @property
     def url(self) -> str:
@@ -35,18 +37,26 @@ class Listener:
         """Bind and serve. Raises `StartupProblem` if the address can't be had."""
         await self._runner.setup()
         # Several processes on one port would share clients at random, so SO_REUSEPORT stays off.
-        site = web.TCPSite(self._runner, self._host, self._port, reuse_address=True, reuse_port=False)
+        self._site = web.TCPSite(self._runner, self._host, self._port, reuse_address=True, reuse_port=False)
         try:
-            await site.start()
+            await self._site.start()
         except OSError as error:
+            self._site = None
             await self._runner.cleanup()
             raise StartupProblem(self._explain(error)) from error
         bound: tuple[str, int] = self._runner.addresses[0][:2]
         host = f"[{self._host}]" if ":" in self._host else self._host
         self._url = f"http://{host}:{bound[1]}"
 
-    async def stop(self) -> None:
-        """Close the port, let requests in flight finish within the runner's `shutdown_timeout`, then close connections."""
+    async def stop(self, farewell_s: float = 0.0) -> None:
+        """Close the port, let requests in flight finish within the runner's `shutdown_timeout`, then close connections.
+
+        Connections without a request are closed after `farewell_s`: one may be on its way.
+        """
+        if self._site is not None and farewell_s:
+            await self._site.stop()
+            await asyncio.sleep(farewell_s)
+        self._site = None
         await self._runner.cleanup()
 
     def _explain(self, error: OSError) -> str:
