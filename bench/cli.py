@@ -90,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     sizes.add_argument("--samples", type=_positive_int, metavar="N", help=f"pushes in dispatch ({_DEFAULTS.samples})")
     sizes.add_argument("--delayed", type=_positive_int, metavar="N", help=f"jobs pending in delays ({_DEFAULTS.delayed:,})")
     sizes.add_argument("--spread", type=_positive, metavar="S", help=f"seconds over which they are due ({_DEFAULTS.spread:g})")
+    sizes.add_argument("--members", type=_numbers, metavar="N,N", help="of workflows (10,100,1000,10000; chains to 1000)")
     sizes.add_argument("--crons", type=_positive_int, metavar="N", help=f"cron entries due at once ({_DEFAULTS.crons:,})")
     output = parser.add_argument_group("output")
     output.add_argument("--json", type=Path, metavar="FILE", help="store all figures, for --compare")

@@ -34,6 +34,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     delayed: int = 10_000
     spread: float = 10.0
     crons: int = 1_000
+    members: tuple[int, ...] = (10, 100, 1_000, 10_000)
 
 
 class Bench(NamedTuple):

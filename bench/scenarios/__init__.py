@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios import crons, delays, dispatch, drain, enqueue, whole
+from bench.scenarios import crons, delays, dispatch, drain, enqueue, whole, workflows
 
 __all__ = ["SCENARIOS", "Scenario"]
 
@@ -25,5 +25,6 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "whole": Scenario("each connection pushes, fetches and acks, again and again; latency is that of all three", whole.run),
     "dispatch": Scenario("pushes at a low fixed rate to idle long polls; latency from push to fetch answer", dispatch.run),
     "delays": Scenario("many delayed jobs pending; latency is how late after its due time a job is fetched", delays.run),
+    "workflows": Scenario("workflows of growing size; latency is the time per member, from creation to the end", workflows.run),
     "crons": Scenario("cron entries due in the same second; latency is how late the job of each is fetched", crons.run),
 }
