@@ -112,7 +112,7 @@ async def test_of_many_pushes_of_one_id_one_wins(store: Store, other: Store, que
     outcomes = await asyncio.gather(*(one.jobs.push(job) for one in (store, other) for _ in range(12)), return_exceptions=True)
     assert sum(isinstance(outcome, Job) for outcome in outcomes) == 1
     assert {outcome.code for outcome in outcomes if isinstance(outcome, OjsError)} == {"duplicate"}
-    assert [found.id for found in await fetch(store, queue, count=50)] == [job.id]
+    assert [found.id for found in await fetch(store, queue, count=50, wait_ms=5_000)] == [job.id]
 
     async def one_timer() -> bool:
         return len(await timers(store, job.id)) == 1

@@ -74,6 +74,8 @@ class Watch:
         """Return when the copy has been complete once; starts it if need be. Raises OjsError backend_unavailable."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=f"watch-{self._name}")
+        if not self._loaded.is_set() and not self._link.connected:
+            raise unavailable("the queues' settings can't be read: there is no connection to NATS")
         try:
             async with asyncio.timeout(_FIRST_LOOK_S):
                 await self._loaded.wait()
