@@ -77,7 +77,7 @@ class Edge:
 
 def refusal(error: OjsError, request_id: str) -> Answer:
     """An error as an answer."""
-    headers: list[tuple[str, str]] = []
+    headers: list[tuple[str, str]] = list(error.headers)
     if error.retry_after is not None:
         headers.append((hdrs.RETRY_AFTER, str(error.retry_after)))
     if error.allow is not None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job, State
@@ -29,14 +30,31 @@ class Jobs:
         self._context = context
         self._store = context.store
         self._limits = context.limits
+        self._refusals = Refusals(context.store)
 
     async def push(self, call: Call) -> Answer:
         """POST /jobs."""
         draft = await self._context.prepare(parse_enqueue(await call.body(), self._store.clock.now(), self._limits))
         if draft is None:
             return Answer(200, _DROPPED)
-        job = await tracing.enqueued(draft, self._store.jobs.push)
-        return Answer(201, job_body(job, flat=call.dialect.flat_job), (("Location", _LOCATION + job.id),))
+        try:
+            job = await tracing.enqueued(draft, self._store.jobs.push)
+        except OjsError as error:
+            await self._refusals.tell(error, draft)
+            raise
+        headers = (("Location", _LOCATION + job.id), *self._pressure(job.queue))
+        return Answer(201, job_body(job, flat=call.dialect.flat_job), headers)
+
+    def _pressure(self, queue: str) -> tuple[tuple[str, str], ...]:
+        """Headers of a push to a queue that is nearly full (ojs-backpressure §7.3)."""
+        pressure = self._store.bounds.pressure(queue)
+        if pressure is None or pressure.ratio < pressure.threshold:
+            return ()
+        return (
+            ("X-OJS-Queue-Depth", str(pressure.depth)),
+            ("X-OJS-Queue-Bound", str(pressure.bound)),
+            ("X-OJS-Queue-Pressure", f"{min(pressure.ratio, 1.0):.2f}"),
+        )
 
     async def read(self, call: Call) -> Answer:
         """GET /jobs/{id}."""

@@ -88,7 +88,8 @@ class Lists:
         """GET /queues/{name}/stats: exact counts of all states."""
         name = queue_name(call.parameters[0], "queue", self._limits)
         queue, record = await asyncio.gather(self._queries.queue(name), self._store.queues.get(name))
-        view = queue_stats_view(queue, record, now=self._store.clock.now(), as_text=call.dialect.queue_as_text)
+        bound = self._store.queues.bound(name)
+        view = queue_stats_view(queue, record, bound=bound, now=self._store.clock.now(), as_text=call.dialect.queue_as_text)
         return Answer(200, encode(view))
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "duplicate",
     "invalid",
     "not_found",
+    "queue_full",
     "too_large",
     "unavailable",
 ]
@@ -69,6 +70,7 @@ CODES: Final[dict[str, CodeInfo]] = {
     "duplicate": CodeInfo(
         409, False, "DUPLICATE_JOB", "OJS-3001", "A job with this identity exists; read it or use another id."
     ),
+    "queue_full": CodeInfo(429, True, "QUEUE_FULL", "OJS-6001", "Push again after Retry-After, when jobs have been fetched."),
     "job_type_not_allowed": CodeInfo(
         400, False, "JOB_TYPE_NOT_ALLOWED", "OJS-1003", "Push it to a queue whose allowed_job_types has the job's type."
     ),
@@ -105,6 +107,7 @@ class OjsError(Exception):
         canonical: str | None = None,
         retry_after: int | None = None,
         allow: str | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -116,6 +119,7 @@ class OjsError(Exception):
         self.canonical = canonical or self.info.canonical
         self.retry_after = retry_after
         self.allow = allow
+        self.headers = headers
 
 
 def invalid(field: str, message: str, *, hint: str | None = None, canonical: str | None = None) -> OjsError:
@@ -163,6 +167,17 @@ def duplicate(job_id: str, state: str, unique_key: str | None = None) -> OjsErro
         return OjsError("duplicate", f"a job with id {job_id} already exists", details=details)
     details |= {"unique_key": unique_key, "uniqueness_key": unique_key}
     return OjsError("duplicate", f"job {job_id} ({state}) matches the uniqueness key", details=details)
+
+
+def queue_full(queue: str, depth: int, bound: int, strategy: str) -> OjsError:
+    """429 for a push to a queue whose bound is reached (ojs-backpressure §7.1)."""
+    return OjsError(
+        "queue_full",
+        f"queue {queue!r} has reached its bound of {bound} waiting jobs",
+        details={"queue": queue, "depth": depth, "bound": bound, "strategy": strategy},
+        retry_after=1,
+        headers=(("X-OJS-Queue-Depth", str(depth)), ("X-OJS-Queue-Bound", str(bound))),
+    )
 
 
 def unavailable(message: str, *, retry_after: int = 1) -> OjsError:

@@ -216,3 +216,25 @@ def test_a_pause_through_one_gateway_holds_on_the_other_at_once(processes: Proce
         assert fetched(0) == []
         ask(1, "POST", "/queues/q/resume")
         assert until(lambda: fetched(0), 3)
+
+
+def test_a_full_queue_refuses_with_its_numbers_and_warns_before(system: System) -> None:
+    bounds = {"backpressure": {"max_depth": 4, "strategy": "reject", "warning_threshold": 0.5}}
+    assert call(system, "PUT", "/admin/queues/full/config", bounds)["config"]["max_size"] == 4
+    pressures = []
+    for _ in range(4):
+        answer = system.request("POST", "/ojs/v1/jobs", {"type": "test.full", "args": [], "options": {"queue": "full"}})
+        assert answer.status == 201
+        pressures.append(answer.headers.get("X-OJS-Queue-Pressure"))
+    assert pressures == [None, "0.50", "0.75", "1.00"]
+    refused = system.request("POST", "/ojs/v1/jobs", {"type": "test.full", "args": [], "options": {"queue": "full"}})
+    assert refused.status == 429
+    assert (refused.body["error"]["code"], refused.body["error"]["retryable"]) == ("QUEUE_FULL", True)
+    assert (refused.headers["X-OJS-Queue-Depth"], refused.headers["X-OJS-Queue-Bound"]) == ("4", "4")
+    assert int(refused.headers["Retry-After"]) > 0
+    stats = call(system, "GET", "/queues/full/stats")["stats"]
+    assert (stats["depth"], stats["max_depth"], stats["pressure"]) == (4, 4, 1.0)
+    [event] = call(system, "GET", "/events?types=backpressure.rejected")["events"]
+    assert event["data"] == {"queue": "full", "depth": 4, "bound": 4, "strategy": "reject", "job_type": "test.full"}
+    call(system, "PUT", "/queues/full/config", {"max_size": None})
+    push(system, "full")

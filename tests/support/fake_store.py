@@ -117,6 +117,11 @@ class Handout:
         self.given_back.append(job.id)
 
 
+class Bounds:
+    def pressure(self, _queue: str) -> None:
+        """No queue has a bound."""
+
+
 class Workers:
     def __init__(self, store: FakeStore) -> None:
         self._store = store
@@ -149,6 +154,7 @@ class FakeStore:
         self.jobs = Jobs(self)
         self.handout = Handout(self)
         self.workers = Workers(self)
+        self.bounds = Bounds()
 
     def check(self) -> None:
         if self.failure is not None:

@@ -53,6 +53,8 @@ def events_of(job: Job, entry: Entry) -> list[Event]:
             return [_overrun(facts, "job.total_timeout", "total"), *ended, *_outcome(facts)]
         case "ttl_expired":
             return [_overrun(facts, "job.ttl_expired", "enqueue_ttl"), *_outcome(facts)]
+        case "dropped" if entry.reason == "overflow":
+            return [*_outcome(facts), job_event(job, entry, "backpressure.dropped")]
         case "dropped":
             return _outcome(facts)
         case "expired":

@@ -15,6 +15,7 @@ from ojs_nats.masking import mask
 from ojs_nats.problems import Unreachable
 from ojs_nats.store.atomic import Atomic, Outbox
 from ojs_nats.store.batch import Batches
+from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer
 from ojs_nats.store.crons import Crons
@@ -57,8 +58,9 @@ class Store:
         self.atomic = Atomic(link, self.records, self.committer, self.clock, config)
         swapper = Swapper(link, self.records, config.records_stream)
         self.unique = Uniqueness(self.records, self.committer, swapper, self.atomic, self.clock, config)
-        self.batches = Batches(self.records, self.queues, self.unique, self.atomic, self.clock)
-        self.jobs = Jobs(link, self.records, self.committer, self.queues, self.unique, self.clock, config)
+        self.bounds = Bounds(link, bulk, self.records, self.committer, self.queues, self.clock, config)
+        self.batches = Batches(self.records, self.queues, self.bounds, self.unique, self.atomic, self.clock)
+        self.jobs = Jobs(link, self.records, self.committer, self.queues, self.bounds, self.unique, self.clock, config)
         self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, self.queues, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
         self.workflows = Workflows(link, bulk, self.records, self.committer, self.jobs, self.clock, config)

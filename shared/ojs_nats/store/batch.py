@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Final
 
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError, duplicate, unavailable
 from ojs_nats.job import Job
 from ojs_nats.store.atomic import Atomic, Commit
+from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.queues import Queues
@@ -29,9 +32,10 @@ _CHUNK: Final = 500
 class Batches:
     """Pushes several jobs at once."""
 
-    def __init__(self, records: Records, queues: Queues, unique: Uniqueness, atomic: Atomic, clock: ServerClock) -> None:
+    def __init__(self, records: Records, queues: Queues, bounds: Bounds, unique: Uniqueness, atomic: Atomic, clock: ServerClock) -> None:
         self._records = records
         self._queues = queues
+        self._bounds = bounds
         self._unique = unique
         self._atomic = atomic
         self._clock = clock
@@ -45,6 +49,14 @@ class Batches:
         """
         _check_ids(drafts)
         drafts = await self._admitted(drafts)
+        async with AsyncExitStack() as held:
+            now = self._clock.now()
+            wanted = Counter(draft.queue for draft in drafts if transitions.waits_at_once(draft, now))
+            for queue in sorted(wanted):  # in one order for all, or two batches would wait for each other
+                await held.enter_async_context(self._bounds.places(queue, wanted[queue]))
+            return await self._push(drafts)
+
+    async def _push(self, drafts: Sequence[Job]) -> list[Job]:
         expected: dict[str, int] = {}
         for tries in range(_TRIES):
             plan = _Plan(self._clock, self._unique, expected)

@@ -148,7 +148,8 @@ class Handout:
         info = await call(self._bulk, f"STREAM.INFO.{stream}", {"subjects_filter": self._config.ready_of_queue(queue)})
         if "error" in info:
             raise unavailable(f"NATS refused to say what is ready: {info['error'].get('description')}")
-        return sorted(info["state"].get("subjects") or (), key=_hand_out_order)
+        subjects = info["state"].get("subjects") or ()
+        return sorted((subject for subject in subjects if not self._config.seat_size(subject)), key=_hand_out_order)
 
     async def _pull(self, subject: str, queue: str, wanted: int) -> list[Token]:
         consumer = self._config.ready_consumer(subject)

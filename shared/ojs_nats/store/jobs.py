@@ -12,6 +12,7 @@ from msgspec import Struct
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError, duplicate, not_found
 from ojs_nats.job import Job, State
+from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.link import Link
@@ -89,6 +90,7 @@ class Jobs:
         records: Records,
         committer: Committer,
         queues: Queues,
+        bounds: Bounds,
         unique: Uniqueness,
         clock: ServerClock,
         config: StoreConfig,
@@ -97,6 +99,7 @@ class Jobs:
         self._records = records
         self._committer = committer
         self._queues = queues
+        self._bounds = bounds
         self._unique = unique
         self._clock = clock
         self._config = config
@@ -108,6 +111,12 @@ class Jobs:
         Raises OjsError duplicate when the id is taken or the job is not unique, or whatever its queue refuses.
         """
         draft = await self._queues.admit(draft)
+        if self._queues.bound(draft.queue) and transitions.waits_at_once(draft, self._clock.now()):
+            async with self._bounds.places(draft.queue, 1):
+                return await self._push(draft)
+        return await self._push(draft)
+
+    async def _push(self, draft: Job) -> Job:
         if draft.unique_key is not None:
             return await self._unique.push(draft)
         expected = 0

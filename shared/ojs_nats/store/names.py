@@ -15,6 +15,7 @@ _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
 _UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")
 MAX_CONSUMER_NAME: Final = 200
+_SEAT: Final = "seat"
 
 
 def encode_token(name: str) -> str:
@@ -110,6 +111,18 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def ready_of_queue(self, queue: str) -> str:
         return f"ojs.ready.{queue.replace('.', '_')}.>"
+
+    def seat(self, queue: str, number: int) -> str:
+        """Subject of a message that holds so many places in a bounded queue while jobs are pushed to it."""
+        return f"ojs.ready.{queue.replace('.', '_')}.{_SEAT}.{number}"
+
+    def seat_of_queue(self, queue: str) -> str:
+        return f"ojs.ready.{queue.replace('.', '_')}.{_SEAT}.*"
+
+    def seat_size(self, subject: str) -> int:
+        """How many places a message on this ready subject holds; 0 for a token's."""
+        parts = subject.split(".")
+        return int(parts[4]) if parts[3] == _SEAT else 0
 
     def wake_of_queue(self, queue: str) -> str:
         return f"ojs.wake.{queue.replace('.', '_')}.>"

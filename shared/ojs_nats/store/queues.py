@@ -16,7 +16,7 @@ import structlog
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Job
-from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET, QueueRecord, Settings, admitted, layered, paused, resumed
+from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET, QueueConfig, QueueRecord, Settings, admitted, layered, paused, resumed
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.link import Failed, Link
@@ -68,6 +68,16 @@ class Queues:
         if not self._watch.loaded:
             await self._watch.begin()
         return self._settings.get(queue, self._default)
+
+    def config(self, queue: str) -> QueueConfig:
+        """What is set for a queue, of what `settings` or `admit` have found before."""
+        settings = self._settings.get(queue, self._default)
+        return NOT_SET if settings is None else settings.config
+
+    def bound(self, queue: str) -> int:
+        """How many jobs of a queue may wait, 0 if any number; as `config`."""
+        settings = self._settings.get(queue, self._default)
+        return 0 if settings is None else settings.config.max_size or 0
 
     async def admit(self, draft: Job) -> Job:
         """A job that is about to be pushed, with what it leaves to its queue. Raises OjsError for what its queue refuses."""

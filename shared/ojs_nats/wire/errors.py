@@ -10,7 +10,7 @@ from ojs_nats.errors import OjsError
 
 __all__ = ["error_body"]
 
-_WIRE_CODES: Final = {"invalid_retry_policy": "invalid_request"}
+_WIRE_CODES: Final = {"queue_full": "QUEUE_FULL", "invalid_retry_policy": "invalid_request"}
 """Codes of `ojs_nats.errors.CODES` that travel under another one's name (C42)."""
 _DOCS: Final = "https://openjobspec.org/errors/"
 

@@ -42,7 +42,7 @@ def _queue_view(queue: Queue, record: QueueRecord | None) -> dict[str, Any]:
     return view
 
 
-def queue_stats_view(queue: Queue, record: QueueRecord | None, *, now: int, as_text: bool) -> dict[str, Any]:
+def queue_stats_view(queue: Queue, record: QueueRecord | None, *, bound: int = 0, now: int, as_text: bool) -> dict[str, Any]:
     """GET /queues/{name}/stats. `queue` is an object, or its name for clients that read it as text (C14)."""
     counts = _counts(queue.counts)
     depth = queue.counts.available
@@ -57,6 +57,8 @@ def queue_stats_view(queue: Queue, record: QueueRecord | None, *, now: int, as_t
         "avg_wait_ms": round(queue.avg_wait_ms or 0.0, 3),
         "throughput_per_second": round(queue.throughput_per_second, 3),
     }
+    if bound:
+        stats |= {"max_depth": bound, "max_size": bound, "pressure": round(depth / bound, 3)}
     named: dict[str, Any] = {"name": queue.name, **status_of(record)}
     view = {
         "queue": queue.name if as_text else {**named, **counts},

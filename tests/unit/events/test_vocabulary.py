@@ -69,6 +69,7 @@ REQUIRED = {
     "dead_letter.added": {"total_attempts", "last_error"},
     "dead_letter.retried": {"retry_count"},
     "dead_letter.deleted": set(),
+    "backpressure.dropped": set(),
 }
 
 
@@ -159,7 +160,8 @@ CASES: dict[str, tuple[str, Callable[[], Job], list[str]]] = {
     "reissued": ("reissued", lambda: reissue(available(), at()).job, []),
     "reprioritised": ("reprioritised", lambda: reprioritise(available(), -7, at()).job, ["priority.changed"]),
     "deleted": ("deleted", lambda: delete(dead_letter(), at()).job, ["dead_letter.deleted"]),
-    "dropped": ("dropped", lambda: drop(available(), "overflow", at()).job, ["job.discarded"]),
+    "dropped": ("dropped", lambda: drop(available(), "queue_deleted", at()).job, ["job.discarded"]),
+    "made room": ("dropped", lambda: drop(available(), "overflow", at()).job, ["job.discarded", "backpressure.dropped"]),
     "moved": ("moved", lambda: move(available(), "other", at()).job, ["job.enqueued"]),
     "removed": ("removed", lambda: remove(discarded(), at()).job, []),
 }

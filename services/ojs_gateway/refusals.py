@@ -1,0 +1,38 @@
+"""Telling of pushes that a full queue refuses, not once for each of a flood of them (ojs-backpressure §10.1)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from ojs_nats.errors import OjsError
+from ojs_nats.events.announce import announce
+from ojs_nats.job import Job
+
+if TYPE_CHECKING:
+    from ojs_nats.store import Store
+
+__all__ = ["Refusals"]
+
+_EVERY_S: Final = 1.0
+_MOST: Final = 10_000
+"""Queues whose last refusal is remembered."""
+
+
+class Refusals:
+    """One event for each queue and second: `backpressure.rejected`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._told: dict[str, float] = {}
+
+    async def tell(self, error: OjsError, draft: Job) -> None:
+        """Do nothing unless `error` says that the draft's queue is full."""
+        now = asyncio.get_running_loop().time()
+        if error.code != "queue_full" or now - self._told.get(draft.queue, -_EVERY_S) < _EVERY_S:
+            return
+        if len(self._told) >= _MOST:
+            self._told.clear()
+        self._told[draft.queue] = now
+        data = {**error.details, "job_type": draft.type}
+        await announce(self._store, "backpressure.rejected", scope=draft.queue, subject=draft.queue, data=data)
