@@ -11,6 +11,7 @@ from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job, State
+from ojs_nats.wire.bulk import parse_priority, priority_body
 from ojs_nats.wire.enqueue import parse_enqueue
 from ojs_nats.wire.ids import is_job_id, job_id_of
 from ojs_nats.wire.output import encode, job_body, result_view, without_expired_result
@@ -20,6 +21,7 @@ __all__ = ["Jobs"]
 
 _DROPPED: Final = b'{"job":null,"enqueued":false}'
 _LOCATION: Final = "/ojs/v1/jobs/"
+_NOT_FETCHED: Final = (State.AVAILABLE, State.SCHEDULED, State.PENDING)
 _ASK_AGAIN: Final = (("Retry-After", "1"),)
 
 
@@ -74,6 +76,15 @@ class Jobs:
         """POST /jobs/{id}/activate."""
         change = await self._store.jobs.change(job_id_of(call.parameters[0]), transitions.activate)
         return Answer(200, job_body(change.after, previous_state=change.before.state))
+
+    async def reprioritise(self, call: Call) -> Answer:
+        """PATCH /jobs/{id} {"priority": n}: of a job that was not fetched yet. The one it has is no change."""
+        priority = parse_priority(await call.body())
+        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
+        if job.priority == priority and job.state in _NOT_FETCHED:
+            return Answer(200, priority_body(job, priority))
+        change = await self._store.jobs.change(job.id, lambda job, moment: transitions.reprioritise(job, priority, moment))
+        return Answer(200, priority_body(change.after, change.before.priority))
 
     async def result(self, call: Call) -> Answer:
         """GET /jobs/{id}/result?wait=true&timeout=30: 408 if it isn't there in time, 410 if it was not kept."""

@@ -10,9 +10,10 @@ from ojs_gateway.context import Context
 from ojs_nats.errors import invalid
 from ojs_nats.job import Job, State
 from ojs_nats.queries import JobPage, JobsAsk, QueuesAsk, cursor_after
+from ojs_nats.store.tokens import Tokens
 from ojs_nats.wire.fields import queue_name
 from ojs_nats.wire.ids import job_id_of
-from ojs_nats.wire.lists import job_detail, jobs_view, queue_stats_view, queues_view
+from ojs_nats.wire.lists import job_detail, jobs_view, priority_stats_view, queue_stats_view, queues_view
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.pages import Page, parse_page
 
@@ -83,6 +84,12 @@ class Lists:
         records = await self._store.queues.all()
         ask = QueuesAsk(also=tuple(records), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         return Answer(200, encode(queues_view(await self._queries.queues(ask), asked, records)))
+
+    async def priority_stats(self, call: Call) -> Answer:
+        """GET /queues/{name}/priority-stats: what waits to be fetched, by priority."""
+        name = queue_name(call.parameters[0], "the queue's name", self._limits)
+        counts = await Tokens(self._store.link, self._store.config).counts(name)
+        return Answer(200, encode(priority_stats_view(name, counts)))
 
     async def queue_stats(self, call: Call) -> Answer:
         """GET /queues/{name}/stats: exact counts of all states."""

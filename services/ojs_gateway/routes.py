@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ojs_gateway.batch import Batch
+from ojs_gateway.bulk import Bulk
 from ojs_gateway.context import Context
 from ojs_gateway.crons import Crons
 from ojs_gateway.dead_letter import DeadLetter
@@ -22,14 +24,21 @@ def router(context: Context) -> Router:
     """The routes of one gateway; `/admin/reset` exists in test mode only."""
     system, jobs, workers, dead_letter = System(context), Jobs(context), Workers(context), DeadLetter(context)
     lists, events, measurements = Lists(context), Events(context), Measurements(context)
-    queues = Queues(context)
+    queues, batch, bulk = Queues(context), Batch(context), Bulk(context)
     api: dict[tuple[str, str], Handler] = {
         ("GET", "/health"): system.health,
         ("GET", "/metrics"): measurements.summary,
         ("POST", "/jobs"): jobs.push,
+        ("POST", "/jobs/batch"): batch.push,
+        ("POST", "/jobs/bulk"): bulk.enqueue,
+        ("POST", "/jobs/bulk/cancel"): bulk.cancel,
+        ("POST", "/jobs/bulk/retry"): bulk.retry,
+        ("POST", "/jobs/bulk/delete"): bulk.delete,
         ("POST", "/jobs/results"): jobs.results,
         ("POST", "/jobs/fetch"): workers.fetch,
         ("GET", "/jobs/{}"): jobs.read,
+        ("PATCH", "/jobs/{}"): jobs.reprioritise,
+        ("PATCH", "/admin/jobs/{}"): jobs.reprioritise,
         ("DELETE", "/jobs/{}"): jobs.cancel,
         ("POST", "/jobs/{}/cancel"): jobs.cancel,
         ("POST", "/jobs/{}/activate"): jobs.activate,
@@ -53,6 +62,7 @@ def router(context: Context) -> Router:
         ("GET", "/queues/{}"): queues.read,
         ("DELETE", "/queues/{}"): queues.delete,
         ("GET", "/queues/{}/stats"): lists.queue_stats,
+        ("GET", "/queues/{}/priority-stats"): lists.priority_stats,
         ("POST", "/queues/{}/purge"): queues.purge,
         ("DELETE", "/admin/queues/{}/jobs"): queues.purge_states,
         ("GET", "/admin/queues"): lists.queues,

@@ -21,8 +21,9 @@ log = structlog.get_logger(__name__)
 
 _OJS_VERSION: Final = "1.0"
 _CONFORMANCE_LEVEL: Final = 0
+_UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record"
 _CAPABILITIES: Final = {
-    "batch_enqueue": False,
+    "batch_enqueue": True,
     "cron_jobs": True,
     "dead_letter": True,
     "delayed_jobs": True,
@@ -31,7 +32,7 @@ _CAPABILITIES: Final = {
     "priority_queues": True,
     "rate_limiting": False,
     "schema_validation": False,
-    "unique_jobs": False,
+    "unique_jobs": True,
     "workflows": True,
 }
 
@@ -46,6 +47,7 @@ def manifest(limits: Limits) -> dict[str, Any]:
         "protocols": ["http"],
         "backend": "nats",
         "capabilities": _CAPABILITIES,
+        "uniqueness": {"strength": "strong", "mechanism": _UNIQUENESS},
         "extensions": [],
         "extension_details": {"official": [], "experimental": []},
         "endpoints": {"base_url": "/ojs/v1", "manifest": "/ojs/manifest", "health": "/ojs/v1/health"},

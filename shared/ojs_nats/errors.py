@@ -11,6 +11,7 @@ __all__ = [
     "batch_too_large",
     "conflict",
     "duplicate",
+    "indexed",
     "invalid",
     "not_found",
     "queue_full",
@@ -152,6 +153,12 @@ def not_found(resource_type: str, resource_id: str) -> OjsError:
         f"{resource_type} {resource_id!r} was not found",
         details={"resource_type": resource_type, "resource_id": resource_id},
     )
+
+
+def indexed(error: OjsError, index: int) -> OjsError:
+    """The error, saying which member of a batch it concerns."""
+    error.details = error.details | {"index": index}
+    return error
 
 
 def conflict(message: str, job_id: str, current: str, expected: str, *, canonical: str | None = None) -> OjsError:

@@ -26,7 +26,7 @@ jetstream {{
   store_dir: "{folder}/store"
   max_memory_store: 256MB
   max_file_store: 4GB
-  limits {{ batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 12000, timeout: "10s" }} }}
+  limits {{ batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 24000, timeout: "10s" }} }}
 }}
 {more}
 """

@@ -21,6 +21,7 @@ from ojs_nats.store.commit import Committer
 from ojs_nats.store.crons import Crons
 from ojs_nats.store.due import DueMessages
 from ojs_nats.store.handout import Handout
+from ojs_nats.store.idempotency import Idempotency
 from ojs_nats.store.jobs import Change, Extended, Jobs
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
@@ -30,6 +31,7 @@ from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records
 from ojs_nats.store.reset import Drop, Reset
 from ojs_nats.store.swap import Swapper
+from ojs_nats.store.together import Together
 from ojs_nats.store.unique import Uniqueness
 from ojs_nats.store.workflows import Workflows
 
@@ -64,6 +66,8 @@ class Store:
         self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, self.queues, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
         self.workflows = Workflows(link, bulk, self.records, self.committer, self.jobs, self.clock, config)
+        self.together = Together(self.records, self.unique, self.atomic, self.clock)
+        self.idempotency = Idempotency(self.records, swapper, self.clock, config)
         self.workers = Workers(link, self.records, self.clock, config)
         self.presence = Presence(link, self.records, self.clock, config, role, instance)
         self._reset = Reset(link, self.presence, config, instance, self.jobs.cache.clear)

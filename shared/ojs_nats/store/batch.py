@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from ojs_nats import transitions
-from ojs_nats.errors import OjsError, duplicate, unavailable
+from ojs_nats.errors import OjsError, duplicate, indexed, unavailable
 from ojs_nats.job import Job
 from ojs_nats.store.atomic import Atomic, Commit
 from ojs_nats.store.bounds import Bounds
@@ -21,7 +21,7 @@ from ojs_nats.store.swap import Swap
 from ojs_nats.store.unique import Standing, Uniqueness
 from ojs_nats.unique import policy_of
 
-__all__ = ["Batches", "indexed"]
+__all__ = ["Batches"]
 
 _TRIES: Final = 12
 _LOOKS: Final = 128
@@ -32,7 +32,9 @@ _CHUNK: Final = 500
 class Batches:
     """Pushes several jobs at once."""
 
-    def __init__(self, records: Records, queues: Queues, bounds: Bounds, unique: Uniqueness, atomic: Atomic, clock: ServerClock) -> None:
+    def __init__(
+        self, records: Records, queues: Queues, bounds: Bounds, unique: Uniqueness, atomic: Atomic, clock: ServerClock
+    ) -> None:
         self._records = records
         self._queues = queues
         self._bounds = bounds
@@ -161,9 +163,3 @@ def _check_ids(drafts: Sequence[Job]) -> None:
     for index, draft in enumerate(drafts):
         if first.setdefault(draft.id, index) != index:
             raise indexed(duplicate(draft.id, draft.state), index)
-
-
-def indexed(error: OjsError, index: int) -> OjsError:
-    """The error, saying which member of a batch it concerns."""
-    error.details = error.details | {"index": index}
-    return error

@@ -8,7 +8,7 @@ import msgspec
 
 from ojs_nats.errors import OjsError
 
-__all__ = ["error_body"]
+__all__ = ["error_body", "error_view"]
 
 _WIRE_CODES: Final = {"queue_full": "QUEUE_FULL", "invalid_retry_policy": "invalid_request"}
 """Codes of `ojs_nats.errors.CODES` that travel under another one's name (C42)."""
@@ -17,20 +17,26 @@ _DOCS: Final = "https://openjobspec.org/errors/"
 _encode: Final = msgspec.json.Encoder().encode
 
 
+def error_view(error: OjsError) -> dict[str, Any]:
+    """An error as part of an answer that is about several things."""
+    return {
+        "code": _WIRE_CODES.get(error.code, error.code),
+        "message": error.message,
+        "retryable": error.info.retryable,
+        "details": error.details,
+        "canonical_code": error.canonical,
+    }
+
+
 def error_body(error: OjsError, request_id: str) -> bytes:
     """`{"error": {…}}` with the members of every generation of the specification."""
     info = error.info
     docs_url = _DOCS + error.canonical
-    body: dict[str, Any] = {
-        "code": _WIRE_CODES.get(error.code, error.code),
-        "message": error.message,
-        "retryable": info.retryable,
-        "details": error.details,
+    body = error_view(error) | {
         "request_id": request_id,
         "hint": error.hint,
         "docs_url": docs_url,
         "doc_url": docs_url,
-        "canonical_code": error.canonical,
         "ojs_code": info.number,
     }
     if error.type is not None:

@@ -46,6 +46,12 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_result_wait_s: float = 60.0
     default_result_wait_s: float = 30.0
 
+    max_batch_jobs: int = 10_000
+    """Jobs in one batch push; a nats-server may be configured to take less."""
+    max_bulk_jobs: int = 1_000
+    """Jobs or ids in one bulk operation, and jobs that one request acts on by a filter."""
+    max_idempotency_chars: int = 256
+
     max_workflow_jobs: int = 10_000
     """Jobs in one workflow, nested ones and callbacks included."""
     max_workflow_depth: int = 10

@@ -14,7 +14,15 @@ from ojs_nats.wire.pages import Page, pagination
 from ojs_nats.wire.queues import status_of
 from ojs_nats.wire.times import format_ms
 
-__all__ = ["dead_letter_stats_view", "job_detail", "jobs_view", "queue_stats_view", "queues_view", "with_progress"]
+__all__ = [
+    "dead_letter_stats_view",
+    "job_detail",
+    "jobs_view",
+    "priority_stats_view",
+    "queue_stats_view",
+    "queues_view",
+    "with_progress",
+]
 
 _DAY_S: Final = 86_400
 
@@ -72,6 +80,16 @@ def queue_stats_view(queue: Queue, record: QueueRecord | None, *, bound: int = 0
 
 def _counts(counts: Counts) -> dict[str, int]:
     return {name: getattr(counts, name) for name in counts.__struct_fields__}
+
+
+def priority_stats_view(queue: str, counts: Mapping[int, int]) -> dict[str, Any]:
+    """GET /queues/{name}/priority-stats (ojs-priority); `distribution` is the admin UI's form."""
+    return {
+        "queue": queue,
+        "counts_by_priority": {str(priority): number for priority, number in counts.items()},
+        "distribution": [{"priority": priority, "count": number} for priority, number in counts.items()],
+        "total": sum(counts.values()),
+    }
 
 
 def jobs_view(jobs: list[Job], answer: Answer, asked: Page, total: int, next_cursor: str | None) -> dict[str, Any]:

@@ -197,11 +197,13 @@ def envelope(job: Job) -> dict[str, Any]:
 # Answers
 
 
-def job_body(job: Job, *, flat: bool = False, **more: Any) -> bytes:
-    """`{"job": …}` with `more` inside the job; `flat` repeats its members beside it for clients that do not unwrap."""
+def job_body(job: Job, *, flat: bool = False, beside: Mapping[str, Any] = {}, **more: Any) -> bytes:
+    """`{"job": …}` with `more` inside the job and other members `beside` it; `flat` repeats the job's members there, too,
+    for clients that do not unwrap.
+    """
     view = job_view(job)
     view |= more
-    return encode({**view, "job": view} if flat else {"job": view})
+    return encode({**(view if flat else {}), "job": view, **beside})
 
 
 def fetch_body(jobs: Iterable[Job], inputs: Mapping[str, Sequence[Raw]] = {}) -> bytes:

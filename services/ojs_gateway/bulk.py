@@ -1,0 +1,317 @@
+"""Bulk operations: enqueue, cancel, retry and delete many jobs in one request (ojs-bulk-operations; requirements §13)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats import tracing, transitions
+from ojs_nats.errors import OjsError, conflict, invalid, unavailable
+from ojs_nats.events.announce import announce
+from ojs_nats.job import Job, State
+from ojs_nats.queries import MAX_PAGE, JobRow, JobsAsk, cursor_after
+from ojs_nats.store.idempotency import Run
+from ojs_nats.transitions import Moment, Override, Transition
+from ojs_nats.wire.bulk import (
+    Filter,
+    JobList,
+    Operation,
+    Outcome,
+    Selection,
+    bulk_body,
+    bulk_enqueue_body,
+    idempotency_key,
+    parse_bulk_enqueue,
+    parse_selection,
+    read_draft,
+)
+from ojs_nats.wire.ids import derived_job_id, new_job_id
+
+__all__ = ["Bulk"]
+
+T = TypeVar("T")
+
+_AT_ONCE: Final = 64
+"""Jobs of one request that are worked on at a time; others have requests, too."""
+_MOST_SCANNED: Final = 20_000
+"""Rows of the index that one request looks through; the next one goes on from there."""
+_KEY: Final = "Idempotency-Key"
+
+
+class Bulk:
+    """Handlers under /jobs/bulk."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._queries = context.queries
+        self._limits = context.limits
+
+    # Enqueue
+
+    async def enqueue(self, call: Call) -> Answer:
+        """POST /jobs/bulk: each job by itself, or all or none (`atomicity`), with one item of the answer for each."""
+        body = await call.body()
+        sent = parse_bulk_enqueue(body, self._limits)
+
+        async def work(run: Run | None) -> tuple[int, bytes]:
+            outcomes = await (self._all_or_none(sent, run) if sent.atomic else self._each(sent, run))
+            status, answer = bulk_enqueue_body(outcomes)
+            failed = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
+            told = {"total": len(outcomes), "succeeded": len(outcomes) - failed, "failed": failed}
+            await self._announce("enqueue", told | {"atomicity": "atomic" if sent.atomic else "partial"})
+            return status, answer
+
+        return await self._once("enqueue", call, sent.idempotency_key, body, work, len(sent.jobs))
+
+    async def _each(self, sent: JobList, run: Run | None) -> list[Outcome]:
+        now = self._store.clock.now()
+
+        async def one(index: int) -> Outcome:
+            try:
+                draft = _named(read_draft(sent.jobs[index], index, now, self._limits), sent, index, run)
+                prepared = await self._context.prepare(draft)
+                if prepared is None:
+                    raise OjsError("invalid_request", "an enqueue middleware dropped the job", details={"index": index})
+                return await self._pushed(prepared, run)
+            except OjsError as error:
+                return Outcome(error=error)
+
+        return await _in_turn(range(len(sent.jobs)), one)
+
+    async def _pushed(self, draft: Job, run: Run | None) -> Outcome:
+        try:
+            job = await tracing.enqueued(draft, self._store.jobs.push)
+        except OjsError as error:
+            if run is None or not run.repeated or error.code != "duplicate" or error.details["existing_job_id"] != draft.id:
+                raise
+            job = await self._store.jobs.get(draft.id)
+            if job.created_at < run.began:  # it was there before anybody ran this request
+                raise
+        return Outcome(job=job, existing=job.id != draft.id)
+
+    async def _all_or_none(self, sent: JobList, run: Run | None) -> list[Outcome]:
+        outcomes = [Outcome(rolled_back=True)] * len(sent.jobs)
+        now = self._store.clock.now()
+        drafts: list[Job] = []
+        for index, raw in enumerate(sent.jobs):
+            try:
+                prepared = await self._context.prepare(_named(read_draft(raw, index, now, self._limits), sent, index, run))
+                if prepared is None:
+                    raise OjsError("invalid_request", "an enqueue middleware dropped the job", details={"index": index})
+                drafts.append(prepared)
+            except OjsError as error:
+                outcomes[index] = Outcome(error=error)
+        if len(drafts) < len(sent.jobs):
+            return outcomes
+        try:
+            jobs = await tracing.enqueued_all(drafts, self._store.batches.push)
+        except OjsError as error:
+            if "index" not in error.details:
+                raise
+            created = await self._created_before(drafts, run) if error.code == "duplicate" else None
+            if created is not None:
+                return created
+            outcomes[error.details["index"]] = Outcome(error=error)
+            return outcomes
+        return [Outcome(job=job, existing=job.id != draft.id) for draft, job in zip(drafts, jobs, strict=True)]
+
+    async def _created_before(self, drafts: Sequence[Job], run: Run | None) -> list[Outcome] | None:
+        """The jobs, if the same request stored them before it could answer."""
+        if run is None or not run.repeated:
+            return None
+        found = await self._store.records.many([draft.id for draft in drafts])
+        jobs = [found[draft.id].job for draft in drafts]
+        mine = [job for job in jobs if job is not None and job.created_at >= run.began]
+        return [Outcome(job=job) for job in mine] if len(mine) == len(drafts) else None
+
+    # Cancel, retry and delete
+
+    async def cancel(self, call: Call) -> Answer:
+        """POST /jobs/bulk/cancel. Active jobs are skipped: DELETE /jobs/{id} cancels one at once."""
+        return await self._operate("cancel", call)
+
+    async def retry(self, call: Call) -> Answer:
+        """POST /jobs/bulk/retry: discarded jobs get a new life, those that wait for their next attempt get it now."""
+        return await self._operate("retry", call)
+
+    async def delete(self, call: Call) -> Answer:
+        """POST /jobs/bulk/delete: finished jobs."""
+        return await self._operate("delete", call)
+
+    async def _operate(self, operation: Operation, call: Call) -> Answer:
+        body = await call.body()
+        selection = parse_selection(body, operation, self._store.clock.now(), self._limits)
+
+        async def work(_run: Run | None) -> tuple[int, bytes]:
+            matched, cursor = await self._matching(selection)
+            outcomes = await self._outcomes(operation, selection, matched)
+            if not selection.dry_run:
+                skipped = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
+                done = len(outcomes) - skipped
+                told = {"total": len(outcomes), _PARTICIPLES[operation]: done, "skipped": skipped}
+                await self._announce(operation, told)
+            by_filter = selection.filter is not None
+            return bulk_body(operation, outcomes, dry_run=selection.dry_run, cursor=cursor, by_filter=by_filter)
+
+        return await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
+
+    async def _outcomes(self, operation: Operation, selection: Selection, matched: Sequence[str]) -> list[Outcome]:
+        decide = _DECISIONS[operation]
+        if selection.atomic and not selection.dry_run and matched:
+            changed = await self._store.together.change(matched, decide)
+            refused = any(isinstance(one, OjsError) for one in changed)
+            by_id = dict(zip(dict.fromkeys(matched), changed, strict=True))
+            return [_outcome(job_id, by_id[job_id], rolled_back=refused) for job_id in matched]
+
+        async def one(job_id: str) -> Outcome:
+            try:
+                if selection.dry_run:
+                    decide(await self._store.jobs.get(job_id), self._store.clock.moment())
+                elif operation == "retry":
+                    await self._store.jobs.revive(job_id, decide)
+                else:
+                    await self._store.jobs.change(job_id, decide)
+            except OjsError as error:
+                return Outcome(job_id=job_id, error=error)
+            return Outcome(job_id=job_id)
+
+        return await _in_turn(matched, one)
+
+    # By filter
+
+    async def _matching(self, selection: Selection) -> tuple[Sequence[str], str | None]:
+        """Ids of up to `limit` jobs, and the cursor behind them if there may be more."""
+        wanted = selection.filter
+        if wanted is None:
+            return selection.job_ids, None
+        place = _Place.of(selection.cursor, len(wanted.states))
+        found: list[str] = []
+        scanned = 0
+        while place.state < len(wanted.states):
+            ask = JobsAsk(
+                state=wanted.states[place.state], queue=wanted.queue, type=wanted.type, limit=MAX_PAGE, cursor=place.cursor
+            )
+            page = await self._queries.jobs(ask)
+            if page.partial:
+                raise unavailable("the index of jobs is being built; send the request again later", retry_after=5)
+            fitting = await self._fitting(wanted, page.jobs)
+            for row in page.jobs:
+                if row.id in fitting:
+                    found.append(row.id)
+                    if len(found) == selection.limit:
+                        return found, _Place(place.state, cursor_after(row.created_at, row.id)).text
+            scanned += len(page.jobs)
+            place = _Place(place.state + 1, None) if page.next_cursor is None else _Place(place.state, page.next_cursor)
+            if scanned >= _MOST_SCANNED and place.state < len(wanted.states):
+                return found, place.text
+        return found, None
+
+    async def _fitting(self, wanted: Filter, rows: Sequence[JobRow]) -> set[str]:
+        """Ids of the rows that fit what the index is not asked about."""
+        fitting = {row.id for row in rows if _fits(wanted, row)}
+        if wanted.meta is None or not fitting:
+            return fitting
+        records = await self._store.records.many(list(fitting))
+        return {job_id for job_id, stored in records.items() if stored.job is not None and _has_meta(stored.job, wanted.meta)}
+
+    # Common
+
+    async def _once(self, operation: str, call: Call, sent_key: str | None, body: bytes, work: _Work, items: int) -> Answer:
+        """Do the work, under the request's idempotency key if it has one."""
+        key = idempotency_key(call.header(_KEY), sent_key, self._limits)
+        if key is None:
+            status, answer = await work(None)
+        else:
+            status, answer = await self._store.idempotency.run(f"bulk.{operation}", key, body, work)
+        headers = (("X-OJS-Batch-Size", str(items)),) if items else ()
+        return Answer(status, answer, headers)
+
+    async def _announce(self, operation: str, data: dict[str, Any]) -> None:
+        subject = new_job_id(self._store.clock.now())
+        await announce(self._store, f"bulk.{operation}.completed", scope="bulk", subject=subject, data=data)
+
+
+_Work = Callable[[Run | None], Awaitable[tuple[int, bytes]]]
+_PARTICIPLES: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
+
+
+class _Place(NamedTuple):
+    """Where a filter has come to: the index of a state among the filter's, and a cursor in that state's list."""
+
+    state: int
+    cursor: str | None
+
+    @classmethod
+    def of(cls, text: str | None, states: int) -> _Place:
+        if text is None:
+            return cls(0, None)
+        state, _, cursor = text.partition("~")
+        if not (state.isascii() and state.isdecimal() and int(state) < states):
+            raise invalid("cursor", "cursor must be the next_cursor of an answer to the same filter")
+        return cls(int(state), cursor or None)
+
+    @property
+    def text(self) -> str:
+        return f"{self.state}~{self.cursor or ''}"
+
+
+async def _in_turn(items: Sequence[T], one: Callable[[T], Awaitable[Outcome]]) -> list[Outcome]:
+    """The outcome of each, some at a time; they begin in order, so that jobs keep the order of the request."""
+    outcomes: list[Outcome] = []
+    for start in range(0, len(items), _AT_ONCE):
+        outcomes += await asyncio.gather(*(one(item) for item in items[start : start + _AT_ONCE]))
+    return outcomes
+
+
+def _named(draft: Job, sent: JobList, index: int, run: Run | None) -> Job:
+    """A draft whose id follows from the idempotency key, so that a second go at the request meets the jobs of the first."""
+    if run is None or "id" in msgspec.json.decode(sent.jobs[index], type=dict[str, msgspec.Raw]):
+        return draft
+    return replace(draft, id=derived_job_id(run.began, run.name, str(index)))
+
+
+def _outcome(job_id: str, changed: Job | OjsError, *, rolled_back: bool) -> Outcome:
+    if isinstance(changed, OjsError):
+        return Outcome(job_id=job_id, error=changed)
+    return Outcome(job_id=job_id, rolled_back=rolled_back)
+
+
+def _cancelled(job: Job, moment: Moment) -> Transition:
+    if job.state is State.ACTIVE:
+        message = f"job {job.id} is in active state; DELETE /jobs/{job.id} cancels it"
+        raise conflict(message, job.id, job.state, "available, scheduled, retryable or pending")
+    return transitions.cancel(job, moment, "bulk")
+
+
+def _retried(job: Job, moment: Moment) -> Transition:
+    if job.state is State.RETRYABLE:
+        return transitions.retry_now(job, moment)
+    return transitions.retry_discarded(job, Override(), moment)
+
+
+_DECISIONS: Final[dict[Operation, Callable[[Job, Moment], Transition]]] = {
+    "cancel": _cancelled,
+    "retry": _retried,
+    "delete": transitions.remove,
+}
+
+
+def _fits(wanted: Filter, row: JobRow) -> bool:
+    at = row.enqueued_at if row.enqueued_at is not None else row.created_at
+    return (
+        (wanted.priority is None or row.priority == wanted.priority)
+        and (wanted.enqueued_before is None or at < wanted.enqueued_before)
+        and (wanted.enqueued_after is None or at > wanted.enqueued_after)
+    )
+
+
+def _has_meta(job: Job, wanted: dict[str, Any]) -> bool:
+    meta: dict[str, Any] = msgspec.json.decode(job.meta)
+    return all(name in meta and meta[name] == value for name, value in wanted.items())
