@@ -16,11 +16,14 @@ from integration.samples import acked, fetch, losing_answers, message, refusal, 
 from ojs_nats import cron as pure
 from ojs_nats import transitions
 from ojs_nats.cron import Cron, Registration, Run, Step
+from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
 from ojs_nats.store import Store
+from ojs_nats.store.api import call
 from ojs_nats.store.crons import CronDue
 from ojs_nats.store.due import Due
 from ojs_scheduler.crons import CronKeeper
+from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -111,7 +114,12 @@ async def until_run(store: Store, number: int, name: str = "entry", seconds: flo
     """The entry once it has run `number` times."""
 
     async def ran() -> Cron | None:
-        cron = await store.crons.get(name)
+        try:
+            cron = await store.crons.get(name)
+        except OjsError as error:
+            if not error.info.retryable:
+                raise
+            return None
         return cron if cron.run_count >= number else None
 
     found = await eventually(ran, seconds)
@@ -528,3 +536,29 @@ async def test_a_job_of_an_old_run_that_has_left_is_not_created_again(store: Sto
     assert await store.crons.previous(step.record, unchanged) is None
     assert step.run is not None
     assert await jobs_of(store, [step.run]) == {}
+
+
+@pytest.mark.cluster
+async def test_a_cluster_whose_leader_moves_loses_no_tick(nats_cluster: NatsCluster, open_store: OpenStore) -> None:
+    stores = [await open_store(nats_cluster.url, role="scheduler", replicas=3) for _ in range(3)]
+    store = stores[0]
+    names = [f"moved-{number}" for number in range(5)]
+    async with schedulers(*stores):
+        for name in names:
+            await register(store, name, overlap="allow")
+        for number in (2, 4):
+            await until_run(store, number, names[0], 40.0)
+            await call(store.link, f"STREAM.LEADER.STEPDOWN.{store.config.records_stream}")
+        for name in names:
+            await until_run(store, 7, name, 40.0)
+            await store.crons.change(name, lambda cron, moment: pure.switch(cron, False, moment))
+        await settled(store)
+    for name in names:
+        runs = triggered(await store.crons.get(name))
+        ticks = [run.tick for run in runs]
+        assert ticks == list(range(ticks[0], ticks[-1] + 1, 1_000))
+        jobs = await fetch(store, name, count=1_000, wait_ms=10_000)  # a consumer is made on first use, and needs a leader
+        assert sorted(job.id for job in jobs) == sorted(run.job_id or "" for run in runs)
+        assert await handed_out(store, name) == 0
+        await store.crons.change(name, pure.delete)
+    assert not [cron.name for cron in await store.crons.all() if cron.name in names]

@@ -26,7 +26,7 @@ from ojs_nats.store.due import DueMessages
 from ojs_nats.store.jobs import MAX_TRIES, Jobs
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig, encode_token
-from ojs_nats.store.records import Records
+from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.swap import Alarm, Swap, Swapper
 from ojs_nats.transitions import Moment
 
@@ -182,12 +182,12 @@ class Crons:
         """
         if cron.last_job is None:
             return None
-        found = await self._records.leader_for_hint(cron.last_job)
+        found = await self._job(cron.last_job)
         if found.sequence == 0:
             run = next((run for run in reversed(cron.log) if run.job_id == cron.last_job), None)
             if run is not None and run.outcome == "triggered" and self._clock.now() - run.at < _UNBORN_MS:
                 await self.deliver(cron, run, prepare)
-                found = await self._records.leader_for_hint(cron.last_job)
+                found = await self._job(cron.last_job)
         return None if found.job is None else found.job.state
 
     async def deliver(self, cron: Cron, run: Run, prepare: Prepare) -> None:
@@ -215,6 +215,12 @@ class Crons:
         except OjsError as error:
             if error.code not in {"conflict", "not_found"}:  # it has ended by itself
                 raise
+
+    async def _job(self, job_id: str) -> Stored:
+        """The last word on a job, by the cheapest way to it."""
+        if self._records.nearest_is_leader:
+            return (await self._records.many([job_id]))[job_id]
+        return await self._records.leader_for_hint(job_id)
 
     async def _read(self, token: str) -> StoredCron:
         return _stored(token, await self._records.leader_raw(self._config.cron(token)))
