@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec import Raw
 
 from integration.samples import ANYONE, acked, draft, failed, fetch, requeued
 from ojs_nats import transitions
-from ojs_nats.events import EventFilter, EventReader, StoredEvent, events_of
-from ojs_nats.job import Job, State
+from ojs_nats.events import StoredEvent, events_of
+from ojs_nats.job import Job
 from ojs_nats.store import Store
-from ojs_nats.store.feed import Feed
-from ojs_nats.store.records import decode_job
 from ojs_nats.transitions import Failure, Moment, Transition, nack
 from ojs_projector import Projector
+from support.truth import all_events, all_jobs, counts_of
 
-__all__ = ["all_events", "all_jobs", "assert_events_complete", "counted", "crash", "live", "lives"]
+__all__ = ["assert_events_complete", "counted", "crash", "live", "lives"]
 
 
 def dead(job: Job, moment: Moment) -> Transition:
@@ -49,27 +48,9 @@ async def lives(store: Store, number: int, queues: Sequence[str] = ("a", "b.c"))
     return [job_id for ids in found for job_id in ids]
 
 
-async def all_jobs(store: Store) -> list[Job]:
-    """Every job in the bucket, read from its beginning."""
-    link = await store.connect("read-all")
-    feed = Feed(link, store.config, f"all-{store.instance}")
-    jobs: dict[str, Job] = {}
-    try:
-        while batch := (await feed.next(0.1)).records:
-            jobs |= {record.job_id: decode_job(record.data) for record in batch if record.kind == "job"}
-    finally:
-        await link.close()
-    return [job for job in jobs.values() if not job.deleted]
-
-
 async def counted(store: Store) -> dict[str, dict[str, int]]:
     """Numbers by queue and state, counted over every record."""
-    numbers = Counter((job.queue, job.state) for job in await all_jobs(store))
-    return {queue: {state: numbers[queue, state] for state in State} for queue in {queue for queue, _ in numbers}}
-
-
-async def all_events(store: Store) -> list[StoredEvent]:
-    return (await EventReader(store.bulk, store.config).read(0, EventFilter(), 100_000)).events
+    return counts_of(await all_jobs(store))
 
 
 async def assert_events_complete(store: Store, ids: Sequence[str], *, ignoring: str | None = None) -> None:

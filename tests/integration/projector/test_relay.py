@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import ENDS, all_events, assert_events_complete, crash, lives
+from integration.projector.samples import ENDS, assert_events_complete, crash, lives
 from integration.samples import acked, draft, fetch, losing_answers, put_raw
 from ojs_nats.queries import Queries
 from ojs_nats.store import Store
@@ -17,6 +17,7 @@ from ojs_projector import Projector
 from ojs_projector import relay as relay_module
 from ojs_projector.relay import Relay
 from support.nats import NatsServer
+from support.truth import all_events
 from support.waiting import eventually
 
 

@@ -1,0 +1,91 @@
+"""An index that is built from nothing over many records says how far it has come, and is right when it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bench.records import QUEUES, store_records
+from ojs_nats.errors import OjsError
+from ojs_nats.job import State
+from ojs_nats.queries import Counts, Queries, Queue, QueueAsk, QueuesAsk
+from ojs_nats.store import Store, StoreConfig
+from support.nats import NatsServer
+from support.system import Command, Processes
+from support.truth import all_jobs, counts_of
+from support.waiting import eventually
+
+RECORDS = int(os.environ.get("TEST_RECORDS", "20000"))
+"""`python -m bench rebuild` takes 100,000."""
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+async def store(nats_server: NatsServer) -> AsyncIterator[Store]:
+    store = await Store.open(nats_server.url, StoreConfig(), role="gateway")
+    yield store
+    await store.close()
+
+
+def projector(processes: Processes) -> Command:
+    return processes.start("projector", "--projector-data", str(processes.folder / "index"))
+
+
+async def relayed(queries: Queries) -> bool:
+    with contextlib.suppress(OjsError):
+        await queries.until_relayed()
+        return True
+    return False
+
+
+async def test_a_rebuild_shows_its_progress_and_ends_with_exact_counts(processes: Processes, store: Store) -> None:
+    queries = Queries(store)
+    first = projector(processes)
+    await asyncio.to_thread(first.ready)
+    await store_records(store, RECORDS)
+    # A successor that had all events to relay as well would be measured by these.
+    await eventually(lambda: relayed(queries), 60.0)
+    expected = counts_of(await all_jobs(store))
+    assert sum(sum(numbers.values()) for numbers in expected.values()) == RECORDS
+    first.kill()
+    shutil.rmtree(processes.folder / "index")
+
+    began = time.monotonic()
+    projector(processes)
+    seen: list[Queue] = []
+
+    async def complete() -> bool:
+        """Ask without a barrier, which an answer would wait for."""
+        with contextlib.suppress(OjsError):
+            seen.append(await queries._send("queue", QueueAsk(name=QUEUES[0]), Queue))
+            return not seen[-1].partial
+        return False
+
+    await eventually(complete, 60.0, every=0.005)
+    took = time.monotonic() - began
+    partial = [queue for queue in seen if queue.partial]
+    print(f"{RECORDS} records in {took:.1f} s with the start of the process, {len(partial)} answers meanwhile")  # noqa: T201
+    assert partial, "nobody saw it at work"
+    shown = [queue.progress for queue in partial]
+    assert shown == sorted(shown)
+    assert any(0 < progress < 1 for progress in shown), shown
+    assert len({queue.counts.total for queue in partial}) > 1, "what is there is answered"
+    assert all(within(queue.counts, expected[QUEUES[0]]) for queue in partial)
+
+    page = await queries.queues(QueuesAsk())
+    assert (page.partial, page.progress) == (False, 1.0)
+    assert {queue.name: {state: getattr(queue.counts, state) for state in State} for queue in page.queues} == expected
+    stats = await queries.dead_letter_stats()
+    assert (stats.total, stats.partial) == (RECORDS // 10, False)
+
+
+def within(counts: Counts, final: dict[str, int]) -> bool:
+    """Each record is there once, so all that is counted along the way stays."""
+    return all(getattr(counts, state) <= final[state] for state in State)

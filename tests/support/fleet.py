@@ -1,0 +1,92 @@
+"""Two of every service under names that stay, however often their processes are killed and started again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from ojs_command.services import SERVICES
+from support.processes import free_port
+from support.system import Command, Processes
+
+__all__ = ["Fleet"]
+
+EACH: Final = 2
+
+
+class Fleet:
+    """Processes named `gateway-1`, `gateway-2`, `scheduler-1` and so on. A gateway keeps its port, a projector its folder."""
+
+    def __init__(self, folder: Path, nats_url: str, *arguments: str) -> None:
+        self._processes = Processes(folder, nats_url)
+        self._arguments = arguments
+        self._ports = {f"gateway-{number}": free_port() for number in range(1, EACH + 1)}
+        self.running: dict[str, Command] = {}
+
+    @classmethod
+    @contextmanager
+    def started(cls, folder: Path, nats_url: str, *arguments: str) -> Iterator[Fleet]:
+        """All of them, ready; stopped at the end."""
+        fleet = cls(folder, nats_url, *arguments)
+        try:
+            names = [f"{entry.name}-{number}" for entry in SERVICES for number in range(1, EACH + 1)]
+            for name in names:
+                fleet.start(name)
+            for name in names:
+                fleet.running[name].ready()
+            yield fleet
+        finally:
+            fleet._processes.stop()
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses of the gateways."""
+        return [f"http://127.0.0.1:{port}" for port in self._ports.values()]
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self.running)
+
+    def start(self, name: str) -> Command:
+        """Start what doesn't run; it isn't ready yet."""
+        service = name.rpartition("-")[0]
+        own: Sequence[str] = ()
+        if service == "gateway":
+            own = ("--port", str(self._ports[name]))
+        elif service == "projector":
+            own = ("--projector-data", str(self._processes.folder / name))
+        self.running[name] = command = self._processes.start(service, *own, *self._arguments)
+        return command
+
+    def kill(self, name: str) -> None:
+        """SIGKILL; returns when it is gone."""
+        self.running[name].kill()
+
+    async def replace(self, name: str) -> None:
+        """Start what was killed once more; returns when it is ready."""
+        await asyncio.to_thread(self.start(name).ready)
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """The log lines of one event, of all processes that there ever were."""
+        return [line for command in self._processes.commands for line in command.events(event)]
+
+    @property
+    def relay(self) -> str | None:
+        """The projector that relays events, as far as the logs say; None if it was killed, or nobody does yet."""
+        begun = [
+            (line["timestamp"], name)
+            for name, command in self.running.items()
+            if name.startswith("projector") and command.process.poll() is None
+            for line in command.events("relaying events")[-1:]
+        ]
+        last = max((line["timestamp"] for line in self.logged("relaying events")), default="")
+        return max(begun)[1] if begun and max(begun)[0] == last else None
+
+    @property
+    def tracebacks(self) -> list[str]:
+        """What the services logged about errors that they did not expect."""
+        lines = [line for command in self._processes.commands for line in command.output.splitlines()]
+        return [line for line in lines if '"exception"' in line or line.startswith("Traceback")]

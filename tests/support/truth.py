@@ -1,0 +1,91 @@
+"""What is stored, read from beginning to end: the plain way to find out what everything derived must say."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ojs_nats.events import EventFilter, EventReader, StoredEvent, events_of
+from ojs_nats.job import Job, State
+from ojs_nats.store import Store
+from ojs_nats.store.api import parse_ack
+from ojs_nats.store.feed import Feed
+from ojs_nats.store.link import Failed
+from ojs_nats.store.records import decode_job
+
+__all__ = ["all_events", "all_jobs", "by_job", "counts_of", "missing_events"]
+
+_PAGE: Final = 10_000
+
+
+class _Id(Struct):
+    id: str
+
+
+_decode_id: Final = msgspec.json.Decoder(_Id).decode
+
+
+async def all_jobs(store: Store) -> list[Job]:
+    """Every job in the bucket, tombstones left out, as of now or later."""
+    answer = await store.link.request(store.config.record("barrier", "truth"), b"", "Nats-TTL: 60s\r\n")
+    assert not isinstance(answer, Failed), answer
+    end = parse_ack(answer.data).seq
+    link = await store.connect("read-all")
+    feed = Feed(link, store.config, f"all-{store.instance}")
+    jobs: dict[str, Job] = {}
+    seen = 0
+    try:
+        while seen < end:
+            for record in (await feed.next(0.5)).records:
+                seen = record.sequence
+                if record.kind == "job":
+                    jobs[record.job_id] = decode_job(record.data)
+                elif record.kind == "gone":
+                    jobs.pop(record.job_id, None)
+    finally:
+        await link.close()
+    return [job for job in jobs.values() if not job.deleted]
+
+
+def counts_of(jobs: Iterable[Job]) -> dict[str, dict[str, int]]:
+    """Numbers by queue and state."""
+    numbers = Counter((job.queue, job.state) for job in jobs)
+    return {queue: {state: numbers[queue, state] for state in State} for queue in {queue for queue, _ in numbers}}
+
+
+async def all_events(store: Store) -> list[StoredEvent]:
+    """Every event of the stream, as of now or later."""
+    reader = EventReader(store.bulk, store.config)
+    last = await reader.last_sequence()
+    found: list[StoredEvent] = []
+    cursor = 0
+    # A page may come from a server that is a little behind the leader.
+    while cursor < last:
+        page = await reader.read(cursor, EventFilter(), _PAGE)
+        found += page.events
+        cursor = page.cursor
+    return found
+
+
+def missing_events(jobs: Iterable[Job], events: Sequence[StoredEvent]) -> list[str]:
+    """What is wrong with the events of jobs: each transition's must be there at least once, and the first ones in order."""
+    told = by_job(events)
+    wrong = []
+    for job in jobs:
+        expected = {event.id: event.type for entry in job.transitions for event in events_of(job, entry)}
+        found = told.pop(job.id, {})
+        if list(found) != list(expected):
+            wrong.append(f"{job.id}: {list(found.values())} instead of {list(expected.values())}")
+    return wrong + [f"{job_id}: {list(found.values())} of a job that is not there" for job_id, found in told.items()]
+
+
+def by_job(events: Sequence[StoredEvent]) -> dict[str, dict[str, str]]:
+    """The events of each job, id to type, in the order in which they first came."""
+    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for event in events:
+        found[event.subject_id].setdefault(_decode_id(event.body).id, event.type)
+    return found
