@@ -124,10 +124,8 @@ def _item(item: str, field: _Field) -> str:
     if first is None:
         return "*" if step is None else f"*/{stride}"
     start = _value(first, field)
-    if last is not None:
-        end = _value(last, field)
-    else:
-        end = start if step is None else field.high
+    open_end = start if step is None else field.high
+    end = open_end if last is None else _value(last, field)
     if field is _DAY_OF_WEEK and end == 0 and start > 0:  # SAT-SUN
         end = _SUNDAY
     if start > end:
