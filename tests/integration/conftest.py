@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ def nats_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsClust
 def own_server(tmp_path: Path) -> Callable[..., NatsServer]:
     """A server that isn't started yet, with settings of its own: `own_server(more="…")`."""
 
-    def make(**options: str) -> NatsServer:
+    def make(**options: Any) -> NatsServer:
         return NatsServer(tmp_path / "own", **options)
 
     return make

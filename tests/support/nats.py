@@ -26,7 +26,7 @@ jetstream {{
   store_dir: "{folder}/store"
   max_memory_store: 256MB
   max_file_store: 4GB
-  limits {{ batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 24000, timeout: "10s" }} }}
+  limits {{ batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: {max_batch}, timeout: "10s" }} }}
 }}
 {more}
 """
@@ -35,13 +35,15 @@ jetstream {{
 class NatsServer:
     """A nats-server with files in `folder`. It takes a free port and keeps it, so it can be killed and started again.
 
-    `more` is added to its configuration. Use as a context manager, or call `start` and `stop`.
+    `more` is added to its configuration; `max_batch` is how many messages it takes in one atomic batch. Use as a context
+    manager, or call `start` and `stop`.
     """
 
-    def __init__(self, folder: Path, *, name: str = "test", more: str = "") -> None:
+    def __init__(self, folder: Path, *, name: str = "test", more: str = "", max_batch: int = 24_000) -> None:
         self.folder = folder
         self.port = -1
         self._more = more
+        self._max_batch = max_batch
         self._name = name
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -58,7 +60,8 @@ class NatsServer:
         """Start, on the same port and files as before if it ran before; returns when it takes connections."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / "nats-server.conf"
-        file.write_text(_CONFIGURATION.format(name=self._name, folder=self.folder, more=self._more), encoding="utf-8")
+        text = _CONFIGURATION.format(name=self._name, folder=self.folder, more=self._more, max_batch=self._max_batch)
+        file.write_text(text, encoding="utf-8")
         process = subprocess.Popen(
             [program(), "-c", str(file), "-p", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

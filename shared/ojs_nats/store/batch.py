@@ -89,8 +89,8 @@ class Batches:
         for draft in drafts:
             if draft.unique_key is not None:
                 first.setdefault(draft.unique_key, draft)
-        keys = list(first)
-        found: dict[str, Standing] = {}
+        found = dict.fromkeys(await self._unique.free(list(first)), Standing(0, None)) if first else {}
+        keys = [key for key in first if key not in found]
         for start in range(0, len(keys), _LOOKS):
             chunk = keys[start : start + _LOOKS]
             looks = (self._unique.look(key, policy_of(first[key]), first[key].id) for key in chunk)

@@ -262,6 +262,14 @@ class Uniqueness:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LAST_PAUSE_S)
 
+    async def free(self, keys: Sequence[str]) -> set[str]:
+        """Those of the fingerprints that nobody holds: one read for many, where a replica's word is as good as the leader's."""
+        if not self._records.nearest_is_leader:
+            return set()
+        subjects = {key: self._config.unique(key) for key in keys}
+        held = await self._records.many_raw(list(subjects.values()))
+        return {key for key, subject in subjects.items() if subject not in held}
+
     def claim(self, key: str, standing: Standing, owner: str, moment: Moment) -> Swap:
         """The swap that makes a job the owner. Its record has to carry `moment.op` as `lock`, and may name as expected only
         a revision that was read before this swap: that is what fencing relies on.

@@ -35,11 +35,14 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
         assert path.startswith("/ojs/")
 
 
-def test_capabilities_are_claimed_only_with_their_endpoints() -> None:
-    claimed = manifest(DEFAULT_LIMITS)["capabilities"]
-    paths = {"batch_enqueue": "/jobs/batch", "cron_jobs": "/cron", "schema_validation": "/schemas"}
-    assert {name: claimed[name] for name in paths} == dict.fromkeys(paths, False)
-    assert claimed["workflows"] is True
+def test_capabilities_are_claimed_only_with_what_they_need() -> None:
+    claimed = manifest(DEFAULT_LIMITS)
+    assert claimed["capabilities"]["schema_validation"] is False
+    assert claimed["capabilities"]["unique_jobs"] is True
+    assert claimed["uniqueness"]["strength"] == "strong"
+    assert claimed["capabilities"]["batch_enqueue"] is True
+    assert claimed["limits"]["max_batch_jobs"] == 10_000
+    assert claimed["capabilities"]["workflows"] is True
 
 
 @pytest.mark.parametrize("path", ["/ojs/v1/health", "/v1/health", "/health", "/readyz", "/ready"])

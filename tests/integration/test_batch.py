@@ -1,0 +1,274 @@
+"""Batches against a real server: all or none, in order, and finished by the outbox when their writer dies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from integration.conftest import OpenStore
+from integration.samples import draft, fetch, losing_answers, new_id, refusal, subjects, timers, tokens, unreachable
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError
+from ojs_nats.job import Job, State
+from ojs_nats.store import Store
+from ojs_nats.unique import keyed
+from support.nats import NatsServer
+from support.waiting import eventually
+
+
+def many(number: int, queue: str, **members: Any) -> list[Job]:
+    return [draft(queue=queue, **members) for _ in range(number)]
+
+
+def unique(args: Any, on_conflict: str = "reject", **members: Any) -> Job:
+    policy = {"keys": ["type", "args"], "on_conflict": on_conflict}
+    return keyed(draft(args=Raw(msgspec.json.encode(args)), unique=Raw(msgspec.json.encode(policy)), **members))
+
+
+async def outboxes(store: Store) -> dict[str, int]:
+    return await subjects(store, store.config.records_stream, store.config.batch_timer("*"))
+
+
+async def nothing_of(store: Store, drafts: list[Job]) -> bool:
+    found = await store.records.many([one.id for one in drafts])
+    return all(stored.sequence == 0 for stored in found.values())
+
+
+async def test_jobs_are_stored_and_handed_out_in_the_order_of_the_batch(store: Store, other: Store, queue: str) -> None:
+    drafts = many(1_200, queue)
+    pushed = await store.batches.push(drafts)
+    assert [job.id for job in pushed] == [one.id for one in drafts]
+    assert {job.state for job in pushed} == {State.AVAILABLE}
+    fetched = await fetch(other, queue, count=1_200)
+    assert [job.id for job in fetched] == [one.id for one in drafts]
+    assert await outboxes(store) == {}
+
+
+async def test_every_member_may_be_of_another_kind(store: Store, queue: str) -> None:
+    later = store.clock.now() + 60_000
+    drafts = [
+        draft(queue=queue, priority=5),
+        draft(queue=queue, scheduled_at=later),
+        draft(queue=queue, state=State.PENDING),
+        draft(queue=f"{queue}.other", expires_at=later),
+    ]
+    pushed = await store.batches.push(drafts)
+    assert [job.state for job in pushed] == [State.AVAILABLE, State.SCHEDULED, State.PENDING, State.AVAILABLE]
+    assert [len(await timers(store, job.id)) for job in pushed] == [0, 1, 0, 1]
+    assert [job.priority for job in await fetch(store, queue, count=9)] == [5]
+    assert [job.id for job in await fetch(store, f"{queue}.other", count=9)] == [drafts[3].id]
+
+
+async def test_a_taken_id_refuses_the_whole_batch_and_leaves_nothing(store: Store, queue: str) -> None:
+    taken = await store.jobs.push(draft(queue=f"{queue}.taken"))
+    delayed = draft(queue=queue, scheduled_at=store.clock.now() + 60_000)
+    drafts = [*many(3, queue), delayed, draft(queue=queue, id=taken.id)]
+    with pytest.raises(OjsError) as caught:
+        await store.batches.push(drafts)
+    assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 4)
+    assert caught.value.details["existing_job_id"] == taken.id
+    assert await nothing_of(store, drafts[:4])
+    assert await tokens(store, queue) == 0
+
+    async def timer_is_gone() -> bool:
+        return await timers(store, delayed.id) == []
+
+    await eventually(timer_is_gone)
+
+
+async def test_one_id_twice_is_refused_with_the_second_place(store: Store, queue: str) -> None:
+    one = new_id()
+    with pytest.raises(OjsError) as caught:
+        await store.batches.push([draft(id=one, queue=queue), draft(queue=queue), draft(id=one, queue=queue)])
+    assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 2)
+
+
+async def test_an_id_whose_job_is_gone_may_be_used_again(store: Store, queue: str) -> None:
+    job = await store.jobs.push(draft(queue=queue))
+    (claimed,) = await fetch(store, queue)
+    await store.jobs.change(claimed.id, transitions.cancel)
+    await store.jobs.change(claimed.id, transitions.remove)
+    again = await store.batches.push([draft(queue=queue), draft(queue=queue, id=job.id)])
+    assert [job.id for job in await fetch(store, queue, count=9)] == [job.id for job in again]
+
+
+# Unique members
+
+
+async def test_a_duplicate_refuses_the_whole_batch(store: Store, queue: str) -> None:
+    existing = await store.jobs.push(unique([queue], queue=queue))
+    drafts = [*many(2, queue), unique([queue], queue=queue)]
+    with pytest.raises(OjsError) as caught:
+        await store.batches.push(drafts)
+    assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 2)
+    assert caught.value.details["existing_job_id"] == existing.id
+    assert await nothing_of(store, drafts)
+
+
+async def test_two_members_of_one_key_exclude_each_other(store: Store, queue: str) -> None:
+    for strategy in ("reject", "replace", "replace_except_schedule"):
+        drafts = [unique([queue, strategy], strategy, queue=queue), unique([queue, strategy], strategy, queue=queue)]
+        with pytest.raises(OjsError) as caught:
+            await store.batches.push(drafts)
+        assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 1)
+        assert await nothing_of(store, drafts)
+    pair = [unique([queue], "ignore", queue=queue), unique([queue], "ignore", queue=queue)]
+    assert [job.id for job in await store.batches.push(pair)] == [pair[0].id, pair[0].id]
+
+
+async def test_members_ignore_and_replace_what_exists(store: Store, queue: str) -> None:
+    ignored = await store.jobs.push(unique([queue, 1], queue=queue))
+    replaced = await store.jobs.push(unique([queue, 2], queue=queue))
+    drafts = [unique([queue, 1], "ignore", queue=queue), unique([queue, 2], "replace", queue=queue), draft(queue=queue)]
+    pushed = await store.batches.push(drafts)
+    assert [job.id for job in pushed] == [ignored.id, drafts[1].id, drafts[2].id]
+    assert (await store.jobs.get(replaced.id)).state is State.CANCELLED
+    with refusal("duplicate"):
+        await store.jobs.push(unique([queue, 2], queue=queue))
+
+
+async def test_of_batches_that_race_for_a_key_one_is_stored(
+    shared_nats_server: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    stores = [await open_store(shared_nats_server.url) for _ in range(3)]
+    batches = [[draft(queue=queue), unique([queue], queue=queue)] for _ in range(30)]
+    pushes = (stores[index % 3].batches.push(batch) for index, batch in enumerate(batches))
+    results = await asyncio.gather(*pushes, return_exceptions=True)
+    assert sum(isinstance(result, list) for result in results) == 1
+    assert {result.code for result in results if isinstance(result, OjsError)} == {"duplicate"}
+    assert len(await fetch(stores[0], queue, count=100)) == 2
+
+
+# Crashes
+
+
+async def test_the_outbox_hands_out_what_a_dead_writer_left(
+    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ojs_nats.store.atomic._OUTBOX_MS", 500)
+    monkeypatch.setattr(store.atomic, "_hand_out", forever)
+    drafts = many(5, queue)
+    writer = asyncio.create_task(store.batches.push(drafts))
+    outbox = other.outbox()
+
+    async def stored() -> bool:
+        return not await nothing_of(other, drafts)
+
+    await eventually(stored)
+    writer.cancel()
+    assert await fetch(other, queue) == []
+    await asyncio.wait_for(finish(outbox), 10)
+    assert [job.id for job in await fetch(other, queue, count=9)] == [one.id for one in drafts]
+    with suppress(asyncio.CancelledError):
+        await writer
+
+
+async def forever(_commits: object) -> bool:
+    await asyncio.Event().wait()
+    return False
+
+
+async def finish(outbox: Any) -> None:
+    while not (batch := await outbox.messages.next()):
+        pass
+    await outbox.handle(batch)
+
+
+async def test_an_outbox_that_fires_for_nothing_changes_nothing(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its timer may fire while it is taken back: the tokens it publishes again are those that are there."""
+    monkeypatch.setattr("ojs_nats.store.atomic._OUTBOX_MS", 500)
+    monkeypatch.setattr(store.committer, "purge", lambda _timer: None)
+    drafts = many(3, queue)
+    await store.batches.push(drafts)
+    (first,) = await fetch(store, queue)
+    await asyncio.wait_for(finish(store.outbox()), 10)
+    assert [job.id for job in await fetch(store, queue, count=9)] == [one.id for one in drafts[1:]]
+    assert first.id == drafts[0].id
+
+
+async def test_a_lost_answer_is_looked_up(store: Store, queue: str) -> None:
+    drafts = many(3, queue)
+    with losing_answers(store.link, store.config.batch_timer("")):
+        await store.batches.push(drafts)
+    assert [job.id for job in await fetch(store, queue, count=9)] == [one.id for one in drafts]
+
+
+async def test_without_a_leader_nothing_is_stored(store: Store, queue: str) -> None:
+    drafts = [*many(2, queue), draft(queue=queue, scheduled_at=store.clock.now() + 60_000)]
+    with unreachable(store.link, "ojs.timer.", times=10_000), refusal("backend_unavailable"):
+        await store.batches.push(drafts)
+    assert await nothing_of(store, drafts)
+
+
+# Limits
+
+
+async def test_a_server_that_takes_less_is_named_with_what_it_takes(
+    own_server: Callable[..., NatsServer], open_store: OpenStore, queue: str
+) -> None:
+    server = own_server(max_batch=1_000)
+    with server:
+        store = await open_store(server.url)
+        with pytest.raises(OjsError) as caught:
+            await store.batches.push(many(1_200, queue))
+        assert caught.value.code == "batch_size_exceeded"
+        assert caught.value.details == {"batch_size": 1_200, "max_batch_size": 999}
+        assert await fetch(store, queue) == []
+        assert len(await store.batches.push(many(999, queue))) == 999
+        store.atomic.most = None
+        await store.atomic.probe(1_001)
+        assert store.atomic.most == 1_000
+
+
+async def test_a_record_that_is_too_large_refuses_the_batch(store: Store, queue: str) -> None:
+    drafts = [draft(queue=queue), draft(queue=queue, meta=Raw(b'{"a":"' + b"x" * 9_000_000 + b'"}'))]
+    with refusal("envelope_too_large"):
+        await store.batches.push(drafts)
+    assert await nothing_of(store, drafts)
+
+
+# Together
+
+
+def given_up(job: Job, moment: transitions.Moment) -> transitions.Transition:
+    return transitions.nack(job, transitions.Failure(message="no", retryable=False), transitions.Holder(), moment)
+
+
+async def test_jobs_are_changed_together_or_not_at_all(store: Store, queue: str) -> None:
+    first, second = await store.batches.push(many(2, queue))
+    cancel = transitions.cancel
+    done = await store.together.change([first.id, second.id], cancel)
+    assert [job.state for job in done if isinstance(job, Job)] == [State.CANCELLED] * 2
+    third = await store.jobs.push(draft(queue=queue))
+    refused = await store.together.change([third.id, first.id, new_id()], cancel)
+    assert [one.code if isinstance(one, OjsError) else None for one in refused] == [None, "conflict", "not_found"]
+    assert (await store.jobs.get(third.id)).state is State.AVAILABLE
+
+
+async def test_unique_jobs_begin_their_new_lives_together_with_their_locks(store: Store, queue: str) -> None:
+    def retried(job: Job, moment: transitions.Moment) -> transitions.Transition:
+        return transitions.retry_discarded(job, transitions.Override(), moment)
+
+    drafts = [unique([queue, number], queue=queue) for number in range(2)]
+    for job in drafts:
+        await store.jobs.push(job)
+    for job in await fetch(store, queue, count=2):
+        await store.jobs.change(job.id, given_up)
+    heir = await store.jobs.push(unique([queue, 1], queue=queue))
+    ids = [job.id for job in drafts]
+    refused = await store.together.change(ids, retried)
+    assert [one.code if isinstance(one, OjsError) else None for one in refused] == [None, "duplicate"]
+    await store.jobs.change(heir.id, transitions.cancel)
+    done = await store.together.change(ids, retried)
+    assert [job.state for job in done if isinstance(job, Job)] == [State.AVAILABLE] * 2
+    for number in range(2):
+        with refusal("duplicate"):
+            await store.jobs.push(unique([queue, number], queue=queue))
