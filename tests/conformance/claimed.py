@@ -21,6 +21,7 @@ from typing import Final
 
 _HERE: Final = Path(__file__).resolve().parent
 _ROOT: Final = _HERE.parents[1]
+_SLOW: Final = [f"!level-2-scheduled/cron/{name}.json" for name in ("cron-fires-on-schedule", "cron-overlap-prevention")]
 sys.path.insert(0, str(_HERE.parent))
 
 from support.cluster import NatsCluster  # noqa: E402  # tests aren't installed
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--runner", type=Path, help="the runner; by default run.py beside the suites")
     parser.add_argument("--url", action="append", help="a gateway in test mode that runs already; several take turns")
     parser.add_argument("--arrangement", choices=["dev", "processes", "cluster"], default="dev")
+    parser.add_argument("--quick", action="store_true", help="without the cases that wait for minutes to pass")
     parser.add_argument("--list", action="store_true", help="only list the cases")
     parser.add_argument("patterns", nargs="*", help="files of the suites instead of those in claimed.txt")
     options = parser.parse_args()
@@ -42,7 +44,8 @@ def main() -> int:
     if not runner.is_file():
         print(f"there is no conformance runner at {runner}", file=sys.stderr)
         return 2
-    names, idle = choose(options.suites, options.patterns or read_patterns(_HERE / "claimed.txt"))
+    patterns = options.patterns or read_patterns(_HERE / "claimed.txt")
+    names, idle = choose(options.suites, [*patterns, *_SLOW] if options.quick else patterns)
     for pattern in idle:
         print(f"the pattern {pattern} matches no case", file=sys.stderr)
     if idle or not names:
