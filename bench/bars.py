@@ -28,6 +28,11 @@ BARS: Final = (
     Bar("dispatch", "50/s", "p50 ms", 3, at_least=False),
     Bar("delays", "10,000 pending, due over 10 s", "p99 ms", 350, at_least=False),
     Bar("crons", "1,000 due in one second", "p99 ms", 350, at_least=False),
+    Bar("projector", "5,000 transitions/s", "jobs/s", 4_750, at_least=True),
+    Bar("projector", "5,000 transitions/s", "max ms", 2_000, at_least=False),
+    Bar("index", "queue stats of 100,000 jobs", "p99 ms", 100, at_least=False),
+    Bar("index", "job lists of 100,000 jobs", "p99 ms", 100, at_least=False),
+    Bar("index", "dead letters of 100,000 jobs", "p99 ms", 100, at_least=False),
 )
 
 

@@ -92,6 +92,9 @@ def _parser() -> argparse.ArgumentParser:
     sizes.add_argument("--spread", type=_positive, metavar="S", help=f"seconds over which they are due ({_DEFAULTS.spread:g})")
     sizes.add_argument("--members", type=_numbers, metavar="N,N", help="of workflows (10,100,1000,10000; chains to 1000)")
     sizes.add_argument("--crons", type=_positive_int, metavar="N", help=f"cron entries due at once ({_DEFAULTS.crons:,})")
+    sizes.add_argument("--records", type=_positive_int, metavar="N", help=f"job records in index ({_DEFAULTS.records:,})")
+    sizes.add_argument("--transitions", type=_positive, metavar="N", help=f"a second in projector ({_DEFAULTS.transitions:g})")
+    sizes.add_argument("--sustained", type=_positive, metavar="S", help=f"seconds of them ({_DEFAULTS.sustained:g})")
     output = parser.add_argument_group("output")
     output.add_argument("--json", type=Path, metavar="FILE", help="store all figures, for --compare")
     output.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
@@ -176,7 +179,11 @@ async def _run(options: argparse.Namespace, names: Sequence[str]) -> Report:
         except ValueError as error:
             raise NoSystem(str(error)) from error
         about = await machine(target)
-        bench = Bench.against(target, _plan(options), pids_of(run) if run.pid else {})
+        bench = Bench.against(target, _plan(options), pids_of(run) if run.pid else {}, run.nats_url)
+        left_out = [name for name in names if SCENARIOS[name].needs_nats and bench.nats is None]
+        if left_out:
+            _say(f"left out, because they need the system's run file: {', '.join(left_out)}")
+        names = [name for name in names if name not in left_out]
         _say(f"measuring {about.versions['server']} at {run.url} with {', '.join(names)}")
         if not await bench.reset():
             _say(f"not in test mode, so nothing is wiped; jobs go to queues bench-{bench.run}-… and some may stay there")

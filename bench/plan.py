@@ -22,7 +22,7 @@ class ServerRefused(Exception):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """The sizes of a run. Durations in seconds, `rate` in pushes a second."""
+    """The sizes of a run. Durations in seconds, `rate` in pushes and `transitions` in transitions a second."""
 
     connections: tuple[int, ...] = (1, 32, 128)
     counts: tuple[int, ...] = (1, 10)
@@ -34,6 +34,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     delayed: int = 10_000
     spread: float = 10.0
     crons: int = 1_000
+    records: int = 100_000
+    transitions: float = 5_000.0
+    sustained: float = 20.0
     members: tuple[int, ...] = (10, 100, 1_000, 10_000)
 
 
@@ -45,10 +48,12 @@ class Bench(NamedTuple):
     plan: Plan
     meter: Meter
     run: str
+    nats: str | None = None
+    """Where the system keeps its data, for scenarios that reach behind the HTTP API."""
 
     @classmethod
-    def against(cls, target: Target, plan: Plan, pids: Mapping[str, int]) -> Bench:
-        return cls(target, Requests(target), plan, Meter(pids), secrets.token_hex(4))
+    def against(cls, target: Target, plan: Plan, pids: Mapping[str, int], nats: str | None = None) -> Bench:
+        return cls(target, Requests(target), plan, Meter(pids), secrets.token_hex(4), nats)
 
     def queue(self, name: str) -> str:
         """A queue name that no other run and no other scenario uses."""

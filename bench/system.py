@@ -40,6 +40,7 @@ class RunFile(Struct):
 
     pid: int
     url: str | None
+    nats_url: str | None = None
     ready: bool = True
     children: dict[str, int] = field(default_factory=dict)
 

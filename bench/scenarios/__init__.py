@@ -7,16 +7,20 @@ from typing import Final, NamedTuple
 
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios import crons, delays, dispatch, drain, enqueue, whole, workflows
+from bench.scenarios import crons, delays, dispatch, drain, enqueue, events, index, projector, whole, workflows
 
 __all__ = ["SCENARIOS", "Scenario"]
 
 
 class Scenario(NamedTuple):
-    """`about` is one line for people; `run` yields a result for each variant of the plan."""
+    """`about` is one line for people; `run` yields a result for each variant of the plan.
+
+    One that `needs_nats` is left out when the system's NATS isn't known.
+    """
 
     about: str
     run: Callable[[Bench], AsyncIterator[Result]]
+    needs_nats: bool = False
 
 
 SCENARIOS: Final[dict[str, Scenario]] = {
@@ -27,4 +31,13 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "delays": Scenario("many delayed jobs pending; latency is how late after its due time a job is fetched", delays.run),
     "workflows": Scenario("workflows of growing size; latency is the time per member, from creation to the end", workflows.run),
     "crons": Scenario("cron entries due in the same second; latency is how late the job of each is fetched", crons.run),
+    "events": Scenario(
+        "pushes at a fixed rate; latency from the answer to the event at a NATS subscriber", events.run, needs_nats=True
+    ),
+    "projector": Scenario(
+        "transitions at a fixed rate; latency is how far the projector is behind", projector.run, needs_nats=True
+    ),
+    "index": Scenario(
+        "build the index of many records from nothing, then ask; latency is that of a request", index.run, needs_nats=True
+    ),
 }

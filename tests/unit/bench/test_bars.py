@@ -43,5 +43,7 @@ def test_the_bars_name_variants_of_the_default_plan() -> None:
         "dispatch": {f"{plan.rate:g}/s"},
         "delays": {f"{plan.delayed:,} pending, due over {plan.spread:g} s"},
         "crons": {f"{plan.crons:,} due in one second"},
+        "projector": {f"{plan.transitions:,.0f} transitions/s"},
+        "index": {f"{name} of {plan.records:,} jobs" for name in ("queue stats", "job lists", "dead letters")},
     }
     assert all(bar.variant in variants[bar.scenario] for bar in BARS)
