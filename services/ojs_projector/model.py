@@ -17,6 +17,7 @@ import structlog
 
 from ojs_nats.job import Job
 from ojs_nats.store.feed import Record
+from ojs_nats.workflows.record import Workflow
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
 
 __all__ = ["Model", "Seen"]
@@ -31,10 +32,11 @@ _FORGOTTEN: Final = 2_000
 
 
 class Seen(NamedTuple):
-    """A record with its job; None for what is not a job, and for one that can't be read."""
+    """A record with its job or workflow; None for what is neither, and for one that can't be read."""
 
     record: Record
     job: Job | None
+    workflow: Workflow | None = None
 
 
 class Kind(NamedTuple):
@@ -141,7 +143,8 @@ class Model:
         known = self._known(newest)
         rows: list[Row] = []
         gone: list[Row] = []
-        for job_id, (record, job) in newest.items():
+        for job_id, seen in newest.items():
+            record, job = seen.record, seen.job
             old = known.get(job_id)
             if old is not None and old.seq >= record.sequence:
                 continue

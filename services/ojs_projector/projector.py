@@ -22,6 +22,7 @@ from ojs_nats.store.eventlog import EventLog
 from ojs_nats.store.feed import Feed, Record
 from ojs_nats.store.lease import Lease
 from ojs_nats.store.link import Link
+from ojs_nats.workflows.record import Workflow
 from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges
 from ojs_projector.model import Model, Seen
@@ -42,6 +43,7 @@ _SAFETY_S: Final = 10.0
 _FORGET_S: Final = 10.0
 
 _decode_job: Final = msgspec.json.Decoder(Job).decode
+_decode_workflow: Final = msgspec.json.Decoder(Workflow).decode
 
 
 class Projector:
@@ -171,7 +173,7 @@ class Projector:
             await feed.seek(min(wanted, model.applied + 1))
             relay.begin()
         batch = await feed.next(PARK_S)
-        seen = [Seen(record, _job(record)) for record in batch.records]
+        seen = [_seen(record) for record in batch.records]
         model.apply(seen)
         if model.partial and not batch.behind:
             model.reached_end(model.target)
@@ -212,11 +214,12 @@ class Projector:
                 log.exception("housekeeping failed")
 
 
-def _job(record: Record) -> Job | None:
-    if record.kind != "job":
-        return None
+def _seen(record: Record) -> Seen:
     try:
-        return _decode_job(record.data)
+        if record.kind == "job":
+            return Seen(record, _decode_job(record.data))
+        if record.kind == "workflow" and record.data:
+            return Seen(record, None, _decode_workflow(record.data))
     except (msgspec.DecodeError, ValueError) as error:
-        log.error("job record can't be read", job_id=record.job_id, sequence=record.sequence, error=str(error))
-        return None
+        log.error("record can't be read", kind=record.kind, id=record.job_id, sequence=record.sequence, error=str(error))
+    return Seen(record, None)

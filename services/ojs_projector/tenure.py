@@ -12,10 +12,11 @@ import structlog
 
 from ojs_nats import metrics
 from ojs_nats.errors import OjsError
-from ojs_nats.events import events_of
-from ojs_nats.job import Job
+from ojs_nats.events import Event, events_of, events_of_workflow
+from ojs_nats.job import Entry, Job
 from ojs_nats.store.eventlog import Appended, EventLog, Fenced, Outgoing
 from ojs_nats.store.names import StoreConfig
+from ojs_nats.workflows.record import Workflow, WorkflowEntry
 from ojs_projector.model import Seen
 
 __all__ = ["Tenure"]
@@ -32,6 +33,9 @@ _WAITING: Final = 5_000
 _KNOWN: Final = 100_000
 _SURELY_MS: Final = 10_000
 """A job created this long after the tenure began was relayed by nobody else, whatever the clocks of those who pushed it."""
+
+_WORKFLOWS: Final = "workflow"
+"""Where the events of a job's subject name its queue."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -102,11 +106,11 @@ class Tenure:
             await self._look_up(batch)
         if self.over is not None:
             return
-        for record, job in batch:
-            if record.kind == "epoch":
+        for seen in batch:
+            if seen.record.kind == "epoch":
                 self._forget()
-            elif job is not None and not self._held:
-                self._queue(record.sequence, job)
+            elif not self._held and (told := _told(seen)) is not None:
+                self._queue(seen.record.sequence, told)
         self._taken = batch[-1].record.sequence
         self._settle()
         while self._waiting > _WAITING and self.over is None:
@@ -127,33 +131,36 @@ class Tenure:
     # What is new
 
     async def _look_up(self, batch: Sequence[Seen]) -> None:
-        """Learn of jobs first met what was appended of them before."""
-        unknown = {job.id: job for _, job in batch if job is not None and not self._is_known(job)}
-        found = await asyncio.gather(*(self._log.last_of(job_id) for job_id in unknown))
-        for job_id, appended in zip(unknown, found, strict=True):
+        """Learn of jobs and workflows first met what was appended of them before."""
+        sources = [told for seen in batch if (told := _told(seen)) is not None]
+        unknown = {told.id for told in sources if not self._is_known(told)}
+        found = await asyncio.gather(*(self._log.last_of(name) for name in unknown))
+        for name, appended in zip(unknown, found, strict=True):
             if appended is not None:
-                self._remember(job_id, appended)
+                self._remember(name, appended)
 
-    def _is_known(self, job: Job) -> bool:
-        return job.id in self._known or job.created_at >= self._surely_new
+    def _is_known(self, told: Job | Workflow) -> bool:
+        return told.id in self._known or told.created_at >= self._surely_new
 
-    def _queue(self, sequence: int, job: Job) -> None:
-        known = self._known.get(job.id)
-        number = known.entry if known is not None and known.created_at == job.created_at else 0
-        fresh = [entry for entry in job.transitions if entry.n > number]
+    def _queue(self, sequence: int, told: Job | Workflow) -> None:
+        known = self._known.get(told.id)
+        number = known.entry if known is not None and known.created_at == told.created_at else 0
+        entries: Sequence[Entry | WorkflowEntry] = told.transitions if isinstance(told, Job) else told.log
+        fresh = [entry for entry in entries if entry.n > number]
         if not fresh:
             return
         if fresh[0].n > number + 1:
-            log.warning("transitions left the job's log unseen", job_id=job.id, entries=fresh[0].n - number - 1)
+            log.warning("transitions left the log unseen", id=told.id, entries=fresh[0].n - number - 1)
+        scope = told.queue if isinstance(told, Job) else _WORKFLOWS
         for entry in fresh:
             events = [
-                Outgoing(self._config.event(event.type, job.queue, job.id), _encode(event), job.created_at, entry.n, sequence)
-                for event in events_of(job, entry)
+                Outgoing(self._config.event(event.type, scope, told.id), _encode(event), told.created_at, entry.n, sequence)
+                for event in _events(told, entry)
             ]
             if events:
                 self._groups.append(Group(sequence, events, sum(len(event.body) for event in events)))
                 self._waiting += len(events)
-        self._remember(job.id, Appended(job.created_at, fresh[-1].n))
+        self._remember(told.id, Appended(told.created_at, fresh[-1].n))
         self._more.set()
 
     def _remember(self, job_id: str, appended: Appended) -> None:
@@ -237,3 +244,14 @@ class Tenure:
             self._drop()
             self._more.set()
             self.progress.set()
+
+
+def _told(seen: Seen) -> Job | Workflow | None:
+    return seen.job if seen.job is not None else seen.workflow
+
+
+def _events(told: Job | Workflow, entry: Entry | WorkflowEntry) -> list[Event]:
+    if isinstance(told, Job) and isinstance(entry, Entry):
+        return events_of(told, entry)
+    assert isinstance(told, Workflow) and isinstance(entry, WorkflowEntry)  # noqa: PT018
+    return events_of_workflow(told, entry)

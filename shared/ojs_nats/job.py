@@ -138,8 +138,8 @@ class Membership(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The number of steps there, callbacks not counted."""
     callback: str | None = None
     """`on_complete`, `on_success` or `on_failure` if it is one."""
-    opens: bool = False
-    """Its first claim starts the workflow."""
+    opens: int = 0
+    """The number of the workflow's direct steps if this is its first job, whose claim starts the workflow."""
     inputs: bool = False
     """It is given results of earlier steps."""
 

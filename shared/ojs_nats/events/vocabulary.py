@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ojs_nats.events.envelope import Event, job_event
 from ojs_nats.events.facts import Facts, stack_trace
+from ojs_nats.events.workflows import events_of_member
 from ojs_nats.job import Entry, Job, JobError, State
 from ojs_nats.wire.output import result_expires_at
 from ojs_nats.wire.times import format_ms
@@ -25,8 +26,17 @@ _NOBODY: Final = "unknown"
 
 
 def events_of(job: Job, entry: Entry) -> list[Event]:
-    """The events of one entry of the job's log, in lifecycle order; `job` may be any later revision."""
+    """The events of one entry of the job's log, in lifecycle order; `job` may be any later revision.
+
+    What a member of a workflow does is an event of the workflow, too.
+    """
     facts = Facts.of(job, entry)
+    events = _lifecycle(facts)
+    return events if job.workflow is None else [*events, *events_of_member(job, entry, facts.duration_ms)]
+
+
+def _lifecycle(facts: Facts) -> list[Event]:
+    job, entry = facts.job, facts.entry
     match entry.event:
         case "pushed" if entry.after is State.SCHEDULED:
             return [_scheduled(facts)]

@@ -29,11 +29,14 @@ _IDLE_NS: Final = 30 * _SECOND_NS
 _MARGIN_S: Final = 2.0
 _NOTHING: Final = frozenset({404, 408})
 
-Kind = Literal["job", "gone", "barrier", "epoch"]
+Kind = Literal["job", "gone", "workflow", "barrier", "epoch"]
 
 
 class Record(NamedTuple):
-    """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays."""
+    """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
+
+    `job_id` is a workflow's id for `workflow`; `gone` is of jobs only, a workflow that has left has no data.
+    """
 
     kind: Kind
     sequence: int
@@ -66,6 +69,7 @@ class Feed:
         self._prefix = len(config.job(""))
         self._barriers = config.record("barrier", "").encode()
         self._epoch = config.epoch.encode()
+        self._workflows = config.workflow("").encode()
 
     async def seek(self, sequence: int) -> None:
         """Go on from `sequence`, inclusive. Raises OjsError backend_unavailable."""
@@ -106,7 +110,12 @@ class Feed:
         stream = self._config.records_stream
         config = {
             "name": name,
-            "filter_subjects": [self._config.job(">"), self._config.record("barrier", ">"), self._config.epoch],
+            "filter_subjects": [
+                self._config.job(">"),
+                self._config.workflow("*"),
+                self._config.record("barrier", ">"),
+                self._config.epoch,
+            ],
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": max(1, self._next),
             "ack_policy": "none",
@@ -143,6 +152,9 @@ class Feed:
             return Record("barrier", sequence, at, "", b"", None)
         if subject == self._epoch:
             return Record("epoch", sequence, at, "", b"", None)
+        if subject.startswith(self._workflows):
+            name = subject[len(self._workflows) :].decode()
+            return Record("workflow", sequence, at, name, message.data, _ttl_s(message))
         job_id = subject[self._prefix :].decode()
         if not message.data:  # a marker: the record left by its TTL, or was deleted by hand
             return Record("gone", sequence, at, job_id, b"", None)

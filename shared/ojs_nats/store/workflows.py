@@ -37,7 +37,7 @@ from ojs_nats.workflows.advance import Outcome
 from ojs_nats.workflows.graph import Graph
 from ojs_nats.workflows.inputs import needed
 from ojs_nats.workflows.outcome import gone, outcome_of
-from ojs_nats.workflows.record import QUEUED, Range, Workflow, expand, job_id, run_of
+from ojs_nats.workflows.record import CALLED_OFF, QUEUED, Range, Workflow, expand, job_id, run_of
 
 __all__ = ["Report", "StoredWorkflow", "Workflows"]
 
@@ -46,7 +46,6 @@ log = structlog.get_logger(__name__)
 _STEPS: Final = "coordinator-steps"
 _EARLY_MS: Final = 50
 _LEFT: Final = "the jobs of a workflow are left to the coordinator"
-_REASON: Final = "its workflow was cancelled"
 
 
 class Report:
@@ -158,7 +157,9 @@ class Workflows:
         """Stop a workflow: waiting and queued jobs are cancelled, active ones may end. Raises conflict if it has ended."""
         stored = await self._flows.change(workflow_id, progress.cancel)
         try:
-            return await self._call_off(stored)
+            await self._call_off(stored)
+            await self.recheck(workflow_id)  # so that the answer counts what was cancelled
+            return await self.get(workflow_id)
         except OjsError as error:
             log.warning(
                 "the jobs of a cancelled workflow are left to the coordinator", workflow_id=workflow_id, reason=str(error)
@@ -299,7 +300,7 @@ class Workflows:
             await self._catch_up(current, {})
             await self._flows.try_change(current.record.id, lambda _graph, found, moment: _grown(found, done, moment))
 
-    async def _call_off(self, stored: StoredWorkflow) -> StoredWorkflow:
+    async def _call_off(self, stored: StoredWorkflow) -> None:
         """Cancel the jobs of a cancelled workflow that nobody works on."""
         _, record, graph = stored
         queued = [node for node, letter in enumerate(record.states) if letter == QUEUED]
@@ -308,8 +309,7 @@ class Workflows:
             # One that was about to be created is created here: so it can't be later.
             await self._births.make(graph, record, nodes, first=False, tend=False)
             await self._cancel_jobs([job_id(record.id, node, run_of(record, node)) for node in nodes])
-        changed = await self._flows.try_change(record.id, lambda _graph, found, moment: progress.cancelled(found, moment))
-        return changed or stored
+        await self._flows.try_change(record.id, lambda _graph, found, moment: progress.cancelled(found, moment))
 
     async def _cancel_jobs(self, ids: Sequence[str]) -> None:
         found = await self._records.many(ids)
@@ -317,7 +317,7 @@ class Workflows:
         for name in ids:
             job, moment = found[name].job, self._clock.moment()
             if job is not None and not job.terminal and job.state is not State.ACTIVE:
-                commits.append((transitions.cancel(job, moment, _REASON), found[name].sequence, moment.op))
+                commits.append((transitions.cancel(job, moment, CALLED_OFF), found[name].sequence, moment.op))
         for (transition, _, _), outcome in zip(commits, await self._committer.commit_all(commits), strict=True):
             if isinstance(outcome, Conflict):
                 await self._cancel_job(transition.job.id)
@@ -369,7 +369,7 @@ def _grown(record: Workflow, done: set[Range], moment: Moment) -> Workflow | Non
 def _cancel_unless_active(job: Job, moment: Moment) -> Transition:
     if job.state is State.ACTIVE:
         raise OjsError("conflict", f"job {job.id} is active and may end")
-    return transitions.cancel(job, moment, _REASON)
+    return transitions.cancel(job, moment, CALLED_OFF)
 
 
 def _births_key(record: Workflow) -> tuple[str, int, tuple[Range, ...]]:

@@ -114,7 +114,7 @@ def progress_body(graph: Graph, record: Workflow) -> bytes:
         "progress": round(ended / numbers.jobs, 4),
         "progress_percent": round(100 * ended / numbers.jobs, 2),
     }
-    return encode({"progress": view} | {name: value for name, value in view.items() if name != "progress"})
+    return encode({"workflow": view} | view)
 
 
 def _wrapped(view: dict[str, Any]) -> bytes:

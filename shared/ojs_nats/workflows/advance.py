@@ -17,7 +17,7 @@ from ojs_nats.job import State
 from ojs_nats.transitions import Moment
 from ojs_nats.transitions.retention import RETENTION_S
 from ojs_nats.workflows.board import Board
-from ojs_nats.workflows.graph import Graph
+from ojs_nats.workflows.graph import Composite, Graph
 from ojs_nats.workflows.record import (
     ERRORS_KEPT,
     LOG_KEPT,
@@ -68,16 +68,24 @@ def begin(graph: Graph, workflow_id: str, name: str, moment: Moment) -> Workflow
     """A new workflow with its first jobs to be created."""
     board = Board.blank(graph)
     board.start(0)
-    record = Workflow(id=workflow_id, name=name, kind=graph.root.kind, states=board.text, created_at=moment.now, op=moment.op)
+    record = Workflow(
+        id=workflow_id,
+        name=name,
+        kind=graph.root.kind,
+        steps=graph.root.members,
+        states=board.text,
+        created_at=moment.now,
+        op=moment.op,
+    )
     record = _logged(record, moment, "created")
     return _with_births(record, board, moment, guard=True)
 
 
-def started(record: Workflow, at: int, moment: Moment) -> Workflow | None:
-    """The first job began to run at `at`; None if that is known."""
+def started(record: Workflow, at: int, moment: Moment, *, opener: bool = True) -> Workflow | None:
+    """A job began to run at `at`, the first one unless `opener` is false; None if it is known that one had."""
     if record.started_at is not None:
         return None
-    return _logged(replace(record, started_at=at, op=moment.op), moment, "started", at=at)
+    return _logged(replace(record, started_at=at, op=moment.op), moment, "started", at=at, opener=opener)
 
 
 def advance(graph: Graph, record: Workflow, outcomes: Mapping[int, Outcome], moment: Moment) -> Workflow | None:
@@ -99,7 +107,7 @@ def advance(graph: Graph, record: Workflow, outcomes: Mapping[int, Outcome], mom
     errors = [outcome.error for outcome in news.values() if outcome.error is not None]
     begun = [outcome.started_at for outcome in news.values() if outcome.started_at is not None]
     if begun:
-        record = started(record, min(begun), moment) or record
+        record = started(record, min(begun), moment, opener=graph.first_job in news) or record
     record = replace(record, births=(), errors=(*record.errors, *errors)[-ERRORS_KEPT:], op=moment.op)
     if record.terminal:
         return replace(record, states=board.text)
@@ -184,15 +192,22 @@ def _settled(record: Workflow, board: Board, moment: Moment, *, guard: bool = Fa
     """`record` with what the board has come to."""
     for composite in board.ended:
         if composite.node:
-            good = board.states[composite.node] == ord("C")
-            step = "step" if board.graph.parent(composite.node).kind == "chain" else "job"
-            record = _logged(record, moment, f"{step}_{'completed' if good else 'failed'}", node=composite.node)
+            record = _nested(record, board, composite, moment)
     record = replace(record, states=board.text)
     state = _ENDS.get(chr(board.states[0]))
     if state is None:
         return _with_births(record, board, moment, guard=guard)
     record = _logged(replace(record, state=state, ended_at=moment.now), moment, state)
     return _with_cleanup(replace(record, growing=()), moment)
+
+
+def _nested(record: Workflow, board: Board, composite: Composite, moment: Moment) -> Workflow:
+    parent = board.graph.parent(composite.node)
+    position = composite.node - parent.first
+    what = "step" if parent.kind in {"chain", "dag"} else "job"
+    how = "completed" if board.states[composite.node] == ord("C") else "failed"
+    place = {"step": parent.step_id(position), "kind": composite.kind, "index": position, "left": parent.members - position - 1}
+    return _logged(record, moment, f"{what}_{how}", **place)
 
 
 def _with_births(record: Workflow, board: Board, moment: Moment, *, guard: bool) -> Workflow:

@@ -18,12 +18,22 @@ def outcome_of(job: Job) -> Outcome | None:
         return Outcome("c", member.run, job.started_at)
     at = job.cancelled_at or job.discarded_at or 0
     if job.state is State.CANCELLED:
-        error = StepError(node=member.node, run=member.run, code="cancelled", message="the job was cancelled", at=at)
+        error = StepError(
+            node=member.node,
+            run=member.run,
+            step=member.step,
+            type=job.type,
+            code="cancelled",
+            message="the job was cancelled",
+            at=at,
+        )
         return Outcome("x", member.run, job.started_at, error)
     told = job.error
     error = StepError(
         node=member.node,
         run=member.run,
+        step=member.step,
+        type=job.type,
         code=told.code if told is not None else "discarded",
         message=told.message[:500] if told is not None else "the job was discarded",
         attempt=job.attempt,

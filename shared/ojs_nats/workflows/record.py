@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from ojs_nats.job import Membership
+from ojs_nats.wire.ids import derived_job_id
 from ojs_nats.workflows.graph import Graph, Kind
 from ojs_nats.workflows.inputs import has_inputs
 
 __all__ = [
     "BAD",
+    "CALLED_OFF",
     "CANCELLED",
     "COMPLETED",
     "DONE",
@@ -58,6 +59,9 @@ GOOD: Final = frozenset(map(ord, COMPLETED))
 BAD: Final = frozenset(map(ord, FAILED + CANCELLED))
 DONE: Final = GOOD | BAD | {ord(SKIPPED)}
 
+CALLED_OFF: Final = "its workflow was cancelled"
+"""The reason on a job that was cancelled with its workflow, which is no failure of a step."""
+
 LOG_KEPT: Final = 64
 ERRORS_KEPT: Final = 25
 MAX_RUNS: Final = 40
@@ -77,8 +81,14 @@ class WorkflowEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     op: str
     event: str
     at: int
-    node: int = 0
     run: int = 0
+    opener: bool = False
+    """A start that the log of the first job tells, too."""
+    step: str = ""
+    """A nested workflow's id where it stands; what follows is its kind, its position, and how many steps come after it."""
+    kind: str = ""
+    index: int = 0
+    left: int = 0
 
 
 class StepError(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,6 +96,8 @@ class StepError(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     node: int
     run: int = 0
+    step: str = ""
+    type: str = ""
     code: str
     message: str
     attempt: int = 0
@@ -98,6 +110,8 @@ class Workflow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     name: str
     kind: Kind
+    steps: int = 0
+    """The direct members of the root."""
     state: WorkflowState = "running"
     states: str
     """One letter for each node of the graph."""
@@ -170,10 +184,8 @@ def run_of(record: Workflow, node: int) -> int:
 
 def job_id(workflow_id: str, node: int, run: int) -> str:
     """The id of a member's job: a UUIDv7 that follows from its place, so that its creation can be repeated."""
-    digest = hashlib.blake2b(f"{workflow_id} {node} {run}".encode(), digest_size=10).digest()
-    random = int.from_bytes(digest)
-    tail = f"{0b10 << 62 | random & (1 << 62) - 1:016x}"
-    return f"{workflow_id[:13]}-7{random >> 62 & 0xFFF:03x}-{tail[:4]}-{tail[4:]}"
+    created_at = int(workflow_id[:8] + workflow_id[9:13], 16)
+    return derived_job_id(created_at, "workflow", workflow_id, str(node), str(run))
 
 
 def membership(graph: Graph, record: Workflow, node: int) -> Membership:
@@ -190,6 +202,6 @@ def membership(graph: Graph, record: Workflow, node: int) -> Membership:
         index=position,
         size=parent.members,
         callback=parent.role(position),
-        opens=node == graph.first_job and record.started_at is None,
+        opens=graph.root.members if node == graph.first_job and record.started_at is None else 0,
         inputs=has_inputs(graph, node),
     )

@@ -320,8 +320,8 @@ def test_only_what_failed_or_was_cancelled_is_retried(state: str) -> None:
 def test_members_know_their_place_and_have_ids_that_follow_from_it() -> None:
     graph, record, _ = run(chain(job(), batch(job("x"), on_success=job("y"))))
     first, inner, callback = (membership(graph, record, node) for node in (1, 3, 4))
-    assert (first.opens, first.index, first.size, first.kind, first.inputs) == (True, 0, 2, "chain", False)
-    assert (inner.opens, inner.step, inner.kind, inner.inputs) == (False, "0", "batch", True)
+    assert (first.opens, first.index, first.size, first.kind, first.inputs) == (2, 0, 2, "chain", False)
+    assert (inner.opens, inner.step, inner.kind, inner.inputs) == (0, "0", "batch", True)
     assert (callback.callback, callback.step, callback.inputs) == ("on_success", "on_success", True)
     ids = {job_id(WF, node, again) for node in range(50) for again in range(3)}
     assert len(ids) == 150

@@ -1,0 +1,169 @@
+"""Workflows over HTTP, with the whole system as its users run it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.system import System
+from support.waiting import until
+
+BASE = "/ojs/v1"
+
+
+def job(name: str, **options: Any) -> dict[str, Any]:
+    return {"type": name, "args": [], "options": {"queue": "wf", **options}}
+
+
+def work(system: System, *, fail: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Fetch what there is and finish it; a job's result is its type."""
+    body = {"queues": ["wf"], "count": 50, "worker_id": "w", "wait_ms": 200}
+    jobs: list[dict[str, Any]] = system.request("POST", f"{BASE}/workers/fetch", body).body["jobs"]
+    for one in jobs:
+        if one["type"] in fail:
+            error = {"code": "no", "message": f"{one['type']} failed", "retryable": False}
+            system.request("POST", f"{BASE}/workers/nack", {"job_id": one["id"], "worker_id": "w", "error": error})
+        else:
+            system.request("POST", f"{BASE}/workers/ack", {"job_id": one["id"], "worker_id": "w", "result": one["type"]})
+    return jobs
+
+
+def run(system: System, workflow_id: str, *, fail: tuple[str, ...] = ()) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Work until a workflow has ended; what it reads as, and the jobs in the order in which they were fetched."""
+    done: list[dict[str, Any]] = []
+
+    def ended() -> dict[str, Any] | None:
+        done.extend(work(system, fail=fail))
+        found: dict[str, Any] = system.request("GET", f"{BASE}/workflows/{workflow_id}").body["workflow"]
+        return found if found["state"] != "running" else None
+
+    found = until(ended, 20.0)
+    assert found is not None
+    return found, done
+
+
+def create(system: System, definition: dict[str, Any]) -> dict[str, Any]:
+    answer = system.request("POST", f"{BASE}/workflows", definition)
+    assert answer.status == 201, answer
+    created: dict[str, Any] = answer.body
+    assert answer.headers["Location"] == f"{BASE}/workflows/{created['id']}"
+    return created
+
+
+def events(system: System, wanted: int) -> list[dict[str, Any]]:
+    def complete() -> list[dict[str, Any]] | None:
+        found: list[dict[str, Any]] = system.request("GET", f"{BASE}/events?types=workflow.*&limit=1000").body["events"]
+        return found if len(found) >= wanted else None
+
+    found = until(complete, 10.0)
+    assert found is not None
+    return found
+
+
+def test_a_nested_workflow_reads_as_it_went(system: System) -> None:
+    definition = {
+        "type": "chain",
+        "name": "etl",
+        "steps": [job("extract"), {"type": "group", "name": "fan", "jobs": [job("x"), job("y")]}, job("load")],
+    }
+    created = create(system, definition)
+    assert created["workflow"]["state"] == created["state"] == "running"
+    assert [(step["id"], step["type"], step["state"]) for step in created["steps"]] == [
+        ("0", "extract", "pending"),
+        ("1", "group", "waiting"),
+        ("2", "load", "waiting"),
+    ]
+    found, done = run(system, created["id"])
+    assert [one["type"] for one in done] == ["extract", "x", "y", "load"]
+    assert done[0]["parent_results"] == []
+    assert done[1]["parent_results"] == done[2]["parent_results"] == ["extract"]
+    assert done[3]["parent_results"] == ["extract", {"0": "x", "1": "y"}]
+    assert done[3]["parent_results_by_index"] == {"0": "extract", "1": {"0": "x", "1": "y"}}
+    assert [(one["workflow_id"], one["workflow_step"]) for one in (done[0], done[3])] == [
+        (created["id"], 0),
+        (created["id"], 2),
+    ]
+    assert (found["state"], found["steps_completed"], found["metadata"]["job_count"]) == ("completed", 3, 4)
+    fan = found["steps"][1]
+    assert (fan["state"], fan["name"], [step["state"] for step in fan["jobs"]]) == ("completed", "fan", ["completed"] * 2)
+    assert found["steps"][2]["result"] == "load"
+    kinds = [event["type"] for event in events(system, 8)]
+    assert kinds[:2] == ["workflow.created", "workflow.started"]
+    assert sorted(kinds[2:-1]) == [*["workflow.job_completed"] * 2, *["workflow.step_completed"] * 3]
+    assert kinds[-1] == "workflow.completed"
+
+
+def test_a_python_sdk_batch_calls_back_what_its_jobs_came_to(system: System) -> None:
+    steps = [{"id": f"step-{n}", **job(f"j{n}"), "depends_on": []} for n in range(2)]
+    for name in ("on_complete", "on_success", "on_failure"):
+        callback = job(name.replace("_", "-"), callback_type=name)
+        steps.append({"id": name, **callback, "depends_on": ["step-0", "step-1"]})
+    created = create(system, {"name": "b", "steps": steps})
+    assert (created["type"], created["jobs_total"]) == ("batch", 2)
+    found, done = run(system, created["id"], fail=("j1",))
+    assert [one["type"] for one in done[2:]] == ["on-complete", "on-failure"]
+    assert done[2]["parent_results"] == ["j0", None]
+    states = {name: step["state"] for name, step in found["callbacks"].items()}
+    assert states == {"on_complete": "completed", "on_success": "cancelled", "on_failure": "completed"}
+    assert (found["state"], found["metadata"]["failed_count"]) == ("completed", 1)
+    assert (found["errors"][0]["code"], found["errors"][0]["step_id"]) == ("no", "step-1")
+
+
+def test_a_failed_dag_is_retried_from_where_it_failed(system: System) -> None:
+    steps = [
+        {"id": "a", **job("a"), "depends_on": []},
+        {"id": "b", **job("b"), "depends_on": ["a"]},
+        {"id": "c", **job("c"), "depends_on": ["a"]},
+        {"id": "d", **job("d"), "depends_on": ["c", "b"]},
+    ]
+    created = create(system, {"name": "diamond", "steps": steps})
+    found, _ = run(system, created["id"], fail=("b",))
+    assert (found["type"], found["state"]) == ("dag", "failed")
+    assert {step["id"]: step["state"] for step in found["steps"]} == {
+        "a": "completed",
+        "b": "failed",
+        "c": "completed",
+        "d": "cancelled",
+    }
+    answer = system.request("POST", f"{BASE}/workflows/{created['id']}/retry")
+    assert (answer.status, answer.body["workflow"]["state"]) == (200, "running")
+    found, done = run(system, created["id"])
+    assert [one["type"] for one in done] == ["b", "d"]
+    assert done[1]["parent_results"] == ["c", "b"]
+    assert (found["state"], found["retries"]) == ("completed", 1)
+    assert system.request("POST", f"{BASE}/workflows/{created['id']}/retry").status == 409
+
+
+def test_cancelling_answers_in_numbers_and_only_once(system: System) -> None:
+    created = create(system, {"type": "chain", "name": "c", "steps": [job("a"), job("b"), job("c")]})
+    answer = system.request("DELETE", f"{BASE}/workflows/wf_{created['id']}")
+    assert (answer.status, answer.body["workflow"]["state"], answer.body["workflow"]["name"]) == (200, "cancelled", "c")
+    assert answer.body["workflow"]["steps_already_completed"] == 0
+    assert "cancelled_at" in answer.body["workflow"]["metadata"]
+    assert work(system) == []
+    again = system.request("POST", f"{BASE}/workflows/{created['id']}/cancel")
+    assert (again.status, again.body["error"]["code"]) == (409, "conflict")
+
+
+def test_refusals_are_answered_as_ojs_words_them(system: System) -> None:
+    answer = system.request("POST", f"{BASE}/workflows", {"type": "chain", "steps": []})
+    assert (answer.status, answer.body["error"]["code"]) == (400, "invalid_workflow")
+    assert answer.body["error"]["details"]["validation_errors"][0]["path"] == "$.steps"
+    for path in ("019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f", "nonsense"):
+        missing = system.request("GET", f"{BASE}/workflows/{path}")
+        assert (missing.status, missing.body["error"]["code"]) == (404, "not_found")
+
+
+def test_large_workflows_are_read_by_pages_and_watched_in_numbers(system: System) -> None:
+    created = create(system, {"type": "group", "name": "large", "jobs": [job("n")] * 1_500})
+    assert len(created["jobs"]) == 1_000
+    assert created["steps_pagination"] == {"total": 1_500, "offset": 0, "limit": 1_000, "has_more": True}
+    page = system.request("GET", f"{BASE}/workflows/{created['id']}?offset=1490&limit=20").body["workflow"]
+    assert [step["index"] for step in page["jobs"]] == list(range(1_490, 1_500))
+    assert len(work(system)) == 50
+    answer = system.request("DELETE", f"{BASE}/workflows/{created['id']}").body["workflow"]
+    assert (answer["state"], answer["steps_cancelled"], answer["steps_already_completed"]) == ("cancelled", 1_450, 50)
+    assert work(system) == []
+
+    found = system.request("GET", f"{BASE}/workflows/{created['id']}/progress").body
+    assert (found["state"], found["jobs_completed"], found["jobs_cancelled"]) == ("cancelled", 50, 1_450)
+    assert found["progress"] == 1.0
