@@ -42,7 +42,9 @@ class SafetyNet:
     async def look(self) -> None:
         """One round. Raises OjsError backend_unavailable."""
         for kind in list(lists.waiting_kinds(self._model)):
-            await self._look_at_tokens(kind)
+            # Nobody can fetch from a paused queue, so nothing waits for a token there.
+            if not await self._store.queues.held(kind.queue):
+                await self._look_at_tokens(kind)
         await self._look_at_timers()
 
     async def _look_at_tokens(self, kind: lists.Waiting) -> None:

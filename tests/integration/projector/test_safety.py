@@ -71,6 +71,25 @@ async def test_only_the_jobs_ahead_of_the_first_token_have_lost_theirs(net: Safe
     assert [job.id for job in await fetch(store, "q", count=9)] == [*(job.id for job in behind), lost.id]
 
 
+async def test_it_leaves_a_paused_queue_alone_until_it_goes_on(net: SafetyNet, store: Store) -> None:
+    await store.jobs.push(draft(queue="q"))
+    await store.jobs.push(draft(queue="other"))
+    await purge(store, store.config.ready_stream, "ojs.ready.>")
+    await store.queues.pause("q")
+    await indexed(store)
+    await net.look()
+    assert net.found == {"token": 1}
+    assert (await tokens(store, "q"), await tokens(store, "other")) == (0, 1)
+    await store.queues.resume("q")
+    await eventually(lambda: looked(net, 2))
+    assert await tokens(store, "q") == 1
+
+
+async def looked(net: SafetyNet, found: int) -> bool:
+    await net.look()
+    return net.found["token"] == found
+
+
 async def test_a_token_in_somebodys_hands_is_not_lost(net: SafetyNet, store: Store) -> None:
     await store.jobs.push(draft(queue="q"))
     handout = store.handout
