@@ -44,6 +44,8 @@ class Jobs:
         except OjsError as error:
             await self._refusals.tell(error, draft)
             raise
+        if job.id != draft.id:  # its uniqueness policy says `ignore`
+            return Answer(200, job_body(job, flat=call.dialect.flat_job, beside={"deduplicated": True}))
         headers = (("Location", _LOCATION + job.id), *self._pressure(job.queue))
         return Answer(201, job_body(job, flat=call.dialect.flat_job), headers)
 
