@@ -8,8 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from prometheus_client import Counter, Gauge, Histogram
-
 from ojs_nats import metrics
 
 __all__ = ["reference"]
@@ -17,7 +15,6 @@ __all__ = ["reference"]
 
 def reference() -> str:
     """The page in Markdown, made from the metrics themselves."""
-    everywhere = [family for family in metrics.FAMILIES if family not in metrics.OF_PROJECTOR]
     return f"""\
 # Metrics
 
@@ -41,7 +38,7 @@ count as `{metrics.OTHER}` in their queue, and later queues, beyond a hundred, a
 
 ## All processes
 
-{_table(everywhere)}
+{_table(metrics.FAMILIES)}
 
 Besides, `ojs_build_info` says which service and version a process is, and `process_…` what it uses of CPU, memory and file
 descriptors.
@@ -65,14 +62,14 @@ This page is made by `python -m ojs_command.metrics_reference`.
 """
 
 
-def _table(families: Iterable[Counter | Gauge | Histogram]) -> str:
+def _table(families: Iterable[metrics.Listed]) -> str:
     return "\n".join(["| Name | Type | Labels | What it is |", "|---|---|---|---|", *map(_row, families)])
 
 
-def _row(family: Counter | Gauge | Histogram) -> str:
-    described = next(iter(family.describe()))
+def _row(listed: metrics.Listed) -> str:
+    described = next(iter(listed.family.describe()))
     name = described.name + ("_total" if described.type == "counter" else "")
-    labels = ", ".join(f"`{label}`" for label in family._labelnames)  # noqa: SLF001  # there is no public way to them
+    labels = ", ".join(f"`{label}`" for label in listed.labels)
     return f"| `{name}` | {described.type} | {labels} | {described.documentation} |"
 
 

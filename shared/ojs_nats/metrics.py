@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import structlog
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
-    Histogram,
     Info,
     ProcessCollector,
     disable_created_metrics,
@@ -26,6 +25,7 @@ from prometheus_client import (
 )
 
 from ojs_nats.job import Entry, Job, State
+from ojs_nats.tally import Counts, Spread, Spreads
 
 __all__ = [
     "COMMITS",
@@ -54,7 +54,7 @@ __all__ = [
     "stored",
 ]
 
-F = TypeVar("F", Counter, Gauge, Histogram)
+F = TypeVar("F", Counts, Spreads)
 P = TypeVar("P", Counter, Gauge)
 
 log = structlog.get_logger(__name__)
@@ -80,28 +80,36 @@ _ROUND_TRIP_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.0
 _LATENESS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 300)
 
 
-FAMILIES: Final[list[Counter | Gauge | Histogram]] = []
-"""All metrics of this module, in the order of the exposition."""
-OF_PROJECTOR: Final[list[Counter | Gauge]] = []
-"""Those that only a projector serves: in other processes their zeros would mean something that isn't so."""
+class Listed(NamedTuple):
+    """A metric for the documentation."""
+
+    family: Counts | Spreads | Counter | Gauge
+    labels: tuple[str, ...]
 
 
-def _counter(name: str, text: str, *labels: str) -> Counter:
-    return _listed(Counter(name, text, labels, registry=REGISTRY))
+FAMILIES: Final[list[Listed]] = []
+"""What every process serves."""
+OF_PROJECTOR: Final[list[Listed]] = []
+"""What only a projector serves: in other processes its zeros would mean something that isn't so."""
 
 
-def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-    return _listed(Histogram(name, text, labels, buckets=buckets, registry=REGISTRY))
+def _counter(name: str, text: str, *labels: str) -> Counts:
+    return _registered(Counts(name, text, labels))
+
+
+def _histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Spreads:
+    return _registered(Spreads(name, text, labels, buckets))
+
+
+def _registered(family: F) -> F:
+    REGISTRY.register(family)
+    FAMILIES.append(Listed(family, family.label_names))
+    return family
 
 
 def _projector(kind: type[P], name: str, text: str, *labels: str) -> P:
     family = kind(name, text, labels, registry=None)
-    OF_PROJECTOR.append(family)
-    return _listed(family)
-
-
-def _listed(family: F) -> F:
-    FAMILIES.append(family)
+    OF_PROJECTOR.append(Listed(family, labels))
     return family
 
 
@@ -188,7 +196,7 @@ ProcessCollector(registry=REGISTRY)
 def identify(service: str, version: str) -> None:
     """Say what this process is: a projector serves metrics that others don't."""
     if service == "projector":
-        for family in OF_PROJECTOR:
+        for family, _ in OF_PROJECTOR:
             REGISTRY.register(family)
     _BUILD.info({"service": service, "version": version})
 
@@ -221,7 +229,7 @@ async def exposition() -> bytes:
 
 
 class _Series:
-    """The metrics of one job type in one queue, bound beforehand: looking a child up by its labels costs more than counting."""
+    """The metrics of one job type in one queue."""
 
     __slots__ = (
         "cancelled",
@@ -240,21 +248,21 @@ class _Series:
     def __init__(self, queue: str, job_type: str) -> None:
         self.labels = labels = (queue, job_type)
         turned = (job_type, queue)
-        self.enqueued = (_ENQUEUED.labels(*turned), _JOB_ENQUEUED.labels(*labels))
-        self.completed = (_COMPLETED.labels(*turned), _JOB_COMPLETED.labels(*labels))
-        self.failed = (_FAILED.labels(*turned), _JOB_FAILED.labels(*labels))
+        self.enqueued = _JOB_ENQUEUED.show(_ENQUEUED.labels(*turned), *labels)
+        self.completed = _JOB_COMPLETED.show(_COMPLETED.labels(*turned), *labels)
+        self.failed = _JOB_FAILED.show(_FAILED.labels(*turned), *labels)
         self.run = _RUN.labels(*turned)
         self.wait = _WAIT.labels(*turned)
         self.retried = _JOB_RETRIED.labels(*labels)
         self.cancelled = _JOB_CANCELLED.labels(*labels)
         self.expired = _JOB_EXPIRED.labels(*labels)
         self.queue_time = _JOB_QUEUE_TIME.labels(*labels)
-        self.durations: dict[State, Histogram] = {}
+        self.durations: dict[State, Spread] = {}
 
     def count(self, job: Job, entry: Entry) -> None:
         match entry.event:
             case "pushed":
-                _inc(self.enqueued)
+                self.enqueued.inc()
             case "claimed":
                 self._claimed(job, entry)
             case _:
@@ -283,20 +291,15 @@ class _Series:
     def _ended(self, entry: Entry) -> None:
         match entry.after:
             case State.COMPLETED:
-                _inc(self.completed)
+                self.completed.inc()
             case State.DISCARDED:
-                _inc(self.failed)
+                self.failed.inc()
                 if entry.event in {"expired", "ttl_expired"}:
                     self.expired.inc()
             case State.CANCELLED:
                 self.cancelled.inc()
             case _:
                 pass
-
-
-def _inc(counters: tuple[Counter, Counter]) -> None:
-    for counter in counters:
-        counter.inc()
 
 
 class _AllSeries:
@@ -339,7 +342,7 @@ def stored(job: Job, op: str) -> None:
 # Counting requests
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_requests: dict[tuple[str, str, int], Histogram] = {}
+_requests: dict[tuple[str, str, int], Spread] = {}
 
 
 def answered(method: str, route: str, status: int, seconds: float) -> None:
