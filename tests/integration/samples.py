@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +24,8 @@ from ojs_nats.store.api import call
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.transitions import Failure, Holder, Moment, Transition, ack, nack
 from ojs_nats.wire.ids import new_job_id
+from support.nats import NatsServer
+from support.waiting import eventually
 
 __all__ = [
     "ANYONE",
@@ -29,6 +34,7 @@ __all__ = [
     "due_subjects",
     "failed",
     "fetch",
+    "frozen",
     "losing_answers",
     "message",
     "narrow_proxy",
@@ -165,6 +171,23 @@ async def narrow_proxy(port: int) -> AsyncIterator[tuple[str, asyncio.Event]]:
         for task in pumps:
             task.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
+
+
+@asynccontextmanager
+async def frozen(server: NatsServer) -> AsyncIterator[None]:
+    """A server that keeps its connections and answers nothing. A signal takes effect a moment after it is sent."""
+    pid = server.pid
+
+    def stopped() -> bool:
+        threads = Path(f"/proc/{pid}/task").iterdir()
+        return all((thread / "stat").read_text().rpartition(")")[2].split()[0] == "T" for thread in threads)
+
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        await eventually(stopped, every=0.001)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 import ojs_reaper
 import ojs_scheduler
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, refusal, subjects, timers
+from integration.samples import acked, draft, fetch, frozen, refusal, subjects, timers
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
@@ -221,8 +219,7 @@ async def test_a_replica_that_lags_is_never_believed(
     near, steady = await open_store(lagging.url), await open_store(ahead.url)
     ids = [(await steady.jobs.push(draft(queue=queue))).id for _ in range(100)]
     before = [await steady.records.leader(job_id) for job_id in ids]
-    os.kill(lagging.pid, signal.SIGSTOP)
-    try:
+    async with frozen(lagging):
         moments = [steady.clock.moment() for _ in ids]
         outcomes = await steady.committer.commit_all(
             [
@@ -231,8 +228,6 @@ async def test_a_replica_that_lags_is_never_believed(
                 if one.job is not None
             ]
         )
-    finally:
-        os.kill(lagging.pid, signal.SIGCONT)
     assert [type(outcome) for outcome in outcomes] == [int] * len(ids)
     found = await asyncio.gather(*(answer(near.jobs.get, job_id) for job_id in ids))
     assert {job.state for job in found} == {State.CANCELLED}
@@ -254,13 +249,10 @@ async def test_a_replica_that_hangs_keeps_no_request_from_being_answered(
 
     await eventually(lambda: lead(steady.config.ready_stream), 20.0, every=0.2)
     ids = [(await steady.jobs.push(draft(queue=queue))).id for _ in range(12)]
-    os.kill(hung.pid, signal.SIGSTOP)
-    try:
+    async with frozen(hung):
         changes = await asyncio.gather(*(steady.jobs.change(job_id, transitions.cancel) for job_id in ids))
         found = await steady.records.many(ids)
         one_by_one = [(await steady.records.many([job_id]))[job_id] for job_id in ids]
-    finally:
-        os.kill(hung.pid, signal.SIGCONT)
     assert {change.after.state for change in changes} == {State.CANCELLED}
     assert [one.job for one in one_by_one] == [change.after for change in changes]
     assert [found[job_id].job for job_id in ids] == [change.after for change in changes]
@@ -375,11 +367,8 @@ async def test_a_node_that_hangs_is_left_for_another(
     one = await open_store(hung.url, replicas=3)
     for link in (one.link, one.bulk):
         link._nc.set_server_pool([hung.url, *others])
-    os.kill(hung.pid, signal.SIGSTOP)
-    try:
+    async with frozen(hung):
         with refusal("backend_unavailable"):
             await one.jobs.push(draft(queue=queue))
         await answer(one.jobs.push, draft(queue=queue))
-    finally:
-        os.kill(hung.pid, signal.SIGCONT)
     await answer(store.jobs.push, draft(queue=queue))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import os
 import random
-import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,7 +13,7 @@ import pytest
 
 import ojs_scheduler
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, message, narrow_proxy, new_id, refusal, subjects, timers
+from integration.samples import acked, draft, fetch, frozen, message, narrow_proxy, new_id, refusal, subjects, timers
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import NOTHING, Job, State
@@ -72,13 +70,10 @@ async def test_requests_are_refused_at_once_while_the_server_is_away(own: Store,
 
 
 async def test_requests_to_a_server_that_hangs_are_refused_in_time(own: Store, nats_server: NatsServer, queue: str) -> None:
-    os.kill(nats_server.pid, signal.SIGSTOP)
-    try:
+    async with frozen(nats_server):
         await asyncio.gather(
             *(refused_within(4.5, request(own)) for request in REQUESTS.values() if request != REQUESTS["due"])
         )
-    finally:
-        os.kill(nats_server.pid, signal.SIGCONT)
     await eventually(lambda: works(own, queue))
 
 
