@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing
 from ojs_nats.errors import OjsError, indexed
 from ojs_nats.job import Job
@@ -29,6 +30,7 @@ class Batch:
         self._context = context
         self._store = context.store
         self._limits = context.limits
+        self._refusals = Refusals(context.store)
 
     async def push(self, call: Call) -> Answer:
         """All jobs in the order of the request, or an error that names the first one that can't be; 200 if none is new."""
@@ -44,7 +46,12 @@ class Batch:
                 dropped.append(index)
             else:
                 drafts.append(prepared)
-        jobs = await tracing.enqueued_all(drafts, self._store.batches.push) if drafts else []
+        try:
+            jobs = await tracing.enqueued_all(drafts, self._store.batches.push) if drafts else []
+        except OjsError as error:
+            refused = next((draft for draft in drafts if draft.queue == error.details.get("queue")), drafts[0])
+            await self._refusals.tell(error, refused)
+            raise
         superfluous = [index for index, (draft, job) in enumerate(zip(drafts, jobs, strict=True)) if draft.id != job.id]
         status = 201 if len(superfluous) < len(jobs) else 200
         return Answer(status, batch_body(await _views(jobs), superfluous, dropped))

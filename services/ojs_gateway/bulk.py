@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, conflict, invalid, unavailable
 from ojs_nats.events.announce import announce
@@ -52,6 +53,7 @@ class Bulk:
         self._store = context.store
         self._queries = context.queries
         self._limits = context.limits
+        self._refusals = Refusals(context.store)
 
     # Enqueue
 
@@ -89,6 +91,7 @@ class Bulk:
         try:
             job = await tracing.enqueued(draft, self._store.jobs.push)
         except OjsError as error:
+            await self._refusals.tell(error, draft)
             if run is None or not run.repeated or error.code != "duplicate" or error.details["existing_job_id"] != draft.id:
                 raise
             job = await self._store.jobs.get(draft.id)

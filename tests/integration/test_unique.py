@@ -276,7 +276,7 @@ async def test_an_id_that_is_taken_gives_the_lock_back(store: Store, queue: str)
     with refusal("duplicate"):
         await store.jobs.push(job)
     _, headers = await lock_of(store, job)
-    assert headers.get("Nats-TTL", "1s") == "1s"
+    assert headers == {} or headers["Nats-TTL"] == "1s"
     await store.jobs.push(unique([queue], queue=queue))
 
 
@@ -285,7 +285,7 @@ async def test_a_record_that_is_too_large_gives_the_lock_back(store: Store, queu
     with refusal("envelope_too_large"):
         await store.jobs.push(large)
     _, headers = await lock_of(store, large)
-    assert headers.get("Nats-TTL", "1s") == "1s"
+    assert headers == {} or headers["Nats-TTL"] == "1s"
     await store.jobs.push(unique([queue], queue=queue))
 
 
@@ -441,8 +441,8 @@ async def test_of_500_concurrent_pushes_through_several_gateways_one_job_lives(
         assert answers == {"pushed": 500}
         assert len({result.id for result in results if isinstance(result, Job)}) == 1
     else:
-        assert answers["pushed"] == found[State.CANCELLED] + 1
-        assert set(answers) <= {"pushed", "backend_unavailable"}
+        assert answers == {"pushed": 500}
+        assert found[State.CANCELLED] == 499
     assert len(await fetch(stores[0], queue, count=10)) == 1
 
 

@@ -1,0 +1,330 @@
+"""Batch and bulk requests over HTTP."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from support.system import Answer, Processes, System, send
+from support.waiting import until
+
+JOBS = "/ojs/v1/jobs"
+_queues = itertools.count(1)
+
+
+@pytest.fixture
+def queue() -> str:
+    return f"bulk-{next(_queues)}"
+
+
+def job(queue: str, number: int = 0, **options: Any) -> dict[str, Any]:
+    return {"type": "bulk.job", "args": [{"n": number}], "options": {"queue": queue, **options}}
+
+
+def fetched(system: System, queue: str, count: int = 1_000) -> list[dict[str, Any]]:
+    body = {"queues": [queue], "count": count, "worker_id": "w1", "wait_ms": 0}
+    jobs: list[dict[str, Any]] = system.request("POST", "/ojs/v1/workers/fetch", body).body["jobs"]
+    return jobs
+
+
+def batch(system: System, *jobs: object) -> Answer:
+    return system.request("POST", f"{JOBS}/batch", {"jobs": jobs})
+
+
+def bulk(system: System, operation: str, **body: Any) -> Answer:
+    return system.request("POST", f"{JOBS}/bulk/{operation}", body)
+
+
+def state(system: System, job_id: str) -> str:
+    return str(system.request("GET", f"{JOBS}/{job_id}").body["job"]["state"])
+
+
+def statuses(answer: Answer) -> list[str]:
+    return [item["status"] for item in answer.body["items"]]
+
+
+# Batch
+
+
+def test_a_batch_honours_every_attribute_and_keeps_the_order(system: System, queue: str) -> None:
+    answer = batch(
+        system,
+        job(queue, 0, priority=3, tags=["a"], timeout_ms=5_000),
+        job(queue, 1, delay_until="+PT1H"),
+        job(queue, 2, pending=True),
+        {"type": "bulk.flat", "args": [], "queue": queue, "meta": {"k": 1}, "x_own": True},
+    )
+    assert (answer.status, answer.body["count"], answer.body["enqueued"], answer.body["failed"]) == (201, 4, 4, 0)
+    jobs = answer.body["jobs"]
+    assert [one["state"] for one in jobs] == ["available", "scheduled", "pending", "available"]
+    assert (jobs[0]["priority"], jobs[0]["tags"], jobs[0]["timeout_ms"]) == (3, ["a"], 5_000)
+    assert (jobs[3]["meta"], jobs[3]["x_own"]) == ({"k": 1}, True)
+    assert [one["id"] for one in fetched(system, queue)] == [jobs[0]["id"], jobs[3]["id"]]
+
+
+def test_ten_thousand_jobs_go_in_one_batch_and_come_out_in_order(system: System, queue: str) -> None:
+    answer = batch(system, *(job(queue, number) for number in range(10_000)))
+    assert (answer.status, answer.body["count"]) == (201, 10_000)
+    numbers = [one["args"][0]["n"] for _ in range(10) for one in fetched(system, queue)]
+    assert numbers == list(range(10_000))
+    too_many = batch(system, *(job(queue, number) for number in range(10_001)))
+    assert (too_many.status, too_many.body["error"]["max_batch_size"]) == (413, 10_000)
+    assert too_many.headers["X-OJS-Max-Batch-Size"] == "10000"
+    assert fetched(system, queue) == []
+
+
+def test_one_bad_job_refuses_the_batch_by_its_index(system: System, queue: str) -> None:
+    answer = batch(system, job(queue), job(queue), {"args": []})
+    error = answer.body["error"]
+    assert (answer.status, error["code"], error["details"]["index"]) == (400, "invalid_request", 2)
+    assert "jobs[2]" in error["message"]
+    assert fetched(system, queue) == []
+
+
+@pytest.mark.parametrize("body", [{}, {"jobs": []}, {"jobs": {}}, {"jobs": [1]}, {"jobs": [{"type": "a", "args": {}}]}])
+def test_a_bad_batch_is_refused_by_name(system: System, body: object) -> None:
+    answer = system.request("POST", f"{JOBS}/batch", body)
+    assert answer.status == 400
+    assert answer.body["error"]["message"]
+
+
+# Bulk enqueue
+
+
+def test_the_good_jobs_of_a_bulk_request_are_enqueued_and_the_bad_ones_named(system: System, queue: str) -> None:
+    policy = {"keys": ["type", "args"]}
+    answer = system.request(
+        "POST",
+        f"{JOBS}/bulk",
+        {"jobs": [job(queue, 0), {"type": "", "args": []}, job(queue, 2, unique=policy), job(queue, 2, unique=policy)]},
+    )
+    assert answer.status == 207
+    assert statuses(answer) == ["created", "failed", "created", "duplicate"]
+    assert (answer.body["total"], answer.body["succeeded"], answer.body["failed"]) == (4, 2, 2)
+    assert answer.headers["X-OJS-Batch-Size"] == "4"
+    items = answer.body["items"]
+    assert [item["index"] for item in items] == [0, 1, 2, 3]
+    assert items[1]["error"]["code"] == "invalid_request"
+    assert items[3]["job"]["id"] == items[2]["job"]["id"]
+    assert [one["id"] for one in fetched(system, queue)] == [items[0]["job"]["id"], items[2]["job"]["id"]]
+
+
+def test_bulk_statuses(system: System, queue: str) -> None:
+    assert system.request("POST", f"{JOBS}/bulk", {"jobs": [job(queue)]}).status == 201
+    assert system.request("POST", f"{JOBS}/bulk", {"jobs": [{"args": []}]}).status == 422
+    ignored = {"keys": ["type"], "on_conflict": "ignore"}
+    twice = system.request("POST", f"{JOBS}/bulk", {"jobs": [job(queue, unique=ignored)] * 2})
+    assert (twice.status, statuses(twice)) == (201, ["created", "duplicate"])
+    too_many = system.request("POST", f"{JOBS}/bulk", {"jobs": [job(queue)] * 1_001})
+    assert (too_many.status, too_many.body["error"]["canonical_code"]) == (413, "BATCH_SIZE_EXCEEDED")
+
+
+def test_an_atomic_bulk_request_enqueues_all_or_none(system: System, queue: str) -> None:
+    body = {"atomicity": "atomic", "jobs": [job(queue, 0), {"type": "no args"}, job(queue, 2)]}
+    answer = system.request("POST", f"{JOBS}/bulk", body)
+    assert (answer.status, statuses(answer)) == (422, ["failed", "failed", "failed"])
+    assert [item["error"]["code"] for item in answer.body["items"]] == ["rolled_back", "invalid_request", "rolled_back"]
+    assert fetched(system, queue) == []
+    good = system.request("POST", f"{JOBS}/bulk", {"atomicity": "atomic", "jobs": [job(queue, 0), job(queue, 1)]})
+    assert (good.status, statuses(good)) == (201, ["created", "created"])
+    assert len(fetched(system, queue)) == 2
+
+
+@pytest.mark.parametrize("atomicity", ["partial", "atomic"])
+def test_an_idempotency_key_answers_again_without_doing_it_again(system: System, queue: str, atomicity: str) -> None:
+    body = {"idempotency_key": f"key-{queue}", "atomicity": atomicity, "jobs": [job(queue, 0), job(queue, 1)]}
+    first = system.request("POST", f"{JOBS}/bulk", body)
+    second = system.request("POST", f"{JOBS}/bulk", body)
+    assert first.status == second.status == 201
+    assert first.body == second.body
+    assert len(fetched(system, queue)) == 2
+    other = system.request("POST", f"{JOBS}/bulk", {**body, "jobs": [job(queue, 5)]})
+    assert (other.status, other.body["error"]["code"]) == (409, "conflict")
+    assert bulk(system, "cancel", idempotency_key=f"key-{queue}", job_ids=[first.body["items"][0]["job"]["id"]]).status != 409
+
+
+def test_the_header_wins_over_the_idempotency_key_in_the_body(system: System, queue: str) -> None:
+    def enqueue(key: str) -> str:
+        body = json.dumps({"idempotency_key": f"same-{queue}", "jobs": [job(queue)]}).encode()
+        headers = {"Content-Type": "application/json", "Idempotency-Key": f"{key}-{queue}"}
+        with urllib.request.urlopen(urllib.request.Request(f"{system.url}{JOBS}/bulk", body, headers), timeout=20) as answer:
+            return str(json.load(answer)["items"][0]["job"]["id"])
+
+    assert enqueue("one") == enqueue("one") != enqueue("two")
+
+
+# Bulk operations
+
+
+def test_jobs_are_cancelled_by_ids_and_others_say_why_not(system: System, queue: str) -> None:
+    first, second = (one["id"] for one in batch(system, job(queue, 0), job(queue, 1)).body["jobs"])
+    assert fetched(system, queue, 1)[0]["id"] == first
+    missing = "01900000-0000-7000-8000-000000000000"
+    answer = bulk(system, "cancel", job_ids=[first, second, missing])
+    assert (answer.status, statuses(answer)) == (207, ["skipped", "cancelled", "skipped"])
+    assert (answer.body["total_matched"], answer.body["cancelled"], answer.body["skipped"]) == (3, 1, 2)
+    assert "active" in answer.body["items"][0]["reason"]
+    assert answer.body["items"][2]["error"]["code"] == "not_found"
+    assert state(system, second) == "cancelled"
+    assert bulk(system, "cancel", job_ids=[second]).status == 422
+
+
+def test_jobs_are_cancelled_by_a_filter_in_pages(system: System, queue: str) -> None:
+    batch(system, *(job(queue, number, priority=number % 2) for number in range(10)), job(f"{queue}.other"))
+    matched = {"queue": queue, "type": "bulk.job", "priority": 1, "enqueued_before": "+PT1H"}
+    dry = bulk(system, "cancel", filter=matched, dry_run=True)
+    assert (dry.status, statuses(dry), dry.body["cancelled"]) == (200, ["matched"] * 5, 0)
+    first = bulk(system, "cancel", filter=matched, limit=3)
+    assert (first.status, first.body["cancelled"], first.body["has_more"]) == (200, 3, True)
+    second = bulk(system, "cancel", filter=matched, limit=3, cursor=first.body["next_cursor"])
+    assert (second.body["cancelled"], second.body["has_more"]) == (2, False)
+    assert bulk(system, "cancel", filter=matched).body["total_matched"] == 0
+    assert len(fetched(system, queue)) == 5
+    assert len(fetched(system, f"{queue}.other")) == 1
+
+
+def test_a_filter_may_name_members_of_meta_and_an_age(system: System, queue: str) -> None:
+    acme, globex = ({**job(queue, 0), "meta": {"tenant": name, "n": 1}} for name in ("acme", "globex"))
+    batch(system, acme, globex)
+    answer = bulk(system, "cancel", filter={"queue": queue, "meta": {"tenant": "acme"}})
+    assert (answer.status, answer.body["cancelled"]) == (200, 1)
+    assert bulk(system, "cancel", filter={"queue": queue, "older_than": "1h"}).body["total_matched"] == 0
+    assert [one["meta"]["tenant"] for one in fetched(system, queue)] == ["globex"]
+
+
+def test_a_filter_that_takes_everything_needs_to_be_confirmed(system: System, queue: str) -> None:
+    batch(system, job(queue), job(f"{queue}.other"))
+    answer = bulk(system, "cancel", filter={"state": ["available"]})
+    assert (answer.status, answer.body["error"]["details"]["field"]) == (400, "confirm")
+    assert bulk(system, "cancel", filter={"state": ["available"]}, dry_run=True).body["total_matched"] == 2
+    assert bulk(system, "cancel", filter={"state": ["available"]}, confirm=True).body["cancelled"] == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"job_ids": []},
+        {"job_ids": ["x"]},
+        {"job_ids": ["01900000-0000-7000-8000-000000000000"], "filter": {"queue": "a"}},
+        {"filter": {"quueue": "a"}},
+        {"filter": {"queue": "a", "state": ["gone"]}},
+        {"filter": {"queue": "a", "enqueued_before": "noon"}},
+        {"filter": {"queue": "a"}, "cursor": "nowhere"},
+        {"filter": {"queue": "a"}, "atomicity": "some"},
+        {"filter": {"queue": "a"}, "limit": 0},
+        {"filter": [1]},
+    ],
+)
+def test_a_bad_selection_is_refused(system: System, body: dict[str, Any]) -> None:
+    for operation in ("cancel", "retry", "delete"):
+        answer = bulk(system, operation, **body)
+        assert (answer.status, answer.body["error"]["code"]) == (400, "invalid_request"), answer
+
+
+def test_discarded_and_waiting_jobs_are_retried_and_finished_ones_deleted(system: System, queue: str) -> None:
+    patient = {"retry": {"initial_interval": "PT1H"}}
+    created = batch(system, job(queue, 0), job(queue, 1, **patient), job(queue, 2)).body["jobs"]
+    dead, waiting, done = (one["id"] for one in created)
+    assert len(fetched(system, queue)) == 3
+    system.request("POST", "/ojs/v1/workers/nack", {"job_id": dead, "error": {"message": "no", "retryable": False}})
+    system.request("POST", "/ojs/v1/workers/nack", {"job_id": waiting, "error": {"message": "later"}})
+    system.request("POST", "/ojs/v1/workers/ack", {"job_id": done})
+    assert state(system, waiting) == "retryable"
+    answer = bulk(system, "retry", job_ids=[dead, waiting, done])
+    assert (answer.status, statuses(answer)) == (207, ["retried", "retried", "skipped"])
+    assert {one["id"]: one["attempt"] for one in fetched(system, queue)} == {dead: 1, waiting: 2}
+    answer = bulk(system, "delete", job_ids=[dead, done])
+    assert (answer.status, statuses(answer)) == (207, ["skipped", "deleted"])
+    assert system.request("GET", f"{JOBS}/{done}").status == 404
+    assert state(system, dead) == "active"
+
+
+def test_an_atomic_operation_changes_all_or_none(system: System, queue: str) -> None:
+    first, second = (one["id"] for one in batch(system, job(queue, 0), job(queue, 1)).body["jobs"])
+    assert len(fetched(system, queue, 1)) == 1
+    answer = bulk(system, "cancel", atomicity="atomic", job_ids=[first, second])
+    assert (answer.status, statuses(answer)) == (422, ["skipped", "skipped"])
+    assert answer.body["items"][1]["error"]["code"] == "rolled_back"
+    assert state(system, second) == "available"
+    system.request("POST", "/ojs/v1/workers/nack", {"job_id": first, "error": {"message": "x"}, "requeue": True})
+    answer = bulk(system, "cancel", atomicity="atomic", job_ids=[first, second])
+    assert (answer.status, statuses(answer)) == (200, ["cancelled", "cancelled"])
+
+
+def test_bulk_requests_are_events(system: System, queue: str) -> None:
+    created = system.request("POST", f"{JOBS}/bulk", {"jobs": [job(queue), {"args": []}]})
+    bulk(system, "cancel", job_ids=[created.body["items"][0]["job"]["id"]])
+
+    def told() -> dict[str, Any]:
+        events = system.request("GET", "/ojs/v1/events?types=bulk.*").body["events"]
+        return {event["type"]: event["data"] for event in events} if len(events) == 2 else {}
+
+    assert until(told) == {
+        "bulk.enqueue.completed": {"total": 2, "succeeded": 1, "failed": 1, "atomicity": "partial"},
+        "bulk.cancel.completed": {"total": 1, "cancelled": 1, "skipped": 0},
+    }
+
+
+# Priority
+
+
+def test_the_priority_of_a_waiting_job_can_be_changed(system: System, queue: str) -> None:
+    low, high = (one["id"] for one in batch(system, job(queue, 0), job(queue, 1)).body["jobs"])
+    answer = system.request("PATCH", f"{JOBS}/{high}", {"priority": 50})
+    assert answer.status == 200
+    assert {name: answer.body[name] for name in ("id", "priority", "previous_priority")} == {
+        "id": high,
+        "priority": 50,
+        "previous_priority": 0,
+    }
+    stats = system.request("GET", f"/ojs/v1/queues/{queue}/priority-stats").body
+    assert stats["counts_by_priority"]["50"] == 1
+    assert stats["distribution"][0] == {"priority": 50, "count": 1}
+    assert [one["id"] for one in fetched(system, queue)] == [high, low]
+    refused = system.request("PATCH", f"{JOBS}/{high}", {"priority": 1})
+    assert (refused.status, refused.body["error"]["code"]) == (409, "conflict")
+    for bad in ({}, {"priority": 101}, {"priority": "x"}):
+        assert system.request("PATCH", f"{JOBS}/{low}", bad).status == 400
+
+    def told() -> list[dict[str, Any]]:
+        events: list[dict[str, Any]] = system.request("GET", "/ojs/v1/events?types=priority.changed").body["events"]
+        return events
+
+    (event,) = until(told)
+    assert (event["data"]["previous_priority"], event["data"]["new_priority"]) == (0, 50)
+    assert system.request("GET", f"/ojs/v1/queues/{queue}/priority-stats").body["total"] == 0
+
+
+# Crashes
+
+
+def test_a_batch_whose_gateway_dies_before_its_tokens_is_finished(processes: Processes) -> None:
+    """The gateway is killed as soon as one of its records can be read: most tokens are missing then."""
+    victim, survivor, scheduler = (processes.start(name) for name in ("gateway", "gateway", "scheduler"))
+    urls = [victim.ready()["url"], survivor.ready()["url"]]
+    scheduler.ready()
+    number = 5_000
+    first = "01900000-0000-7000-8000-000000000001"
+    jobs = [{**job("crash", 0), "id": first}, *(job("crash", index) for index in range(1, number))]
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(send, "POST", f"{urls[0]}{JOBS}/batch", {"jobs": jobs})
+        until(lambda: send("GET", f"{urls[1]}{JOBS}/{first}").status == 200, every=0.001)
+        victim.kill()
+        assert lost.exception() is not None, "the gateway answered before it died"
+    numbers: list[int] = []
+
+    def all_are_fetched() -> bool:
+        body = {"queues": ["crash"], "count": 1_000, "worker_id": "w1", "wait_ms": 500}
+        found = send("POST", f"{urls[1]}/ojs/v1/workers/fetch", body).body["jobs"]
+        numbers.extend(one["args"][0]["n"] for one in found)
+        return len(numbers) >= number
+
+    until(all_are_fetched, 30)
+    assert sorted(numbers) == list(range(number))
+    assert scheduler.events("a batch was finished from its outbox")
