@@ -103,6 +103,7 @@ def router(context: Context) -> Router:
     workflows = Workflows(context)
     api |= {
         ("POST", "/workflows"): workflows.create,
+        ("GET", "/workflows"): workflows.list,
         ("GET", "/workflows/{}"): workflows.read,
         ("DELETE", "/workflows/{}"): workflows.cancel,
         ("POST", "/workflows/{}/cancel"): workflows.cancel,

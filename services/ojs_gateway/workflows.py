@@ -10,14 +10,17 @@ from msgspec.structs import replace
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats.errors import OjsError, invalid, not_found
+from ojs_nats.queries import WorkflowsAsk
 from ojs_nats.store.workflow_records import StoredWorkflow
-from ojs_nats.wire.workflow import Page, cancelled_body, pages, progress_body, shown_jobs, workflow_body
+from ojs_nats.wire.pages import parse_page
+from ojs_nats.wire.workflow import Page, cancelled_body, pages, progress_body, shown_jobs, workflow_body, workflows_body
 from ojs_nats.workflows import Definition, parse_workflow
 from ojs_nats.workflows.parse import workflow_id_of
 
 __all__ = ["Workflows"]
 
 _LOCATION: Final = "/ojs/v1/workflows/"
+_STATES: Final = ("running", "completed", "failed", "cancelled")
 _LARGE_BODY: Final = 64 * 1024
 """A definition from this size on is read beside the event loop, which has other requests to serve."""
 
@@ -29,6 +32,7 @@ class Workflows:
         self._store = context.store
         self._limits = context.limits
         self._prepare = context.prepare
+        self._queries = context.queries
 
     async def create(self, call: Call) -> Answer:
         """POST /workflows: 201 once it is stored; its first jobs are in their queues then."""
@@ -41,6 +45,15 @@ class Workflows:
         stored = await self._store.workflows.create(await self._prepared(definition))
         headers = (("Location", _LOCATION + stored.record.id),)
         return Answer(201, await self._body(stored, Page(0, self._limits.max_workflow_page)), headers)
+
+    async def list(self, call: Call) -> Answer:
+        """GET /workflows?state: the newest first, with the paging of all lists."""
+        asked = parse_page(call.queries)
+        state = call.query("state") or None
+        if state is not None and state not in _STATES:
+            raise invalid("state", f"state must be one of {', '.join(_STATES)}, not {state[:40]!r}")
+        ask = WorkflowsAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        return Answer(200, workflows_body(await self._queries.workflows(ask), asked))
 
     async def read(self, call: Call) -> Answer:
         """GET /workflows/{id}?offset=&limit=: all of its steps, as many as fit into one answer."""

@@ -21,6 +21,7 @@ from ojs_nats.queries import (
     QueuesAsk,
     RelayedAnswer,
     StatsAsk,
+    WorkflowsAsk,
     query_subject,
 )
 from ojs_nats.store import Store
@@ -29,6 +30,7 @@ from ojs_projector import lists
 from ojs_projector.model import Model
 from ojs_projector.reached import Reached
 from ojs_projector.relay import Relay
+from ojs_projector.workflows import workflows
 
 __all__ = ["Answers"]
 
@@ -66,6 +68,9 @@ class Answers:
             "queues": _Query(QueuesAsk, lambda ask: lists.queues(model, ask, now())),
             "totals": _Query(StatsAsk, lambda _ask: lists.totals(model, now())),
             "jobs": _Query(JobsAsk, lambda ask: lists.jobs(model, ask)),
+            "workflows": _Query(
+                WorkflowsAsk, lambda ask: workflows(model.db, ask, partial=model.partial, progress=model.progress)
+            ),
             "dead_letters": _Query(DeadLettersAsk, lambda ask: lists.dead_letters(model, ask)),
             "dead_letter_stats": _Query(StatsAsk, lambda ask: lists.dead_letter_stats(model, ask.queue)),
             "status": _Query(StatsAsk, lambda _ask: status()),

@@ -19,6 +19,7 @@ from ojs_nats.job import Job
 from ojs_nats.store.feed import Record
 from ojs_nats.workflows.record import Workflow
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
+from ojs_projector.workflows import apply_workflows, forget_workflows
 
 __all__ = ["Model", "Seen"]
 
@@ -110,10 +111,10 @@ class Model:
             start = 0
             for place, seen in enumerate(batch):
                 if seen.record.kind == "epoch":
-                    self._apply_jobs(batch[start:place])
+                    self._apply_records(batch[start:place])
                     self._forget_before(seen.record.sequence)
                     start = place + 1
-            self._apply_jobs(batch[start:])
+            self._apply_records(batch[start:])
             last = max(self.applied, batch[-1].record.sequence)
             self._db.execute("UPDATE meta SET value = ? WHERE key = 'applied'", (str(last),))
         self.applied = last
@@ -130,8 +131,13 @@ class Model:
         with self._transaction():
             if gone:
                 self._replace([], [Row(*row) for row in gone], {})
+            forget_workflows(self._db, now - _GRACE_MS)
             self._db.execute("DELETE FROM minutes WHERE minute < ?", (now // MINUTE_MS - KEPT_MINUTES,))
         return len(gone)
+
+    def _apply_records(self, batch: Sequence[Seen]) -> None:
+        self._apply_jobs(batch)
+        apply_workflows(self._db, ((seen.record, seen.workflow) for seen in batch if seen.record.kind == "workflow"))
 
     def _apply_jobs(self, batch: Sequence[Seen]) -> None:
         newest: dict[str, Seen] = {}
@@ -199,6 +205,7 @@ class Model:
     def _forget_before(self, sequence: int) -> None:
         """Everything of a lower sequence was wiped by a reset."""
         self._db.execute("DELETE FROM jobs WHERE seq < ?", (sequence,))
+        self._db.execute("DELETE FROM workflows WHERE seq < ?", (sequence,))
         for table in ("counts", "queues", "minutes"):
             self._db.execute(f"DELETE FROM {table}")
         self._db.execute(

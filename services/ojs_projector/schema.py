@@ -9,10 +9,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ojs_nats.job import Job, State
+from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 1
+_VERSION: Final = 3
 """Raise it with every change below: a file of another version is built anew."""
 
 # `kinds` serves all lists: any combination of queue, type and state is a union of its ranges (see lists.py). The rest are
@@ -163,7 +164,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         db.execute("PRAGMA cache_size = -32000")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            db.executescript(f"{_SCHEMA} PRAGMA user_version = {_VERSION};")
+            db.executescript(f"{_SCHEMA}{WORKFLOWS} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()
         raise

@@ -40,6 +40,9 @@ __all__ = [
     "RelayedAnswer",
     "StatsAsk",
     "Totals",
+    "WorkflowPage",
+    "WorkflowRow",
+    "WorkflowsAsk",
     "cursor_after",
     "query_subject",
 ]
@@ -107,6 +110,15 @@ class DeadLettersAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     error_type: str | None = None
     since: int | None = None
     until: int | None = None
+    limit: int = 50
+    cursor: str | None = None
+    offset: int = 0
+
+
+class WorkflowsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """Workflows, the newest first, in one state or in any."""
+
+    state: str | None = None
     limit: int = 50
     cursor: str | None = None
     offset: int = 0
@@ -215,6 +227,26 @@ class JobPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
     next_cursor: str | None = None
 
 
+class WorkflowRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the index knows of a workflow; `steps` are its direct ones."""
+
+    id: str
+    name: str
+    kind: str
+    state: str
+    steps: int
+    steps_completed: int
+    created_at: int
+    started_at: int | None = None
+    ended_at: int | None = None
+
+
+class WorkflowPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    workflows: list[WorkflowRow]
+    total: int
+    next_cursor: str | None = None
+
+
 class DeadLetterStats(Answer, frozen=True, kw_only=True, omit_defaults=True):
     total: int
     by_queue: dict[str, int]
@@ -276,6 +308,9 @@ class Queries:
 
     async def jobs(self, ask: JobsAsk) -> JobPage:
         return await self._ask("jobs", ask, JobPage)
+
+    async def workflows(self, ask: WorkflowsAsk) -> WorkflowPage:
+        return await self._ask("workflows", ask, WorkflowPage)
 
     async def dead_letters(self, ask: DeadLettersAsk) -> JobPage:
         return await self._ask("dead_letters", ask, JobPage)

@@ -167,3 +167,31 @@ def test_large_workflows_are_read_by_pages_and_watched_in_numbers(system: System
     found = system.request("GET", f"{BASE}/workflows/{created['id']}/progress").body
     assert (found["state"], found["jobs_completed"], found["jobs_cancelled"]) == ("cancelled", 50, 1_450)
     assert found["progress"] == 1.0
+
+
+def test_workflows_are_listed_by_state_with_the_newest_first(system: System) -> None:
+    names = [create(system, {"type": "chain", "name": f"c{n}", "steps": [job("a"), job("b")]})["id"] for n in range(3)]
+    system.request("DELETE", f"{BASE}/workflows/{names[1]}")
+    page = system.request("GET", f"{BASE}/workflows?limit=2").body
+    assert [row["id"] for row in page["workflows"]] == [names[2], names[1]]
+    assert (page["total"], page["pagination"]["has_more"]) == (3, True)
+    rest = system.request("GET", f"{BASE}/workflows?limit=2&cursor={page['pagination']['next_cursor']}").body
+    assert [row["id"] for row in rest["workflows"]] == [names[0]]
+    (row,) = system.request("GET", f"{BASE}/workflows?state=cancelled").body["workflows"]
+    assert (row["name"], row["type"], row["state"], row["step_count"], row["steps_completed"]) == (
+        "c1",
+        "chain",
+        "cancelled",
+        2,
+        0,
+    )
+    work(system)
+
+    def advanced() -> bool:
+        rows = system.request("GET", f"{BASE}/workflows?state=running").body["workflows"]
+        return [row["steps_completed"] for row in rows] == [1, 1]
+
+    until(advanced, 10.0)
+    assert system.request("GET", f"{BASE}/workflows?state=odd").status == 400
+    system.reset()
+    assert system.request("GET", f"{BASE}/workflows").body["total"] == 0

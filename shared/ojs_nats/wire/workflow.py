@@ -12,12 +12,16 @@ from typing import Any, Final, NamedTuple
 from msgspec import Raw
 
 from ojs_nats.job import Job, State
+from ojs_nats.queries import WorkflowPage, WorkflowRow
+from ojs_nats.wire.lists import with_progress
 from ojs_nats.wire.output import encode, error_view
+from ojs_nats.wire.pages import Page as ListPage
+from ojs_nats.wire.pages import pagination
 from ojs_nats.wire.times import format_ms
 from ojs_nats.workflows.graph import Composite, Graph
 from ojs_nats.workflows.record import StepError, Workflow, counts, job_id, run_of
 
-__all__ = ["Page", "cancelled_body", "pages", "progress_body", "shown_jobs", "workflow_body"]
+__all__ = ["Page", "cancelled_body", "pages", "progress_body", "shown_jobs", "workflow_body", "workflows_body"]
 
 _STEP_STATES: Final = {
     ".": "waiting",
@@ -115,6 +119,31 @@ def progress_body(graph: Graph, record: Workflow) -> bytes:
         "progress_percent": round(100 * ended / numbers.jobs, 2),
     }
     return encode({"workflow": view} | view)
+
+
+def workflows_body(page: WorkflowPage, asked: ListPage) -> bytes:
+    """A list; `items` is the admin API's name of it, `total` stands beside `pagination` for the CLI."""
+    views = [_listed(row) for row in page.workflows]
+    listed: dict[str, Any] = {"workflows": views, "items": views, "total": page.total}
+    return encode(with_progress(listed | {"pagination": pagination(asked, page.total, page.next_cursor)}, page))
+
+
+def _listed(row: WorkflowRow) -> dict[str, Any]:
+    view: dict[str, Any] = {
+        "id": row.id,
+        "type": row.kind,
+        "name": row.name,
+        "state": row.state,
+        "steps_total": row.steps,
+        "steps_completed": row.steps_completed,
+        "step_count": row.steps,
+        "created_at": format_ms(row.created_at),
+    }
+    if row.started_at is not None:
+        view["started_at"] = format_ms(row.started_at)
+    if row.ended_at is not None:
+        view["cancelled_at" if row.state == "cancelled" else "completed_at"] = format_ms(row.ended_at)
+    return view
 
 
 def _wrapped(view: dict[str, Any]) -> bytes:
