@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
@@ -73,19 +72,18 @@ async def test_one_round_trip_of_seventeen_is_measured(store: Store) -> None:
     assert measured() - before <= 4  # beats of the service are requests, too
 
 
-async def test_lost_connections_and_silence_are_counted(own_server: Callable[..., NatsServer], open_store: OpenStore) -> None:
-    with own_server() as server:
-        store = await open_store(server.url)
-        link = store.link.name
-        reconnects = value("ojs_nats_reconnects_total", connection=link)
-        server.restart()
+async def test_lost_connections_and_silence_are_counted(nats_server: NatsServer, open_store: OpenStore) -> None:
+    store = await open_store(nats_server.url)
+    link = store.link.name
+    reconnects = value("ojs_nats_reconnects_total", connection=link)
+    nats_server.restart()
 
-        async def connected_again() -> bool:
-            return value("ojs_nats_reconnects_total", connection=link) > reconnects
+    async def connected_again() -> bool:
+        return value("ojs_nats_reconnects_total", connection=link) > reconnects
 
-        await eventually(connected_again)
-        assert value("ojs_nats_reconnects_total", connection=link) == reconnects + 1
-        timeouts = value("ojs_nats_request_timeouts_total", connection=link)
-        await store.link.listen("nobody.answers", lambda _message: None)
-        await store.link.request("nobody.answers", timeout_s=0.1)
-        assert value("ojs_nats_request_timeouts_total", connection=link) == timeouts + 1
+    await eventually(connected_again)
+    assert value("ojs_nats_reconnects_total", connection=link) == reconnects + 1
+    timeouts = value("ojs_nats_request_timeouts_total", connection=link)
+    await store.link.listen("nobody.answers", lambda _message: None)
+    await store.link.request("nobody.answers", timeout_s=0.1)
+    assert value("ojs_nats_request_timeouts_total", connection=link) == timeouts + 1
