@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
@@ -94,12 +94,16 @@ def _rows(db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int,
 
 def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
     """A page of dead letters, the latest first."""
-    conditions, values = _conditions(queue=ask.queue, type=ask.type, error_type=ask.error_type)
-    for bound, at in ((" AND finished_at >= ?", ask.since), (" AND finished_at <= ?", ask.until)):
-        if at is not None:
-            conditions += bound
-            values.append(at)
-    total = model.db.execute(f"SELECT count(*) FROM jobs WHERE dead_letter = 1{conditions}", values).fetchone()[0]
+    conditions, values = _conditions(queue=ask.queue, type=ask.type)
+    total = _dead(model.db, conditions, values)
+    if (ask.error_type, ask.since, ask.until) != (None, None, None):
+        more, sought = _conditions(error_type=ask.error_type)
+        conditions, values = conditions + more, values + sought
+        for bound, at in ((" AND finished_at >= ?", ask.since), (" AND finished_at <= ?", ask.until)):
+            if at is not None:
+                conditions += bound
+                values.append(at)
+        total = model.db.execute(f"SELECT count(*) FROM jobs WHERE dead_letter = 1{conditions}", values).fetchone()[0]
     limit = _limit(ask.limit)
     found = model.db.execute(
         f"SELECT {COLUMNS} FROM jobs WHERE dead_letter = 1{conditions} AND (finished_at, id) < (?, ?) "
@@ -109,24 +113,27 @@ def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
     return _page(model, [Row(*row) for row in found], limit, total, "finished_at")
 
 
+def _dead(db: sqlite3.Connection, conditions: str, values: Sequence[Any]) -> int:
+    """How many dead letters there are, by the numbers that are kept: conditions on queue and type only."""
+    number: int = db.execute(f"SELECT coalesce(sum(dead), 0) FROM counts WHERE true{conditions}", values).fetchone()[0]
+    return number
+
+
 def dead_letter_stats(model: Model, queue: str | None) -> DeadLetterStats:
+    db = model.db
     conditions, values = _conditions(queue=queue)
     where = f"FROM jobs WHERE dead_letter = 1{conditions}"
-    oldest_at, newest_at, total = model.db.execute(
-        f"SELECT min(finished_at), max(finished_at), count(*) {where}",
-        values,
-    ).fetchone()
 
     def by(column: str) -> dict[str, int]:
-        return dict(model.db.execute(f"SELECT coalesce({column}, 'unknown'), count(*) {where} GROUP BY 1", values))
+        return dict(db.execute(f"SELECT {column}, sum(dead) FROM counts WHERE dead > 0{conditions} GROUP BY 1", values))
 
     return DeadLetterStats(
-        total=total,
+        total=_dead(db, conditions, values),
         by_queue=by("queue"),
         by_type=by("type"),
-        by_error_type=by("error_type"),
-        oldest_at=oldest_at,
-        newest_at=newest_at,
+        by_error_type=dict(db.execute(f"SELECT coalesce(error_type, 'unknown'), count(*) {where} GROUP BY 1", values)),
+        oldest_at=db.execute(f"SELECT min(finished_at) {where}", values).fetchone()[0],
+        newest_at=db.execute(f"SELECT max(finished_at) {where}", values).fetchone()[0],
         partial=model.partial,
         progress=model.progress,
     )

@@ -44,6 +44,8 @@ CREATE INDEX kinds ON jobs (queue, type, state, created_at, id);
 CREATE INDEX waiting ON jobs (queue, priority, enqueued_at) WHERE state = 'available';
 CREATE INDEX due ON jobs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX dead ON jobs (finished_at, id) WHERE dead_letter = 1;
+CREATE INDEX dead_of_queue ON jobs (queue, finished_at, id) WHERE dead_letter = 1;
+CREATE INDEX held ON jobs (worker) WHERE state = 'active' AND worker IS NOT NULL;
 CREATE INDEX leaving ON jobs (leaves_at) WHERE leaves_at IS NOT NULL;
 CREATE TABLE counts (
     queue TEXT NOT NULL,
@@ -53,6 +55,16 @@ CREATE TABLE counts (
     dead INTEGER NOT NULL,
     PRIMARY KEY (queue, type, state)
 ) WITHOUT ROWID;
+CREATE TABLE workers (
+    token TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    seen_at INTEGER NOT NULL,
+    leaves_at INTEGER NOT NULL,
+    record BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX names ON workers (id);
 CREATE TABLE queues (name TEXT PRIMARY KEY, created_at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE minutes (
     queue TEXT NOT NULL,
