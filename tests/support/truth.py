@@ -63,8 +63,8 @@ async def all_events(store: Store) -> list[StoredEvent]:
     last = await reader.last_sequence()
     found: list[StoredEvent] = []
     cursor = 0
-    # A page may come from a server that is a little behind the leader.
-    while cursor < last:
+    # A page may come from a server that is a little behind the leader; a reset takes all away.
+    while cursor < last and await reader.first_sequence() <= last:
         page = await reader.read(cursor, EventFilter(), _PAGE)
         found += page.events
         cursor = page.cursor
