@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ojs_nats.preparation import Preparation
 from ojs_nats.queries import Queries
+from ojs_nats.store.directives import Directives
 from ojs_nats.wire.limits import Limits
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Context:
     def __init__(self, store: Store, limits: Limits, chain: EnqueueChain, *, test_mode: bool) -> None:
         self.store = store
         self.queries = Queries(store)
+        self.directives = Directives(store)
         self.limits = limits
         self.prepare = Preparation(chain, limits, store.clock.now)
         self.test_mode = test_mode

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
-import msgspec
 from aiohttp import hdrs
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats import metrics
 from ojs_nats.errors import invalid
-from ojs_nats.store import WorkerRecord
-from ojs_nats.store.presence import STOPPED
-from ojs_nats.transitions import LIVENESS_MS
+from ojs_nats.queries import WorkersAsk
 from ojs_nats.wire.output import encode
 
 __all__ = ["Measurements"]
 
 _TEXT: Final = ((hdrs.CONTENT_TYPE, metrics.CONTENT_TYPE),)
 _FORMATS: Final = ("json", "prometheus")
-_decode_worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 
 
 class Measurements:
@@ -28,7 +25,6 @@ class Measurements:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._store = context.store
         self._queries = context.queries
 
     async def exposition(self, _call: Call) -> Answer:
@@ -45,7 +41,7 @@ class Measurements:
             raise invalid("format", f"format must be {' or '.join(_FORMATS)}, not {wanted[:40]!r}")
         if wanted == "prometheus":
             return await self.exposition(call)
-        totals = await self._queries.totals()
+        totals, workers = await asyncio.gather(self._queries.totals(), self._queries.workers(WorkersAsk(limit=1)))
         counts = totals.counts
         body: dict[str, Any] = {
             "uptime_seconds": self._context.uptime_s,
@@ -54,15 +50,8 @@ class Measurements:
             "jobs_failed_total": counts.discarded,
             "jobs_active": counts.active,
             "queues_active": totals.queues_busy,
-            "workers_active": await self._live_workers(),
+            "workers_active": workers.summary.total - workers.summary.stale,
             "avg_latency_ms": totals.avg_wait_ms or 0.0,
             "throughput_per_second": totals.throughput_per_second,
         }
         return Answer(200, encode(body))
-
-    async def _live_workers(self) -> int:
-        """Workers that have been heard of lately and have not left."""
-        bodies = await self._store.records.matching(self._store.config.record("worker", "*"))
-        since = self._store.clock.now() - LIVENESS_MS
-        workers = [_decode_worker(body) for body in bodies if body]
-        return sum(worker.state != STOPPED and worker.seen_at >= since for worker in workers)

@@ -8,6 +8,7 @@ from ojs_gateway.context import Context
 from ojs_gateway.crons import Crons
 from ojs_gateway.dead_letter import DeadLetter
 from ojs_gateway.events import Events
+from ojs_gateway.fleet import Fleet
 from ojs_gateway.jobs import Jobs
 from ojs_gateway.lists import Lists
 from ojs_gateway.measurements import Measurements
@@ -100,6 +101,16 @@ def router(context: Context) -> Router:
             ("POST", f"{base}/{{}}/resume"): crons.resume,
             ("GET", f"{base}/{{}}/history"): crons.history,
         }
+    fleet = Fleet(context)
+    api |= {
+        ("GET", "/admin/workers"): fleet.list,
+        ("GET", "/workers"): fleet.list,
+        ("POST", "/admin/workers/directive"): fleet.direct_all,
+        ("GET", "/admin/workers/{}"): fleet.read,
+        ("DELETE", "/admin/workers/{}"): fleet.remove,
+        ("POST", "/admin/workers/{}/quiet"): fleet.quiet,
+        ("POST", "/admin/workers/{}/directive"): fleet.direct,
+    }
     workflows = Workflows(context)
     api |= {
         ("POST", "/workflows"): workflows.create,

@@ -55,3 +55,4 @@ class Gateway:
         self._context.stop_waiting()
         if self._listener is not None:
             await self._listener.stop(_FAREWELL_S)
+        await self._context.directives.stop()

@@ -39,7 +39,7 @@ __all__ = ["Workers"]
 
 _LOOK_UP_S: Final = 1.0
 """How often a long poll looks whether its client is still there; the store looks for missed work as often anyway."""
-_DIRECTIVES: Final = ("terminate", "quiet")
+_ASKED_TO: Final = ("terminate", "quiet")
 
 
 class _Metadata(Struct):
@@ -104,11 +104,15 @@ class Workers:
         """POST /workers/heartbeat: a sign of life for the worker and for the jobs that it names."""
         beat = parse_heartbeat(await call.body(), self._limits)
         held = [job_id for job_id in beat.job_ids if is_job_id(job_id)]
-        _, outcome = await asyncio.gather(
-            self._store.workers.beat(_record(beat.worker)),
+        record = _record(beat.worker)
+        _, outcome, directive = await asyncio.gather(
+            self._store.workers.beat(record),
             self._store.jobs.extend(held, beat.worker.id, beat.lease_ms),
+            self._context.directives.of(record),
         )
-        state = beat.worker.state if beat.worker.state in _DIRECTIVES else "running"
+        state = beat.worker.state if beat.worker.state in _ASKED_TO else "running"
+        if directive is not None and state != "terminate":
+            state = directive.wish
         if self._context.test_mode:
             state = _directed(outcome.jobs) or state
         return Answer(200, heartbeat_body(state, outcome.extended, outcome.cancelled, self._store.clock.now()))
@@ -117,6 +121,7 @@ class Workers:
         """POST /workers/register."""
         worker = parse_register(await call.body(), self._limits)
         await self._store.workers.beat(_record(worker))
+        await self._context.directives.withdraw(worker.id)
         return Answer(200, registered_body(worker.id, self._store.clock.now()))
 
     async def deregister(self, call: Call) -> Answer:
@@ -127,6 +132,7 @@ class Workers:
             worker_id = parse_deregister(await call.body(), self._limits)
         if not await self._store.workers.remove(worker_id):
             raise not_found("worker", worker_id)
+        await self._context.directives.withdraw(worker_id)
         return Answer(200, encode({"ok": True, "worker_id": worker_id}))
 
 
@@ -146,6 +152,6 @@ def _directed(jobs: Iterable[Job]) -> str | None:
                 directive = msgspec.json.decode(job.metadata, type=_Metadata).test_directive
             except msgspec.ValidationError:
                 continue
-            if directive in _DIRECTIVES:
+            if directive in _ASKED_TO:
                 return directive
     return None

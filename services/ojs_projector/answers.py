@@ -21,12 +21,13 @@ from ojs_nats.queries import (
     QueuesAsk,
     RelayedAnswer,
     StatsAsk,
+    WorkersAsk,
     WorkflowsAsk,
     query_subject,
 )
 from ojs_nats.store import Store
 from ojs_nats.store.link import Reply
-from ojs_projector import lists
+from ojs_projector import lists, workers
 from ojs_projector.model import Model
 from ojs_projector.reached import Reached
 from ojs_projector.relay import Relay
@@ -73,6 +74,7 @@ class Answers:
             ),
             "dead_letters": _Query(DeadLettersAsk, lambda ask: lists.dead_letters(model, ask)),
             "dead_letter_stats": _Query(StatsAsk, lambda ask: lists.dead_letter_stats(model, ask.queue)),
+            "workers": _Query(WorkersAsk, lambda ask: workers.page(model, ask, now())),
             "status": _Query(StatsAsk, lambda _ask: status()),
         }
 

@@ -17,7 +17,9 @@ import structlog
 
 from ojs_nats.job import Job
 from ojs_nats.store.feed import Record
+from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.workflows.record import Workflow
+from ojs_projector import workers
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
 from ojs_projector.workflows import apply_workflows, forget_workflows
 
@@ -33,11 +35,12 @@ _FORGOTTEN: Final = 2_000
 
 
 class Seen(NamedTuple):
-    """A record with its job or workflow; None for what is neither, and for one that can't be read."""
+    """A record with its job, workflow or worker; None for what is none of them, and for one that can't be read."""
 
     record: Record
     job: Job | None
     workflow: Workflow | None = None
+    worker: WorkerRecord | None = None
 
 
 class Kind(NamedTuple):
@@ -131,6 +134,7 @@ class Model:
         with self._transaction():
             if gone:
                 self._replace([], [Row(*row) for row in gone], {})
+            workers.forget(self._db, now - _GRACE_MS)
             forget_workflows(self._db, now - _GRACE_MS)
             self._db.execute("DELETE FROM minutes WHERE minute < ?", (now // MINUTE_MS - KEPT_MINUTES,))
         return len(gone)
@@ -138,6 +142,7 @@ class Model:
     def _apply_records(self, batch: Sequence[Seen]) -> None:
         self._apply_jobs(batch)
         apply_workflows(self._db, ((seen.record, seen.workflow) for seen in batch if seen.record.kind == "workflow"))
+        workers.apply(self._db, [seen for seen in batch if seen.record.kind == "worker"])
 
     def _apply_jobs(self, batch: Sequence[Seen]) -> None:
         newest: dict[str, Seen] = {}
@@ -206,6 +211,7 @@ class Model:
         """Everything of a lower sequence was wiped by a reset."""
         self._db.execute("DELETE FROM jobs WHERE seq < ?", (sequence,))
         self._db.execute("DELETE FROM workflows WHERE seq < ?", (sequence,))
+        self._db.execute("DELETE FROM workers WHERE seq < ?", (sequence,))
         for table in ("counts", "queues", "minutes"):
             self._db.execute(f"DELETE FROM {table}")
         self._db.execute(

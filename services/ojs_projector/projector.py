@@ -22,6 +22,7 @@ from ojs_nats.store.eventlog import EventLog
 from ojs_nats.store.feed import Feed, Record
 from ojs_nats.store.lease import Lease
 from ojs_nats.store.link import Link
+from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.workflows.record import Workflow
 from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges
@@ -44,6 +45,7 @@ _FORGET_S: Final = 10.0
 
 _decode_job: Final = msgspec.json.Decoder(Job).decode
 _decode_workflow: Final = msgspec.json.Decoder(Workflow).decode
+_decode_worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 
 
 class Projector:
@@ -220,6 +222,8 @@ def _seen(record: Record) -> Seen:
             return Seen(record, _decode_job(record.data))
         if record.kind == "workflow" and record.data:
             return Seen(record, None, _decode_workflow(record.data))
+        if record.kind == "worker" and record.data:
+            return Seen(record, None, None, _decode_worker(record.data))
     except (msgspec.DecodeError, ValueError) as error:
         log.error("record can't be read", kind=record.kind, id=record.job_id, sequence=record.sequence, error=str(error))
     return Seen(record, None)

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import State
-from ojs_nats.store import Store
+from ojs_nats.store import Store, WorkerRecord
 from ojs_nats.store.api import parse_ack, refused
 from ojs_nats.store.link import Failed
 
@@ -40,6 +40,10 @@ __all__ = [
     "RelayedAnswer",
     "StatsAsk",
     "Totals",
+    "WorkerPage",
+    "WorkerRow",
+    "WorkerSummary",
+    "WorkersAsk",
     "WorkflowPage",
     "WorkflowRow",
     "WorkflowsAsk",
@@ -128,6 +132,16 @@ class StatsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     """Dead letter statistics, of one queue or of all."""
 
     queue: str | None = None
+
+
+class WorkersAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """Workers by id, those that deregistered left out. `state` is what a worker says of itself, or `stale` for silent ones."""
+
+    id: str | None = None
+    state: str | None = None
+    limit: int = 50
+    cursor: str | None = None
+    offset: int = 0
 
 
 # Answers
@@ -256,6 +270,31 @@ class DeadLetterStats(Answer, frozen=True, kw_only=True, omit_defaults=True):
     newest_at: int | None = None
 
 
+class WorkerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`held` counts the active jobs that were handed to it by name; `stale` if it was not heard of for 30 s."""
+
+    record: WorkerRecord
+    held: int = 0
+    stale: bool = False
+
+
+class WorkerSummary(Struct, frozen=True, kw_only=True):
+    """All workers by state; those that drain count as quiet, those that are stale as nothing else."""
+
+    total: int
+    running: int
+    quiet: int
+    terminate: int
+    stale: int
+
+
+class WorkerPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    workers: list[WorkerRow]
+    total: int
+    summary: WorkerSummary
+    next_cursor: str | None = None
+
+
 class ProjectorStatus(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """One projector. `lag_ms`: how old the last applied record is while more are stored, else 0."""
 
@@ -317,6 +356,9 @@ class Queries:
 
     async def dead_letter_stats(self, queue: str | None = None) -> DeadLetterStats:
         return await self._ask("dead_letter_stats", StatsAsk(queue=queue), DeadLetterStats)
+
+    async def workers(self, ask: WorkersAsk) -> WorkerPage:
+        return await self._ask("workers", ask, WorkerPage)
 
     async def status(self) -> ProjectorStatus:
         """Of whichever projector answers; the only question that waits for nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ojs_nats import transitions
@@ -164,6 +164,9 @@ class FakeStore:
         self.records[job.id] = job
         self.changed.set()
         return job
+
+    def on_reset(self, _drop: Callable[[], Awaitable[None]]) -> None:
+        """Its reset has nobody else to ask."""
 
     async def ping(self) -> float:
         self.check()

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.store.link import REQUEST_TIMEOUT_S, Answer, Failed, Link
 
-__all__ = ["ApiError", "PubAck", "call", "parse_ack"]
+__all__ = ["ApiError", "PubAck", "call", "parse_ack", "put"]
 
 CONFLICT_CODES = frozenset({10071, 10164})
 """Wrong last sequence: with and without its number (the latter while another write is in flight on a cluster)."""
@@ -49,6 +49,20 @@ async def call(
         raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
     decoded: dict[str, Any] = msgspec.json.decode(answer.data)
     return decoded
+
+
+async def put(link: Link, subject: str, body: bytes, ttl_s: int, what: str) -> int:
+    """Write a small record without a condition; its sequence. It leaves after `ttl_s`; an empty body takes it away.
+
+    Raises OjsError backend_unavailable, which names `what`.
+    """
+    answer = await link.request(subject, body, f"Nats-TTL: {ttl_s}s\r\n")
+    if isinstance(answer, Failed):
+        raise unavailable(f"NATS can't store {what} now: {answer.reason}")
+    ack = parse_ack(answer.data)
+    if ack.error is not None:
+        raise refused(what, ack.error)
+    return ack.seq
 
 
 def refused(what: str, error: ApiError) -> OjsError:

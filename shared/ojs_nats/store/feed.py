@@ -29,13 +29,14 @@ _IDLE_NS: Final = 30 * _SECOND_NS
 _MARGIN_S: Final = 2.0
 _NOTHING: Final = frozenset({404, 408})
 
-Kind = Literal["job", "gone", "workflow", "barrier", "epoch"]
+Kind = Literal["job", "gone", "workflow", "worker", "barrier", "epoch"]
 
 
 class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
-    `job_id` is a workflow's id for `workflow`; `gone` is of jobs only, a workflow that has left has no data.
+    `job_id` is a workflow's id for `workflow`, a worker's encoded id for `worker`; `gone` is of jobs only, a workflow or a
+    worker that has left has no data.
     """
 
     kind: Kind
@@ -70,6 +71,7 @@ class Feed:
         self._barriers = config.record("barrier", "").encode()
         self._epoch = config.epoch.encode()
         self._workflows = config.workflow("").encode()
+        self._workers = config.record("worker", "").encode()
 
     async def seek(self, sequence: int) -> None:
         """Go on from `sequence`, inclusive. Raises OjsError backend_unavailable."""
@@ -113,6 +115,7 @@ class Feed:
             "filter_subjects": [
                 self._config.job(">"),
                 self._config.workflow("*"),
+                self._config.record("worker", "*"),
                 self._config.record("barrier", ">"),
                 self._config.epoch,
             ],
@@ -155,6 +158,8 @@ class Feed:
         if subject.startswith(self._workflows):
             name = subject[len(self._workflows) :].decode()
             return Record("workflow", sequence, at, name, message.data, _ttl_s(message))
+        if subject.startswith(self._workers):
+            return Record("worker", sequence, at, subject[len(self._workers) :].decode(), message.data, _ttl_s(message))
         job_id = subject[self._prefix :].decode()
         if not message.data:  # a marker: the record left by its TTL, or was deleted by hand
             return Record("gone", sequence, at, job_id, b"", None)

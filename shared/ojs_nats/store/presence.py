@@ -11,11 +11,11 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.errors import OjsError
 from ojs_nats.job import NOTHING
-from ojs_nats.store.api import parse_ack, refused
+from ojs_nats.store.api import put
 from ojs_nats.store.clock import ServerClock
-from ojs_nats.store.link import Failed, Link
+from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig, encode_token
 from ojs_nats.store.records import Records
 
@@ -71,14 +71,6 @@ def covers(beats: Sequence[ServiceBeat], start: int, end: int) -> bool:
     return reached + MAX_GAP_MS >= end
 
 
-async def _put(link: Link, subject: str, body: bytes, ttl_s: int, what: str) -> None:
-    answer = await link.request(subject, body, f"Nats-TTL: {ttl_s}s\r\n")
-    if isinstance(answer, Failed):
-        raise unavailable(f"NATS can't store {what} now: {answer.reason}")
-    if error := parse_ack(answer.data).error:
-        raise refused(what, error)
-
-
 class Workers:
     """Worker records: one small unconditional write per heartbeat; they leave an hour after the last."""
 
@@ -91,7 +83,7 @@ class Workers:
     async def beat(self, record: WorkerRecord) -> WorkerRecord:
         """Store a sign of life; returns the record with its `seen_at`."""
         seen = msgspec.structs.replace(record, seen_at=self._clock.now())
-        await _put(self._link, self._subject(record.id), msgspec.json.encode(seen), _WORKER_TTL_S, "a worker's heartbeat")
+        await put(self._link, self._subject(record.id), msgspec.json.encode(seen), _WORKER_TTL_S, "a worker's heartbeat")
         return seen
 
     async def get(self, worker_id: str) -> WorkerRecord | None:
@@ -105,7 +97,7 @@ class Workers:
         if found is None:
             return False
         left = msgspec.structs.replace(found, state=STOPPED)
-        await _put(self._link, self._subject(worker_id), msgspec.json.encode(left), _WORKER_TTL_S, "a worker's leave")
+        await put(self._link, self._subject(worker_id), msgspec.json.encode(left), _WORKER_TTL_S, "a worker's leave")
         return True
 
     def _subject(self, worker_id: str) -> str:
@@ -160,5 +152,5 @@ class Presence:
         since = now if now - self._mine.at > MAX_GAP_MS else self._mine.since
         beat = ServiceBeat(role=self._mine.role, instance=self._mine.instance, since=since, at=now, left=left)
         subject = self._config.record("service", f"{encode_token(beat.role)}.{encode_token(beat.instance)}")
-        await _put(self._link, subject, msgspec.json.encode(beat), _SERVICE_TTL_S, "a service's beat")
+        await put(self._link, subject, msgspec.json.encode(beat), _SERVICE_TTL_S, "a service's beat")
         self._mine = beat

@@ -1,0 +1,95 @@
+"""The workers as operators see and direct them (ojs-admin-api §9)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats.errors import OjsError, invalid, not_found
+from ojs_nats.queries import MAX_PAGE, WorkerRow, WorkersAsk
+from ojs_nats.store.directives import Wish
+from ojs_nats.wire.admin import parse_wish, worker_view, workers_view
+from ojs_nats.wire.fields import short_text
+from ojs_nats.wire.lists import with_progress
+from ojs_nats.wire.output import encode
+from ojs_nats.wire.pages import parse_page
+
+__all__ = ["Fleet"]
+
+_STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
+
+
+class Fleet:
+    """Handlers under /admin/workers. Workers that deregistered are not there."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._queries = context.queries
+        self._directives = context.directives
+        self._limits = context.limits
+
+    async def list(self, call: Call) -> Answer:
+        """GET /admin/workers?state: by id."""
+        asked = parse_page(call.queries, numbered=True)
+        state = call.query("state") or None
+        if state is not None and state not in _STATES:
+            raise invalid("state", f"state must be one of {', '.join(_STATES)}, not {state[:40]!r}")
+        ask = WorkersAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        page = await self._queries.workers(ask)
+        directives = [await self._directives.of(row.record) for row in page.workers]
+        return Answer(200, encode(with_progress(workers_view(page, directives, asked), page)))
+
+    async def read(self, call: Call) -> Answer:
+        """GET /admin/workers/{id}."""
+        return Answer(200, await self._view(await self._worker(call)))
+
+    async def quiet(self, call: Call) -> Answer:
+        """POST /admin/workers/{id}/quiet: its next heartbeat is answered `quiet`."""
+        return await self._direct(call, "quiet")
+
+    async def direct(self, call: Call) -> Answer:
+        """POST /admin/workers/{id}/directive `{directive}`: running, quiet or terminate."""
+        return await self._direct(call, parse_wish(await call.body()))
+
+    async def _direct(self, call: Call, wish: Wish) -> Answer:
+        row = await self._worker(call)
+        await self._directives.give(row.record, wish)
+        return Answer(200, await self._view(row))
+
+    async def direct_all(self, call: Call) -> Answer:
+        """POST /admin/workers/directive `{directive}`: to all that are there now, not to those that come later."""
+        wish = parse_wish(await call.body())
+        cursor: str | None = None
+        told = 0
+        while True:
+            page = await self._queries.workers(WorkersAsk(limit=MAX_PAGE, cursor=cursor))
+            live = [row.record for row in page.workers if not row.stale]
+            await asyncio.gather(*(self._directives.give(record, wish) for record in live))
+            told += len(live)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return Answer(200, encode({"directive": wish, "workers": told, "affected": told}))
+
+    async def remove(self, call: Call) -> Answer:
+        """DELETE /admin/workers/{id}: of a stale one, whose jobs run elsewhere. 409 for one that is there."""
+        row = await self._worker(call)
+        worker_id = row.record.id
+        if not row.stale:
+            message = f"worker {worker_id} has been heard of within the last 30 s; direct it to terminate first"
+            raise OjsError("conflict", message, details={"worker_id": worker_id, "state": row.record.state})
+        await self._store.workers.remove(worker_id)
+        await self._directives.withdraw(worker_id)
+        return Answer(200, encode({"deleted": True, "id": worker_id, "worker_id": worker_id}))
+
+    async def _worker(self, call: Call) -> WorkerRow:
+        worker_id = short_text(call.parameters[0], "the worker's id", self._limits)
+        page = await self._queries.workers(WorkersAsk(id=worker_id, limit=1))
+        if not page.workers:
+            raise not_found("worker", worker_id)
+        return page.workers[0]
+
+    async def _view(self, row: WorkerRow) -> bytes:
+        return encode(worker_view(row, await self._directives.of(row.record)))

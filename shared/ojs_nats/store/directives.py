@@ -1,0 +1,109 @@
+"""What operators have told workers to do, known by heart in every gateway, so that a heartbeat's answer says it without a read.
+
+A directive is a record of its own beside the worker's, and is for one life of the worker: the process that it was when the
+directive was given, as far as the worker tells its processes apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from ojs_nats.errors import OjsError
+from ojs_nats.store.api import put
+from ojs_nats.store.names import encode_token
+from ojs_nats.store.watch import Watch
+
+if TYPE_CHECKING:
+    from ojs_nats.store import Store, WorkerRecord
+
+__all__ = ["Directive", "Directives", "Wish"]
+
+log = structlog.get_logger(__name__)
+
+Wish = Literal["running", "quiet", "terminate"]
+
+_TTL_S: Final[dict[Wish, int]] = {"running": 60, "quiet": 7 * 86_400, "terminate": 3_600}
+"""`running` has to be heard once; a worker that terminates says so itself from then on."""
+_WITHDRAWN_S: Final = 60
+_WHAT: Final = "a worker's directive"
+
+
+class Directive(Struct, frozen=True, omit_defaults=True):
+    """`at` in Unix ms; `pid` and `started_at` are those of the worker that it was given to, if it tells them."""
+
+    wish: Wish
+    at: int
+    pid: int | None = None
+    started_at: str | None = None
+
+    def meant_for(self, worker: WorkerRecord) -> bool:
+        """Whether a worker of the same id is still the same process."""
+        return all(
+            mine is None or its is None or mine == its
+            for mine, its in ((self.pid, worker.pid), (self.started_at, worker.started_at))
+        )
+
+
+_decode: Final = msgspec.json.Decoder(Directive).decode
+
+
+class Directives:
+    """One gateway's view of all directives; `stop` ends it."""
+
+    def __init__(self, store: Store) -> None:
+        self._link = store.link
+        self._clock = store.clock
+        self._config = store.config
+        pattern = self._config.record("worker", "*.directive")
+        self._watch = Watch(store.link, store.config, f"directives-{store.instance}", [pattern], self._changed)
+        self._known: dict[str, tuple[int, Directive]] = {}
+        store.on_reset(self._watch.reset)
+
+    async def stop(self) -> None:
+        await self._watch.stop()
+
+    async def of(self, worker: WorkerRecord) -> Directive | None:
+        """What a worker was told, as of some milliseconds ago. Without NATS nothing is known: a heartbeat goes on."""
+        if not self._watch.loaded:
+            try:
+                await self._watch.begin()
+            except OjsError as error:
+                log.debug("directives aren't known", reason=error.message)
+                return None
+        known = self._known.get(self._subject(worker.id))
+        return known[1] if known is not None and known[1].meant_for(worker) else None
+
+    async def give(self, worker: WorkerRecord, wish: Wish) -> None:
+        """Tell a worker by its next heartbeat, through whichever gateway. Raises OjsError backend_unavailable."""
+        directive = Directive(wish, self._clock.now(), worker.pid, worker.started_at)
+        await self._put(worker.id, msgspec.json.encode(directive), _TTL_S[wish])
+
+    async def withdraw(self, worker_id: str) -> None:
+        """Forget what a worker was told, if anything: it has begun anew, or is gone."""
+        if self._subject(worker_id) in self._known:
+            await self._put(worker_id, b"", _WITHDRAWN_S)
+
+    async def _put(self, worker_id: str, body: bytes, ttl_s: int) -> None:
+        subject = self._subject(worker_id)
+        self._watch.put(subject, await put(self._link, subject, body, ttl_s, _WHAT), body)
+
+    def _changed(self) -> None:
+        """Read what is new; a directive is read once, however many others change."""
+        before = self._known
+        self._known = {}
+        for subject, (sequence, body) in self._watch.entries.items():
+            known = before.get(subject)
+            if known is not None and known[0] == sequence:
+                self._known[subject] = known
+            elif body:
+                try:
+                    self._known[subject] = (sequence, _decode(body))
+                except (msgspec.DecodeError, ValueError) as error:
+                    log.error("a worker's directive can't be read", subject=subject, error=str(error))
+
+    def _subject(self, worker_id: str) -> str:
+        return self._config.record("worker", f"{encode_token(worker_id)}.directive")

@@ -1,0 +1,75 @@
+"""The admin API's own bodies: workers and their directives, totals (ojs-admin-api §9, §10; clients.md 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, get_args
+
+import msgspec
+from msgspec import Struct
+
+from ojs_nats.errors import invalid
+from ojs_nats.queries import WorkerPage, WorkerRow, WorkerSummary
+from ojs_nats.store.directives import Directive, Wish
+from ojs_nats.wire.fields import shown, struct_of
+from ojs_nats.wire.pages import Page, pagination
+from ojs_nats.wire.times import format_ms
+
+__all__ = ["parse_wish", "worker_view", "workers_view"]
+
+_WISHES: Final[tuple[Wish, ...]] = get_args(Wish)
+
+
+class _DirectiveBody(Struct):
+    directive: str | None = None
+
+
+def parse_wish(body: bytes) -> Wish:
+    """POST /admin/workers/directive `{directive}`."""
+    sent = struct_of(body, _DirectiveBody).directive
+    for wish in _WISHES:
+        if sent == wish:
+            return wish
+    raise invalid("directive", f"directive must be one of {', '.join(_WISHES)}, not {shown(sent)}")
+
+
+def worker_view(row: WorkerRow, directive: Directive | None) -> dict[str, Any]:
+    """A worker. `state` is its own word, or `stale`; `directive` what an operator has told it, `none` if nothing."""
+    record = row.record
+    seen = format_ms(record.seen_at)
+    view: dict[str, Any] = {
+        "id": record.id,
+        "state": "stale" if row.stale else record.state,
+        "directive": "none" if directive is None else directive.wish,
+        # A worker whose fetches don't name it still says how many it has.
+        "active_jobs": row.held or record.active_jobs,
+        "queues": record.queues,
+        "last_heartbeat": seen,
+        "last_heartbeat_at": seen,
+    }
+    for name in ("hostname", "pid", "concurrency", "started_at"):
+        value = getattr(record, name)
+        if value is not None:
+            view[name] = value
+    if record.labels:
+        view["labels"] = record.labels
+    if directive is not None:
+        view["directive_at"] = format_ms(directive.at)
+    return view
+
+
+def workers_view(page: WorkerPage, directives: Sequence[Directive | None], asked: Page) -> dict[str, Any]:
+    """GET /admin/workers; the summary counts all workers, whatever the list shows."""
+    items = [worker_view(row, directive) for row, directive in zip(page.workers, directives, strict=True)]
+    return {
+        "items": items,
+        "workers": items,
+        "summary": _summary(page.summary),
+        "total": page.total,
+        "pagination": pagination(asked, page.total, page.next_cursor),
+    }
+
+
+def _summary(summary: WorkerSummary) -> dict[str, int]:
+    numbers: dict[str, int] = msgspec.structs.asdict(summary)
+    return {**numbers, "active": summary.total - summary.stale}
