@@ -9,6 +9,7 @@ connection is down: the caller hears so at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
@@ -27,6 +28,7 @@ log = structlog.get_logger(__name__)
 REQUEST_TIMEOUT_S: Final = 2.0
 _SWEEP_S: Final = 0.25
 _CONNECT_TIMEOUT_S: Final = 2
+_CLOSE_S: Final = 1.0
 _RECONNECT_WAIT_S: Final = 0.25
 _HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
 _MEASURED: Final = 17
@@ -211,7 +213,10 @@ class Link:
             self._sweeper.cancel()
         self._fail_all("the connection to NATS was closed")
         if self._nc.options:  # nats-py can't close what was never asked to connect
-            await self._nc.close()
+            # While it tries to reconnect, nats-py may wait for that task without end.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._nc.close()
 
     @property
     def connected(self) -> bool:
