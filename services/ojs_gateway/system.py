@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.compression import SUPPORTED
@@ -30,7 +31,7 @@ _CAPABILITIES: Final = {
     "job_ttl": True,
     "pause_resume": True,
     "priority_queues": True,
-    "rate_limiting": False,
+    "rate_limiting": True,
     "schema_validation": False,
     "unique_jobs": True,
     "workflows": True,
@@ -70,10 +71,17 @@ class System:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
-        self._manifest = Answer(200, encode(manifest(context.limits)))
+        self._manifest: Answer | None = None
 
     async def manifest(self, _call: Call) -> Answer:
-        """GET /ojs/manifest."""
+        """GET /ojs/manifest. The first time, nats-server is asked for the size of its batches."""
+        if self._manifest is not None:
+            return self._manifest
+        limits = self._context.limits
+        room = await self._store.atomic.room_for(limits.max_batch_jobs)
+        if room is None:
+            return Answer(200, encode(manifest(limits)))
+        self._manifest = Answer(200, encode(manifest(replace(limits, max_batch_jobs=room))))
         return self._manifest
 
     async def health(self, _call: Call) -> Answer:

@@ -224,8 +224,15 @@ async def test_a_server_that_takes_less_is_named_with_what_it_takes(
         assert await fetch(store, queue) == []
         assert len(await store.batches.push(many(999, queue))) == 999
         store.atomic.most = None
-        await store.atomic.probe(1_001)
-        assert store.atomic.most == 1_000
+        assert await store.atomic.room_for(10_000) == 999
+        assert await store.atomic.room_for(500) == 500
+
+
+async def test_room_for_a_batch_is_asked_for_without_storing_anything(store: Store, queue: str) -> None:
+    drafts = many(1, queue)
+    assert await store.atomic.room_for(10_000) == 10_000
+    await store.batches.push(drafts)
+    assert await subjects(store, store.config.records_stream, store.config.record("probe", ">")) == {}
 
 
 async def test_a_record_that_is_too_large_refuses_the_batch(store: Store, queue: str) -> None:

@@ -137,6 +137,15 @@ class Workers:
         return self.records.pop(worker_id, None) is not None
 
 
+class Atomic:
+    def __init__(self, store: FakeStore) -> None:
+        self._store = store
+        self.room = 10_000
+
+    async def room_for(self, jobs: int) -> int | None:
+        return None if self._store.failure is not None else min(jobs, self.room)
+
+
 class FakeStore:
     """`failure` is raised by every operation while it is set."""
 
@@ -152,6 +161,7 @@ class FakeStore:
         self.extended: list[tuple[tuple[str, ...], str, int | None]] = []
         self.resets = 0
         self.jobs = Jobs(self)
+        self.atomic = Atomic(self)
         self.handout = Handout(self)
         self.workers = Workers(self)
         self.bounds = Bounds()

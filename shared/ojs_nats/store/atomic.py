@@ -49,11 +49,16 @@ _OUTBOX_MS: Final = 2_000
 _OUTBOX_JOBS_PER_MS: Final = 5
 """The outbox waits so much longer for each of so many jobs; the tokens are there ten times as fast."""
 _TOO_MANY: Final = 10199
+_DEFAULT_MOST: Final = 1_000
 _BUSY: Final = frozenset({10176, 10210})
 """Too many batches under way; the former is also how a batch ends whose beginning was refused for that."""
 _LIMIT: Final = re.compile(r"too large: (\d+)")
 
 T = TypeVar("T")
+
+
+def _has_hints(transition: Transition) -> bool:
+    return bool(transition.arm or transition.step or transition.releases)
 
 
 class Commit(NamedTuple):
@@ -82,7 +87,7 @@ class Atomic:
         self._prefix = secrets.token_hex(6)
         self._batches = itertools.count(1)
         self.most: int | None = None
-        """Messages that this nats-server takes in one batch, where that has been found out."""
+        """Messages that this nats-server takes in one batch, once it has refused one."""
 
     async def commit(self, commits: Sequence[Commit], swaps: Sequence[Swap] = ()) -> None:
         """Store transitions of different jobs together with other records; returns when they and all hints are stored.
@@ -108,13 +113,19 @@ class Atomic:
         if any(commit.transition.token for commit in commits) and await self._hand_out(commits):
             self._committer.purge(outbox)
 
-    async def probe(self, wanted: int) -> None:
-        """Find out whether batches of `wanted` messages are possible, by one that can't be stored; sets `most`."""
+    async def room_for(self, jobs: int) -> int | None:
+        """How many of so many jobs one batch has room for; None while NATS doesn't say.
+
+        nats-server tells its limit only to who goes beyond it, so this sends a batch that can't be stored.
+        """
+        wanted = jobs + 1  # for the outbox
         condition = "Nats-Expected-Last-Subject-Sequence: 1\r\n"
         subject = self._config.record("probe", self._prefix)
         answer = await self._send([_Message(subject, b"", condition), *[_Message(subject, b"", "")] * (wanted - 1)])
-        if not isinstance(answer, Failed):
-            self._learn(parse_ack(answer.data))
+        if isinstance(answer, Failed):
+            return None
+        self._learn(parse_ack(answer.data))
+        return jobs if self.most is None else min(jobs, self.room(1))
 
     # Ahead
 
@@ -129,7 +140,7 @@ class Atomic:
     async def _write_ahead(self, commits: Sequence[Commit]) -> None:
         """Timers and step hints. Raises OjsError backend_unavailable if one of them can't be stored."""
         deadline = _now() + _HINTS_S
-        waiting = [commit.transition for commit in commits if commit.transition.arm or commit.transition.step]
+        waiting = [commit.transition for commit in commits if _has_hints(commit.transition)]
         pause = _FIRST_PAUSE_S
         while waiting:
             written = [(transition, self._hints(transition)) async for transition in _paced(waiting)]
@@ -148,6 +159,7 @@ class Atomic:
             hints.append(self._committer.write_timer(transition.job.id, transition.arm))
         if transition.step is not None:
             hints.append(self._committer.write_step(transition))
+        hints += self._committer.write_releases(transition)
         return hints
 
     def _withdraw(self, commits: Sequence[Commit]) -> None:
@@ -185,8 +197,8 @@ class Atomic:
             pause = min(pause * 2, _LAST_PAUSE_S)
 
     def room(self, others: int) -> int:
-        """Jobs that a batch has room for beside `others` messages, as far as it is known."""
-        return max((self.most or 1_000) - others, 0)
+        """Jobs that a batch has room for beside `others` messages; nats-server's default where it isn't known."""
+        return max((self.most or _DEFAULT_MOST) - others, 0)
 
     def _outbox(self, subject: str, tokens: list[str]) -> _Message:
         at = self._clock.now() + _OUTBOX_MS + len(tokens) // _OUTBOX_JOBS_PER_MS

@@ -45,6 +45,20 @@ def test_capabilities_are_claimed_only_with_what_they_need() -> None:
     assert claimed["capabilities"]["workflows"] is True
 
 
+async def test_the_manifest_says_how_large_batches_may_be_on_this_nats_server(
+    http: aiohttp.ClientSession, store: FakeStore
+) -> None:
+    async def largest() -> int:
+        async with http.get("/ojs/manifest") as answer:
+            return int((await answer.json(content_type=None))["limits"]["max_batch_jobs"])
+
+    store.failure = unavailable_store()
+    assert await largest() == 10_000
+    store.failure = None
+    store.atomic.room = 999
+    assert await largest() == 999
+
+
 @pytest.mark.parametrize("path", ["/ojs/v1/health", "/v1/health", "/health", "/readyz", "/ready"])
 async def test_health_follows_nats(http: aiohttp.ClientSession, store: FakeStore, path: str) -> None:
     async with http.get(path) as answer:
