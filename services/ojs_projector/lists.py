@@ -259,16 +259,18 @@ class _Lately(TypedDict):
     avg_duration_ms: float | None
     avg_wait_ms: float | None
     throughput_per_second: float
+    failed_per_second: float
 
 
 def _lately(db: sqlite3.Connection, now: int, queue: str | None = None) -> _Lately:
     minute = now // MINUTE_MS
     conditions, values = _conditions(queue=queue)
-    completed, failed, duration_ms, wait_ms, lately = db.execute(
+    completed, failed, duration_ms, wait_ms, lately, lately_failed = db.execute(
         "SELECT coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(duration_ms), 0), "
-        "coalesce(sum(wait_ms), 0), coalesce(sum(completed) FILTER (WHERE minute > ?), 0) "
+        "coalesce(sum(wait_ms), 0), coalesce(sum(completed) FILTER (WHERE minute > ?), 0), "
+        "coalesce(sum(failed) FILTER (WHERE minute > ?), 0) "
         f"FROM minutes WHERE minute > ?{conditions}",
-        (minute - _RATE_MINUTES, minute - _HOUR_MINUTES, *values),
+        (minute - _RATE_MINUTES, minute - _RATE_MINUTES, minute - _HOUR_MINUTES, *values),
     ).fetchone()
     return _Lately(
         completed_last_hour=completed,
@@ -276,6 +278,7 @@ def _lately(db: sqlite3.Connection, now: int, queue: str | None = None) -> _Late
         avg_duration_ms=round(duration_ms / completed, 1) if completed else None,
         avg_wait_ms=round(wait_ms / completed, 1) if completed else None,
         throughput_per_second=round(lately / (_RATE_MINUTES * 60), 3),
+        failed_per_second=round(lately_failed / (_RATE_MINUTES * 60), 3),
     )
 
 

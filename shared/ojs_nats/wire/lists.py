@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ojs_nats.job import Job
-from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage
+from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage, Totals
 from ojs_nats.queues import QueueRecord
 from ojs_nats.transitions.retention import DEAD_LETTER_S
 from ojs_nats.wire.output import job_view
@@ -21,6 +21,7 @@ __all__ = [
     "priority_stats_view",
     "queue_stats_view",
     "queues_view",
+    "throughput_view",
     "with_progress",
 ]
 
@@ -46,7 +47,7 @@ def _queue_view(queue: Queue, record: QueueRecord | None) -> dict[str, Any]:
     created = [at for at in (queue.created_at, record.created_at if record is not None else None) if at is not None]
     if created:
         view["created_at"] = format_ms(min(created))
-    view["throughput"] = {"processed_per_minute": queue.throughput_per_second * 60}
+    view["throughput"] = throughput_view(queue)
     return view
 
 
@@ -76,6 +77,14 @@ def queue_stats_view(queue: Queue, record: QueueRecord | None, *, bound: int = 0
         "computed_at": format_ms(now),
     }
     return with_progress(view, queue)
+
+
+def throughput_view(numbers: Queue | Totals) -> dict[str, float]:
+    """Jobs that ended in the last five minutes, per minute."""
+    return {
+        "processed_per_minute": round(numbers.throughput_per_second * 60, 3),
+        "failed_per_minute": round(numbers.failed_per_second * 60, 3),
+    }
 
 
 def _counts(counts: Counts) -> dict[str, int]:

@@ -1,29 +1,23 @@
-"""Questions to the projectors over NATS: what is asked, what is answered, and the asking side (architecture §8c).
-
-Whoever asks first writes a barrier record and names its sequence; the answer waits for it. So it contains everything that
-any client was told before the question, through whichever gateway. Times are Unix milliseconds.
-"""
+"""What is asked of the projectors, and what they answer. Times are Unix milliseconds."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final, TypeVar
+from typing import Final, Literal
 
-import msgspec
 from msgspec import Raw, Struct
 
-from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import State
-from ojs_nats.store import Store, WorkerRecord
-from ojs_nats.store.api import parse_ack, refused
-from ojs_nats.store.link import Failed
+from ojs_nats.store import WorkerRecord
 
 __all__ = [
     "BEHIND",
     "MAX_ANSWER_BYTES",
+    "MAX_COUNTED",
     "MAX_OFFSET",
     "MAX_PAGE",
     "WAIT_S",
+    "Answer",
+    "Ask",
     "Counts",
     "DeadLetterStats",
     "DeadLettersAsk",
@@ -32,12 +26,12 @@ __all__ = [
     "JobsAsk",
     "Outcome",
     "ProjectorStatus",
-    "Queries",
     "Queue",
     "QueueAsk",
     "QueuePage",
     "QueuesAsk",
     "RelayedAnswer",
+    "Sort",
     "StatsAsk",
     "Totals",
     "WorkerPage",
@@ -57,10 +51,10 @@ WAIT_S: Final = 2.0
 MAX_PAGE: Final = 200
 MAX_OFFSET: Final = 10_000
 """A larger `offset` counts as this; cursors reach any depth at the same cost."""
+MAX_COUNTED: Final = 10_000
+"""How far the jobs are counted that fit what no kept number tells."""
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 """A page ends before it grows beyond this; its cursor goes on."""
-_MARGIN_S: Final = 1.0
-_BARRIER_TTL: Final = "Nats-TTL: 60s\r\n"
 
 
 def query_subject(name: str) -> str:
@@ -68,7 +62,7 @@ def query_subject(name: str) -> str:
 
 
 def cursor_after(at: int, job_id: str) -> str:
-    """The cursor of a page of jobs that ends with this one; `at` is the time by which the list is ordered."""
+    """The cursor of a page of jobs that ends with this one; `at` is the number by which the list is ordered."""
     return f"{at}.{job_id}"
 
 
@@ -95,12 +89,26 @@ class QueuesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     offset: int = 0
 
 
+Sort = Literal["created_at", "scheduled_at", "priority"]
+
+
 class JobsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
-    """Jobs, the newest first; what is None is not asked about."""
+    """Jobs, the newest first; what is None is not asked about. A `type` that ends in `*` stands for all that begin so.
+
+    `worker` is the one that holds a job or held it last, `error_type` that of its last failure. `since` and `until` bound
+    the time of its creation, both included. Sorts by anything but `created_at` look at every job that matches.
+    """
 
     state: State | None = None
     queue: str | None = None
     type: str | None = None
+    tag: str | None = None
+    error_type: str | None = None
+    worker: str | None = None
+    since: int | None = None
+    until: int | None = None
+    sort: Sort = "created_at"
+    ascending: bool = False
     limit: int = 50
     cursor: str | None = None
     offset: int = 0
@@ -189,6 +197,8 @@ class Queue(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """From available to started, of the same attempts."""
     throughput_per_second: float = 0.0
     """Completed jobs, over the last five minutes."""
+    failed_per_second: float = 0.0
+    """Discarded jobs, over the same."""
 
 
 class QueuePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
@@ -210,6 +220,7 @@ class Totals(Answer, frozen=True, kw_only=True, omit_defaults=True):
     avg_duration_ms: float | None = None
     avg_wait_ms: float | None = None
     throughput_per_second: float = 0.0
+    failed_per_second: float = 0.0
     """All as in `Queue`."""
 
 
@@ -234,7 +245,7 @@ class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """`total` counts all that match, on every page."""
+    """`total` counts all that match, on every page; beyond `MAX_COUNTED` it may be that number."""
 
     jobs: list[JobRow]
     total: int
@@ -319,96 +330,3 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 
     error: str | None = None
     answer: Raw = Raw(b"")
-
-
-T = TypeVar("T", bound=Struct)
-
-_encode: Final = msgspec.json.Encoder().encode
-_decode_outcome: Final = msgspec.json.Decoder(Outcome).decode
-
-
-class Queries:
-    """Asks the projectors. All methods raise OjsError backend_unavailable: no projector, or one that is behind."""
-
-    def __init__(self, store: Store) -> None:
-        self._link = store.bulk
-        self._barrier = _Barrier(store)
-
-    async def queue(self, name: str) -> Queue:
-        """One queue's statistics; all zero if nothing is known of it."""
-        return await self._ask("queue", QueueAsk(name=name), Queue)
-
-    async def queues(self, ask: QueuesAsk) -> QueuePage:
-        return await self._ask("queues", ask, QueuePage)
-
-    async def totals(self) -> Totals:
-        """All queues together."""
-        return await self._ask("totals", Ask(), Totals)
-
-    async def jobs(self, ask: JobsAsk) -> JobPage:
-        return await self._ask("jobs", ask, JobPage)
-
-    async def workflows(self, ask: WorkflowsAsk) -> WorkflowPage:
-        return await self._ask("workflows", ask, WorkflowPage)
-
-    async def dead_letters(self, ask: DeadLettersAsk) -> JobPage:
-        return await self._ask("dead_letters", ask, JobPage)
-
-    async def dead_letter_stats(self, queue: str | None = None) -> DeadLetterStats:
-        return await self._ask("dead_letter_stats", StatsAsk(queue=queue), DeadLetterStats)
-
-    async def workers(self, ask: WorkersAsk) -> WorkerPage:
-        return await self._ask("workers", ask, WorkerPage)
-
-    async def status(self) -> ProjectorStatus:
-        """Of whichever projector answers; the only question that waits for nothing."""
-        return await self._send("status", Ask(), ProjectorStatus)
-
-    async def until_relayed(self) -> None:
-        """Return when the events of everything that was stored before are in the event stream."""
-        await self._ask("relayed", Ask(), RelayedAnswer)
-
-    async def _ask(self, name: str, ask: Ask, answer: type[T]) -> T:
-        sequence = await self._barrier.sequence()
-        return await self._send(name, msgspec.structs.replace(ask, barrier=sequence), answer)
-
-    async def _send(self, name: str, ask: Ask, answer: type[T]) -> T:
-        reply = await self._link.request(query_subject(name), _encode(ask), timeout_s=WAIT_S + _MARGIN_S)
-        if isinstance(reply, Failed):
-            raise unavailable("no projector answers; start one with 'ojs-nats projector'")
-        outcome = _decode_outcome(reply.data)
-        if outcome.error == BEHIND:
-            raise unavailable("the projector is behind; try again")
-        if outcome.error is not None:
-            raise OjsError("backend_error", f"the projector can't answer: {outcome.error}")
-        return msgspec.json.decode(outcome.answer, type=answer)
-
-
-class _Barrier:
-    """Barrier writes, one at a time: all questions that arrive during one share the next."""
-
-    def __init__(self, store: Store) -> None:
-        self._link = store.link
-        self._subject = store.config.record("barrier", store.instance)
-        self._running: asyncio.Task[int] | None = None
-        self._following: asyncio.Task[int] | None = None
-
-    async def sequence(self) -> int:
-        """Write a barrier after now; returns its sequence."""
-        if self._following is None:
-            self._following = asyncio.create_task(self._after(self._running), name="barrier")
-            # Those who wait may all have gone by the time it fails.
-            self._following.add_done_callback(lambda task: None if task.cancelled() else task.exception())
-        return await asyncio.shield(self._following)
-
-    async def _after(self, running: asyncio.Task[int] | None) -> int:
-        if running is not None:
-            await asyncio.wait([running])
-        self._running, self._following = self._following, None
-        answer = await self._link.request(self._subject, b"", _BARRIER_TTL)
-        if isinstance(answer, Failed):
-            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
-        ack = parse_ack(answer.data)
-        if ack.error is not None:
-            raise refused("a barrier", ack.error)
-        return ack.seq

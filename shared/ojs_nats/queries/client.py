@@ -1,0 +1,134 @@
+"""The asking side: a barrier, the question, and the wait for an answer that has seen the barrier."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.queries.messages import (
+    BEHIND,
+    WAIT_S,
+    Ask,
+    DeadLettersAsk,
+    DeadLetterStats,
+    JobPage,
+    JobsAsk,
+    Outcome,
+    ProjectorStatus,
+    Queue,
+    QueueAsk,
+    QueuePage,
+    QueuesAsk,
+    RelayedAnswer,
+    StatsAsk,
+    Totals,
+    WorkerPage,
+    WorkersAsk,
+    WorkflowPage,
+    WorkflowsAsk,
+    query_subject,
+)
+from ojs_nats.store import Store
+from ojs_nats.store.api import parse_ack, refused
+from ojs_nats.store.link import Failed
+
+__all__ = ["Queries"]
+
+_MARGIN_S: Final = 1.0
+_BARRIER_TTL: Final = "Nats-TTL: 60s\r\n"
+
+T = TypeVar("T", bound=Struct)
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode_outcome: Final = msgspec.json.Decoder(Outcome).decode
+
+
+class Queries:
+    """Asks the projectors. All methods raise OjsError backend_unavailable: no projector, or one that is behind."""
+
+    def __init__(self, store: Store) -> None:
+        self._link = store.bulk
+        self._barrier = _Barrier(store)
+
+    async def queue(self, name: str) -> Queue:
+        """One queue's statistics; all zero if nothing is known of it."""
+        return await self._ask("queue", QueueAsk(name=name), Queue)
+
+    async def queues(self, ask: QueuesAsk) -> QueuePage:
+        return await self._ask("queues", ask, QueuePage)
+
+    async def totals(self) -> Totals:
+        """All queues together."""
+        return await self._ask("totals", Ask(), Totals)
+
+    async def jobs(self, ask: JobsAsk) -> JobPage:
+        return await self._ask("jobs", ask, JobPage)
+
+    async def workflows(self, ask: WorkflowsAsk) -> WorkflowPage:
+        return await self._ask("workflows", ask, WorkflowPage)
+
+    async def dead_letters(self, ask: DeadLettersAsk) -> JobPage:
+        return await self._ask("dead_letters", ask, JobPage)
+
+    async def dead_letter_stats(self, queue: str | None = None) -> DeadLetterStats:
+        return await self._ask("dead_letter_stats", StatsAsk(queue=queue), DeadLetterStats)
+
+    async def workers(self, ask: WorkersAsk) -> WorkerPage:
+        return await self._ask("workers", ask, WorkerPage)
+
+    async def status(self) -> ProjectorStatus:
+        """Of whichever projector answers; the only question that waits for nothing."""
+        return await self._send("status", Ask(), ProjectorStatus)
+
+    async def until_relayed(self) -> None:
+        """Return when the events of everything that was stored before are in the event stream."""
+        await self._ask("relayed", Ask(), RelayedAnswer)
+
+    async def _ask(self, name: str, ask: Ask, answer: type[T]) -> T:
+        sequence = await self._barrier.sequence()
+        return await self._send(name, msgspec.structs.replace(ask, barrier=sequence), answer)
+
+    async def _send(self, name: str, ask: Ask, answer: type[T]) -> T:
+        reply = await self._link.request(query_subject(name), _encode(ask), timeout_s=WAIT_S + _MARGIN_S)
+        if isinstance(reply, Failed):
+            raise unavailable("no projector answers; start one with 'ojs-nats projector'")
+        outcome = _decode_outcome(reply.data)
+        if outcome.error == BEHIND:
+            raise unavailable("the projector is behind; try again")
+        if outcome.error is not None:
+            raise OjsError("backend_error", f"the projector can't answer: {outcome.error}")
+        return msgspec.json.decode(outcome.answer, type=answer)
+
+
+class _Barrier:
+    """Barrier writes, one at a time: all questions that arrive during one share the next."""
+
+    def __init__(self, store: Store) -> None:
+        self._link = store.link
+        self._subject = store.config.record("barrier", store.instance)
+        self._running: asyncio.Task[int] | None = None
+        self._following: asyncio.Task[int] | None = None
+
+    async def sequence(self) -> int:
+        """Write a barrier after now; returns its sequence."""
+        if self._following is None:
+            self._following = asyncio.create_task(self._after(self._running), name="barrier")
+            # Those who wait may all have gone by the time it fails.
+            self._following.add_done_callback(lambda task: None if task.cancelled() else task.exception())
+        return await asyncio.shield(self._following)
+
+    async def _after(self, running: asyncio.Task[int] | None) -> int:
+        if running is not None:
+            await asyncio.wait([running])
+        self._running, self._following = self._following, None
+        answer = await self._link.request(self._subject, b"", _BARRIER_TTL)
+        if isinstance(answer, Failed):
+            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
+        ack = parse_ack(answer.data)
+        if ack.error is not None:
+            raise refused("a barrier", ack.error)
+        return ack.seq
