@@ -11,6 +11,7 @@ from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job, State
+from ojs_nats.limits import policy_of
 from ojs_nats.wire.bulk import parse_priority, priority_body
 from ojs_nats.wire.enqueue import parse_enqueue
 from ojs_nats.wire.ids import is_job_id, job_id_of
@@ -46,7 +47,7 @@ class Jobs:
             raise
         if job.id != draft.id:  # its uniqueness policy says `ignore`
             return Answer(200, job_body(job, flat=call.dialect.flat_job, beside={"deduplicated": True}))
-        headers = (("Location", _LOCATION + job.id), *self._pressure(job.queue))
+        headers = (("Location", _LOCATION + job.id), *self._pressure(job.queue), *_limit_headers(job))
         return Answer(201, job_body(job, flat=call.dialect.flat_job), headers)
 
     def _pressure(self, queue: str) -> tuple[tuple[str, str], ...]:
@@ -135,6 +136,14 @@ class Jobs:
         if not 0 <= seconds <= self._limits.max_result_wait_s:
             raise invalid("timeout", f"timeout must be 0 to {self._limits.max_result_wait_s:.0f} seconds, not {text[:40]!r}")
         return seconds
+
+
+def _limit_headers(job: Job) -> tuple[tuple[str, str], ...]:
+    """What a limited job's own policy allows (ojs-rate-limiting §10.4); requests themselves aren't limited."""
+    policy = policy_of(job) if job.rate_limit else None
+    rate = policy and (policy.rate or policy.throttle)
+    limit = rate.limit if rate else policy and policy.concurrency
+    return (("X-RateLimit-Limit", str(limit)),) if limit else ()
 
 
 def _flag(call: Call, name: str) -> bool:

@@ -30,6 +30,7 @@ from ojs_nats.wire.queues import (
     parse_create,
     parse_deletion,
     parse_purge,
+    parse_queue_limit,
     queue_view,
     state_view,
 )
@@ -85,8 +86,9 @@ class Queues:
     async def configure(self, call: Call) -> Answer:
         """PUT /queues/{name}/config: sets what is sent, takes back what is null. Jobs that are queued keep what they have."""
         name = self._name(call)
-        patch = parse_config(await call.body(), self._limits)
+        return await self._configure(name, parse_config(await call.body(), self._limits))
 
+    async def _configure(self, name: str, patch: Patch) -> Answer:
         def decide(old: QueueRecord | None, moment: transitions.Moment) -> QueueRecord:
             standing = old.config if old is not None and old.state != "deleted" else NOT_SET
             return pure.configured(old, name, _patched(standing, patch), moment)
@@ -94,6 +96,12 @@ class Queues:
         record = await self._store.queues.change(name, decide)
         await self._tell("queue.config_updated", name)
         return Answer(200, encode(await self._view(name, record, None)))
+
+    async def limit(self, call: Call) -> Answer:
+        """PUT /admin/queues/{name}/rate-limit `{concurrency, rate: {limit, period}}` (ojs-rate-limiting §7.2)."""
+        name = self._name(call)
+        patch = parse_queue_limit(await call.body(), self._limits)
+        return await self._configure(name, patch)
 
     # Pause
 

@@ -10,6 +10,7 @@ from ojs_gateway.dead_letter import DeadLetter
 from ojs_gateway.events import Events
 from ojs_gateway.fleet import Fleet
 from ojs_gateway.jobs import Jobs
+from ojs_gateway.limits import RateLimits
 from ojs_gateway.lists import Lists
 from ojs_gateway.measurements import Measurements
 from ojs_gateway.queues import Queues
@@ -128,6 +129,15 @@ def router(context: Context) -> Router:
             ("GET", f"{prefix}/config"): queues.read_config,
             ("PUT", f"{prefix}/config"): queues.configure,
         }
+    limits = RateLimits(context)
+    api |= {
+        ("GET", "/rate-limits"): limits.list,
+        ("GET", "/rate-limits/{}"): limits.read,
+        ("PUT", "/rate-limits/{}"): limits.override,
+        ("PUT", "/rate-limits/{}/override"): limits.override,
+        ("DELETE", "/rate-limits/{}/override"): limits.restore,
+        ("PUT", "/admin/queues/{}/rate-limit"): queues.limit,
+    }
     if context.test_mode:
         api["POST", "/admin/reset"] = system.reset
     routes = Router()

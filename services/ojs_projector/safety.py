@@ -13,7 +13,9 @@ import structlog
 from ojs_nats import metrics, transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
+from ojs_nats.limits import policy_of
 from ojs_nats.store import Store
+from ojs_nats.store.gate import key_scope
 from ojs_nats.store.tokens import Tokens
 from ojs_nats.transitions import Moment, Transition
 from ojs_projector import lists
@@ -66,6 +68,8 @@ class SafetyNet:
             if found.job is None:
                 return
             decide(found.job, self._store.clock.moment())
+            if await self._waits_for_a_limit(found.job):
+                return
             await self._store.jobs.change(job_id, decide)
         except _MovedOn:
             return
@@ -74,6 +78,14 @@ class SafetyNet:
                 raise
         else:
             self._count("token", job_id)
+
+    async def _waits_for_a_limit(self, job: Job) -> bool:
+        """Whether tokens of the job's key are put aside; its own may be among them, so a look is hinted at instead."""
+        policy = policy_of(job) if job.rate_limit else None
+        if policy is None or policy.key is None or not await self._store.limits.held_count(key_scope(policy.key)):
+            return False
+        await self._store.limits.hint(key_scope(policy.key))
+        return True
 
     async def _look_at_timers(self) -> None:
         now = self._store.clock.now()

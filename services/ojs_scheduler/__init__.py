@@ -14,6 +14,7 @@ from ojs_nats.timekeeping import Timekeeper
 from ojs_nats.transitions import Liveness
 from ojs_nats.wire.limits import Limits
 from ojs_scheduler.crons import CronKeeper
+from ojs_scheduler.limits import LimitKeeper
 
 if TYPE_CHECKING:
     from ojs_nats.service import Service
@@ -26,8 +27,8 @@ __all__ = ["Scheduler", "build"]
 class Scheduler:
     """Every kind of due messages, each with a loop of its own: a million delayed jobs don't hold up a tick."""
 
-    def __init__(self, jobs: Timekeeper, crons: CronKeeper, batches: DueLoop) -> None:
-        self._loops = (jobs, crons, batches)
+    def __init__(self, jobs: Timekeeper, crons: CronKeeper, batches: DueLoop, limits: LimitKeeper) -> None:
+        self._loops = (jobs, crons, batches, limits)
 
     async def start(self) -> None:
         for loop in self._loops:
@@ -49,4 +50,4 @@ def build(store: Store, settings: Settings) -> Service:
     prepare = Preparation(chain, Limits(), store.clock.now)
     outbox = store.outbox()
     batches = DueLoop("batch", outbox.messages, outbox.handle)
-    return Scheduler(Timekeeper(store, "scheduler", _no_liveness), CronKeeper(store, prepare), batches)
+    return Scheduler(Timekeeper(store, "scheduler", _no_liveness), CronKeeper(store, prepare), batches, LimitKeeper(store))

@@ -222,6 +222,8 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     timer: Timer | None = None
     lock: str | None = None
     """The op under which a unique job took the lock of its fingerprint, for its present life."""
+    permits: tuple[str, ...] = ()
+    """Limits whose permits the running attempt holds; its end is hinted to each of them."""
     token: str | None = None
     """The op that made the job available; its token carries the same word."""
     transitions: tuple[Entry, ...] = ()

@@ -40,6 +40,10 @@ def _lifecycle(facts: Facts) -> list[Event]:
     match entry.event:
         case "pushed" if entry.after is State.SCHEDULED:
             return [_scheduled(facts)]
+        case "postponed":
+            return [_scheduled(facts)]
+        case "dropped" if entry.reason == "rate_limited":
+            return [*_outcome(facts), job_event(job, entry, "rate_limit.dropped")]
         case "pushed" if entry.after is State.AVAILABLE:
             return [_enqueued(facts)]
         case "moved" if entry.after is State.AVAILABLE:

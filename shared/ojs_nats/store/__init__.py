@@ -20,9 +20,11 @@ from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer
 from ojs_nats.store.crons import Crons
 from ojs_nats.store.due import DueMessages
+from ojs_nats.store.gate import Gate
 from ojs_nats.store.handout import Handout
 from ojs_nats.store.idempotency import Idempotency
 from ojs_nats.store.jobs import Change, Extended, Jobs
+from ojs_nats.store.limits import Limits
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.presence import Presence, WorkerRecord, Workers
@@ -61,9 +63,12 @@ class Store:
         swapper = Swapper(link, self.records, config.records_stream)
         self.unique = Uniqueness(self.records, self.committer, swapper, self.atomic, self.clock, config)
         self.bounds = Bounds(link, bulk, self.records, self.committer, self.queues, self.clock, config)
+        self.limits = Limits(link, self.records, self.committer, self.clock, config)
         self.batches = Batches(self.records, self.queues, self.bounds, self.unique, self.atomic, self.clock)
-        self.jobs = Jobs(link, self.records, self.committer, self.queues, self.bounds, self.unique, self.clock, config)
-        self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, self.queues, config)
+        guards = (self.queues, self.bounds, self.limits, self.unique)
+        self.jobs = Jobs(link, self.records, self.committer, *guards, self.clock, config)
+        gate = Gate(self.limits, self.queues, self.clock)
+        self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, self.queues, gate, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
         self.workflows = Workflows(link, bulk, self.records, self.committer, self.jobs, self.clock, config)
         self.together = Together(self.records, self.unique, self.atomic, self.clock)

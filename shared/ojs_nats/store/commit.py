@@ -54,7 +54,7 @@ class Conflict(Exception):
 class Written:
     """The answers that a commit's messages wait for."""
 
-    __slots__ = ("body", "expected", "op", "record", "step", "timer", "token", "transition")
+    __slots__ = ("body", "expected", "op", "record", "releases", "step", "timer", "token", "transition")
 
     def __init__(self, transition: Transition, expected: int, op: str) -> None:
         self.transition = transition
@@ -63,6 +63,7 @@ class Written:
         self.op = op
         self.timer: asyncio.Future[Answer] | None = None
         self.step: asyncio.Future[Answer] | None = None
+        self.releases: list[asyncio.Future[Answer]] = []
         self.token: asyncio.Future[Answer] | None = None
         self.record: asyncio.Future[Answer] | None = None
 
@@ -163,12 +164,20 @@ class Committer:
             written.timer = self.write_timer(transition.job.id, transition.arm)
         if transition.step is not None:
             written.step = self.write_step(transition)
+        if transition.releases:
+            written.releases = self.write_releases(transition)
         if transition.token is not None:
             written.token = self._write_token(written)
 
     def write_timer(self, job_id: str, timer: Timer) -> asyncio.Future[Answer]:
         """Publish a timer ahead of its record."""
         return self._link.request(self._config.timer(job_id, timer.op), b"", self._schedule(job_id, timer))
+
+    def write_releases(self, transition: Transition) -> list[asyncio.Future[Answer]]:
+        """Publish the hints to the limits whose permits end with the record."""
+        claim = (transition.claim or "").encode()
+        subjects = [self._config.limit_step(scope, transition.job.id) for scope in transition.releases]
+        return [self._link.request(subject, claim) for subject in subjects]
 
     def write_step(self, transition: Transition) -> asyncio.Future[Answer]:
         """Publish a workflow member's hint ahead of its record."""
@@ -252,6 +261,8 @@ class Committer:
                     await self._secure_timer(written, deadline)
                 if written.step is not None and not _stored(await _outcome(written.step)):
                     await self._secure_step(written, deadline)
+                if written.releases:
+                    await self._secure_releases(written, deadline)
                 if token is not None and not _stored(token):
                     await self._secure_token(written, deadline)
                 return sequence
@@ -308,6 +319,16 @@ class Committer:
                 pause = min(pause * 2, _LAST_PAUSE_S)
             else:
                 return
+
+    async def _secure_releases(self, written: Written, deadline: float) -> None:
+        """Repeat the hints to limits until they are stored: jobs may wait for them."""
+        pause = _FIRST_PAUSE_S
+        while not all([_stored(await _outcome(one)) for one in written.releases]):
+            if _now() + pause > deadline or not self._link.connected:
+                raise unavailable("NATS JetStream can't store a hint now")
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LAST_PAUSE_S)
+            written.releases = self.write_releases(written.transition)
 
     async def _secure_step(self, written: Written, deadline: float) -> None:
         """Repeat the step hint until it is stored: its record is, and the workflow would wait for it."""

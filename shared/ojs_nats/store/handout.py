@@ -15,12 +15,14 @@ from ojs_nats.job import Job, State
 from ojs_nats.store.api import call
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
+from ojs_nats.store.gate import Candidate, Gate
 from ojs_nats.store.jobs import Jobs
 from ojs_nats.store.link import Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.wake import Wakes
+from ojs_nats.transitions import Transition
 from ojs_nats.wire.times import format_ms
 
 __all__ = ["Handout"]
@@ -36,6 +38,7 @@ _NEWBORN_MS: Final = 5_000
 """How long a durable stays paused if whoever made it dies before it has let it go; longer than any gateway's knowledge of a
 queue is old (`watch.FRESH_S`)."""
 _MAKE_TRIES: Final = 8
+_FRUITLESS_PULLS: Final = 100
 _LET_GO_S: Final = 1.0
 
 YOUNG_MS: Final = 1_000
@@ -57,6 +60,11 @@ class Token(NamedTuple):
     ack: str
     stored_at: int
 
+    @property
+    def data(self) -> bytes:
+        """As it is published."""
+        return f"{self.job_id} {self.word} {self.replaces}".encode()
+
     @classmethod
     def of(cls, message: Reply, queue: str) -> Token:
         job_id, word, replaces = message.data.decode().split(" ")
@@ -76,11 +84,13 @@ class Handout:
         committer: Committer,
         clock: ServerClock,
         queues: Queues,
+        gate: Gate,
         config: StoreConfig,
     ) -> None:
         self._bulk = bulk
         self._jobs = jobs
         self._queues = queues
+        self._gate = gate
         self._records = records
         self._committer = committer
         self._clock = clock
@@ -132,15 +142,32 @@ class Handout:
             for queue in queues:
                 if await self._queues.held(queue):
                     continue
-                for subject in await self._subjects(queue):
-                    while len(taken) < count and (tokens := await self._pull(subject, queue, count - len(taken))):
-                        taken += await self._claim(tokens, worker, lease_ms)
-                    if len(taken) >= count:
-                        return taken
+                taken += await self._look_into(queue, count - len(taken), worker, lease_ms)
+                if len(taken) >= count:
+                    return taken
         except OjsError:
             if not taken:
                 raise
             # What is claimed goes out, since nobody else knows of it; the rest of the tokens come back by themselves.
+        return taken
+
+    async def _look_into(self, queue: str, count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
+        """What one queue has, until its own limit stops it."""
+        count = min(count, await self._gate.room(queue))
+        taken: list[Job] = []
+        pulls = 0
+        try:
+            for subject in await self._subjects(queue) if count else ():
+                while len(taken) < count and (tokens := await self._pull(subject, queue, count - len(taken))):
+                    claimed, stopped = await self._claim(queue, tokens, worker, lease_ms)
+                    taken += claimed
+                    pulls += 1
+                    # Whoever has something isn't kept waiting while the jobs of a limited key step aside one by one.
+                    if stopped or (not claimed and (taken or pulls >= _FRUITLESS_PULLS)):
+                        return taken
+        except OjsError:
+            if not taken:
+                raise
         return taken
 
     async def _subjects(self, queue: str) -> list[str]:
@@ -242,22 +269,27 @@ class Handout:
 
     # Claiming
 
-    async def _claim(self, tokens: list[Token], worker: str | None, lease_ms: int | None) -> list[Job]:
+    async def _claim(self, queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None) -> tuple[list[Job], bool]:
         """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment.
 
-        What is claimed is returned even if the rest fails: nobody else knows of it.
+        What is claimed is returned even if the rest fails: nobody else knows of it. Also says whether the queue's own limit
+        has stopped it.
         """
         claimed: dict[str, Job] = {}
+        stopped = False
         try:
-            await self._claim_into(claimed, tokens, worker, lease_ms)
+            stopped = await self._claim_into(claimed, queue, tokens, worker, lease_ms)
         except OjsError:
             if not claimed:
                 raise
         ids = dict.fromkeys(token.job_id for token in tokens)  # a token may be there twice, its job is handed out once
-        return [claimed[job_id] for job_id in ids if job_id in claimed]
+        return [claimed[job_id] for job_id in ids if job_id in claimed], stopped
 
-    async def _claim_into(self, claimed: dict[str, Job], tokens: list[Token], worker: str | None, lease_ms: int | None) -> None:
+    async def _claim_into(
+        self, claimed: dict[str, Job], queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None
+    ) -> bool:
         waiting = tokens
+        stopped = False
         loop = asyncio.get_running_loop()
         until = loop.time() + REREAD_S
         pause = 0.002
@@ -271,7 +303,9 @@ class Handout:
                     claims.append((token, stored, stored.job))
                 elif not await self._stale(token, stored):
                     again.append(token)
-            again += await self._swap(claims, worker, lease_ms, claimed)
+            unsettled, stopped_now = await self._swap(queue, claims, worker, lease_ms, claimed)
+            again += unsettled
+            stopped = stopped or stopped_now
             if again and loop.time() >= until:
                 for token in again:
                     self._bulk.publish(token.ack, b"-NAK")  # at once, so it keeps its place
@@ -280,6 +314,7 @@ class Handout:
             if waiting:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.05)
+        return stopped
 
     async def _stale(self, token: Token, stored: Stored) -> bool:
         """Answer for a token that needs no second look: its commit can't succeed any more, or it is old and has no job."""
@@ -288,6 +323,7 @@ class Handout:
         if stored.job is not None and stored.sequence != token.replaces:
             if _stands_for(token, stored.job):
                 return False
+            await self._gate.missed(stored.job)
             self._ack(token)
             return True
         if self._clock.now() - token.stored_at <= YOUNG_MS:
@@ -297,30 +333,30 @@ class Handout:
 
     async def _swap(
         self,
+        queue: str,
         claims: list[tuple[Token, Stored, Job]],
         worker: str | None,
         lease_ms: int | None,
         claimed: dict[str, Job],
-    ) -> list[Token]:
-        """Commit claims together. Returns the tokens that have to be looked at again."""
-        commits = []
-        for _, stored, job in claims:
-            moment = self._clock.moment()
-            if transitions.expired(job, moment.now) is not None:
-                transition = transitions.expire(job, moment)
-            else:
-                transition = transitions.claim(job, worker, lease_ms, moment)
-            commits.append((transition, stored.sequence, moment.op))
+    ) -> tuple[list[Token], bool]:
+        """Commit claims together, as far as limits let them through.
+
+        Returns the tokens that have to be looked at again, and whether the queue's own limit has stopped it.
+        """
+        commits, tokens, stopped = await self._let_through(queue, claims, worker, lease_ms)
         again: list[Token] = []
         failure: OjsError | None = None
-        for (token, _, _), commit, outcome in zip(claims, commits, await self._committer.commit_all(commits), strict=True):
+        for token, commit, outcome in zip(tokens, commits, await self._committer.commit_all(commits), strict=True):
             job = commit[0].job
             if isinstance(outcome, int):
+                if job.state is not State.ACTIVE:
+                    await self._gate.missed(job)
                 self._ack(token)
                 if job.state is State.ACTIVE:
                     claimed[token.job_id] = job
                     self._jobs.cache.put(outcome, job)
             elif isinstance(outcome, Conflict):
+                await self._gate.refused(*commit)
                 again.append(token)
             else:
                 failure = outcome
@@ -328,7 +364,36 @@ class Handout:
                     self.give_back(job, "the claim was not confirmed in time")
         if failure is not None and not claimed:
             raise failure
-        return again
+        return again, stopped
+
+    async def _let_through(
+        self, queue: str, claims: list[tuple[Token, Stored, Job]], worker: str | None, lease_ms: int | None
+    ) -> tuple[list[tuple[Transition, int, str]], list[Token], bool]:
+        """The commits that limits allow, their tokens, and whether the queue's own limit has stopped it."""
+        candidates: list[Candidate] = []
+        for token, stored, job in claims:
+            moment = self._clock.moment()
+            if transitions.expired(job, moment.now) is not None:
+                transition = transitions.expire(job, moment)
+            else:
+                transition = transitions.claim(job, worker, lease_ms, moment)
+            candidates.append(Candidate(job, transition, moment, stored.sequence, token.data))
+        judged = await self._gate.judge(queue, candidates)
+        commits: list[tuple[Transition, int, str]] = []
+        tokens: list[Token] = []
+        stopped = False
+        for (token, _, _), candidate, verdict in zip(claims, candidates, judged.verdicts, strict=True):
+            if verdict == "held":
+                self._ack(token)
+            elif verdict == "back":
+                self._bulk.publish(token.ack, b"-NAK")  # at once, so it keeps its place
+                stopped = True
+            else:
+                commits.append((verdict, candidate.expects, candidate.moment.op))
+                tokens.append(token)
+        if judged.opens_at is not None:
+            self.wakes.wake_later(queue, (judged.opens_at - self._clock.now()) / 1_000)
+        return commits, tokens, stopped
 
     def _ack(self, token: Token) -> None:
         self._bulk.publish(token.ack, b"+ACK")

@@ -12,10 +12,14 @@ from msgspec import Struct
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError, duplicate, not_found
 from ojs_nats.job import Job, State
+from ojs_nats.limits import policy_of
 from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
+from ojs_nats.store.gate import key_scope
+from ojs_nats.store.limits import Limits
 from ojs_nats.store.link import Link
+from ojs_nats.store.lru import Lru
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
@@ -27,6 +31,9 @@ __all__ = ["Change", "Extended", "Jobs"]
 MAX_TRIES: Final = 12
 """Conflicts on one job in one request before it is given up; each means that somebody else's transition won."""
 _WATCH_PAUSE_S: Final = 1.0
+
+_NOTED: Final = 10_000
+"""Keys of limits that this process has seen a record of."""
 
 Decide = Callable[[Job, Moment], Transition]
 
@@ -91,6 +98,7 @@ class Jobs:
         committer: Committer,
         queues: Queues,
         bounds: Bounds,
+        limits: Limits,
         unique: Uniqueness,
         clock: ServerClock,
         config: StoreConfig,
@@ -100,6 +108,8 @@ class Jobs:
         self._committer = committer
         self._queues = queues
         self._bounds = bounds
+        self._limits = limits
+        self._noted: Lru[bool] = Lru(_NOTED)
         self._unique = unique
         self._clock = clock
         self._config = config
@@ -111,10 +121,19 @@ class Jobs:
         Raises OjsError duplicate when the id is taken or the job is not unique, or whatever its queue refuses.
         """
         draft = await self._queues.admit(draft)
+        if draft.rate_limit:
+            await self._note_limit(draft)
         if self._queues.bound(draft.queue) and transitions.waits_at_once(draft, self._clock.now()):
             async with self._bounds.places(draft.queue, 1):
                 return await self._push(draft)
         return await self._push(draft)
+
+    async def _note_limit(self, draft: Job) -> None:
+        """Let a key be looked at before its first job starts."""
+        policy = policy_of(draft)
+        if policy is not None and policy.key is not None and self._noted.get(policy.key) is None:
+            await self._limits.remember(key_scope(policy.key), policy)
+            self._noted.put(policy.key, value=True, size=1)
 
     async def _push(self, draft: Job) -> Job:
         if draft.unique_key is not None:

@@ -124,6 +124,39 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         parts = subject.split(".")
         return int(parts[4]) if parts[3] == _SEAT else 0
 
+    # Limits. A scope is `key.<encoded key>` or `queue.<name>`.
+
+    def limit(self, scope: str) -> str:
+        """Subject of a limit's record."""
+        return self.record("limit", scope)
+
+    def limit_step(self, scope: str, what: str) -> str:
+        """Subject of the hint to look at a limit; `what` is the job whose claim is about to end, or another word."""
+        return f"ojs.step.limit.{scope}.{what}"
+
+    @property
+    def limit_steps(self) -> str:
+        return "ojs.step.limit.>"
+
+    def limit_timer(self, scope: str, op: str) -> str:
+        return f"ojs.timer.limit.{scope}.{op}"
+
+    def hold(self, scope: str, priority: int, queue: str) -> str:
+        """Subject of the tokens that wait for a permit of a key."""
+        return f"ojs.hold.{scope.removeprefix('key.')}.{priority + 100:03d}.{queue.replace('.', '_')}"
+
+    def hold_of(self, scope: str) -> str:
+        return f"ojs.hold.{scope.removeprefix('key.')}.>"
+
+    def ready_of_hold(self, subject: str) -> str:
+        """Where a held token goes on."""
+        _, _, _, priority, queue = subject.split(".")
+        return f"ojs.ready.{queue}.{priority}.front"
+
+    def wake_for_limit(self, scope: str) -> str:
+        """Told when a limited queue may have a permit again."""
+        return f"ojs.wake.{scope.removeprefix('queue.')}.limit"
+
     def wake_of_queue(self, queue: str) -> str:
         return f"ojs.wake.{queue.replace('.', '_')}.>"
 

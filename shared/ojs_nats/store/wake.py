@@ -100,6 +100,11 @@ class Wakes:
             for waiter in watched.waiters:
                 waiter.wake()
 
+    def wake_later(self, queue: str, seconds: float) -> None:
+        """The same when a while is over, if anybody waits then."""
+        if seconds > 0 and queue in self._queues:
+            asyncio.get_running_loop().call_later(seconds, self.wake_queue, queue)
+
     def wake_all(self) -> None:
         """For shutdown: nobody waits any longer, now or later."""
         self._closed = True

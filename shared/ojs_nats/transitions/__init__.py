@@ -6,7 +6,7 @@ Nothing here reads a clock, draws a random number or talks to anybody; `Moment` 
 from __future__ import annotations
 
 from ojs_nats.transitions.claim import Holder, claim, extend
-from ojs_nats.transitions.clearance import WAITING, Clearance, drop, move, remove
+from ojs_nats.transitions.clearance import WAITING, Clearance, drop, move, postpone, remove
 from ojs_nats.transitions.deadlines import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS, LIVENESS_MS, expired, next_deadline
 from ojs_nats.transitions.due import Liveness, LivenessNeededError, due, expire, needs_liveness
 from ojs_nats.transitions.failure import Action, Failure
@@ -46,6 +46,7 @@ __all__ = [
     "nack",
     "needs_liveness",
     "next_deadline",
+    "postpone",
     "push",
     "reissue",
     "remove",

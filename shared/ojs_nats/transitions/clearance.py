@@ -12,9 +12,9 @@ from ojs_nats.transitions.limits import server_error
 from ojs_nats.transitions.manual import tombstone
 from ojs_nats.transitions.outcome import discarded
 from ojs_nats.transitions.result import Moment, Transition
-from ojs_nats.transitions.settle import conclude, made_available, require
+from ojs_nats.transitions.settle import conclude, entered, made_available, require
 
-__all__ = ["WAITING", "Clearance", "drop", "move", "remove"]
+__all__ = ["WAITING", "Clearance", "drop", "move", "postpone", "remove"]
 
 Clearance = Literal["queue_deleted", "overflow", "rate_limited"]
 
@@ -31,6 +31,16 @@ def drop(job: Job, kind: Clearance, moment: Moment) -> Transition:
     require(job, "drop", *WAITING)
     error = server_error(job, kind, _WORDS[kind], moment.now, retryable=False)
     return conclude(job, discarded(recorded(job, error), moment), moment, "dropped", reason=kind)
+
+
+def postpone(job: Job, at: int, moment: Moment) -> Transition:
+    """Make an available job wait for a later time (Unix ms). Raises `conflict` if it isn't available."""
+    require(job, "postpone", State.AVAILABLE)
+    return conclude(job, entered(job, State.SCHEDULED, scheduled_at=at, verbatim=_unwritten(job)), moment, "postponed")
+
+
+def _unwritten(job: Job) -> dict[str, str]:
+    return {name: text for name, text in job.verbatim.items() if name != "scheduled_at"}
 
 
 def move(job: Job, queue: str, moment: Moment) -> Transition:

@@ -35,6 +35,7 @@ Event = Literal[
     "dropped",
     "moved",
     "removed",
+    "postponed",
     "deleted",
 ]
 """What happened, as `Entry.event` says it. `failed` is the worker's own report; what a deadline did has its own word, so

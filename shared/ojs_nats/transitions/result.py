@@ -35,6 +35,10 @@ class Transition(Struct, frozen=True):
     """Where to put the job's token; the token carries `job.token`."""
     step: Literal["started", "ended"] | None = None
     """What to tell the coordinator of the workflow that the job belongs to."""
+    releases: tuple[str, ...] = ()
+    """Limits to hint to that a claim which holds their permits is about to end."""
+    claim: str | None = None
+    """The op of that claim."""
     ttl_s: int | None = None
     """Seconds until the record leaves by itself; only terminal records and tombstones have one."""
 

@@ -31,12 +31,15 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
     else:
         timer = Timer(moment.op, *deadline)
     kept = timer is live
+    released = old.permits if old is not None and old.permits and new.state is not State.ACTIVE else ()
     return Transition(
         job=replace(new, timer=timer),
         arm=None if kept else timer,
         cancel=None if kept or live is None else live.op,
         token="back" if new.token == moment.op else None,
         step=None if new.workflow is None else _step(new),
+        releases=released,
+        claim=_claim_of(old) if released and old is not None else None,
         ttl_s=retention_s(new) if new.terminal or new.deleted else None,
     )
 
@@ -46,6 +49,10 @@ def _step(job: Job) -> Literal["started", "ended"] | None:
         return "ended"
     opening = job.state is State.ACTIVE and job.workflow is not None and job.workflow.opens
     return "started" if opening and job.attempt == 1 and job.generation == 0 else None
+
+
+def _claim_of(job: Job) -> str | None:
+    return next((entry.op for entry in reversed(job.transitions) if entry.event == "claimed"), None)
 
 
 def conclude(
@@ -58,6 +65,8 @@ def conclude(
 def entered(job: Job, state: State, **changes: Any) -> Job:
     """The job in another state, without what belonged to the state it leaves; the worker stays for the caller to judge."""
     left: dict[str, Any] = {"token": None, "next_attempt_at": None, "lease_ms": None, "visible_until": None, "beat_at": None}
+    if job.permits:
+        left["permits"] = ()
     return replace(job, **(left | changes), state=state)
 
 

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from ojs_nats.errors import invalid, too_large
 from ojs_nats.job import Job, Retry, State
+from ojs_nats.limits import read_policy
 from ojs_nats.unique import keyed, parse_policy
 from ojs_nats.wire.fields import (
     absent,
@@ -29,7 +30,6 @@ from ojs_nats.wire.fields import (
 )
 from ojs_nats.wire.ids import is_job_id, new_job_id
 from ojs_nats.wire.limits import Limits
-from ojs_nats.wire.policies import check_rate_limit
 from ojs_nats.wire.retry import max_attempts, merge_retry, parse_retry
 from ojs_nats.wire.times import parse_moment
 
@@ -165,7 +165,7 @@ class _Draft:
         if name == "unique":
             parse_policy(value, path, self.limits)
         elif name == "rate_limit":
-            check_rate_limit(value, path)
+            read_policy(value, path)
         self.fields[name] = raw
 
     def take_option(self, name: str, raw: Raw, path: str) -> None:

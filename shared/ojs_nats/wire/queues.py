@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Retention, Retry, State
+from ojs_nats.limits import MAX_CONCURRENCY, read_policy
 from ojs_nats.queues import QueueConfig, QueueRecord, Rate
 from ojs_nats.wire.fields import duration_ms, integer, object_of, queue_name, shown, struct_of, text_list, value_of
 from ojs_nats.wire.limits import Limits
@@ -25,6 +26,7 @@ __all__ = [
     "parse_create",
     "parse_deletion",
     "parse_purge",
+    "parse_queue_limit",
     "queue_view",
     "state_view",
     "status_of",
@@ -64,6 +66,16 @@ def parse_config(body: bytes, limits: Limits) -> Patch:
     Raises invalid_request naming the member, `unsupported` for what this server does not do.
     """
     return _config({name: value_of(raw, name, limits) for name, raw in object_of(body).items()}, "", limits)
+
+
+def parse_queue_limit(body: bytes, limits: Limits) -> Patch:
+    """PUT /admin/queues/{name}/rate-limit: the members of `Policy` that a queue can have; what is left out is taken back."""
+    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
+    policy = read_policy(members, "rate_limit")
+    if policy.throttle is not None or policy.key is not None:
+        field = "throttle" if policy.throttle is not None else "key"
+        raise invalid(field, f"{field} belongs to jobs; a queue has concurrency and rate")
+    return {"concurrency": policy.concurrency, "rate_limit": policy.rate}
 
 
 def parse_create(body: bytes, limits: Limits) -> tuple[str, Patch]:
@@ -108,6 +120,10 @@ def _unsupported(neutral: tuple[Any, ...], instead: str) -> _Reader:
 
 def _count(value: Any, path: str, _limits: Limits) -> int:
     return integer(value, path, 0, _MOST)
+
+
+def _slots(value: Any, path: str, _limits: Limits) -> int:
+    return integer(value, path, 0, MAX_CONCURRENCY)
 
 
 def _overflow(value: Any, path: str, _limits: Limits) -> str:
@@ -201,7 +217,7 @@ _READERS: Final[dict[str, _Reader]] = {
     "overflow_policy": _member("overflow_policy", _overflow),
     "warning_threshold": _member("warning_threshold", _threshold),
     "backpressure": _backpressure,
-    "concurrency": _member("concurrency", _count),
+    "concurrency": _member("concurrency", _slots),
     "rate_limit": _member("rate_limit", _rate),
     "visibility_timeout": _member("visibility_timeout_ms", _seconds),
     "default_timeout": _member("default_timeout_ms", _seconds),

@@ -28,6 +28,7 @@ from ojs_nats.transitions import (
     due,
     move,
     nack,
+    postpone,
     push,
     reissue,
     remove,
@@ -70,6 +71,7 @@ REQUIRED = {
     "dead_letter.retried": {"retry_count"},
     "dead_letter.deleted": set(),
     "backpressure.dropped": set(),
+    "rate_limit.dropped": set(),
 }
 
 
@@ -162,6 +164,8 @@ CASES: dict[str, tuple[str, Callable[[], Job], list[str]]] = {
     "deleted": ("deleted", lambda: delete(dead_letter(), at()).job, ["dead_letter.deleted"]),
     "dropped": ("dropped", lambda: drop(available(), "queue_deleted", at()).job, ["job.discarded"]),
     "made room": ("dropped", lambda: drop(available(), "overflow", at()).job, ["job.discarded", "backpressure.dropped"]),
+    "over its rate": ("dropped", lambda: drop(available(), "rate_limited", at()).job, ["job.discarded", "rate_limit.dropped"]),
+    "postponed": ("postponed", lambda: postpone(available(), T0 + SECOND, at()).job, ["job.scheduled"]),
     "moved": ("moved", lambda: move(available(), "other", at()).job, ["job.enqueued"]),
     "removed": ("removed", lambda: remove(discarded(), at()).job, []),
 }

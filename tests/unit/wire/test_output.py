@@ -235,7 +235,7 @@ def test_results_leave_when_their_time_is_over() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_every_error_has_the_members_that_clients_read(code: str) -> None:
     error = read(error_body(OjsError(code, "words", details={"a": 1}), "req_1"))["error"]
-    expected = {"invalid_retry_policy": "invalid_request"}.get(code, code)
+    expected = {"invalid_retry_policy": "invalid_request", "queue_full": "QUEUE_FULL"}.get(code, code)
     assert (error["code"], error["message"], error["details"], error["request_id"]) == (expected, "words", {"a": 1}, "req_1")
     assert error["retryable"] is CODES[code].retryable
     assert error["docs_url"] == error["doc_url"] == f"https://openjobspec.org/errors/{CODES[code].canonical}"

@@ -1,0 +1,68 @@
+"""Limits of keys: what they are, who holds them, and an operator's word over them (ojs-rate-limiting §10)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats.errors import invalid, not_found
+from ojs_nats.limits import LimitRecord
+from ojs_nats.store.gate import key_scope
+from ojs_nats.wire.limiting import limit_view, parse_override
+from ojs_nats.wire.output import encode
+from ojs_nats.wire.pages import pagination, parse_page
+
+__all__ = ["RateLimits"]
+
+_LONGEST_KEY: Final = 255
+
+
+class RateLimits:
+    """Handlers under /rate-limits."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._limits = context.limits
+
+    async def list(self, call: Call) -> Answer:
+        """GET /rate-limits: every key that was used within a month, by name."""
+        asked = parse_page(call.queries, numbered=True)
+        records = await self._store.limits.known()
+        page = records[asked.offset : asked.offset + asked.limit]
+        views = await asyncio.gather(*(self._view(record.name) for record in page))
+        more = str(asked.offset + asked.limit) if asked.offset + asked.limit < len(records) else None
+        body = {"items": views, "rate_limits": views, "pagination": pagination(asked, len(records), more)}
+        return Answer(200, encode(body))
+
+    async def read(self, call: Call) -> Answer:
+        """GET /rate-limits/{key}: 404 if no job ever named the key."""
+        return Answer(200, encode(await self._view(_scope(call))))
+
+    async def override(self, call: Call) -> Answer:
+        """PUT /rate-limits/{key}, …/override: limits in place of the jobs' own, until `expires_at` if there is one."""
+        wanted = parse_override(await call.body(), self._limits)
+        scope = _scope(call)
+        await self._store.limits.override(scope, wanted)
+        return Answer(200, encode(await self._view(scope)))
+
+    async def restore(self, call: Call) -> Answer:
+        """DELETE /rate-limits/{key}/override."""
+        scope = _scope(call)
+        await self._store.limits.override(scope, None)
+        return Answer(200, encode(await self._view(scope)))
+
+    async def _view(self, scope: str) -> dict[str, Any]:
+        record: LimitRecord | None
+        record, waiting = await asyncio.gather(self._store.limits.inspect(scope), self._store.limits.held_count(scope))
+        if record is None:
+            raise not_found("rate_limit", scope.removeprefix("key."))
+        return limit_view(record, waiting, self._store.clock.now())
+
+
+def _scope(call: Call) -> str:
+    key = call.parameters[0]
+    if not 0 < len(key) <= _LONGEST_KEY:
+        raise invalid("key", f"key must have 1 to {_LONGEST_KEY} characters")
+    return key_scope(key)

@@ -1,0 +1,117 @@
+"""Rate limit policies as clients send them (ojs-rate-limiting §6; requirements §12).
+
+A policy with a `key` limits all jobs of that key, wherever they wait. One without limits its queue.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ojs_nats.errors import invalid
+from ojs_nats.job import Job
+from ojs_nats.queues import QueueConfig, Rate
+from ojs_nats.wire.times import parse_duration_ms
+
+__all__ = ["MAX_CONCURRENCY", "OnLimit", "Policy", "policy_of", "policy_of_queue", "read_policy"]
+
+OnLimit = Literal["wait", "reschedule", "drop"]
+
+MAX_CONCURRENCY: Final = 1_000
+"""The holders of a limit are kept in one record."""
+_MAX_RATE: Final = 1_000_000
+_MAX_PERIOD_MS: Final = 366 * 86_400_000
+_KEY: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]{0,254}", re.ASCII)
+_NAMED_MS: Final = {"second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
+_ON_LIMIT: Final = ("wait", "reschedule", "drop")
+
+
+class Policy(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What holds for one key or queue. `concurrency` 0 lets nothing start."""
+
+    key: str | None = None
+    concurrency: int | None = None
+    rate: Rate | None = None
+    throttle: Rate | None = None
+    """Starts evenly spaced, `period_ms / limit` apart."""
+    on_limit: OnLimit = "wait"
+
+
+def read_policy(value: dict[str, Any], path: str) -> Policy:
+    """A `rate_limit` object in any dialect. Raises invalid_request naming the member."""
+    key = value.get("key")
+    if key is not None and (type(key) is not str or not _KEY.fullmatch(key)):
+        raise invalid(f"{path}.key", f"{path}.key must match ^[a-zA-Z0-9][a-zA-Z0-9._:-]*$ with at most 255 characters")
+    concurrency = value.get("concurrency")
+    if concurrency is not None:
+        concurrency = _whole(concurrency, f"{path}.concurrency", 0, MAX_CONCURRENCY)
+    rate = _rate(value.get("rate"), value.get("period"), f"{path}.rate")
+    if value.get("max_per_second") is not None:
+        rate = Rate(_whole(value["max_per_second"], f"{path}.max_per_second", 1, _MAX_RATE), 1_000)
+    on_limit = value.get("on_limit")
+    if on_limit is not None and on_limit not in _ON_LIMIT:
+        raise invalid(f"{path}.on_limit", f"{path}.on_limit must be one of {', '.join(_ON_LIMIT)}")
+    return Policy(
+        key=key,
+        concurrency=concurrency,
+        rate=rate,
+        throttle=_rate(value.get("throttle"), None, f"{path}.throttle"),
+        on_limit=on_limit or "wait",
+    )
+
+
+def _rate(value: Any, period: Any, path: str) -> Rate | None:
+    """`{limit, period}`, or a number with a `period` beside it."""
+    if value is None:
+        return None
+    if type(value) is dict:
+        period, value, path = value.get("period"), value.get("limit"), f"{path}.limit"
+    return Rate(_whole(value, path, 1, _MAX_RATE), _period_ms(period, path))
+
+
+def _period_ms(value: Any, path: str) -> int:
+    if value is None:
+        return 1_000
+    ms = _NAMED_MS.get(value) if type(value) is str else None
+    if ms is None and type(value) is str:
+        try:
+            ms = parse_duration_ms(value)
+        except ValueError:
+            ms = None
+    elif type(value) in (int, float) and math.isfinite(value):
+        ms = round(min(value, _MAX_PERIOD_MS) * 1_000)
+    if ms is None or not 0 < ms <= _MAX_PERIOD_MS:
+        raise invalid(path, f"the period of {path} must be a duration such as PT1M, above 0 and at most a year")
+    return ms
+
+
+def _whole(value: Any, path: str, low: int, high: int) -> int:
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not low <= value <= high:
+        raise invalid(path, f"{path} must be an integer from {low} to {high}")
+    return value
+
+
+@lru_cache(maxsize=4_096)
+def _policy(raw: bytes) -> Policy | None:
+    policy = read_policy(msgspec.json.decode(raw), "rate_limit")
+    limited = policy.concurrency is not None or policy.rate is not None or policy.throttle is not None
+    return policy if limited else None
+
+
+def policy_of(job: Job) -> Policy | None:
+    """What the job itself asked for; None if that limits nothing."""
+    return _policy(bytes(job.rate_limit)) if job.rate_limit else None
+
+
+def policy_of_queue(config: QueueConfig) -> Policy | None:
+    """What a queue's configuration says of all its jobs; None if it limits nothing."""
+    if not config.concurrency and config.rate_limit is None:
+        return None
+    return Policy(concurrency=config.concurrency or None, rate=config.rate_limit)

@@ -1,0 +1,182 @@
+"""The record of a limit, and the rules of taking permits from it; pure (docs/adr/011).
+
+One record for each key, or limited queue, names the claims that may be active (holders) and says when claims started (grants).
+A permit is taken, by one swap that is acknowledged, before the claim is written; nothing releases it. When the record seems
+full, its holders are judged by their jobs' records: one whose claim is over, or can never be, is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ojs_nats.job import Job, State
+from ojs_nats.limits.policy import Policy
+from ojs_nats.queues import Rate
+
+__all__ = [
+    "COMING_MS",
+    "MANY",
+    "Holder",
+    "LimitRecord",
+    "Override",
+    "Room",
+    "Standing",
+    "effective",
+    "forgotten",
+    "granted",
+    "room",
+    "standing",
+    "taken",
+]
+
+COMING_MS: Final = 10_000
+"""How long a claim may stay behind its permit. Whoever is alive has written it, or given up, long before."""
+_STEPS: Final = 128
+"""Grants are told apart by this part of their period, so that a record stays small whatever the limit is."""
+
+MANY: Final = 1 << 30
+"""No limit."""
+
+Standing = Literal["held", "coming", "stuck", "over"]
+
+
+class Holder(Struct, frozen=True, array_like=True):
+    """A claim: of a job's revision `expects`, by the transition `op`; the permit was taken `at` (Unix ms)."""
+
+    job: str
+    op: str
+    expects: int
+    at: int
+
+
+class Override(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an operator sets in place of the policies of jobs, for a while."""
+
+    concurrency: int | None = None
+    rate: Rate | None = None
+    throttle: Rate | None = None
+    expires_at: int | None = None
+
+
+class LimitRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Key `limit.key.<key>` or `limit.queue.<name>`."""
+
+    name: str
+    policy: Policy = Policy()
+    """The last that permits were asked for with."""
+    holders: tuple[Holder, ...] = ()
+    grants: tuple[tuple[int, int], ...] = ()
+    """(time, how many), the oldest first."""
+    override: Override | None = None
+    op: str = ""
+
+
+class Room(NamedTuple):
+    """How many permits can be had; if none, when there will be one by the passing of time alone."""
+
+    number: int
+    at: int | None = None
+
+
+def effective(record: LimitRecord, policy: Policy, now: int) -> Policy:
+    """The policy as an operator has overridden it."""
+    override = record.override
+    if override is None or (override.expires_at is not None and override.expires_at <= now):
+        return policy
+    return replace(
+        policy,
+        concurrency=policy.concurrency if override.concurrency is None else override.concurrency,
+        rate=override.rate or policy.rate,
+        throttle=override.throttle or policy.throttle,
+    )
+
+
+def room(record: LimitRecord, asked: Policy, now: int) -> Room:
+    """What `asked` leaves, counting every holder as active."""
+    policy = effective(record, asked, now)
+    now = max(now, record.grants[-1][0] if record.grants else 0)
+    numbers: list[int] = []
+    times: list[int] = []
+    if policy.concurrency is not None:
+        numbers.append(policy.concurrency - len(record.holders))
+    if policy.rate is not None:
+        used, free_at = granted(record, policy.rate, now)
+        numbers.append(policy.rate.limit - used)
+        if used >= policy.rate.limit:
+            times.append(free_at)
+    if policy.throttle is not None and record.grants:
+        next_at = record.grants[-1][0] + _spacing(policy.throttle)
+        numbers.append(1 if next_at <= now else 0)
+        if next_at > now:
+            times.append(next_at)
+    elif policy.throttle is not None:
+        numbers.append(1)
+    number = max(0, min(numbers)) if numbers else MANY
+    if number:
+        return Room(number)
+    full = policy.concurrency is not None and policy.concurrency <= len(record.holders)
+    if full and record.override is not None and record.override.expires_at is not None:
+        return Room(0, record.override.expires_at)
+    return Room(0, max(times) if times and not full else None)
+
+
+def granted(record: LimitRecord, rate: Rate, now: int) -> tuple[int, int]:
+    """Grants of the period that ends now, and when the first of them leaves it."""
+    within = [grant for grant in record.grants if grant[0] > now - rate.period_ms]
+    used = sum(count for _, count in within)
+    excess, free_at = used - rate.limit + 1, now
+    for at, count in within:
+        if excess <= 0:
+            break
+        excess -= count
+        free_at = at + rate.period_ms
+    return used, free_at
+
+
+def _spacing(throttle: Rate) -> int:
+    return -(-throttle.period_ms // throttle.limit)
+
+
+def taken(record: LimitRecord, claims: Sequence[Holder], asked: Policy, now: int, op: str) -> LimitRecord:
+    """The record with permits for `claims`; the caller has seen that there is room."""
+    policy = effective(record, asked, now)
+    now = max(now, record.grants[-1][0] if record.grants else 0)
+    rates = [rate for rate in (policy.rate, policy.throttle) if rate is not None]
+    grants = record.grants
+    if rates:
+        longest = max(rate.period_ms for rate in rates)
+        grants = tuple(grant for grant in grants if grant[0] > now - longest)
+        grants = _added(grants, now, len(claims), longest // _STEPS if policy.throttle is None else 0)
+    holders = (*record.holders, *claims) if policy.concurrency is not None else record.holders
+    return replace(record, policy=asked, holders=holders, grants=grants, op=op)
+
+
+def _added(grants: tuple[tuple[int, int], ...], now: int, number: int, step: int) -> tuple[tuple[int, int], ...]:
+    """Grants that fall into one `step` (ms) count as made at the last of them, which never grants too much."""
+    if grants and now // max(step, 1) == grants[-1][0] // max(step, 1):
+        return (*grants[:-1], (now, grants[-1][1] + number))
+    return (*grants, (now, number))
+
+
+def standing(holder: Holder, sequence: int, job: Job | None, now: int) -> Standing:
+    """What has become of a claim, by its job's record at `sequence` (0: none), which must be no older than the permit.
+
+    `stuck` is a claim that may still come although it should have long since: only a swap of the record makes sure.
+    """
+    if sequence == holder.expects:
+        return "coming" if now - holder.at < COMING_MS else "stuck"
+    if job is not None and job.state is State.ACTIVE:
+        claim = next((entry for entry in reversed(job.transitions) if entry.event == "claimed"), None)
+        if claim is not None and claim.op == holder.op:
+            return "held"
+    return "over"
+
+
+def forgotten(record: LimitRecord, over: Sequence[Holder], op: str) -> LimitRecord:
+    """The record without some holders."""
+    gone = set(over)
+    return replace(record, holders=tuple(holder for holder in record.holders if holder not in gone), op=op)

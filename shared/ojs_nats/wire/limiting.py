@@ -1,0 +1,73 @@
+"""Limits as clients read and override them (ojs-rate-limiting §10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from ojs_nats.errors import invalid
+from ojs_nats.limits import LimitRecord, Override, effective, granted, read_policy, room
+from ojs_nats.queues import Rate
+from ojs_nats.wire.fields import object_of, value_of
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.times import format_duration, format_ms, parse_timestamp
+
+__all__ = ["limit_view", "parse_override"]
+
+
+def parse_override(body: bytes, limits: Limits) -> Override:
+    """`{concurrency?, rate?, throttle?, expires_at?}`. Raises invalid_request naming the member."""
+    members: dict[str, Raw] = object_of(body)
+    values = {name: value_of(raw, name, limits) for name, raw in members.items()}
+    if type(values.get("limit")) is int:  # the form of the admin UI
+        values["rate"] = {"limit": values.pop("limit"), "period": values.get("period")}
+    policy = read_policy({name: value for name, value in values.items() if name != "key"}, "override")
+    expires_at = None
+    if values.get("expires_at") is not None:
+        try:
+            expires_at = parse_timestamp(str(values["expires_at"]))
+        except ValueError as error:
+            raise invalid("expires_at", f"expires_at must be an RFC 3339 timestamp with a zone: {error}") from None
+    if policy.concurrency is None and policy.rate is None and policy.throttle is None:
+        raise invalid("concurrency", "concurrency, rate or throttle is required")
+    return Override(concurrency=policy.concurrency, rate=policy.rate, throttle=policy.throttle, expires_at=expires_at)
+
+
+def limit_view(record: LimitRecord, waiting: int, now: int) -> dict[str, Any]:
+    """A limit as it stands; `record` has no holders that are over."""
+    policy = effective(record, record.policy, now)
+    active = len(record.holders)
+    found = room(record, record.policy, now)
+    view: dict[str, Any] = {
+        "key": policy.key or record.name,
+        "on_limit": policy.on_limit,
+        "active": active,
+        "waiting": waiting,
+        "waiting_count": waiting,
+    }
+    if policy.concurrency is not None:
+        free = max(policy.concurrency - active, 0)
+        view["concurrency"] = {"limit": policy.concurrency, "active": active, "available": free}
+        view["available"] = free
+    if policy.rate is not None:
+        used, free_at = granted(record, policy.rate, now)
+        view["rate"] = {**_rate(policy.rate), "current_count": used, "window_resets_at": format_ms(max(free_at, now))}
+        view |= _rate(policy.rate)
+    if policy.throttle is not None:
+        view["throttle"] = {**_rate(policy.throttle), "next_allowed_at": format_ms(found.at or now)}
+    if record.override is not None:
+        override = msgspec.structs.asdict(record.override)
+        shown: dict[str, Any] = {"concurrency": override["concurrency"]} if override["concurrency"] is not None else {}
+        for name in ("rate", "throttle"):
+            if override[name] is not None:
+                shown[name] = _rate(override[name])
+        if record.override.expires_at is not None:
+            shown["expires_at"] = format_ms(record.override.expires_at)
+        view["override"] = shown
+    return view
+
+
+def _rate(rate: Rate) -> dict[str, Any]:
+    return {"limit": rate.limit, "period": format_duration(rate.period_ms)}
