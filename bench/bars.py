@@ -27,6 +27,7 @@ BARS: Final = (
     Bar("enqueue", "32 connections", "jobs/s", 7_000, at_least=True),
     Bar("dispatch", "50/s", "p50 ms", 3, at_least=False),
     Bar("delays", "10,000 pending, due over 10 s", "p99 ms", 350, at_least=False),
+    Bar("batch", "10,000 jobs", "p50 ms", 2_000, at_least=False),
     Bar("crons", "1,000 due in one second", "p99 ms", 350, at_least=False),
     Bar("projector", "5,000 transitions/s", "jobs/s", 4_750, at_least=True),
     Bar("projector", "5,000 transitions/s", "max ms", 2_000, at_least=False),

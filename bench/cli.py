@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     sizes.add_argument("--delayed", type=_positive_int, metavar="N", help=f"jobs pending in delays ({_DEFAULTS.delayed:,})")
     sizes.add_argument("--spread", type=_positive, metavar="S", help=f"seconds over which they are due ({_DEFAULTS.spread:g})")
     sizes.add_argument("--members", type=_numbers, metavar="N,N", help="of workflows (10,100,1000,10000; chains to 1000)")
+    sizes.add_argument("--batches", type=_numbers, metavar="N,N", help="jobs per batch (10,100,1000,10000)")
     sizes.add_argument("--crons", type=_positive_int, metavar="N", help=f"cron entries due at once ({_DEFAULTS.crons:,})")
     sizes.add_argument("--records", type=_positive_int, metavar="N", help=f"job records in index ({_DEFAULTS.records:,})")
     sizes.add_argument("--transitions", type=_positive, metavar="N", help=f"a second in projector ({_DEFAULTS.transitions:g})")

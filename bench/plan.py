@@ -33,6 +33,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     samples: int = 500
     delayed: int = 10_000
     spread: float = 10.0
+    batches: tuple[int, ...] = (10, 100, 1_000, 10_000)
     crons: int = 1_000
     records: int = 100_000
     transitions: float = 5_000.0

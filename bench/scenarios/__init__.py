@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios import crons, delays, dispatch, drain, enqueue, events, index, projector, whole, workflows
+from bench.scenarios import batch, crons, delays, dispatch, drain, enqueue, events, index, projector, unique, whole, workflows
 
 __all__ = ["SCENARIOS", "Scenario"]
 
@@ -25,6 +25,8 @@ class Scenario(NamedTuple):
 
 SCENARIOS: Final[dict[str, Scenario]] = {
     "enqueue": Scenario("POST one job per request; latency is that of a request", enqueue.run),
+    "batch": Scenario("POST many jobs per request, one request at a time; latency is that of a request", batch.run),
+    "unique": Scenario("POST unique jobs, one per request; latency is that of a request", unique.run),
     "drain": Scenario("fetch a backlog, then ack it (reported as fetch and ack); latency is that of a request", drain.run),
     "whole": Scenario("each connection pushes, fetches and acks, again and again; latency is that of all three", whole.run),
     "dispatch": Scenario("pushes at a low fixed rate to idle long polls; latency from push to fetch answer", dispatch.run),
