@@ -140,13 +140,14 @@ class Tenure:
                 self._remember(name, appended)
 
     def _is_known(self, told: Job | Workflow) -> bool:
-        return told.id in self._known or told.created_at >= self._surely_new
+        return told.id in self._known or (told.created_at >= self._surely_new and _first(told) <= 1)
 
     def _queue(self, sequence: int, told: Job | Workflow) -> None:
         known = self._known.get(told.id)
-        number = known.entry if known is not None and known.created_at == told.created_at else 0
-        entries: Sequence[Entry | WorkflowEntry] = told.transitions if isinstance(told, Job) else told.log
-        fresh = [entry for entry in entries if entry.n > number]
+        number = 0
+        if known is not None and (known.created_at == told.created_at or known.entry < _first(told)):
+            number = known.entry
+        fresh = [entry for entry in _log(told) if entry.n > number]
         if not fresh:
             return
         if fresh[0].n > number + 1:
@@ -248,6 +249,20 @@ class Tenure:
 
 def _told(seen: Seen) -> Job | Workflow | None:
     return seen.job if seen.job is not None else seen.workflow
+
+
+def _log(told: Job | Workflow) -> Sequence[Entry | WorkflowEntry]:
+    return told.transitions if isinstance(told, Job) else told.log
+
+
+def _first(told: Job | Workflow) -> int:
+    """The number of the entry with which its life began, or of the first one that is kept.
+
+    It is 1 unless the log goes on from that of a deleted job with the same id.
+    """
+    log = _log(told)
+    birth = next((entry.n for entry in reversed(log) if entry.event == "pushed"), None)
+    return birth if birth is not None else log[0].n if log else 0
 
 
 def _events(told: Job | Workflow, entry: Entry | WorkflowEntry) -> list[Event]:

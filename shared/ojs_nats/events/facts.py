@@ -36,8 +36,15 @@ class Facts(NamedTuple):
 
     @property
     def generation(self) -> int:
-        """Manual retries up to and including the entry."""
+        """Manual retries up to and including the entry, in the life that it belongs to."""
+        if any(entry.event == "pushed" for entry in self.later):  # another job has been given the id since
+            return sum(entry.event == "retried" for entry in (*self.earlier[self._birth :], self.entry))
         return self.job.generation - sum(entry.event == "retried" for entry in self.later)
+
+    @property
+    def _birth(self) -> int:
+        """Where in `earlier` the entry's life begins."""
+        return max((place for place, entry in enumerate(self.earlier) if entry.event == "pushed"), default=0)
 
     @property
     def dead_letter(self) -> bool:

@@ -69,6 +69,7 @@ class Batches:
                 await self._atomic.commit(plan.commits, plan.swaps)
             except Conflict:
                 expected = await self._taken(drafts)
+                drafts = [await self._records.continued(draft) if draft.id in expected else draft for draft in drafts]
                 await asyncio.sleep(self._clock.moment().chance * 0.01 * (tries + 1))
             else:
                 return plan.jobs

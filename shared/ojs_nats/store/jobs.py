@@ -150,6 +150,7 @@ class Jobs:
                     await self._committer.tend(found, moment.now)
                     raise duplicate(draft.id, found.job.state) from None
                 expected = found.sequence  # a marker or a tombstone: name it and go on
+                draft = await self._records.continued(draft)
             else:
                 return transition.job
         raise _contended(draft.id)

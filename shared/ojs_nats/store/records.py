@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Job
@@ -67,6 +68,16 @@ class Records:
             return await self.nearest(job_id)
         found = await self.leader_raw(self._config.job(job_id))
         return ABSENT if found is None else _stored(job_id, *found)
+
+    async def continued(self, draft: Job) -> Job:
+        """A draft with the log of the tombstone whose place it takes: the numbers of an id's entries never repeat, and the
+        relay can still tell of the deletion.
+        """
+        found = await self.latest_raw(self._config.job(draft.id))
+        try:
+            return replace(draft, transitions=decode_job(found[1]).transitions) if found is not None and found[1] else draft
+        except (msgspec.DecodeError, ValueError):
+            return draft  # nothing can be told of it
 
     async def leader_for_hint(self, job_id: str) -> Stored:
         """The last word on what a token or a due message speaks of; a record that can't be read is nobody's job."""

@@ -119,7 +119,7 @@ class Uniqueness:
         expected = 0
 
         async def attempt() -> Job:
-            nonlocal expected
+            nonlocal expected, draft
             standing = await self.look(key, policy, draft.id)
             moment = self._clock.moment()
             mine = next(
@@ -144,6 +144,7 @@ class Uniqueness:
                 if found.job is not None:
                     raise await self._taken(found, moment) from None
                 expected = found.sequence  # a marker or a tombstone: named only after the lock has been swapped again
+                draft = await self._records.continued(draft)
                 raise
 
         async with self._turn(key):

@@ -17,7 +17,7 @@ from ojs_nats.transitions import Failure, Moment, Transition, nack
 from ojs_projector import Projector
 from support.truth import all_events, all_jobs, counts_of
 
-__all__ = ["assert_events_complete", "counted", "crash", "live", "lives"]
+__all__ = ["assert_events_complete", "counted", "crash", "dead", "live", "lives"]
 
 
 def dead(job: Job, moment: Moment) -> Transition:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import ENDS, assert_events_complete, crash, lives
+from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives
 from integration.samples import acked, draft, fetch, losing_answers, put_raw
+from ojs_nats import transitions
+from ojs_nats.job import Job
 from ojs_nats.queries import Queries
 from ojs_nats.store import Store
 from ojs_nats.store.eventlog import EventLog, Fenced, Outgoing
+from ojs_nats.transitions import Moment, Transition
 from ojs_projector import Projector
 from ojs_projector import relay as relay_module
 from ojs_projector.relay import Relay
@@ -71,6 +75,31 @@ async def test_a_reader_sees_an_event_once_the_barrier_says_so(projector: Projec
         await Queries(store).until_relayed()
         assert len(await all_events(store)) == n
     assert projector.status().relaying
+
+
+def retried_as_it_was(job: Job, moment: Moment) -> Transition:
+    return transitions.retry_discarded(job, transitions.Override(), moment)
+
+
+async def test_a_deletion_that_nobody_saw_is_told_by_the_job_in_its_place(
+    start_projector: StartProjector, store: Store
+) -> None:
+    job = await store.jobs.push(draft(queue="q"))
+    await fetch(store, "q")
+    await store.jobs.change(job.id, dead)
+    await store.jobs.change(job.id, retried_as_it_was)
+    await fetch(store, "q")
+    await store.jobs.change(job.id, dead)
+    await store.jobs.change(job.id, transitions.delete)
+    again = await store.jobs.push(draft(id=job.id, queue="q"))
+    assert [entry.n for entry in again.transitions] == list(range(1, 9))
+    await start_projector()
+    await eventually(lambda: all_relayed(store))
+    events = await all_events(store)
+    await assert_events_complete(store, [job.id])
+    assert [event.type for event in events][-2:] == ["dead_letter.deleted", "job.enqueued"]
+    [retried] = [msgspec.json.decode(event.body) for event in events if event.type == "dead_letter.retried"]
+    assert retried["data"]["retry_count"] == 1
 
 
 # Who relays

@@ -122,6 +122,31 @@ def test_no_entry_is_lost_or_doubled_however_revisions_are_coalesced_and_tenures
         module.PACE_S = original  # type: ignore[misc]
 
 
+DELETED = ("pushed", "claimed", "failed", "deleted")
+
+
+async def test_a_job_in_a_deleted_ones_place_goes_on_behind_what_was_told_of_that(begin: Begin, stream: Stream) -> None:
+    tenure = await begin()
+    await tenure.take([seen(3, logged(*DELETED[:3]))])
+    await tenure.take([seen(5, logged(*DELETED, "pushed", created_at=NOW + 100))])
+    await eventually(lambda: tenure.done == 5)
+    assert stream.entries("job-1") == [1, 2, 3, 3, 3, 4, 5]  # the failure is three events
+    heir = await begin(began_at=NOW - 60_000)
+    await heir.take([seen(6, logged(*DELETED, "pushed", "claimed", created_at=NOW + 100))])
+    await eventually(lambda: heir.done == 6)
+    assert stream.entries("job-1") == [1, 2, 3, 3, 3, 4, 5, 6]
+
+
+async def test_a_successor_asks_what_was_told_of_a_deleted_job_however_young_the_next_is(begin: Begin, stream: Stream) -> None:
+    stream.stored.append(Outgoing("ojs.events.job.started.default.job-1", b"", NOW, 2, 2))
+    tenure = await begin(began_at=NOW - 60_000)
+    await tenure.take([seen(5, logged(*DELETED, "pushed", created_at=NOW + 100))])
+    await eventually(lambda: tenure.done == 5)
+    assert stream.asked == ["job-1"]
+    assert stream.entries("job-1")[0] == 2
+    assert set(stream.entries("job-1")[1:]) == {3, 4, 5}
+
+
 async def test_a_job_first_met_goes_on_behind_its_last_stored_event(begin: Begin, stream: Stream) -> None:
     stream.stored.append(Outgoing("ojs.events.job.started.default.job-1", b"", NOW, 2, 2))
     tenure = await begin()
