@@ -39,6 +39,8 @@ SETTLED_S = 40.0
 """Longer than a lease, a round of the safety net and its grace together."""
 NODES = ("n1", "n2", "n3")
 AWAY_S = 1.0
+CATCH_UP_S = 4.0
+"""For pushes that were held up while a gateway was away."""
 STILL_S = 7.0
 """Longer than a lease, and than its successor needs."""
 
@@ -188,14 +190,17 @@ async def test_nothing_is_lost_at_2000_jobs_a_second(tmp_path: Path, nats_server
     chance = random.Random(seed)
     takeovers: list[float] = []
     with Fleet.started(tmp_path / "fleet", nats_server.url) as fleet:
-        flood = Flood(fleet.urls, seed, 2_000, pushers=24, workers=48)
+        flood = Flood(fleet.urls, seed, 2_000, batch=20, workers=48)
 
         async def disturb(_flood: Flood, ears: Ears) -> None:
             takeovers.append(await take_over(fleet, ears))
             await kill_each(fleet, ["gateway-1", "scheduler-1", "reaper-1", "gateway-2"], chance)
+            await asyncio.sleep(CATCH_UP_S)
 
         told = await run(nats_server.url, fleet, flood, disturb)
     report(told, takeovers)
+    # How near it comes to 2,000 is the machine's affair: all processes, the servers and the load share it.
+    assert flood.reached > 400, "the load was too small to prove anything"
 
 
 async def test_nothing_is_lost_on_a_cluster_whose_servers_are_killed(tmp_path: Path, seed: int) -> None:

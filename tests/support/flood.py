@@ -47,10 +47,13 @@ _decode_jobs: Final = msgspec.json.Decoder(_Jobs).decode
 
 
 class Flood:
-    """`rate` jobs a second; `seed` decides how each of them is to end."""
+    """`rate` jobs a second, pushed `batch` at a time; `seed` decides how each of them is to end."""
 
-    def __init__(self, urls: Sequence[str], seed: int, rate: float, *, pushers: int = 8, workers: int = 16) -> None:
+    def __init__(
+        self, urls: Sequence[str], seed: int, rate: float, *, batch: int = 1, pushers: int = 8, workers: int = 16
+    ) -> None:
         self.rate = rate
+        self.batch = batch
         self.created: set[str] = set()
         """Jobs whose push was acknowledged."""
         self.completed: set[str] = set()
@@ -151,15 +154,15 @@ class _Client(Connection):
 
 
 class _Pusher(_Client):
-    """Every `step`-th job of the schedule. One that is late catches up."""
+    """Every `step`-th batch of the schedule. One that is late catches up."""
 
     def __init__(self, target: Target, flood: Flood, number: int, step: int) -> None:
         super().__init__(target, flood)
         self._number = number
         self._step = step
-        self._job_id = ""
+        self._ids: list[str] = []
         self._request: bytes | None = None
-        self._cancel = False
+        self._to_cancel: deque[str] = deque()
 
     @property
     def idle(self) -> bool:
@@ -168,36 +171,45 @@ class _Pusher(_Client):
     def next_request(self) -> bytes | float | None:
         if self._request is not None:
             return self._request
+        if self._to_cancel:
+            self._ids = [self._to_cancel.popleft()]
+            self._request = self._requests.delete(f"/ojs/v1/jobs/{self._ids[0]}")
+            return self._request
         if self.over:
             return None
-        wait = self.flood.began + self._number / self.flood.rate - time.monotonic()
+        wait = self.flood.began + self._number * self.flood.batch / self.flood.rate - time.monotonic()
         if wait > 0:
             return wait
         self._number += self._step
-        self._request = self._push(self.flood.fate())
+        jobs = [self._job() for _ in range(self.flood.batch)]
+        self._ids = [str(job["id"]) for job in jobs]
+        single = len(jobs) == 1
+        path = "/ojs/v1/jobs" if single else "/ojs/v1/jobs/batch"
+        self._request = self._requests.post(path, jobs[0] if single else {"jobs": jobs})
         return self._request
 
-    def _push(self, fate: str) -> bytes:
-        self._job_id = new_job_id(int(time.time() * 1000))
-        self._cancel = fate == "cancel"
+    def _job(self) -> dict[str, object]:
+        fate = self.flood.fate()
+        job_id = new_job_id(int(time.time() * 1000))
         options: dict[str, object] = {"queue": self.flood.queue(), "retry": {"max_attempts": 10, **_RETRY}}
         if fate == "delay":
             options["delay_until"] = "+PT0.5S"
         elif fate == "dead":
             options["retry"] = {"max_attempts": 1, "on_exhaustion": "dead_letter"}
-        return self._requests.post("/ojs/v1/jobs", {"id": self._job_id, "type": "flood", "args": [fate], "options": options})
+        elif fate == "cancel":
+            self._to_cancel.append(job_id)
+        return {"id": job_id, "type": "flood", "args": [fate], "options": options}
 
     def told(self, status: int, body: bytes) -> None:
-        if self._job_id in self.flood.created:  # it was the cancellation: done, or too late
-            self._request = None
-            return
-        # 409: an earlier try was stored, and nobody else uses this id.
+        self._request = None
+        if self._ids[0] in self.flood.created:
+            return  # it was a cancellation: done, or too late
+        # 409: an earlier try was stored, the whole batch of it, and nobody else uses these ids.
         assert status in {201, 409}, body
-        self.flood.created.add(self._job_id)
-        self._request = self._requests.delete(f"/ojs/v1/jobs/{self._job_id}") if self._cancel else None
+        self.flood.created.update(self._ids)
 
     def doubted(self) -> None:
-        self.flood.unsure.add(self._job_id)
+        self.flood.unsure.update(self._ids)
 
 
 class _Worker(_Client):
