@@ -15,6 +15,7 @@ from ojs_nats.job import Job, State
 from ojs_nats.store.api import call
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
+from ojs_nats.store.durables import Durables
 from ojs_nats.store.gate import Candidate, Gate
 from ojs_nats.store.jobs import Jobs
 from ojs_nats.store.link import Failed, Link, Reply, status
@@ -23,7 +24,6 @@ from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.wake import Wakes
 from ojs_nats.transitions import Transition
-from ojs_nats.wire.times import format_ms
 
 __all__ = ["Handout"]
 
@@ -33,11 +33,6 @@ _PULL_TIMEOUT_S: Final = 2.0
 _FALLBACK_LOOK_S: Final = 1.0
 _SECOND_NS: Final = 1_000_000_000
 _CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
-_CONSUMER_EXISTS: Final = frozenset({10105, 10148})
-_NEWBORN_MS: Final = 5_000
-"""How long a durable stays paused if whoever made it dies before it has let it go; longer than any gateway's knowledge of a
-queue is old (`watch.FRESH_S`)."""
-_MAKE_TRIES: Final = 8
 _FRUITLESS_PULLS: Final = 100
 _LET_GO_S: Final = 1.0
 
@@ -95,7 +90,7 @@ class Handout:
         self._committer = committer
         self._clock = clock
         self._config = config
-        self._consumers: set[str] = set()
+        self._durables = Durables(bulk, queues, clock, config)
         self._given_up: set[asyncio.Task[None]] = set()
         self.wakes = Wakes(bulk, config)
         queues.went_on = self.wakes.wake_queue
@@ -183,7 +178,7 @@ class Handout:
         consumer = self._config.ready_consumer(subject)
         request = msgspec.json.encode({"batch": wanted, "no_wait": True})
         pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.ready_stream}.{consumer}"
-        if consumer not in self._consumers and not await self._make_consumer(subject, consumer, queue):
+        if not await self._durables.ready(subject, queue):
             return []
         made_again = False
         while True:
@@ -199,7 +194,7 @@ class Handout:
             if made_again or status(outcome.closing) not in _CONSUMER_NOT_FOUND:
                 return []
             # It was idle for an hour and left, its leader moved, or the queue was paused.
-            if not await self._make_consumer(subject, consumer, queue):
+            if not await self._durables.make(subject, queue):
                 return []
             made_again = True
 
@@ -212,60 +207,6 @@ class Handout:
                 log.warning("message among the tokens dropped: it is none", subject=message.subject.decode())
                 self._bulk.publish(message.reply.decode(), b"+TERM")
         return tokens
-
-    async def _make_consumer(self, subject: str, name: str, queue: str) -> bool:
-        """The one durable pull consumer of a ready subject; made by whoever needs it first. False if the queue is paused.
-
-        It begins paused and is let go when the queue's record was read after it was made: a pause that was stored before
-        that is seen here, and one that was stored later deletes the consumer.
-        """
-        self._consumers.discard(name)
-        for _ in range(_MAKE_TRIES):
-            if not await self._create_consumer(subject, name):
-                self._consumers.add(name)  # somebody else made it, and answers for it
-                return True
-            record = await self._queues.get(queue)
-            if record is not None and record.held:
-                await call(self._bulk, f"CONSUMER.DELETE.{self._config.ready_stream}.{name}")
-                return False
-            answer = await call(self._bulk, f"CONSUMER.PAUSE.{self._config.ready_stream}.{name}", {})
-            if "error" not in answer:
-                await self._until_let_go(name)
-                self._consumers.add(name)
-                return True
-        raise unavailable("the queue is being paused and resumed")
-
-    async def _until_let_go(self, name: str) -> None:
-        """On a cluster the answer comes before the consumer's leader acts on it: 15 of 40 first fetches of a queue that held
-        a job came back empty.
-        """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _LET_GO_S
-        while self._config.replicas > 1 and loop.time() < deadline:
-            info = await call(self._bulk, f"CONSUMER.INFO.{self._config.ready_stream}.{name}")
-            if not info.get("paused"):
-                return
-            await asyncio.sleep(0.002)
-
-    async def _create_consumer(self, subject: str, name: str) -> bool:
-        """Whether it was made now."""
-        config = {
-            "durable_name": name,
-            "filter_subject": subject,
-            "ack_policy": "explicit",
-            "ack_wait": 3 * _SECOND_NS,
-            "max_deliver": -1,
-            "max_ack_pending": 10_000,
-            "inactive_threshold": 3600 * _SECOND_NS,
-            "pause_until": format_ms(self._clock.now() + _NEWBORN_MS),
-        }
-        stream = self._config.ready_stream
-        request = {"stream_name": stream, "config": config, "action": "create"}
-        answer = await call(self._bulk, f"CONSUMER.CREATE.{stream}.{name}.{subject}", request)
-        error = answer.get("error")
-        if error is not None and error.get("err_code") not in _CONSUMER_EXISTS:
-            raise unavailable(f"NATS refused the consumer of a queue: {error.get('description')}")
-        return error is None
 
     # Claiming
 
