@@ -238,3 +238,38 @@ def test_a_full_queue_refuses_with_its_numbers_and_warns_before(system: System) 
     assert event["data"] == {"queue": "full", "depth": 4, "bound": 4, "strategy": "reject", "job_type": "test.full"}
     call(system, "PUT", "/queues/full/config", {"max_size": None})
     push(system, "full")
+
+
+def test_a_key_is_limited_shown_and_overridden(system: System) -> None:
+    policy = {"key": "tenant:acme", "concurrency": 2}
+    jobs = [push(system, "reports", rate_limit=policy)["job"]["id"] for _ in range(4)]
+    other = push(system, "reports")["job"]["id"]
+    running = [job["id"] for job in fetch(system, "reports", 10)]
+    assert running[:2] == jobs[:2]
+    assert until(lambda: running if other in running else running.extend(job["id"] for job in fetch(system, "reports")))
+    view = call(system, "GET", "/rate-limits/tenant:acme")
+    assert (view["key"], view["concurrency"], view["waiting"]) == (
+        "tenant:acme",
+        {"limit": 2, "active": 2, "available": 0},
+        2,
+    )
+    raised = call(system, "PUT", "/rate-limits/tenant:acme", {"concurrency": 3})
+    assert raised["override"] == {"concurrency": 3}
+    assert [job["id"] for job in until(lambda: fetch(system, "reports", 5))] == jobs[2:3]
+    assert [view["key"] for view in call(system, "GET", "/rate-limits")["items"]] == ["tenant:acme"]
+    call(system, "DELETE", "/rate-limits/tenant:acme/override")
+    for job_id in jobs[:2]:
+        call(system, "POST", "/workers/ack", {"job_id": job_id})
+    assert [job["id"] for job in until(lambda: fetch(system, "reports", 5))] == jobs[3:]
+    call(system, "GET", "/rate-limits/nobody", None, 404)
+    call(system, "PUT", "/rate-limits/tenant:acme", {"concurrency": -1}, 400)
+
+
+def test_a_queues_limit_is_set_by_its_own_path(system: System) -> None:
+    view = call(system, "PUT", "/admin/queues/slow/rate-limit", {"concurrency": 1, "rate": {"limit": 5, "period": "PT1S"}})
+    assert view["config"] == {"concurrency": 1, "rate_limit": {"limit": 5, "period": "PT1S"}}
+    first, second = push(system, "slow")["job"]["id"], push(system, "slow")["job"]["id"]
+    assert [job["id"] for job in fetch(system, "slow", 5)] == [first]
+    assert fetch(system, "slow", 5) == []
+    call(system, "POST", "/workers/ack", {"job_id": first})
+    assert [job["id"] for job in fetch(system, "slow", 5)] == [second]

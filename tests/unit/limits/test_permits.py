@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError
+from ojs_nats.job import Job, State
+from ojs_nats.limits import (
+    COMING_MS,
+    Holder,
+    LimitRecord,
+    Override,
+    Policy,
+    Room,
+    effective,
+    forgotten,
+    granted,
+    read_policy,
+    room,
+    standing,
+    taken,
+)
+from ojs_nats.queues import Rate
+from ojs_nats.transitions import Moment
+
+T0 = 1_000_000_000
+EMPTY = LimitRecord(name="key.k")
+
+
+def holders(number: int, at: int = T0) -> list[Holder]:
+    return [Holder(f"j{n}", f"op{n}", n, at) for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "policy"),
+    [
+        ({"key": "k", "concurrency": 5}, Policy(key="k", concurrency=5)),
+        ({"key": "k", "rate": {"limit": 100, "period": "PT1M"}}, Policy(key="k", rate=Rate(100, 60_000))),
+        ({"key": "k", "rate": 1, "period": "second"}, Policy(key="k", rate=Rate(1, 1_000))),
+        ({"max_per_second": 3}, Policy(rate=Rate(3, 1_000))),
+        ({"key": "k", "throttle": {"limit": 10, "period": 2}}, Policy(key="k", throttle=Rate(10, 2_000))),
+        ({"key": "k", "concurrency": 0, "on_limit": "drop"}, Policy(key="k", concurrency=0, on_limit="drop")),
+    ],
+)
+def test_every_dialect_of_a_policy_is_read(sent: dict[str, Any], policy: Policy) -> None:
+    assert read_policy(sent, "rate_limit") == policy
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"key": "-k"}, "key"),
+        ({"key": 7}, "key"),
+        ({"key": "k", "concurrency": -1}, "concurrency"),
+        ({"key": "k", "concurrency": 1_001}, "concurrency"),
+        ({"max_per_second": 0}, "max_per_second"),
+        ({"key": "k", "rate": {"limit": 1, "period": "soon"}}, "rate.limit"),
+        ({"key": "k", "throttle": {"period": "PT1S"}}, "throttle.limit"),
+        ({"key": "k", "on_limit": "explode"}, "on_limit"),
+    ],
+)
+def test_a_wrong_policy_is_refused_by_name(sent: dict[str, Any], field: str) -> None:
+    with pytest.raises(OjsError) as caught:
+        read_policy(sent, "rate_limit")
+    assert caught.value.details["field"] == f"rate_limit.{field}"
+
+
+def test_concurrency_leaves_what_holders_do_not_take() -> None:
+    policy = Policy(key="k", concurrency=3)
+    record = taken(EMPTY, holders(2), policy, T0, "op")
+    assert room(record, policy, T0) == Room(1)
+    full = taken(record, holders(3)[2:], policy, T0, "op")
+    assert room(full, policy, T0 + 10**6) == Room(0, None)
+    assert room(forgotten(full, full.holders[:1], "op"), policy, T0) == Room(1)
+
+
+def test_a_rate_slides() -> None:
+    policy = Policy(key="k", rate=Rate(3, 10_000))
+    record = taken(EMPTY, holders(2), policy, T0, "op")
+    record = taken(record, holders(1), policy, T0 + 5_000, "op")
+    assert room(record, policy, T0 + 9_999) == Room(0, T0 + 10_000)
+    assert room(record, policy, T0 + 10_000) == Room(2)
+    assert record.holders == ()  # a rate needs no permit to be given back
+
+
+def test_a_clock_that_goes_back_grants_nothing_early() -> None:
+    policy = Policy(key="k", rate=Rate(1, 1_000))
+    record = taken(EMPTY, holders(1), policy, T0, "op")
+    assert room(record, policy, T0 - 5_000).number == 0
+    assert taken(record, holders(1), policy, T0 - 5_000, "op").grants == ((T0, 2),)
+
+
+def test_a_throttle_spaces_starts() -> None:
+    policy = Policy(key="k", throttle=Rate(4, 1_000))
+    assert room(EMPTY, policy, T0) == Room(1)
+    record = taken(EMPTY, holders(1), policy, T0, "op")
+    assert room(record, policy, T0 + 249) == Room(0, T0 + 250)
+    assert room(record, policy, T0 + 250) == Room(1)
+
+
+def test_a_record_stays_small_and_never_grants_too_much() -> None:
+    rate = Rate(1_000, 60_000)
+    policy = Policy(key="k", rate=rate)
+    record = EMPTY
+    starts: list[int] = []
+    for n in range(4_000):
+        now = T0 + 40 * n
+        if room(record, policy, now).number:
+            record = taken(record, holders(1), policy, now, "op")
+            starts.append(now)
+    assert len(record.grants) < 140
+    assert all(later - earlier >= 60_000 for earlier, later in zip(starts, starts[1_000:], strict=False))
+    assert granted(record, rate, starts[-1])[0] <= 1_000
+    assert len(starts) > 2_500
+
+
+def test_an_override_holds_until_it_expires() -> None:
+    policy = Policy(key="k", concurrency=5)
+    record = replace(EMPTY, override=Override(concurrency=0, expires_at=T0 + 1_000))
+    assert effective(record, policy, T0).concurrency == 0
+    assert room(record, policy, T0) == Room(0, T0 + 1_000)
+    assert room(record, policy, T0 + 1_000) == Room(5)
+
+
+def test_what_has_become_of_a_claim_is_seen_from_its_jobs_record() -> None:
+    job = transitions.push(Job(id="j", type="t", args=Raw(b"[]"), state=State.AVAILABLE), Moment(T0, "op1")).job
+    holder = Holder("j", "op2", 7, T0)
+    assert standing(holder, 7, job, T0 + COMING_MS - 1) == "coming"
+    assert standing(holder, 7, job, T0 + COMING_MS) == "stuck"
+    active = transitions.claim(job, "w", None, Moment(T0, "op2")).job
+    assert standing(holder, 8, active, T0 + 10**9) == "held"
+    other = transitions.claim(job, "w", None, Moment(T0, "op3")).job
+    assert standing(holder, 8, other, T0) == "over"
+    ended = transitions.ack(active, Raw(b"1"), transitions.Holder(), Moment(T0, "op4")).job
+    assert standing(holder, 9, ended, T0) == "over"
+    assert standing(holder, 0, None, T0) == "over"
+
+
+def test_the_end_of_a_run_is_told_to_the_limits_whose_permits_it_holds() -> None:
+    job = transitions.push(Job(id="j", type="t", args=Raw(b"[]"), state=State.AVAILABLE), Moment(T0, "op1")).job
+    active = replace(transitions.claim(job, "w", None, Moment(T0, "op2")).job, permits=("key.k",))
+    beat = transitions.extend(active, "w", 5_000, Moment(T0 + 1, "op3"))
+    assert beat is not None
+    assert (beat.releases, beat.job.permits) == ((), ("key.k",))
+    for ending in (
+        transitions.ack(active, Raw(b"1"), transitions.Holder(), Moment(T0, "op4")),
+        transitions.nack(active, transitions.Failure(message="no"), transitions.Holder(), Moment(T0, "op4")),
+        transitions.cancel(active, Moment(T0, "op4")),
+    ):
+        assert (ending.releases, ending.claim, ending.job.permits) == (("key.k",), "op2", ())
