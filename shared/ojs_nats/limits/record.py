@@ -1,4 +1,4 @@
-"""The record of a limit, and the rules of taking permits from it; pure (docs/adr/012).
+"""The record of a limit, and the rules of taking permits from it; pure (docs/adr/014).
 
 One record for each key, or limited queue, names the claims that may be active (holders) and says when claims started (grants).
 A permit is taken, by one swap that is acknowledged, before the claim is written; nothing releases it. When the record seems

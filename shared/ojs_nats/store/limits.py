@@ -1,4 +1,4 @@
-"""Permits, holds and hints of limits in JetStream (architecture §5, docs/adr/012). The rules are `ojs_nats.limits`.
+"""Permits, holds and hints of limits in JetStream (architecture §5, docs/adr/014). The rules are `ojs_nats.limits`.
 
 `$KV.ojs.limit.<scope>` is the record of one limit; a scope is `key.<key>` or `queue.<name>`. A token whose key has no permit
 left moves to `ojs.hold.<key>.<priority>.<queue>`, where nobody fetches it. `ojs.step.limit.<scope>.<what>` is the hint to look
