@@ -1,4 +1,4 @@
-"""Unique jobs: the lock of a fingerprint, and who may take it from whom (architecture §7, docs/adr/001-unique-locks.md).
+"""Unique jobs: the lock of a fingerprint, and who may take it from whom (architecture §7, docs/adr/012).
 
 `$KV.ojs.unique.<fingerprint>` names the job that holds the fingerprint and the op under which it took it. A lock never says
 that a job exists, only whose record to look at; the records decide, read from the leader. Whoever wants the fingerprint

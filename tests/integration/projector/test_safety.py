@@ -71,6 +71,19 @@ async def test_only_the_jobs_ahead_of_the_first_token_have_lost_theirs(net: Safe
     assert [job.id for job in await fetch(store, "q", count=9)] == [*(job.id for job in behind), lost.id]
 
 
+async def test_a_job_that_has_a_new_token_behind_others_has_not_lost_one(net: SafetyNet, store: Store) -> None:
+    """A changed priority puts a job behind those that have it, however long it has been available."""
+    await store.jobs.push(draft(queue="q", priority=1))
+    old = await store.jobs.push(draft(queue="q"))
+    await purge(store, store.config.ready_stream, "ojs.ready.q.>")
+    await indexed(store)
+    await store.jobs.change(old.id, lambda job, moment: transitions.reprioritise(job, 1, moment))
+    await indexed(store)
+    await net.look()
+    assert net.found == {"token": 1}
+    assert await tokens(store, "q") == 2
+
+
 async def test_it_leaves_a_paused_queue_alone_until_it_goes_on(net: SafetyNet, store: Store) -> None:
     await store.jobs.push(draft(queue="q"))
     await store.jobs.push(draft(queue="other"))
