@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import random
 from collections import Counter
@@ -67,6 +68,27 @@ async def test_requests_are_refused_at_once_while_the_server_is_away(own: Store,
     nats_server.kill()
     await eventually(lambda: not own.connected)
     await refused_within(1.0, REQUESTS[name](own))
+
+
+async def test_a_socket_that_closes_between_request_and_write_is_no_error(
+    own: Store, nats_server: NatsServer, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvloop raises where asyncio only warns."""
+    unexpected: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unexpected.append(context))
+
+    def closed(_frames: list[bytes]) -> None:
+        monkeypatch.undo()  # the next socket is another one
+        raise RuntimeError("unable to perform operation; the handler is closed")
+
+    monkeypatch.setattr(own.link._nc._transport, "writelines", closed)
+    pushing = asyncio.create_task(own.jobs.push(draft(queue=queue)))
+    await asyncio.sleep(0)
+    await asyncio.to_thread(nats_server.restart)
+    with contextlib.suppress(OjsError):  # it may also be tried again in time
+        await pushing
+    await eventually(lambda: works(own, new_id()))
+    assert unexpected == []
 
 
 async def test_requests_to_a_server_that_hangs_are_refused_in_time(own: Store, nats_server: NatsServer, queue: str) -> None:

@@ -332,7 +332,11 @@ class Link:
         out, self._out = self._out, []
         transport = self._nc._transport
         if self._nc.is_connected and transport is not None:
-            transport.writelines(out)
+            try:
+                transport.writelines(out)
+            except RuntimeError as error:
+                # uvloop's socket is closed, of which nats-py has not heard yet; when it does, those who wait hear it, too.
+                log.debug("nats connection", error=str(error), link=self.name)
 
     def _answered(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         entry = self._pending.pop(int(subject[len(self._inbox) :]), None)
