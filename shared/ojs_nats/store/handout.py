@@ -20,6 +20,7 @@ from ojs_nats.store.gate import Candidate, Gate
 from ojs_nats.store.jobs import Jobs
 from ojs_nats.store.link import Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.pools import Plan, Pools
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.wake import Wakes
@@ -79,12 +80,14 @@ class Handout:
         committer: Committer,
         clock: ServerClock,
         queues: Queues,
+        pools: Pools,
         gate: Gate,
         config: StoreConfig,
     ) -> None:
         self._bulk = bulk
         self._jobs = jobs
         self._queues = queues
+        self._pools = pools
         self._gate = gate
         self._records = records
         self._committer = committer
@@ -133,7 +136,11 @@ class Handout:
 
     async def _look(self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
         taken: list[Job] = []
+        plan = await self._pools.plan(queues, count)
         try:
+            if plan is not None:
+                await self._look_fairly(plan, taken, count, worker, lease_ms)
+                return taken
             for queue in queues:
                 if await self._queues.held(queue):
                     continue
@@ -145,6 +152,24 @@ class Handout:
                 raise
             # What is claimed goes out, since nobody else knows of it; the rest of the tokens come back by themselves.
         return taken
+
+    async def _look_fairly(self, plan: Plan, taken: list[Job], count: int, worker: str | None, lease_ms: int | None) -> None:
+        """First each queue's share, then the rest from whichever has more; adds to `taken`."""
+        given = dict.fromkeys(plan.shares, 0)
+        emptied: list[str] = []
+        try:
+            for shares in (plan.shares, dict.fromkeys(plan.shares, count)):
+                for queue, share in shares.items():
+                    wanted = min(share, count - len(taken))
+                    if wanted <= 0 or queue in emptied or await self._queues.held(queue):
+                        continue
+                    found = await self._look_into(queue, wanted, worker, lease_ms)
+                    taken += found
+                    given[queue] += len(found)
+                    if len(found) < wanted:
+                        emptied.append(queue)
+        finally:
+            plan.past.served(plan.weights, given, emptied)
 
     async def _look_into(self, queue: str, count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
         """What one queue has, until its own limit stops it."""
