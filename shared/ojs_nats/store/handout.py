@@ -20,7 +20,6 @@ from ojs_nats.store.gate import Candidate, Gate
 from ojs_nats.store.jobs import Jobs
 from ojs_nats.store.link import Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
-from ojs_nats.store.pools import Plan, Pools
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.wake import Wakes
@@ -32,6 +31,8 @@ log = structlog.get_logger(__name__)
 
 _PULL_TIMEOUT_S: Final = 2.0
 _FALLBACK_LOOK_S: Final = 1.0
+_SECOND_LOOK_S: Final = 0.02
+"""A wake may come before its token can be pulled, so a look that it led to in vain is repeated once."""
 _SECOND_NS: Final = 1_000_000_000
 _CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
 _FRUITLESS_PULLS: Final = 100
@@ -80,14 +81,12 @@ class Handout:
         committer: Committer,
         clock: ServerClock,
         queues: Queues,
-        pools: Pools,
         gate: Gate,
         config: StoreConfig,
     ) -> None:
         self._bulk = bulk
         self._jobs = jobs
         self._queues = queues
-        self._pools = pools
         self._gate = gate
         self._records = records
         self._committer = committer
@@ -109,12 +108,13 @@ class Handout:
         waiter = await self.wakes.join(queues)
         try:
             while True:
+                woken = waiter.woken
                 waiter.clear()
                 jobs = await self._look(queues, count, worker, lease_ms)
                 left = deadline - loop.time()
                 if jobs or left <= 0 or self.wakes.closed:
                     return jobs
-                await waiter.wait(min(left, _FALLBACK_LOOK_S))
+                await waiter.wait(min(left, _SECOND_LOOK_S if woken else _FALLBACK_LOOK_S))
         finally:
             await self.wakes.leave(waiter)
 
@@ -136,11 +136,7 @@ class Handout:
 
     async def _look(self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
         taken: list[Job] = []
-        plan = await self._pools.plan(queues, count)
         try:
-            if plan is not None:
-                await self._look_fairly(plan, taken, count, worker, lease_ms)
-                return taken
             for queue in queues:
                 if await self._queues.held(queue):
                     continue
@@ -152,24 +148,6 @@ class Handout:
                 raise
             # What is claimed goes out, since nobody else knows of it; the rest of the tokens come back by themselves.
         return taken
-
-    async def _look_fairly(self, plan: Plan, taken: list[Job], count: int, worker: str | None, lease_ms: int | None) -> None:
-        """First each queue's share, then the rest from whichever has more; adds to `taken`."""
-        given = dict.fromkeys(plan.shares, 0)
-        emptied: list[str] = []
-        try:
-            for shares in (plan.shares, dict.fromkeys(plan.shares, count)):
-                for queue, share in shares.items():
-                    wanted = min(share, count - len(taken))
-                    if wanted <= 0 or queue in emptied or await self._queues.held(queue):
-                        continue
-                    found = await self._look_into(queue, wanted, worker, lease_ms)
-                    taken += found
-                    given[queue] += len(found)
-                    if len(found) < wanted:
-                        emptied.append(queue)
-        finally:
-            plan.past.served(plan.weights, given, emptied)
 
     async def _look_into(self, queue: str, count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
         """What one queue has, until its own limit stops it."""
