@@ -18,7 +18,7 @@ from ojs_nats.events.announce import announce
 from ojs_nats.job import Job, State
 from ojs_nats.queries import MAX_PAGE, JobRow, JobsAsk, cursor_after
 from ojs_nats.store.idempotency import Run
-from ojs_nats.transitions import Moment, Override, Transition
+from ojs_nats.transitions import Moment, Transition
 from ojs_nats.wire.bulk import (
     Filter,
     JobList,
@@ -27,8 +27,10 @@ from ojs_nats.wire.bulk import (
     Selection,
     bulk_body,
     bulk_enqueue_body,
+    confirmed_body,
     idempotency_key,
     parse_bulk_enqueue,
+    parse_confirmed,
     parse_selection,
     read_draft,
 )
@@ -42,6 +44,8 @@ _AT_ONCE: Final = 64
 """Jobs of one request that are worked on at a time; others have requests, too."""
 _MOST_SCANNED: Final = 20_000
 """Rows of the index that one request looks through; the next one goes on from there."""
+_MOST_CONFIRMED: Final = 10_000
+"""Jobs that one request of the admin API changes."""
 _KEY: Final = "Idempotency-Key"
 
 
@@ -148,6 +152,33 @@ class Bulk:
         """POST /jobs/bulk/delete: finished jobs."""
         return await self._operate("delete", call)
 
+    async def confirmed_cancel(self, call: Call) -> Answer:
+        """POST /admin/jobs/bulk/cancel."""
+        return await self._confirmed("cancel", call)
+
+    async def confirmed_retry(self, call: Call) -> Answer:
+        """POST /admin/jobs/bulk/retry."""
+        return await self._confirmed("retry", call)
+
+    async def confirmed_delete(self, call: Call) -> Answer:
+        """POST /admin/jobs/bulk/delete."""
+        return await self._confirmed("delete", call)
+
+    async def _confirmed(self, operation: Operation, call: Call) -> Answer:
+        """All jobs that fit `{filter, confirm: true}` (ojs-admin-api §8), up to `_MOST_CONFIRMED`; it can be repeated."""
+        selection = parse_confirmed(await call.body(), operation, self._store.clock.now(), self._limits)
+        outcomes: list[Outcome] = []
+        while True:
+            matched, cursor = await self._matching(selection)
+            outcomes += await self._outcomes(operation, selection, matched)
+            if cursor is None or len(outcomes) >= _MOST_CONFIRMED:
+                break
+            selection = replace(selection, cursor=cursor)
+        failed = sum(outcome.error is not None for outcome in outcomes)
+        told = {"total": len(outcomes), _PARTICIPLES[operation]: len(outcomes) - failed, "skipped": failed}
+        await self._announce(operation, told)
+        return Answer(200, confirmed_body(operation, outcomes, has_more=cursor is not None))
+
     async def _operate(self, operation: Operation, call: Call) -> Answer:
         body = await call.body()
         selection = parse_selection(body, operation, self._store.clock.now(), self._limits)
@@ -199,7 +230,13 @@ class Bulk:
         scanned = 0
         while place.state < len(wanted.states):
             ask = JobsAsk(
-                state=wanted.states[place.state], queue=wanted.queue, type=wanted.type, limit=MAX_PAGE, cursor=place.cursor
+                state=wanted.states[place.state],
+                queue=wanted.queue,
+                type=wanted.type,
+                since=wanted.since,
+                until=wanted.until,
+                limit=MAX_PAGE,
+                cursor=place.cursor,
             )
             page = await self._queries.jobs(ask)
             if page.partial:
@@ -275,7 +312,7 @@ async def _in_turn(items: Sequence[T], one: Callable[[T], Awaitable[Outcome]]) -
 
 def _named(draft: Job, sent: JobList, index: int, run: Run | None) -> Job:
     """A draft whose id follows from the idempotency key, so that a second go at the request meets the jobs of the first."""
-    if run is None or "id" in msgspec.json.decode(sent.jobs[index], type=dict[str, msgspec.Raw]):
+    if run is None or draft.id.encode() in bytes(sent.jobs[index]):  # the client's own
         return draft
     return replace(draft, id=derived_job_id(run.began, run.name, str(index)))
 
@@ -293,15 +330,9 @@ def _cancelled(job: Job, moment: Moment) -> Transition:
     return transitions.cancel(job, moment, "bulk")
 
 
-def _retried(job: Job, moment: Moment) -> Transition:
-    if job.state is State.RETRYABLE:
-        return transitions.retry_now(job, moment)
-    return transitions.retry_discarded(job, Override(), moment)
-
-
 _DECISIONS: Final[dict[Operation, Callable[[Job, Moment], Transition]]] = {
     "cancel": _cancelled,
-    "retry": _retried,
+    "retry": transitions.retry_by_hand,
     "delete": transitions.remove,
 }
 
