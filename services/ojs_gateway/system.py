@@ -21,7 +21,7 @@ __all__ = ["System", "manifest"]
 log = structlog.get_logger(__name__)
 
 _OJS_VERSION: Final = "1.0"
-_CONFORMANCE_LEVEL: Final = 0
+_CONFORMANCE_LEVEL: Final = 4
 _UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record"
 _CAPABILITIES: Final = {
     "batch_enqueue": True,

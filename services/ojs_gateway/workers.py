@@ -13,10 +13,12 @@ from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, not_found
+from ojs_nats.events.announce import announce, tell
 from ojs_nats.store import WorkerRecord
 from ojs_nats.wire.fields import short_text
 from ojs_nats.wire.ids import is_job_id
 from ojs_nats.wire.output import ack_body, encode, fetch_body, heartbeat_body, nack_body, registered_body
+from ojs_nats.wire.times import format_ms
 from ojs_nats.wire.worker import (
     Fetch,
     Worker,
@@ -115,13 +117,25 @@ class Workers:
             state = directive.wish
         if self._context.test_mode:
             state = _directed(outcome.jobs) or state
+        for job in outcome.jobs:
+            self._tell_of(job)
         return Answer(200, heartbeat_body(state, outcome.extended, outcome.cancelled, self._store.clock.now()))
+
+    def _tell_of(self, job: Job) -> None:
+        told = {"job_id": job.id, "job_type": job.type, "queue": job.queue, "attempt": job.attempt}
+        if job.worker is not None:
+            told["worker_id"] = job.worker
+        if job.visible_until is not None:
+            told["visible_until"] = format_ms(job.visible_until)
+        tell(self._store, "job.heartbeat", scope=job.queue, subject=job.id, data=told)
 
     async def register(self, call: Call) -> Answer:
         """POST /workers/register."""
         worker = parse_register(await call.body(), self._limits)
         await self._store.workers.beat(_record(worker))
         await self._context.directives.withdraw(worker.id)
+        started = {"worker_id": worker.id, "queues": worker.queues, "concurrency": worker.concurrency or 1}
+        await announce(self._store, "worker.started", scope="worker", subject=worker.id, data=started)
         return Answer(200, registered_body(worker.id, self._store.clock.now()))
 
     async def deregister(self, call: Call) -> Answer:
@@ -133,6 +147,8 @@ class Workers:
         if not await self._store.workers.remove(worker_id):
             raise not_found("worker", worker_id)
         await self._context.directives.withdraw(worker_id)
+        stopped = {"worker_id": worker_id, "reason": "shutdown"}
+        await announce(self._store, "worker.stopped", scope="worker", subject=worker_id, data=stopped)
         return Answer(200, encode({"ok": True, "worker_id": worker_id}))
 
 

@@ -205,3 +205,29 @@ async def test_events_are_nats_subjects(http: Session, system: System) -> None:
         assert json.loads(message.data)["data"]["job_type"] == "test.event"
     finally:
         await connection.close()
+
+
+async def test_heartbeats_are_told_to_who_listens_and_kept_nowhere(http: Session, system: System) -> None:
+    connection = await nats.connect(system.nats_url)
+    try:
+        subscription = await connection.subscribe("ojs.live.job.heartbeat.>")
+        await connection.flush()
+        job_id = await push(http, "ev.beat")
+        await post(http, "/workers/fetch", {"queues": ["ev.beat"], "worker_id": "w-beat", "wait_ms": 5000})
+        await post(http, "/workers/heartbeat", {"worker_id": "w-beat", "active_jobs": [job_id]})
+        message = await subscription.next_msg(timeout=20)
+        event = json.loads(message.data)
+        assert (event["type"], event["subject"]) == ("job.heartbeat", job_id)
+        assert (event["data"]["worker_id"], event["data"]["attempt"]) == ("w-beat", 1)
+        assert event["data"]["visible_until"]
+        assert (await get(http, "/events?types=job.heartbeat"))["events"] == []
+    finally:
+        await connection.close()
+
+
+async def test_workers_that_come_and_go_are_events(http: Session) -> None:
+    await post(http, "/workers/register", {"worker_id": "w-event", "queues": ["ev.q"], "concurrency": 3})
+    await post(http, "/workers/deregister", {"worker_id": "w-event"})
+    page = await get(http, "/events?types=worker.*")
+    assert [event["type"] for event in page["events"]] == ["worker.started", "worker.stopped"]
+    assert page["events"][0]["data"] == {"worker_id": "w-event", "queues": ["ev.q"], "concurrency": 3}

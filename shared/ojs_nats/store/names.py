@@ -124,6 +124,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         parts = subject.split(".")
         return int(parts[4]) if parts[3] == _SEAT else 0
 
+    def pool(self, token: str) -> str:
+        """Subject of a fair pool's record; `token` is its encoded name."""
+        return self.record("pool", token)
+
     # Limits. A scope is `key.<encoded key>` or `queue.<name>`.
 
     def limit(self, scope: str) -> str:
@@ -176,6 +180,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         Events that need no truth (heartbeats, progress) may be published there by anyone, without the relay's headers.
         """
         return f"ojs.events.{event_type}.{scope.replace('.', '_')}.{subject_id}"
+
+    def live_event(self, event_type: str, scope: str, subject_id: str) -> str:
+        """Subject of an event that no stream keeps (heartbeats)."""
+        return f"ojs.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
     @property
     def events_stored(self) -> str:
