@@ -13,6 +13,7 @@ from ojs_gateway.jobs import Jobs
 from ojs_gateway.limits import RateLimits
 from ojs_gateway.lists import Lists
 from ojs_gateway.measurements import Measurements
+from ojs_gateway.pools import Pools
 from ojs_gateway.queues import Queues
 from ojs_gateway.router import Handler, Router
 from ojs_gateway.system import System
@@ -129,6 +130,13 @@ def router(context: Context) -> Router:
             ("GET", f"{prefix}/config"): queues.read_config,
             ("PUT", f"{prefix}/config"): queues.configure,
         }
+    pools = Pools(context)
+    api |= {
+        ("GET", "/admin/pools"): pools.list,
+        ("GET", "/admin/pools/{}"): pools.read,
+        ("PUT", "/admin/pools/{}"): pools.put,
+        ("DELETE", "/admin/pools/{}"): pools.delete,
+    }
     limits = RateLimits(context)
     api |= {
         ("GET", "/rate-limits"): limits.list,

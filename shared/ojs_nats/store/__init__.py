@@ -27,6 +27,7 @@ from ojs_nats.store.jobs import Change, Extended, Jobs
 from ojs_nats.store.limits import Limits
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.pools import Pools
 from ojs_nats.store.presence import Presence, WorkerRecord, Workers
 from ojs_nats.store.provision import check_server, provision
 from ojs_nats.store.queues import Queues
@@ -67,8 +68,9 @@ class Store:
         self.batches = Batches(self.records, self.queues, self.bounds, self.unique, self.atomic, self.clock)
         guards = (self.queues, self.bounds, self.limits, self.unique)
         self.jobs = Jobs(link, self.records, self.committer, *guards, self.clock, config)
+        self.pools = Pools(link, self.records, self.clock, config, instance)
         gate = Gate(self.limits, self.queues, self.clock)
-        self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, self.queues, gate, config)
+        self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, self.queues, self.pools, gate, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
         self.workflows = Workflows(link, bulk, self.records, self.committer, self.jobs, self.clock, config)
         self.together = Together(self.records, self.unique, self.atomic, self.clock)
@@ -78,6 +80,7 @@ class Store:
         self._reset = Reset(link, self.presence, config, instance, self.jobs.cache.clear)
         self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.queues.reset)
+        self._reset.listeners.append(self.pools.reset)
 
     @classmethod
     async def open(cls, url: str, config: StoreConfig, *, role: str) -> Store:
@@ -114,6 +117,7 @@ class Store:
         await self.handout.close()
         await self.unique.close()
         await self.queues.stop()
+        await self.pools.stop()
         await self.presence.stop()
         for link in (self._bulk, self._link):
             with contextlib.suppress(NatsError, OSError):

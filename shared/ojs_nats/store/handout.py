@@ -20,6 +20,7 @@ from ojs_nats.store.gate import Candidate, Gate
 from ojs_nats.store.jobs import Jobs
 from ojs_nats.store.link import Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.pools import Plan, Pools
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.wake import Wakes
@@ -33,7 +34,6 @@ _PULL_TIMEOUT_S: Final = 2.0
 _FALLBACK_LOOK_S: Final = 1.0
 _SECOND_LOOK_S: Final = 0.02
 """A wake may come before its token can be pulled, so a look that it led to in vain is repeated once."""
-_SECOND_NS: Final = 1_000_000_000
 _CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
 _FRUITLESS_PULLS: Final = 100
 _LET_GO_S: Final = 1.0
@@ -43,7 +43,7 @@ YOUNG_MS: Final = 1_000
 REREAD_S: Final = 0.25
 DROP_AFTER_MS: Final = 60_000
 """A token whose record never came by then belongs to a push that never was."""
-PARK_NS: Final = 5 * _SECOND_NS
+PARK_NS: Final = 5_000_000_000
 
 
 class Token(NamedTuple):
@@ -59,7 +59,6 @@ class Token(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        """As it is published."""
         return f"{self.job_id} {self.word} {self.replaces}".encode()
 
     @classmethod
@@ -81,12 +80,14 @@ class Handout:
         committer: Committer,
         clock: ServerClock,
         queues: Queues,
+        pools: Pools,
         gate: Gate,
         config: StoreConfig,
     ) -> None:
         self._bulk = bulk
         self._jobs = jobs
         self._queues = queues
+        self._pools = pools
         self._gate = gate
         self._records = records
         self._committer = committer
@@ -136,10 +137,12 @@ class Handout:
 
     async def _look(self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
         taken: list[Job] = []
+        plan = await self._pools.plan(queues, count)
         try:
+            if plan is not None:
+                await self._look_fairly(plan, taken, count, worker, lease_ms)
+                return taken
             for queue in queues:
-                if await self._queues.held(queue):
-                    continue
                 taken += await self._look_into(queue, count - len(taken), worker, lease_ms)
                 if len(taken) >= count:
                     return taken
@@ -149,8 +152,28 @@ class Handout:
             # What is claimed goes out, since nobody else knows of it; the rest of the tokens come back by themselves.
         return taken
 
+    async def _look_fairly(self, plan: Plan, taken: list[Job], count: int, worker: str | None, lease_ms: int | None) -> None:
+        """First each queue's share, then the rest from whichever has more; adds to `taken`."""
+        given = dict.fromkeys(plan.shares, 0)
+        emptied: list[str] = []
+        try:
+            for shares in (plan.shares, dict.fromkeys(plan.shares, count)):
+                for queue, share in shares.items():
+                    wanted = min(share, count - len(taken))
+                    if wanted <= 0 or queue in emptied:
+                        continue
+                    found = await self._look_into(queue, wanted, worker, lease_ms)
+                    taken += found
+                    given[queue] += len(found)
+                    if len(found) < wanted:
+                        emptied.append(queue)
+        finally:
+            plan.past.served(plan.weights, given, emptied)
+
     async def _look_into(self, queue: str, count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
-        """What one queue has, until its own limit stops it."""
+        """What one queue has, unless it is paused, until its own limit stops it."""
+        if await self._queues.held(queue):
+            return []
         count = min(count, await self._gate.room(queue))
         taken: list[Job] = []
         pulls = 0

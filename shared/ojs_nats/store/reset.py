@@ -25,7 +25,7 @@ Drop = Callable[[], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 SUBJECT: Final = "ojs.control.reset"
-_KINDS: Final = ("job", "unique", "idempotency", "worker", "cron", "workflow", "wfdef", "wfres", "queue", "limit")
+_KINDS: Final = ("job", "unique", "idempotency", "worker", "cron", "workflow", "wfdef", "wfres", "queue", "limit", "pool")
 _TIMEOUT_S: Final = 5.0
 
 

@@ -1,0 +1,40 @@
+"""Fair pools (ojs-fair-scheduling §10)."""
+
+from __future__ import annotations
+
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats.wire.output import encode
+from ojs_nats.wire.pools import parse_pool, pool_name, pool_view
+
+__all__ = ["Pools"]
+
+
+class Pools:
+    """Handlers under /admin/pools."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._limits = context.limits
+
+    async def list(self, _call: Call) -> Answer:
+        """GET /admin/pools: by name."""
+        views = [pool_view(pool) for pool in await self._store.pools.all()]
+        return Answer(200, encode({"items": views, "pools": views}))
+
+    async def read(self, call: Call) -> Answer:
+        """GET /admin/pools/{name}."""
+        pool = await self._store.pools.get(pool_name(call.parameters[0], self._limits))
+        return Answer(200, encode({"pool": pool_view(pool)}))
+
+    async def put(self, call: Call) -> Answer:
+        """PUT /admin/pools/{name}: 201 for a new pool, 200 for one that was there."""
+        wanted = parse_pool(await call.body(), call.parameters[0], self._limits)
+        await self._store.pools.all()
+        created, pool = await self._store.pools.put(wanted)
+        return Answer(201 if created else 200, encode({"pool": pool_view(pool)}))
+
+    async def delete(self, call: Call) -> Answer:
+        """DELETE /admin/pools/{name}."""
+        pool = await self._store.pools.delete(pool_name(call.parameters[0], self._limits))
+        return Answer(200, encode({"deleted": True, "name": pool.name}))

@@ -1,0 +1,132 @@
+"""Pool records: changed by operators, known by heart to whoever hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_nats.errors import OjsError, not_found
+from ojs_nats.pools import Pool, Shares
+from ojs_nats.store.clock import ServerClock
+from ojs_nats.store.commit import Conflict
+from ojs_nats.store.link import Link
+from ojs_nats.store.names import StoreConfig, encode_token
+from ojs_nats.store.records import Records
+from ojs_nats.store.swap import Swap, Swapper
+from ojs_nats.store.watch import Watch
+
+__all__ = ["Plan", "Pools"]
+
+log = structlog.get_logger(__name__)
+
+_TRIES: Final = 12
+_DELETED_TTL_S: Final = 3_600
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(Pool).decode
+
+
+class Plan(NamedTuple):
+    """In which order to look into queues, and how many jobs to take from each at first."""
+
+    weights: Mapping[str, int]
+    shares: Mapping[str, int]
+    past: Shares
+
+
+class Pools:
+    """The fair pools, and what this process has handed out of each."""
+
+    def __init__(self, link: Link, records: Records, clock: ServerClock, config: StoreConfig, instance: str) -> None:
+        self._records = records
+        self._clock = clock
+        self._config = config
+        self._swapper = Swapper(link, records, config.records_stream)
+        self._watch = Watch(link, config, f"pools-{instance}", [config.pool("*")], self._changed)
+        self._known: dict[str, Pool] = {}
+        self._of_queue: dict[str, Pool] = {}
+        self._past: dict[str, Shares] = {}
+
+    async def plan(self, queues: Sequence[str], count: int) -> Plan | None:
+        """How to serve a fetch; None if its queues aren't together in one fair pool, and are served from left to right."""
+        if not self._watch.loaded:
+            await self._watch.begin()
+        if not self._of_queue or len(queues) < 2:
+            return None
+        pool = self._of_queue.get(queues[0])
+        if pool is None or pool.strategy == "strict" or any(queue not in pool.weights for queue in queues):
+            return None
+        past = self._past.setdefault(pool.name, Shares())
+        return Plan(pool.weights, past.plan(pool.weights, queues, count), past)
+
+    async def all(self) -> list[Pool]:
+        """By name, as of some milliseconds ago."""
+        if not self._watch.loaded:
+            await self._watch.begin()
+        return [self._known[name] for name in sorted(self._known)]
+
+    async def get(self, name: str) -> Pool:
+        """Raises OjsError not_found."""
+        pool = (await self._read(name))[1]
+        if pool is None or pool.deleted:
+            raise not_found("pool", name)
+        return pool
+
+    async def put(self, wanted: Pool) -> tuple[bool, Pool]:
+        """Create or replace a pool: whether it is new, and how it stands. Raises `conflict` if a queue is in another."""
+        for queue in wanted.weights:
+            other = self._of_queue.get(queue) if self._watch.loaded else None
+            if other is not None and other.name != wanted.name:
+                message = f"queue {queue!r} is in pool {other.name!r}; a queue can be in one pool only"
+                raise OjsError("conflict", message, details={"queue": queue, "pool": other.name}, canonical="POOL_CONFLICT")
+        return await self._write(wanted)
+
+    async def delete(self, name: str) -> Pool:
+        """Its queues are served from left to right again. Raises OjsError not_found."""
+        pool = await self.get(name)
+        await self._write(msgspec.structs.replace(pool, deleted=True))
+        return pool
+
+    async def reset(self) -> None:
+        self._past.clear()
+        await self._watch.reset()
+
+    async def stop(self) -> None:
+        await self._watch.stop()
+
+    async def _write(self, wanted: Pool) -> tuple[bool, Pool]:
+        for _ in range(_TRIES):
+            sequence, old = await self._read(wanted.name)
+            moment = self._clock.moment()
+            new = old is None or old.deleted
+            created_at = moment.now if old is None or old.deleted else old.created_at
+            pool = msgspec.structs.replace(wanted, created_at=created_at, updated_at=moment.now, op=moment.op)
+            body, subject = _encode(pool), self._config.pool(encode_token(pool.name))
+            op = pool.op
+            swap = Swap(
+                subject=subject,
+                body=body,
+                expected=sequence,
+                mine=lambda found, op=op: _decode(found).op == op,  # type: ignore[misc]
+                ttl_s=_DELETED_TTL_S if pool.deleted else None,
+            )
+            try:
+                written = await self._swapper.swap(swap)
+            except Conflict:
+                continue
+            self._watch.put(subject, written, body)
+            return new, pool
+        raise OjsError("backend_timeout", f"pool {wanted.name!r} changed too often; try again", retry_after=1)
+
+    async def _read(self, name: str) -> tuple[int, Pool | None]:
+        sequence, body = await self._records.leader_raw(self._config.pool(encode_token(name))) or (0, b"")
+        return sequence, _decode(body) if body else None
+
+    def _changed(self) -> None:
+        pools = [_decode(body) for _, body in self._watch.entries.values()]
+        self._known = {pool.name: pool for pool in pools if not pool.deleted}
+        self._of_queue = {queue: pool for pool in self._known.values() for queue in pool.weights}
+        self._past = {name: past for name, past in self._past.items() if name in self._known}

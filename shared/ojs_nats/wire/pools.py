@@ -1,0 +1,65 @@
+"""Fair pools as clients set and read them (ojs-fair-scheduling §10.1)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ojs_nats.errors import OjsError, invalid
+from ojs_nats.pools import Pool
+from ojs_nats.wire.fields import integer, object_of, queue_name, shown, value_of
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.times import format_ms
+
+__all__ = ["parse_pool", "pool_name", "pool_view"]
+
+_STRATEGIES: Final = {"weighted": "weighted", "round-robin": "round-robin", "round_robin": "round-robin", "strict": "strict"}
+_MAX_WEIGHT: Final = 10_000
+_KNOWN: Final = ("name", "strategy", "queues", "weights")
+
+
+def pool_name(text: str, limits: Limits) -> str:
+    """Names of pools follow the rules of queue names."""
+    return queue_name(text, "name", limits)
+
+
+def parse_pool(body: bytes, name: str, limits: Limits) -> Pool:
+    """`{strategy, queues: {name: {weight}} or [name], weights?: {name: n}}`. Raises invalid_request, `unsupported`."""
+    members = {member: value_of(raw, member, limits) for member, raw in object_of(body).items()}
+    for member, value in members.items():
+        if member not in _KNOWN and value not in (None, False):
+            raise OjsError("unsupported", f"{member} is not supported for pools by this server", details={"field": member})
+    strategy = _STRATEGIES.get(str(members.get("strategy", "round-robin")))
+    if strategy is None:
+        message = f"strategy must be one of {', '.join(_STRATEGIES)}, not {shown(members['strategy'])}"
+        raise invalid("strategy", message)
+    weights = _weights(members.get("queues"), members.get("weights"), limits)
+    if strategy != "weighted":
+        weights = dict.fromkeys(weights, 1)
+    return Pool(name=pool_name(name, limits), strategy=strategy, weights=weights)  # type: ignore[arg-type]
+
+
+def _weights(queues: Any, weights: Any, limits: Limits) -> dict[str, int]:
+    if type(queues) is list:
+        queues = dict.fromkeys((str(queue) for queue in queues), 1)
+    if type(queues) is not dict or not 0 < len(queues) <= limits.max_queues:
+        raise invalid("queues", f"queues must name 1 to {limits.max_queues} queues, as a list or with their weights")
+    found: dict[str, int] = {}
+    for queue, given in queues.items():
+        weight = given.get("weight", 1) if type(given) is dict else given
+        if type(weights) is dict and queue in weights:
+            weight = weights[queue]
+        name = queue_name(queue, "queues", limits)
+        found[name] = integer(weight, f"queues.{queue}.weight", 1, _MAX_WEIGHT)
+    return found
+
+
+def pool_view(pool: Pool) -> dict[str, Any]:
+    """`queues` has the weights inside, `weights` beside the names."""
+    return {
+        "name": pool.name,
+        "strategy": pool.strategy,
+        "queues": {queue: {"weight": weight} for queue, weight in pool.weights.items()},
+        "weights": pool.weights,
+        "created_at": format_ms(pool.created_at),
+        "updated_at": format_ms(pool.updated_at),
+    }

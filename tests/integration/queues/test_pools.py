@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from integration.samples import draft, fetch, refusal
+from ojs_nats.pools import Pool
+from ojs_nats.store import Store
+from support.waiting import eventually
+
+
+async def filled(store: Store, *queues: str, number: int = 60) -> None:
+    for queue in queues:
+        for _ in range(number):
+            await store.jobs.push(draft(queue=queue))
+
+
+@pytest.mark.parametrize("count", [1, 8])
+async def test_a_pools_queues_share_a_fetch_by_their_weights(store: Store, other: Store, queue: str, count: int) -> None:
+    a, b = f"{queue}.a", f"{queue}.b"
+    await filled(store, a, b)
+    await store.pools.put(Pool(name=queue, strategy="weighted", weights={a: 3, b: 1}))
+
+    async def known() -> bool:
+        return queue in [pool.name for pool in await other.pools.all()]
+
+    await eventually(known)
+    found: Counter[str] = Counter()
+    for _ in range(40 // count):
+        found.update(job.queue for job in await fetch(other, b, a, count=count))
+    assert found == {a: 30, b: 10}
+    await store.pools.delete(queue)
+
+
+async def test_what_one_queue_lacks_the_others_give(store: Store, queue: str) -> None:
+    a, b = f"{queue}.a", f"{queue}.b"
+    await filled(store, a, number=10)
+    await filled(store, b, number=1)
+    await store.pools.put(Pool(name=queue, strategy="round-robin", weights={a: 1, b: 1}))
+    found = await fetch(store, a, b, count=8)
+    assert Counter(job.queue for job in found) == {a: 7, b: 1}
+    await store.queues.pause(a)
+    assert await fetch(store, a, b, count=8) == []
+    await store.pools.delete(queue)
+
+
+async def test_without_a_pool_queues_are_served_from_left_to_right(store: Store, queue: str) -> None:
+    a, b = f"{queue}.a", f"{queue}.b"
+    await filled(store, a, b, number=5)
+    await store.pools.put(Pool(name=queue, strategy="weighted", weights={a: 1}))  # not both of them
+    found = await fetch(store, b, a, count=6)
+    assert [job.queue for job in found] == [b] * 5 + [a]
+    await store.pools.delete(queue)
+
+
+async def test_a_queue_is_in_one_pool_only(store: Store, queue: str) -> None:
+    assert (await store.pools.put(Pool(name=queue, weights={queue: 1})))[0]
+    assert not (await store.pools.put(Pool(name=queue, weights={queue: 1})))[0]
+    await store.pools.all()
+    with refusal("conflict"):
+        await store.pools.put(Pool(name=f"{queue}.2", weights={queue: 1}))
+    await store.pools.delete(queue)
+    with refusal("not_found"):
+        await store.pools.get(queue)
