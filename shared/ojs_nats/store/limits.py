@@ -196,15 +196,12 @@ class Limits:
     async def _judge(self, scope: str, policy: Policy) -> _Judged:
         """The record without the claims that are over; one that doesn't come is made impossible."""
         sequence, record = await self.read(scope)
-        ids = list(dict.fromkeys(holder.job for holder in record.holders))
-        found = await self._records.many(ids) if ids else {}
+        found = await self._jobs(record)
         now = self._clock.now()
         over: list[Holder] = []
         later: int | None = None
         for holder in record.holders:
             stored = found[holder.job]
-            if stored.sequence < holder.expects:  # a replica that is behind, or a job that left
-                stored = await self._records.leader_for_hint(holder.job)
             match pure.standing(holder, stored.sequence, stored.job, now):
                 case "over":
                     over.append(holder)
@@ -218,6 +215,15 @@ class Limits:
         if over:
             record = pure.forgotten(record, over, self._clock.moment().op)
         return _Judged(sequence, record, pure.room(record, policy, now), later)
+
+    async def _jobs(self, record: LimitRecord) -> dict[str, Stored]:
+        """The holders' jobs. That a claim isn't over takes the leader's word: jobs that wait would be told to go on waiting."""
+        ids = list(dict.fromkeys(holder.job for holder in record.holders))
+        if not ids:
+            return {}
+        if self._records.nearest_is_leader:
+            return await self._records.many(ids)
+        return dict(zip(ids, await asyncio.gather(*map(self._records.leader_for_hint, ids)), strict=True))
 
     async def _fence(self, stored: Stored) -> bool:
         """Give a job another revision, so that a claim of this one can't be written any more."""
