@@ -17,12 +17,11 @@ from ojs_nats.errors import OjsError, invalid, not_found
 from ojs_nats.job import Job
 from ojs_nats.queries import MAX_PAGE, DeadLettersAsk
 from ojs_nats.transitions import Moment, Override, Transition
-from ojs_nats.wire.fields import struct_of
+from ojs_nats.wire.fields import struct_of, timestamp
 from ojs_nats.wire.ids import job_id_of
 from ojs_nats.wire.lists import dead_letter_stats_view, job_detail, jobs_view
 from ojs_nats.wire.output import encode, job_body
 from ojs_nats.wire.pages import Page, parse_page
-from ojs_nats.wire.times import parse_timestamp
 from ojs_nats.wire.worker import parse_override
 
 __all__ = ["DeadLetter"]
@@ -177,18 +176,9 @@ def _asked(wanted: _Filter) -> DeadLettersAsk:
         queue=wanted.queue or None,
         type=wanted.type or None,
         error_type=wanted.error_type or None,
-        since=_time("since", wanted.since),
-        until=_time("until", wanted.until),
+        since=timestamp(wanted.since, "since"),
+        until=timestamp(wanted.until, "until"),
     )
-
-
-def _time(name: str, text: str | None) -> int | None:
-    if not text:
-        return None
-    try:
-        return parse_timestamp(text)
-    except ValueError as error:
-        raise invalid(name, f"{name} must be an RFC 3339 timestamp with a zone, not {text[:40]!r}: {error}") from None
 
 
 def _bulk_view(verb: str, outcome: _Outcome) -> dict[str, Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats.errors import invalid
 from ojs_nats.job import Job, State
-from ojs_nats.queries import JobPage, JobsAsk, QueuesAsk, cursor_after
+from ojs_nats.queries import JobPage, JobsAsk, QueuesAsk, Sort, cursor_after
 from ojs_nats.store.tokens import Tokens
-from ojs_nats.wire.fields import queue_name
+from ojs_nats.wire.fields import queue_name, timestamp
 from ojs_nats.wire.ids import job_id_of
 from ojs_nats.wire.lists import job_detail, jobs_view, priority_stats_view, queue_stats_view, queues_view
 from ojs_nats.wire.output import encode
@@ -24,8 +24,10 @@ __all__ = ["Lists", "whole_jobs"]
 
 _MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 _CHUNK: Final = 25
+_SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
+_ORDERS: Final = ("desc", "asc")
 
-Order = Literal["created_at", "finished_at"]
+Order = Sort | Literal["finished_at"]
 
 
 async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Job], str | None]:
@@ -45,7 +47,7 @@ async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Jo
             size += len(job.args) + len(job.meta) + len(job.result)
             jobs.append(job)
             if size > _MAX_PAGE_BYTES and row is not page.jobs[-1]:
-                return jobs, cursor_after(getattr(row, order), row.id)
+                return jobs, cursor_after(getattr(row, order) or 0, row.id)
     return jobs, page.next_cursor
 
 
@@ -58,19 +60,33 @@ class Lists:
         self._limits = context.limits
 
     async def jobs(self, call: Call) -> Answer:
-        """GET /jobs?state&queue&type: the newest first."""
-        asked = parse_page(call.queries)
+        """GET /jobs?state&queue&type&tag&error_type&worker&since&until&sort&order: the newest first by default."""
+        return await self._jobs(call, parse_page(call.queries))
+
+    async def admin_jobs(self, call: Call) -> Answer:
+        """GET /admin/jobs: the same, in numbered pages."""
+        return await self._jobs(call, parse_page(call.queries, numbered=True))
+
+    async def _jobs(self, call: Call, asked: Page) -> Answer:
+        sort = _sort(call.query("sort"))
         page = await self._queries.jobs(
             JobsAsk(
                 state=_state(call.query("state")),
                 queue=call.query("queue") or None,
                 type=call.query("type") or None,
+                tag=call.query("tag") or None,
+                error_type=call.query("error_type") or None,
+                worker=call.query("worker") or call.query("worker_id") or None,
+                since=timestamp(call.query("since"), "since"),
+                until=timestamp(call.query("until"), "until"),
+                sort=sort,
+                ascending=_ascending(call.query("order")),
                 limit=asked.limit,
                 cursor=asked.cursor,
                 offset=asked.offset,
             )
         )
-        jobs, cursor = await whole_jobs(self._store, page, "created_at")
+        jobs, cursor = await whole_jobs(self._store, page, sort)
         return Answer(200, encode(jobs_view(jobs, page, asked, page.total, cursor)))
 
     async def detail(self, call: Call) -> Answer:
@@ -80,7 +96,13 @@ class Lists:
 
     async def queues(self, call: Call) -> Answer:
         """GET /queues: by name, each with its counts."""
-        asked: Page = parse_page(call.queries)
+        return await self._named_queues(parse_page(call.queries))
+
+    async def admin_queues(self, call: Call) -> Answer:
+        """GET /admin/queues: the same, in numbered pages."""
+        return await self._named_queues(parse_page(call.queries, numbered=True))
+
+    async def _named_queues(self, asked: Page) -> Answer:
         records = await self._store.queues.all()
         ask = QueuesAsk(also=tuple(records), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         return Answer(200, encode(queues_view(await self._queries.queues(ask), asked, records)))
@@ -107,3 +129,17 @@ def _state(text: str | None) -> State | None:
         return State(text)
     except ValueError:
         raise invalid("state", f"state must be one of {', '.join(State)}, not {text[:40]!r}") from None
+
+
+def _sort(text: str | None) -> Sort:
+    for sort in _SORTS:
+        if sort == (text or "created_at"):
+            return sort
+    raise invalid("sort", f"sort must be one of {', '.join(_SORTS)}, not {(text or '')[:40]!r}")
+
+
+def _ascending(text: str | None) -> bool:
+    order = (text or "desc").lower()
+    if order not in _ORDERS:
+        raise invalid("order", f"order must be asc or desc, not {order[:40]!r}")
+    return order == "asc"

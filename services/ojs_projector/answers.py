@@ -27,7 +27,7 @@ from ojs_nats.queries import (
 )
 from ojs_nats.store import Store
 from ojs_nats.store.link import Reply
-from ojs_projector import lists, workers
+from ojs_projector import jobs, lists, workers
 from ojs_projector.model import Model
 from ojs_projector.reached import Reached
 from ojs_projector.relay import Relay
@@ -68,7 +68,7 @@ class Answers:
             "queue": _Query(QueueAsk, lambda ask: lists.queue(model, ask.name, now())),
             "queues": _Query(QueuesAsk, lambda ask: lists.queues(model, ask, now())),
             "totals": _Query(StatsAsk, lambda _ask: lists.totals(model, now())),
-            "jobs": _Query(JobsAsk, lambda ask: lists.jobs(model, ask)),
+            "jobs": _Query(JobsAsk, lambda ask: jobs.jobs(model, ask)),
             "workflows": _Query(
                 WorkflowsAsk, lambda ask: workflows(model.db, ask, partial=model.partial, progress=model.progress)
             ),

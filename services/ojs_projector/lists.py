@@ -1,32 +1,25 @@
-"""Reading the model: lists by keyset, statistics, and what the safety net looks for."""
+"""Reading the model: dead letters, queues, statistics, and what the safety net looks for."""
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypedDict
 
 import msgspec
 
-from ojs_nats.job import State
 from ojs_nats.queries import (
-    MAX_ANSWER_BYTES,
     MAX_OFFSET,
-    MAX_PAGE,
     Counts,
     DeadLettersAsk,
     DeadLetterStats,
     JobPage,
-    JobRow,
-    JobsAsk,
     Queue,
     QueuePage,
     QueuesAsk,
     Totals,
-    cursor_after,
 )
+from ojs_projector.jobs import limit_of, page_of, position_of
 from ojs_projector.model import MINUTE_MS, Model
 from ojs_projector.schema import COLUMNS, Row
 
@@ -34,7 +27,6 @@ __all__ = [
     "Waiting",
     "dead_letter_stats",
     "dead_letters",
-    "jobs",
     "long_due",
     "queue",
     "queues",
@@ -45,51 +37,9 @@ __all__ = [
 
 _HOUR_MINUTES: Final = 60
 _RATE_MINUTES: Final = 5
-_ROW_BYTES: Final = 512
-"""An answer's row without its tags, at most about this."""
-
-_decode_tags: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-# Jobs
-
-
-def jobs(model: Model, ask: JobsAsk) -> JobPage:
-    """A page of jobs, the newest first: each combination of queue, type and state is one range of the index."""
-    conditions, values = _conditions(state=ask.state, queue=ask.queue, type=ask.type)
-    kinds = model.db.execute(f"SELECT queue, type, state, n FROM counts WHERE n > 0{conditions}", values).fetchall()
-    limit = _limit(ask.limit)
-    before = _position(ask.cursor)
-    offset = min(ask.offset, MAX_OFFSET)
-    wanted = limit + 1 + offset
-    ranges = [_range(model.db, kind[:3], before) for kind in kinds]
-    found = heapq.merge(*ranges, key=lambda row: (row.created_at, row.id), reverse=True)
-    rows = list(itertools.islice(found, offset, wanted))
-    return _page(model, rows, limit, sum(kind[3] for kind in kinds), "created_at")
-
-
-def _range(db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int, str]) -> Iterator[Row]:
-    """The rows of one range as they are asked for: of many ranges most give only their first.
-
-    Each statement is read to its end, so that all ranges share one that is prepared.
-    """
-    number = 1
-    while True:
-        rows = _rows(db, kind, before, number)
-        yield from rows
-        if len(rows) < number:
-            return
-        before = (rows[-1].created_at, rows[-1].id)
-        number = min(number * 4, MAX_PAGE)
-
-
-def _rows(db: sqlite3.Connection, kind: tuple[str, str, str], before: tuple[int, str], number: int) -> list[Row]:
-    found = db.execute(
-        f"SELECT {COLUMNS} FROM jobs WHERE queue = ? AND type = ? AND state = ? AND (created_at, id) < (?, ?) "
-        "ORDER BY created_at DESC, id DESC LIMIT ?",
-        (*kind, *before, number),
-    )
-    return [Row(*row) for row in found]
+# Dead letters
 
 
 def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
@@ -104,13 +54,13 @@ def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
                 conditions += bound
                 values.append(at)
         total = model.db.execute(f"SELECT count(*) FROM jobs WHERE dead_letter = 1{conditions}", values).fetchone()[0]
-    limit = _limit(ask.limit)
+    limit = limit_of(ask.limit)
     found = model.db.execute(
         f"SELECT {COLUMNS} FROM jobs WHERE dead_letter = 1{conditions} AND (finished_at, id) < (?, ?) "
         "ORDER BY finished_at DESC, id DESC LIMIT ? OFFSET ?",
-        (*values, *_position(ask.cursor), limit + 1, min(ask.offset, MAX_OFFSET)),
+        (*values, *position_of(ask.cursor), limit + 1, min(ask.offset, MAX_OFFSET)),
     )
-    return _page(model, [Row(*row) for row in found], limit, total, "finished_at")
+    return page_of(model, [Row(*row) for row in found], limit, total, "finished_at")
 
 
 def _dead(db: sqlite3.Connection, conditions: str, values: Sequence[Any]) -> int:
@@ -145,51 +95,6 @@ def _conditions(**wanted: str | None) -> tuple[str, list[Any]]:
     return "".join(f" AND {name} = ?" for name in given), list(given.values())
 
 
-def _limit(asked: int) -> int:
-    return max(1, min(asked, MAX_PAGE))
-
-
-def _page(model: Model, rows: list[Row], limit: int, total: int, key: str) -> JobPage:
-    """As many of `rows` as the limit and the answer's size allow."""
-    taken: list[JobRow] = []
-    size = 0
-    for row in rows[:limit]:
-        size += _ROW_BYTES + len(row.tags or b"")
-        if taken and size > MAX_ANSWER_BYTES:
-            break
-        taken.append(_job_row(row))
-    more = len(taken) < len(rows)
-    last = rows[len(taken) - 1] if more else None
-    cursor = cursor_after(getattr(last, key), last.id) if last is not None else None
-    return JobPage(jobs=taken, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
-
-
-def _position(cursor: str | None) -> tuple[int, str]:
-    """The (time, id) that a cursor stands at; ahead of everything without one. A cursor of another making stands there, too."""
-    at, _, job_id = (cursor or "").partition(".")
-    return (int(at), job_id) if at.isdecimal() and at.isascii() and len(at) < 19 else (1 << 62, "")
-
-
-def _job_row(row: Row) -> JobRow:
-    return JobRow(
-        id=row.id,
-        type=row.type,
-        queue=row.queue,
-        state=State(row.state),
-        priority=row.priority,
-        attempt=row.attempt,
-        created_at=row.created_at,
-        enqueued_at=row.enqueued_at,
-        scheduled_at=row.scheduled_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        error_type=row.error_type,
-        worker=row.worker,
-        tags=_decode_tags(row.tags) if row.tags else (),
-        dead_letter=bool(row.dead_letter),
-    )
-
-
 # Queues
 
 
@@ -207,7 +112,7 @@ def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
     )
     also = msgspec.json.encode(ask.also).decode()
     total = model.db.execute(f"SELECT count(*) FROM {named}", (also,)).fetchone()[0]
-    limit = _limit(ask.limit)
+    limit = limit_of(ask.limit)
     found = model.db.execute(
         f"SELECT name, created_at FROM {named} WHERE name > ? ORDER BY name LIMIT ? OFFSET ?",
         (also, ask.cursor or "", limit + 1, ask.offset),
@@ -277,8 +182,8 @@ def _lately(db: sqlite3.Connection, now: int, queue: str | None = None) -> _Late
         failed_last_hour=failed,
         avg_duration_ms=round(duration_ms / completed, 1) if completed else None,
         avg_wait_ms=round(wait_ms / completed, 1) if completed else None,
-        throughput_per_second=round(lately / (_RATE_MINUTES * 60), 3),
-        failed_per_second=round(lately_failed / (_RATE_MINUTES * 60), 3),
+        throughput_per_second=round(lately / (_RATE_MINUTES * 60), 6),
+        failed_per_second=round(lately_failed / (_RATE_MINUTES * 60), 6),
     )
 
 

@@ -21,6 +21,7 @@ from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.workflows.record import Workflow
 from ojs_projector import workers
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
+from ojs_projector.tags import keep_tags, recount_tags
 from ojs_projector.workflows import apply_workflows, forget_workflows
 
 __all__ = ["Model", "Seen"]
@@ -188,6 +189,7 @@ class Model:
             if row.finished_at is not None and (before is None or before.finished_at != row.finished_at):
                 _add_finished(row, row.finished_at, minutes[row.queue, row.finished_at // MINUTE_MS])
         db = self._db
+        keep_tags(db, rows, gone, known)
         db.executemany("DELETE FROM jobs WHERE id = ?", [(row.id,) for row in gone])
         marks = ",".join("?" * len(Row._fields))
         db.executemany(f"INSERT OR REPLACE INTO jobs ({COLUMNS}) VALUES ({marks})", rows)
@@ -217,6 +219,7 @@ class Model:
         self._db.execute(
             "INSERT INTO counts SELECT queue, type, state, count(*), sum(dead_letter) FROM jobs GROUP BY queue, type, state"
         )
+        recount_tags(self._db)
         self._db.execute("INSERT INTO queues SELECT queue, min(created_at) FROM jobs GROUP BY queue")
 
     @contextmanager

@@ -9,14 +9,15 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ojs_nats.job import Job, State
+from ojs_projector.tags import SCHEMA as TAGS
 from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 3
+_VERSION: Final = 4
 """Raise it with every change below: a file of another version is built anew."""
 
-# `kinds` serves all lists: any combination of queue, type and state is a union of its ranges (see lists.py). The rest are
+# `kinds` serves most lists: any combination of queue, type and state is a union of its ranges (see jobs.py). The rest are
 # partial, so a job pays only for the state it is in.
 _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -45,6 +46,8 @@ CREATE INDEX waiting ON jobs (queue, priority, enqueued_at) WHERE state = 'avail
 CREATE INDEX due ON jobs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX dead ON jobs (finished_at, id) WHERE dead_letter = 1;
 CREATE INDEX dead_of_queue ON jobs (queue, finished_at, id) WHERE dead_letter = 1;
+CREATE INDEX by_worker ON jobs (worker, created_at, id) WHERE worker IS NOT NULL;
+CREATE INDEX by_error ON jobs (error_type, created_at, id) WHERE error_type IS NOT NULL;
 CREATE INDEX held ON jobs (worker) WHERE state = 'active' AND worker IS NOT NULL;
 CREATE INDEX leaving ON jobs (leaves_at) WHERE leaves_at IS NOT NULL;
 CREATE TABLE counts (
@@ -176,7 +179,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         db.execute("PRAGMA cache_size = -32000")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            db.executescript(f"{_SCHEMA}{WORKFLOWS} PRAGMA user_version = {_VERSION};")
+            db.executescript(f"{_SCHEMA}{TAGS}{WORKFLOWS} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()
         raise

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from ojs_nats.errors import OjsError, invalid, too_large
 from ojs_nats.wire.limits import Limits
-from ojs_nats.wire.times import parse_duration_ms
+from ojs_nats.wire.times import parse_duration_ms, parse_timestamp
 
 __all__ = [
     "absent",
@@ -27,6 +27,7 @@ __all__ = [
     "shown",
     "struct_of",
     "text_list",
+    "timestamp",
     "value_of",
 ]
 
@@ -177,6 +178,16 @@ def duration_ms(value: Any, path: str, unit_ms: int, limits: Limits, *, zero: bo
         days = limits.max_duration_ms // 86_400_000
         raise invalid(path, f"{path} must be {bound} and at most {days} days, not {shown(value)}")
     return ms
+
+
+def timestamp(text: str | None, path: str) -> int | None:
+    """An RFC 3339 timestamp as Unix ms; None if it is left out or empty."""
+    if not text:
+        return None
+    try:
+        return parse_timestamp(text)
+    except ValueError as problem:
+        raise invalid(path, f"{path} must be an RFC 3339 timestamp with a zone, not {shown(text)}: {problem}") from None
 
 
 def short_text(value: Any, path: str, limits: Limits) -> str:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from ojs_nats.job import JobError, State
 from ojs_nats.queries import MAX_ANSWER_BYTES, MAX_PAGE, DeadLettersAsk, JobPage, JobsAsk, QueuesAsk
-from ojs_projector import lists
+from ojs_projector import jobs, lists
 from ojs_projector.model import Model
 from unit.projector.samples import NOW, fresh, job, seen
 
@@ -32,9 +32,9 @@ def filled(number: int) -> Model:
 
 def walk(model: Model, ask: JobsAsk) -> tuple[list[str], list[JobPage]]:
     """All pages by their cursors."""
-    pages = [lists.jobs(model, ask)]
+    pages = [jobs.jobs(model, ask)]
     while pages[-1].next_cursor is not None:
-        pages.append(lists.jobs(model, replace(ask, cursor=pages[-1].next_cursor)))
+        pages.append(jobs.jobs(model, replace(ask, cursor=pages[-1].next_cursor)))
     return [row.id for page in pages for row in page.jobs], pages
 
 
@@ -67,28 +67,28 @@ def test_cursors_show_every_job_once_the_newest_first(wanted: JobsAsk, limit: in
 
 def test_an_offset_skips() -> None:
     model = filled(20)
-    everything = [row.id for row in lists.jobs(model, JobsAsk()).jobs]
-    assert [row.id for row in lists.jobs(model, JobsAsk(offset=5, limit=3)).jobs] == everything[5:8]
-    assert lists.jobs(model, JobsAsk(offset=50)).jobs == []
+    everything = [row.id for row in jobs.jobs(model, JobsAsk()).jobs]
+    assert [row.id for row in jobs.jobs(model, JobsAsk(offset=5, limit=3)).jobs] == everything[5:8]
+    assert jobs.jobs(model, JobsAsk(offset=50)).jobs == []
 
 
 def test_a_page_is_never_longer_than_allowed() -> None:
     model = filled(MAX_PAGE + 50)
-    assert len(lists.jobs(model, JobsAsk(limit=10_000)).jobs) == MAX_PAGE
-    assert len(lists.jobs(model, JobsAsk(limit=0)).jobs) == 1
+    assert len(jobs.jobs(model, JobsAsk(limit=10_000)).jobs) == MAX_PAGE
+    assert len(jobs.jobs(model, JobsAsk(limit=0)).jobs) == 1
 
 
 @pytest.mark.parametrize("cursor", ["", "nonsense", ".", "²³.x", "9" * 40])
 def test_a_cursor_of_another_making_begins_at_the_newest(cursor: str) -> None:
     model = filled(5)
-    assert lists.jobs(model, JobsAsk(cursor=cursor)) == lists.jobs(model, JobsAsk())
+    assert jobs.jobs(model, JobsAsk(cursor=cursor)) == jobs.jobs(model, JobsAsk())
 
 
 def test_an_answer_ends_before_it_grows_too_large() -> None:
     model = fresh()
     tags = ("x" * (MAX_ANSWER_BYTES // 3),)
     model.apply([seen(n, job(f"job-{n}", tags=tags)) for n in range(1, 6)])
-    page = lists.jobs(model, JobsAsk())
+    page = jobs.jobs(model, JobsAsk())
     assert (len(page.jobs), page.total) == (2, 5)
     shown, _ = walk(model, JobsAsk())
     assert len(shown) == 5

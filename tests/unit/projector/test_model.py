@@ -148,7 +148,7 @@ def test_ends_are_added_up_once_however_often_they_are_read() -> None:
     numbers = lists.queue(model, "default", NOW)
     assert (numbers.completed_last_hour, numbers.failed_last_hour) == (1, 1)
     assert (numbers.avg_duration_ms, numbers.avg_wait_ms) == (2_000.0, 1_000.0)
-    assert numbers.throughput_per_second == round(1 / 300, 3)
+    assert numbers.throughput_per_second == round(1 / 300, 6)
 
 
 def test_ends_of_more_than_an_hour_ago_no_longer_count() -> None:

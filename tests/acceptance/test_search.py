@@ -1,0 +1,101 @@
+"""Finding jobs by tag, error, worker and time, and in another order."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from support.system import Answer, System
+
+QUEUE = "se.a"
+
+
+def call(system: System, method: str, path: str, body: object = None, status: int = 200) -> Any:
+    answer: Answer = system.request(method, f"/ojs/v1{path}", body)
+    assert answer.status == status, answer
+    return answer.body
+
+
+def push(system: System, **options: Any) -> Any:
+    asked = {"queue": QUEUE, "retry": {"initial_interval": "PT1H"}, **options}
+    return call(system, "POST", "/jobs", {"type": asked.pop("type", "mail.send"), "args": [], "options": asked}, 201)["job"]
+
+
+def many(system: System, number: int, **options: Any) -> list[Any]:
+    """Jobs in the order of lists, the oldest first: of one millisecond, by their ids."""
+    return sorted((push(system, **options) for _ in range(number)), key=lambda job: (job["created_at"], job["id"]))
+
+
+def fetch(system: System, worker: str) -> str:
+    [job] = call(system, "POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": worker})["jobs"]
+    return str(job["id"])
+
+
+def fail(system: System, job_id: str, error_type: str) -> None:
+    call(system, "POST", "/workers/nack", {"job_id": job_id, "error": {"message": "no", "type": error_type}})
+
+
+def found(system: System, base: str = "/jobs", **query: Any) -> list[str]:
+    view = call(system, "GET", f"{base}?{urlencode(query)}")
+    assert view["pagination"]["total"] >= len(view["items"])
+    return [job["id"] for job in view["items"]]
+
+
+def test_jobs_are_found_by_tag_error_worker_and_time_at_once(system: System) -> None:
+    jobs = many(system, 4, tags=["night", "all"])
+    lone = push(system, tags=["lone"], queue="se.b")["id"]
+    first, second, third = (fetch(system, worker) for worker in ("w1", "w2", "w1"))
+    fail(system, first, "Timeout")
+    fail(system, second, "Broken")
+    assert found(system, tag="night") == [job["id"] for job in reversed(jobs)]
+    assert found(system, tag="lone") == [lone]
+    assert found(system, tag="night", state="retryable", error_type="Timeout") == [first]
+    assert found(system, worker="w1", state="active") == [third]
+    assert found(system, error_type="Broken", queue="elsewhere") == []
+    since, until = jobs[1]["created_at"], jobs[2]["created_at"]
+    between = [job["id"] for job in reversed(jobs) if since <= job["created_at"] <= until]
+    assert found(system, since=since, until=until, tag="all") == between
+    assert found(system, since="2999-01-01T00:00:00Z") == []
+    held = call(system, "GET", "/workers")["items"]
+    assert held == [], "a worker that never sent a heartbeat isn't listed"
+
+
+def test_cursors_of_a_search_stay_right_while_jobs_come(system: System) -> None:
+    ids = [job["id"] for job in many(system, 5, tags=["t"])]
+    view = call(system, "GET", "/jobs?tag=t&limit=2")
+    assert [job["id"] for job in view["jobs"]] == ids[:-3:-1]
+    push(system, tags=["t"])
+    assert found(system, tag="t", cursor=view["pagination"]["next_cursor"]) == ids[-3::-1]
+
+
+def test_operators_sort_jobs_and_find_types_by_their_beginning(system: System) -> None:
+    low, high, middle = (push(system, priority=priority)["id"] for priority in (-5, 9, 2))
+    late, soon = (push(system, delay_until=delay, type="mail.later")["id"] for delay in ("+PT2H", "+PT1H"))
+    other = push(system, type="bill", queue="se.b")["id"]
+    assert found(system, "/admin/jobs", queue=QUEUE, state="available", sort="priority") == [high, middle, low]
+    assert found(system, "/admin/jobs", state="available", queue=QUEUE, sort="priority", order="asc") == [low, middle, high]
+    assert found(system, "/admin/jobs", state="scheduled", sort="scheduled_at", order="asc") == [soon, late]
+    everything = found(system, "/admin/jobs", order="asc")
+    assert set(everything) == {low, high, middle, late, soon, other}
+    assert found(system, "/admin/jobs") == everything[::-1]
+    assert set(found(system, "/admin/jobs", type="mail.*")) == set(everything) - {other}
+    view = call(system, "GET", "/admin/jobs?page=2&per_page=4")
+    assert ([job["id"] for job in view["items"]], view["pagination"]["page"]) == (everything[1::-1], 2)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"), [("sort=color", "sort"), ("order=up", "order"), ("since=yesterday", "since"), ("until=1", "until")]
+)
+def test_a_bad_search_is_refused_by_name(system: System, query: str, field: str) -> None:
+    assert call(system, "GET", f"/admin/jobs?{query}", status=400)["error"]["details"]["field"] == field
+
+
+def test_a_worker_shows_the_jobs_that_it_holds(system: System) -> None:
+    job_id = push(system)["id"]
+    call(system, "POST", "/workers/heartbeat", {"worker_id": "w"})
+    assert call(system, "GET", "/admin/workers/w")["jobs"] == []
+    fetch(system, "w")
+    [held] = call(system, "GET", "/admin/workers/w")["jobs"]
+    assert (held["id"], held["queue"], held["attempt"]) == (job_id, QUEUE, 1)
