@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats.errors import OjsError, invalid, not_found
-from ojs_nats.queries import MAX_PAGE, WorkerRow, WorkersAsk
+from ojs_nats.job import State
+from ojs_nats.queries import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
 from ojs_nats.store.directives import Wish
-from ojs_nats.wire.admin import parse_wish, worker_view, workers_view
+from ojs_nats.wire.admin import held_view, parse_wish, worker_view, workers_view
 from ojs_nats.wire.fields import short_text
 from ojs_nats.wire.lists import with_progress
 from ojs_nats.wire.output import encode
@@ -42,8 +43,10 @@ class Fleet:
         return Answer(200, encode(with_progress(workers_view(page, directives, asked), page)))
 
     async def read(self, call: Call) -> Answer:
-        """GET /admin/workers/{id}."""
-        return Answer(200, await self._view(await self._worker(call)))
+        """GET /admin/workers/{id}: with up to 200 of the jobs that it holds."""
+        row = await self._worker(call)
+        held = await self._queries.jobs(JobsAsk(worker=row.record.id, state=State.ACTIVE, limit=MAX_PAGE))
+        return Answer(200, encode(await self._view(row) | {"jobs": held_view(held.jobs)}))
 
     async def quiet(self, call: Call) -> Answer:
         """POST /admin/workers/{id}/quiet: its next heartbeat is answered `quiet`."""
@@ -56,7 +59,7 @@ class Fleet:
     async def _direct(self, call: Call, wish: Wish) -> Answer:
         row = await self._worker(call)
         await self._directives.give(row.record, wish)
-        return Answer(200, await self._view(row))
+        return Answer(200, encode(await self._view(row)))
 
     async def direct_all(self, call: Call) -> Answer:
         """POST /admin/workers/directive `{directive}`: to all that are there now, not to those that come later."""
@@ -91,5 +94,5 @@ class Fleet:
             raise not_found("worker", worker_id)
         return page.workers[0]
 
-    async def _view(self, row: WorkerRow) -> bytes:
-        return encode(worker_view(row, await self._directives.of(row.record)))
+    async def _view(self, row: WorkerRow) -> dict[str, Any]:
+        return worker_view(row, await self._directives.of(row.record))

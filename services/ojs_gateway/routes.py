@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ojs_gateway.admin import Admin
 from ojs_gateway.batch import Batch
 from ojs_gateway.bulk import Bulk
 from ojs_gateway.context import Context
@@ -68,7 +69,7 @@ def router(context: Context) -> Router:
         ("GET", "/queues/{}/priority-stats"): lists.priority_stats,
         ("POST", "/queues/{}/purge"): queues.purge,
         ("DELETE", "/admin/queues/{}/jobs"): queues.purge_states,
-        ("GET", "/admin/queues"): lists.queues,
+        ("GET", "/admin/queues"): lists.admin_queues,
         ("GET", "/admin/queues/{}"): queues.read,
         ("GET", "/queues/{}/events"): events.of_queue,
         ("GET", "/events"): events.poll,
@@ -78,7 +79,7 @@ def router(context: Context) -> Router:
         ("DELETE", "/dead-letter/{}"): dead_letter.delete,
         ("GET", "/admin/dead-letter"): dead_letter.admin_list,
         ("DELETE", "/admin/dead-letter/{}"): dead_letter.admin_delete,
-        ("GET", "/admin/jobs"): lists.jobs,
+        ("GET", "/admin/jobs"): lists.admin_jobs,
         ("GET", "/admin/jobs/{}"): lists.detail,
     }
     for prefix in ("/dead-letter", "/admin/dead-letter"):
@@ -103,8 +104,15 @@ def router(context: Context) -> Router:
             ("POST", f"{base}/{{}}/resume"): crons.resume,
             ("GET", f"{base}/{{}}/history"): crons.history,
         }
-    fleet = Fleet(context)
+    admin, fleet = Admin(context), Fleet(context)
     api |= {
+        ("GET", "/admin/stats"): admin.stats,
+        ("POST", "/admin/jobs/{}/retry"): admin.retry,
+        ("POST", "/admin/jobs/{}/cancel"): admin.cancel,
+        ("GET", "/jobs/{}/retries"): admin.retries,
+        ("POST", "/admin/jobs/bulk/retry"): bulk.confirmed_retry,
+        ("POST", "/admin/jobs/bulk/cancel"): bulk.confirmed_cancel,
+        ("POST", "/admin/jobs/bulk/delete"): bulk.confirmed_delete,
         ("GET", "/admin/workers"): fleet.list,
         ("GET", "/workers"): fleet.list,
         ("POST", "/admin/workers/directive"): fleet.direct_all,

@@ -12,7 +12,16 @@ from ojs_nats.transitions.due import Liveness, LivenessNeededError, due, expire,
 from ojs_nats.transitions.failure import Action, Failure
 from ojs_nats.transitions.finish import ack, nack
 from ojs_nats.transitions.log import Event
-from ojs_nats.transitions.manual import Override, cancel, delete, reissue, reprioritise, retry_discarded, retry_now
+from ojs_nats.transitions.manual import (
+    Override,
+    cancel,
+    delete,
+    reissue,
+    reprioritise,
+    retry_by_hand,
+    retry_discarded,
+    retry_now,
+)
 from ojs_nats.transitions.push import activate, push, waits_at_once
 from ojs_nats.transitions.result import Moment, Rearm, Transition
 
@@ -51,6 +60,7 @@ __all__ = [
     "reissue",
     "remove",
     "reprioritise",
+    "retry_by_hand",
     "retry_discarded",
     "retry_now",
     "waits_at_once",

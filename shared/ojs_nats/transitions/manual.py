@@ -20,6 +20,7 @@ __all__ = [
     "delete",
     "reissue",
     "reprioritise",
+    "retry_by_hand",
     "retry_discarded",
     "retry_now",
     "tombstone",
@@ -121,6 +122,11 @@ def retry_now(job: Job, moment: Moment) -> Transition:
     """End the wait of a job that failed and would be tried again later. Raises `conflict` in any other state."""
     require(job, "retry", State.RETRYABLE)
     return conclude(job, made_available(job, moment), moment, "promoted", reason="manual")
+
+
+def retry_by_hand(job: Job, moment: Moment) -> Transition:
+    """Let a job that failed run again at once: in a new life if it was discarded. Raises `conflict` in any other state."""
+    return retry_now(job, moment) if job.state is State.RETRYABLE else retry_discarded(job, Override(), moment)
 
 
 def reprioritise(job: Job, priority: int, moment: Moment) -> Transition:

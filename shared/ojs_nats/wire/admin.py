@@ -9,13 +9,17 @@ import msgspec
 from msgspec import Struct
 
 from ojs_nats.errors import invalid
-from ojs_nats.queries import WorkerPage, WorkerRow, WorkerSummary
+from ojs_nats.job import Job, State
+from ojs_nats.queries import JobRow, Totals, WorkerPage, WorkerRow, WorkerSummary
 from ojs_nats.store.directives import Directive, Wish
 from ojs_nats.wire.fields import shown, struct_of
+from ojs_nats.wire.lists import throughput_view
+from ojs_nats.wire.output import error_view
 from ojs_nats.wire.pages import Page, pagination
+from ojs_nats.wire.retry import retry_members
 from ojs_nats.wire.times import format_ms
 
-__all__ = ["parse_wish", "worker_view", "workers_view"]
+__all__ = ["held_view", "parse_wish", "retries_view", "stats_view", "worker_view", "workers_view"]
 
 _WISHES: Final[tuple[Wish, ...]] = get_args(Wish)
 
@@ -73,3 +77,51 @@ def workers_view(page: WorkerPage, directives: Sequence[Directive | None], asked
 def _summary(summary: WorkerSummary) -> dict[str, int]:
     numbers: dict[str, int] = msgspec.structs.asdict(summary)
     return {**numbers, "active": summary.total - summary.stale}
+
+
+def held_view(jobs: Sequence[JobRow]) -> list[dict[str, Any]]:
+    """The jobs that a worker holds, in short."""
+    return [
+        {"id": job.id, "type": job.type, "queue": job.queue, "attempt": job.attempt}
+        | ({"started_at": format_ms(job.started_at)} if job.started_at is not None else {})
+        for job in jobs
+    ]
+
+
+def stats_view(totals: Totals, workers: WorkerSummary, uptime_s: int) -> dict[str, Any]:
+    """GET /admin/stats: of jobs that are still stored, of workers that are there, and of this gateway's time."""
+    return {
+        "queues": totals.queues,
+        "workers": workers.total - workers.stale,
+        "workers_stale": workers.stale,
+        "jobs": msgspec.structs.asdict(totals.counts),
+        "dead_letter": totals.dead_letter,
+        "throughput": throughput_view(totals),
+        "uptime_seconds": uptime_s,
+    }
+
+
+def retries_view(job: Job) -> dict[str, Any]:
+    """GET /jobs/{id}/retries. `started_at` and `next_retry_at` are known of attempts whose transitions are still logged."""
+    policy = retry_members(job.retry)
+    retries = []
+    for error in job.errors:
+        retry: dict[str, Any] = {
+            "attempt": error.attempt,
+            "state": "failed",
+            "error": error_view(error),
+            "failed_at": format_ms(error.at),
+        }
+        started = [entry.at for entry in job.transitions if entry.event == "claimed" and entry.at <= error.at]
+        if started:
+            retry["started_at"] = format_ms(started[-1])
+        retries.append(retry)
+    if retries and job.state is State.RETRYABLE and job.next_attempt_at is not None:
+        retries[-1] |= {"state": "retryable", "next_retry_at": format_ms(job.next_attempt_at)}
+    return {
+        "job_id": job.id,
+        "retries": retries,
+        "policy": policy,
+        "attempt": job.attempt,
+        "max_attempts": job.retry.max_attempts,
+    }

@@ -38,9 +38,11 @@ __all__ = [
     "batch_body",
     "bulk_body",
     "bulk_enqueue_body",
+    "confirmed_body",
     "idempotency_key",
     "parse_batch",
     "parse_bulk_enqueue",
+    "parse_confirmed",
     "parse_priority",
     "parse_selection",
     "priority_body",
@@ -125,7 +127,9 @@ def idempotency_key(header: str | None, sent: str | None, limits: Limits) -> str
 
 
 class Filter(Struct, frozen=True, kw_only=True):
-    """Which jobs an operation is about; what is None is not asked about. Times in Unix milliseconds, both exclusive."""
+    """Which jobs an operation is about; what is None is not asked about. Times in Unix milliseconds; those of
+    the enqueuing are exclusive, `since` and `until` bound the creation and are inclusive.
+    """
 
     states: tuple[State, ...]
     type: str | None = None
@@ -134,12 +138,14 @@ class Filter(Struct, frozen=True, kw_only=True):
     enqueued_after: int | None = None
     priority: int | None = None
     meta: dict[str, Any] | None = None
+    since: int | None = None
+    until: int | None = None
 
     @property
     def everything(self) -> bool:
         """Whether it selects by nothing but the state."""
         chosen = (self.type, self.queue, self.enqueued_before, self.enqueued_after, self.priority, self.meta)
-        return all(value is None for value in chosen)
+        return all(value is None for value in (*chosen, self.since, self.until))
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -175,6 +181,19 @@ class _FilterBody(Struct, forbid_unknown_fields=True):
     older_than: str | int | float | None = None
     priority: int | None = None
     meta: dict[str, Any] | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Limits) -> Selection:
+    """POST /admin/jobs/bulk/… `{filter, confirm: true}`. Raises invalid_payload, invalid_request."""
+    sent = struct_of(body, _SelectionBody)
+    if not sent.confirm:
+        raise invalid("confirm", f"this would {operation} every job that matches the filter; send confirm: true to do it")
+    if absent(sent.filter):
+        raise invalid("filter", "filter is required: an object that says which jobs")
+    wanted = _filter(value_of(sent.filter, "filter", limits), operation, now, limits)
+    return Selection(filter=wanted, limit=limits.max_bulk_jobs)
 
 
 def parse_selection(body: bytes, operation: Operation, now: int, limits: Limits) -> Selection:
@@ -229,6 +248,8 @@ def _filter(sent: Any, operation: Operation, now: int, limits: Limits) -> Filter
         enqueued_after=_moment(given.enqueued_after, "filter.enqueued_after", now),
         priority=None if given.priority is None else integer(given.priority, "filter.priority", -100, 100),
         meta=given.meta or None,
+        since=_moment(given.since, "filter.since", now),
+        until=_moment(given.until, "filter.until", now),
     )
 
 
@@ -347,6 +368,13 @@ def bulk_body(
         if cursor is not None:
             body["next_cursor"] = cursor
     return _status(total, 0 if dry_run else skipped, 200), encode(body)
+
+
+def confirmed_body(operation: Operation, outcomes: Sequence[Outcome], *, has_more: bool) -> bytes:
+    """The summary of the admin API (§8.1). `has_more`: the same request would find more."""
+    errors = [{"job_id": one.job_id, "error": one.error.message} for one in outcomes if one.error is not None]
+    body: dict[str, Any] = {"action": operation, "matched": len(outcomes), "succeeded": len(outcomes) - len(errors)}
+    return encode(body | {"failed": len(errors), "errors": errors, "has_more": has_more})
 
 
 def _status(total: int, failed: int, success: int) -> int:

@@ -1,0 +1,49 @@
+"""Operators' totals and single jobs (ojs-admin-api §7, §10; clients.md 5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats import transitions
+from ojs_nats.queries import WorkersAsk
+from ojs_nats.wire.admin import retries_view, stats_view
+from ojs_nats.wire.ids import job_id_of
+from ojs_nats.wire.lists import with_progress
+from ojs_nats.wire.output import encode, job_body
+from ojs_nats.wire.worker import parse_cancel
+
+__all__ = ["Admin"]
+
+
+class Admin:
+    """Handlers under /admin that are about the whole system or one job."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._queries = context.queries
+        self._limits = context.limits
+
+    async def stats(self, _call: Call) -> Answer:
+        """GET /admin/stats."""
+        totals, workers = await asyncio.gather(self._queries.totals(), self._queries.workers(WorkersAsk(limit=1)))
+        view = stats_view(totals, workers.summary, self._context.uptime_s)
+        return Answer(200, encode(with_progress(view, totals)))
+
+    async def retry(self, call: Call) -> Answer:
+        """POST /admin/jobs/{id}/retry: a discarded job gets a new life, one that waits for its next attempt gets it now."""
+        change = await self._store.jobs.revive(job_id_of(call.parameters[0]), transitions.retry_by_hand)
+        return Answer(200, job_body(change.after, flat=True, previous_state=change.before.state))
+
+    async def cancel(self, call: Call) -> Answer:
+        """POST /admin/jobs/{id}/cancel."""
+        reason = parse_cancel(await call.body(), self._limits)
+        job_id = job_id_of(call.parameters[0])
+        change = await self._store.jobs.change(job_id, lambda job, moment: transitions.cancel(job, moment, reason))
+        return Answer(200, job_body(change.after, flat=True, previous_state=change.before.state))
+
+    async def retries(self, call: Call) -> Answer:
+        """GET /jobs/{id}/retries: its failed attempts, and the policy that says what follows."""
+        return Answer(200, encode(retries_view(await self._store.jobs.get(job_id_of(call.parameters[0])))))

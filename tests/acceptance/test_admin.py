@@ -1,0 +1,112 @@
+"""The admin API: totals, queues, and what operators do to jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.system import Answer, System
+
+QUEUE = "ad.a"
+
+
+def call(system: System, method: str, path: str, body: object = None, status: int = 200) -> Any:
+    answer: Answer = system.request(method, f"/ojs/v1{path}", body)
+    assert answer.status == status, answer
+    return answer.body
+
+
+def push(system: System, queue: str = QUEUE, **options: Any) -> str:
+    options["queue"] = queue
+    view = call(system, "POST", "/jobs", {"type": "a.b", "args": [1], "options": options}, 201)
+    return str(view["job"]["id"])
+
+
+def fail(system: System, queue: str = QUEUE, **options: Any) -> str:
+    """A job that was pushed, fetched and failed."""
+    job_id = push(system, queue, **options)
+    [job] = call(system, "POST", "/workers/fetch", {"queues": [queue], "worker_id": "w"})["jobs"]
+    assert job["id"] == job_id
+    call(system, "POST", "/workers/nack", {"job_id": job_id, "error": {"message": "no", "type": "E"}})
+    return job_id
+
+
+def discarded(system: System, queue: str = QUEUE) -> str:
+    return fail(system, queue, retry={"max_attempts": 1})
+
+
+def test_totals_are_exact_at_once(system: System) -> None:
+    discarded(system)
+    push(system)
+    push(system, "ad.b", delay_until="+PT1H")
+    call(system, "POST", "/workers/heartbeat", {"worker_id": "w"})
+    view = call(system, "GET", "/admin/stats")
+    assert (view["queues"], view["workers"]) == (2, 1)
+    counts = {"available": 1, "scheduled": 1, "discarded": 1}
+    assert {state: number for state, number in view["jobs"].items() if number} == counts
+    assert view["throughput"]["processed_per_minute"] == 0
+    assert view["throughput"]["failed_per_minute"] == pytest.approx(0.2, abs=0.01)
+    assert isinstance(view["uptime_seconds"], int)
+
+
+def test_queues_are_listed_in_pages_and_controlled(system: System) -> None:
+    for name in ("ad.a", "ad.b", "ad.c"):
+        push(system, name)
+    view = call(system, "GET", "/admin/queues?page=2&per_page=2")
+    assert [queue["name"] for queue in view["items"]] == ["ad.c"]
+    assert (view["pagination"]["total"], view["pagination"]["page"], view["pagination"]["per_page"]) == (3, 2, 2)
+    assert call(system, "POST", "/admin/queues/ad.a/pause")["paused"] is True
+    assert call(system, "GET", "/admin/queues/ad.a")["paused"] is True
+    assert call(system, "POST", "/admin/queues/ad.a/resume")["paused"] is False
+    call(system, "PUT", "/admin/queues/ad.a/config", {"retention": {"completed": "P1D"}})
+    detail = call(system, "GET", "/admin/queues/ad.a")
+    assert (detail["configuration"]["retention"], detail["counts"]["available"]) == ({"completed": "PT24H"}, 1)
+
+
+def test_one_job_is_retried_and_cancelled(system: System) -> None:
+    dead = discarded(system)
+    view = call(system, "POST", f"/admin/jobs/{dead}/retry")
+    assert (view["id"], view["state"], view["job"]["attempt"]) == (dead, "available", 0)
+    assert call(system, "POST", f"/admin/jobs/{dead}/cancel", {"reason": "enough"})["state"] == "cancelled"
+    call(system, "POST", f"/admin/jobs/{dead}/retry", status=409)
+    waiting = fail(system, retry={"initial_interval": "PT1H"})
+    assert call(system, "POST", f"/admin/jobs/{waiting}/retry")["job"]["previous_state"] == "retryable"
+
+
+def test_failed_attempts_are_told_with_what_follows(system: System) -> None:
+    job_id = fail(system, retry={"initial_interval": "PT1H", "max_attempts": 5})
+    view = call(system, "GET", f"/jobs/{job_id}/retries")
+    [retry] = view["retries"]
+    assert (retry["attempt"], retry["state"], retry["error"]["type"]) == (1, "retryable", "E")
+    assert retry["started_at"] <= retry["failed_at"] < retry["next_retry_at"]
+    assert (view["policy"]["max_attempts"], view["policy"]["initial_interval"]) == (5, "PT1H")
+    assert call(system, "GET", f"/jobs/{push(system)}/retries")["retries"] == []
+
+
+def test_many_jobs_are_retried_cancelled_and_deleted_only_when_confirmed(system: System) -> None:
+    dead = [discarded(system) for _ in range(3)]
+    kept = discarded(system, "ad.b")
+    refused: list[dict[str, Any]] = [{"filter": {"state": "discarded"}, "confirm": False}, {"filter": {"queue": QUEUE}}]
+    for body in refused:
+        for action in ("retry", "cancel", "delete"):
+            error = call(system, "POST", f"/admin/jobs/bulk/{action}", body, 400)["error"]
+            assert error["details"]["field"] == "confirm"
+    view = call(system, "POST", "/admin/jobs/bulk/retry", {"filter": {"queue": QUEUE, "state": "discarded"}, "confirm": True})
+    assert (view["action"], view["matched"], view["succeeded"], view["failed"], view["errors"]) == ("retry", 3, 3, 0, [])
+    assert {call(system, "GET", f"/jobs/{job_id}")["job"]["state"] for job_id in dead} == {"available"}
+    none = {"filter": {"queue": QUEUE, "since": "2999-01-01T00:00:00Z"}, "confirm": True}
+    assert call(system, "POST", "/admin/jobs/bulk/cancel", none)["matched"] == 0
+    assert call(system, "POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["succeeded"] == 3
+    done = call(system, "POST", "/admin/jobs/bulk/delete", {"filter": {"type": "a.*"}, "confirm": True})
+    assert (done["action"], done["succeeded"]) == ("delete", 4)
+    call(system, "GET", f"/jobs/{kept}", status=404)
+
+
+def test_a_bulk_action_says_which_jobs_it_left(system: System) -> None:
+    done = push(system)
+    call(system, "POST", "/workers/fetch", {"queues": [QUEUE]})
+    view = call(system, "POST", "/admin/jobs/bulk/cancel", {"filter": {"state": "active"}, "confirm": True})
+    assert (view["matched"], view["succeeded"], view["failed"]) == (1, 0, 1)
+    assert view["errors"][0]["job_id"] == done
+    assert "active" in view["errors"][0]["error"]
