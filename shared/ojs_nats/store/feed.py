@@ -97,8 +97,9 @@ class Feed:
             self._consumer = None
         elif outcome.closing is None or (not records and status(outcome.closing) not in _NOTHING):
             self._consumer = None  # it is gone, or its leader is
-        elif not records:
-            self._behind = 0
+        elif not records and self._behind:
+            # The server was too slow for this pull, or what was left has been removed: a new consumer knows.
+            self._consumer = None
         return Batch(records, self._behind)
 
     def close(self) -> None:

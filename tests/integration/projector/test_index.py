@@ -19,7 +19,7 @@ from ojs_nats.job import State
 from ojs_nats.queries import DeadLettersAsk, JobsAsk, Queries, QueuesAsk
 from ojs_nats.store import Store
 from ojs_nats.store.commit import encode_job
-from ojs_nats.store.link import Collected, Failed, Reply
+from ojs_nats.store.link import Collected, Failed, Link, Reply
 from ojs_projector import Projector, answers
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -162,6 +162,29 @@ async def test_the_feed_goes_on_when_its_consumer_is_gone(projector: Projector, 
         assert projector._feed is not None
         projector._feed._drop()
         projector._feed._consumer = "long-gone"
+
+
+async def test_a_pull_that_the_server_was_too_slow_for_is_not_the_end(
+    start_projector: StartProjector, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(20):
+        await store.jobs.push(draft(queue="q"))
+    collect = Link.collect
+    pulls: list[str] = []
+
+    async def slow(link: Link, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
+        if ".CONSUMER.MSG.NEXT." not in subject or "projector" not in subject:
+            return await collect(link, subject, payload, wanted, timeout_s)
+        pulls.append(subject)
+        if len(pulls) > 3:
+            return await collect(link, subject, payload, wanted, timeout_s)
+        return Collected([], Reply(b"", b"", b"", b"NATS/1.0 408 Request Timeout\r\n\r\n"))
+
+    monkeypatch.setattr(Link, "collect", slow)
+    projector = await start_projector()
+    await eventually(lambda: not projector.status().partial, every=0.001)
+    assert len(pulls) > 3
+    assert await numbers(store) == await counted(store)
 
 
 @pytest.mark.parametrize("place", [0, 1])
