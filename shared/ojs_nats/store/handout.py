@@ -36,7 +36,6 @@ _SECOND_LOOK_S: Final = 0.02
 """A wake may come before its token can be pulled, so a look that it led to in vain is repeated once."""
 _CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
 _FRUITLESS_PULLS: Final = 100
-_LET_GO_S: Final = 1.0
 
 YOUNG_MS: Final = 1_000
 """A token this young may be ahead of its record; it is looked at again for up to `REREAD_S` while others are claimed."""
