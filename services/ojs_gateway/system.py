@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 _OJS_VERSION: Final = "1.0"
 _CONFORMANCE_LEVEL: Final = 4
 _UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record"
+_EXTENSIONS: Final = ["admin-api"]
 _CAPABILITIES: Final = {
     "batch_enqueue": True,
     "cron_jobs": True,
@@ -49,8 +50,8 @@ def manifest(limits: Limits) -> dict[str, Any]:
         "backend": "nats",
         "capabilities": _CAPABILITIES,
         "uniqueness": {"strength": "strong", "mechanism": _UNIQUENESS},
-        "extensions": [],
-        "extension_details": {"official": [], "experimental": []},
+        "extensions": _EXTENSIONS,
+        "extension_details": {"official": _EXTENSIONS, "experimental": []},
         "endpoints": {"base_url": "/ojs/v1", "manifest": "/ojs/manifest", "health": "/ojs/v1/health"},
         "payload_limits": {
             "max_envelope_bytes": limits.max_envelope_bytes,

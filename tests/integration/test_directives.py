@@ -68,6 +68,14 @@ async def test_a_directive_outlives_gateways_and_the_server(
         await told(later, worker, "quiet")
 
 
+async def test_a_gateway_that_has_just_started_ends_a_directive(store: Store, other: Store, watching: Watching) -> None:
+    worker = WorkerRecord(id="anew")
+    first = watching(store)
+    await first.give(worker, "terminate")
+    await watching(other).withdraw(worker.id)
+    await told(first, worker, None)
+
+
 async def test_a_directive_is_for_one_life_of_a_worker(store: Store, watching: Watching) -> None:
     view = watching(store)
     first = WorkerRecord(id="life", pid=1, started_at="2027-01-01T00:00:00Z")

@@ -68,12 +68,7 @@ class Directives:
 
     async def of(self, worker: WorkerRecord) -> Directive | None:
         """What a worker was told, as of some milliseconds ago. Without NATS nothing is known: a heartbeat goes on."""
-        if not self._watch.loaded:
-            try:
-                await self._watch.begin()
-            except OjsError as error:
-                log.debug("directives aren't known", reason=error.message)
-                return None
+        await self._begin()
         known = self._known.get(self._subject(worker.id))
         return known[1] if known is not None and known[1].meant_for(worker) else None
 
@@ -84,8 +79,16 @@ class Directives:
 
     async def withdraw(self, worker_id: str) -> None:
         """Forget what a worker was told, if anything: it has begun anew, or is gone."""
+        await self._begin()
         if self._subject(worker_id) in self._known:
             await self._put(worker_id, b"", _WITHDRAWN_S)
+
+    async def _begin(self) -> None:
+        if not self._watch.loaded:
+            try:
+                await self._watch.begin()
+            except OjsError as error:
+                log.debug("directives aren't known", reason=error.message)
 
     async def _put(self, worker_id: str, body: bytes, ttl_s: int) -> None:
         subject = self._subject(worker_id)

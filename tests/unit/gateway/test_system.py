@@ -29,6 +29,7 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
     assert "http" in body["protocols"]
     assert all(isinstance(value, bool) for value in body["capabilities"].values())
     assert all(isinstance(name, str) for name in body["extensions"])
+    assert "admin-api" in body["extensions"], "the admin UI asks for it"
     assert body["payload_limits"]["max_envelope_bytes"] == body["limits"]["max_envelope_bytes"] == 2_000_000
     assert body["limits"]["max_body_bytes"] == 9_000_000
     for path in body["endpoints"].values():

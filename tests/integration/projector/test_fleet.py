@@ -1,0 +1,80 @@
+"""Workers that fall silent, as operators see them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import cast
+
+import msgspec
+import pytest
+
+from integration.projector.conftest import StartProjector
+from integration.samples import draft, fetch
+from ojs_gateway.call import Call
+from ojs_gateway.context import Context
+from ojs_gateway.fleet import Fleet
+from ojs_nats.errors import OjsError
+from ojs_nats.middleware import EnqueueChain
+from ojs_nats.queries import Queries, WorkersAsk
+from ojs_nats.store import Store, WorkerRecord
+from ojs_nats.store.presence import STOPPED
+from ojs_nats.wire.limits import Limits
+from ojs_projector import Projector, workers
+from support.waiting import eventually
+
+
+class Asked:
+    """A request without a body."""
+
+    def __init__(self, *parameters: str) -> None:
+        self.parameters = parameters
+
+
+def asked(*parameters: str) -> Call:
+    return cast("Call", Asked(*parameters))
+
+
+@pytest.fixture
+async def context(store: Store, projector: Projector) -> AsyncIterator[Context]:
+    del projector  # it answers
+    context = Context(store, Limits(), EnqueueChain(), test_mode=False)
+    yield context
+    await context.directives.stop()
+
+
+async def test_a_silent_worker_is_stale_and_can_be_removed(
+    store: Store, context: Context, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(context)
+    await store.jobs.push(draft(queue=queue))
+    await fetch(store, queue, worker="w")
+    await store.workers.beat(WorkerRecord(id="w", hostname="box"))
+    await context.directives.give(WorkerRecord(id="w"), "quiet")
+    with pytest.raises(OjsError, match="last 30 s"):
+        await fleet.remove(asked("w"))
+    monkeypatch.setattr(workers, "LIVENESS_MS", -60_000)
+    view = msgspec.json.decode((await fleet.read(asked("w"))).body)
+    assert (view["state"], view["directive"], view["active_jobs"], view["hostname"]) == ("stale", "quiet", 1, "box")
+    page = await context.queries.workers(WorkersAsk(state="stale"))
+    assert (page.total, page.summary.stale, page.summary.running) == (1, 1, 0)
+    assert (await fleet.remove(asked("w"))).status == 200
+    assert (await context.queries.workers(WorkersAsk())).workers == []
+    assert (await context.directives.of(WorkerRecord(id="w"))) is None
+    record = await store.workers.get("w")
+    assert record is not None
+    assert record.state == STOPPED, "the reaper still finds out whose jobs they were"
+
+
+async def test_a_projector_that_starts_late_knows_the_workers(store: Store, start_projector: StartProjector) -> None:
+    for number in range(3):
+        await store.workers.beat(WorkerRecord(id=f"w{number}", queues=("q",)))
+    await store.workers.remove("w1")
+    await start_projector(in_memory=True)
+    queries = Queries(store)
+
+    async def complete() -> bool:
+        return not (await queries.workers(WorkersAsk())).partial
+
+    await eventually(complete, 30.0)
+    page = await queries.workers(WorkersAsk())
+    assert [(row.record.id, row.record.queues) for row in page.workers] == [("w0", ("q",)), ("w2", ("q",))]
