@@ -103,9 +103,13 @@ class Model:
         values = [("stream", stream), ("applied", "0"), ("target", str(last_sequence))]
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", values)
 
-    def reached_end(self, sequence: int) -> None:
-        """Note that nothing is stored any more up to `sequence` that was not applied."""
-        self.applied = max(self.applied, sequence)
+    def reached_end(self) -> None:
+        """Note that there are no more records to be read: the last of the stream were no records, or have left.
+
+        `applied` stays where it is. Should there have been some on their way yet, they are still read.
+        """
+        self.target = self.applied
+        self._db.execute("UPDATE meta SET value = ? WHERE key = 'target'", (str(self.target),))
 
     def apply(self, batch: Sequence[Seen]) -> None:
         """Take up records, in order of their sequence."""

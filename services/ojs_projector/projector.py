@@ -178,7 +178,7 @@ class Projector:
         seen = [_seen(record) for record in batch.records]
         model.apply(seen)
         if model.partial and not batch.behind:
-            model.reached_end(model.target)
+            model.reached_end()
             log.info("the index is complete", applied=model.applied)
         self._lag_ms = self._store.clock.now() - batch.records[-1].at if batch.behind and batch.records else 0
         self.reached.advance(model.applied)

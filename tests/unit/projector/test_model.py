@@ -232,8 +232,11 @@ def test_a_rebuild_is_partial_until_it_has_reached_where_the_stream_was() -> Non
     model = fresh(last_sequence=10)
     model.apply([seen(4, job())])
     assert (model.partial, model.progress) == (True, 0.4)
-    model.reached_end(10)
+    model.reached_end()
     assert (model.partial, model.progress) == (False, 1.0)
+    assert model.applied == 4
+    model.attach(STREAM, 12)
+    assert not model.partial
 
 
 # What rows say
