@@ -109,7 +109,6 @@ class DueMessages:
             if _gone(await answer):
                 self._bulk.publish(due.ack, b"+ACK")
 
-
     def later(self, due: Due, delay_ms: int) -> None:
         """Have a message again after a while."""
         self._bulk.publish(due.ack, b'-NAK {"delay": %d}' % (delay_ms * 1_000_000))
