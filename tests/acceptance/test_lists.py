@@ -22,7 +22,8 @@ def call(system: System, method: str, path: str, body: object = None, status: in
 
 
 def push(system: System, queue: str, job_type: str = "test.list", **options: Any) -> str:
-    view = call(system, "POST", "/jobs", {"type": job_type, "args": [1], "options": {"queue": queue, **options}}, 201)
+    options["queue"] = queue
+    view = call(system, "POST", "/jobs", {"type": job_type, "args": [1], "options": options}, 201)
     return str(view["job"]["id"])
 
 
