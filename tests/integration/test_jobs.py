@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from integration.samples import (
     ANYONE,
@@ -27,6 +30,7 @@ from ojs_nats.job import Job, Retry, State
 from ojs_nats.store import Store
 from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.transitions import Failure, Moment, Override, Transition, nack
+from ojs_nats.unique import keyed
 from support.waiting import eventually
 
 NOW = 1_000
@@ -96,6 +100,33 @@ async def test_a_tombstone_gives_way_to_a_new_job(store: Store, queue: str) -> N
     again = await store.jobs.push(draft(id=pushed.id, queue=queue, type="second"))
     assert (await store.jobs.get(pushed.id)).type == "second"
     assert [job.id for job in await fetch(store, queue, count=2)] == [again.id]
+
+
+async def single(store: Store, job: Job) -> Job:
+    return await store.jobs.push(job)
+
+
+async def batch(store: Store, job: Job) -> Job:
+    [_, found] = await store.batches.push([draft(queue=job.queue), job])
+    return found
+
+
+async def unique(store: Store, job: Job) -> Job:
+    return await store.jobs.push(keyed(replace(job, args=Raw(msgspec.json.encode([job.id])), unique=Raw(b'{"keys":["args"]}'))))
+
+
+@pytest.mark.parametrize("push", [single, batch, unique])
+async def test_a_job_in_a_tombstones_place_goes_on_with_its_log(
+    store: Store, queue: str, push: Callable[[Store, Job], Awaitable[Job]]
+) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    await fetch(store, queue)
+    await store.jobs.change(pushed.id, dead)
+    await store.jobs.change(pushed.id, transitions.delete)
+    again = await push(store, draft(id=pushed.id, queue=queue))
+    log = [(entry.n, entry.event) for entry in again.transitions]
+    assert log == [(1, "pushed"), (2, "claimed"), (3, "failed"), (4, "deleted"), (5, "pushed")]
+    assert (await store.jobs.get(pushed.id)).transitions == again.transitions
 
 
 async def test_a_delete_marker_gives_way_to_a_new_job(store: Store, queue: str) -> None:
