@@ -7,6 +7,7 @@ place that all jobs before it are gone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -16,7 +17,7 @@ from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.store.api import call, parse_ack, refused
 from ojs_nats.store.link import Failed, Link, Reply
 from ojs_nats.store.names import StoreConfig
-from ojs_nats.store.presence import Presence
+from ojs_nats.store.presence import MAX_GAP_MS, Presence
 
 __all__ = ["Drop", "Reset"]
 
@@ -26,7 +27,9 @@ log = structlog.get_logger(__name__)
 
 SUBJECT: Final = "ojs.control.reset"
 _KINDS: Final = ("job", "unique", "idempotency", "worker", "cron", "workflow", "wfdef", "wfres", "queue", "limit", "pool")
-_TIMEOUT_S: Final = 5.0
+_TIMEOUT_S: Final = 2 * MAX_GAP_MS / 1000
+"""Longer than a process that was killed still counts as live."""
+_LOOK_S: Final = 0.5
 
 
 class Reset:
@@ -55,22 +58,24 @@ class Reset:
 
     async def _clear(self) -> None:
         await self._purge()
-        live = set(await self._presence.live())
-        complete = asyncio.Event()
+        answered: set[str] = set()
+        heard = asyncio.Event()
 
-        def answered(message: Reply) -> None:
-            live.discard(message.data.decode())
-            if not live:
-                complete.set()
+        def hear(message: Reply) -> None:
+            answered.add(message.data.decode())
+            heard.set()
 
         inbox = f"ojs.control.answer.{self._instance}"
-        stop = await self._link.listen(inbox, answered)
+        stop = await self._link.listen(inbox, hear)
+        deadline = asyncio.get_running_loop().time() + _TIMEOUT_S
         try:
             self._link.publish(SUBJECT, b"", reply=inbox)
-            async with asyncio.timeout(_TIMEOUT_S):
-                await complete.wait()
-        except TimeoutError:
-            raise unavailable(f"these services did not answer the reset: {', '.join(sorted(live))}") from None
+            while silent := set(await self._presence.live()) - answered:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise unavailable(f"these services did not answer the reset: {', '.join(sorted(silent))}")
+                heard.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(heard.wait(), _LOOK_S)
         finally:
             await stop()
         await self._purge()  # what a service wrote while it was asked
