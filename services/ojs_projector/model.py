@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from ojs_nats.cron import Cron
 from ojs_nats.job import Job
 from ojs_nats.store.feed import Record
 from ojs_nats.store.presence import WorkerRecord
@@ -36,12 +37,13 @@ _FORGOTTEN: Final = 2_000
 
 
 class Seen(NamedTuple):
-    """A record with its job, workflow or worker; None for what is none of them, and for one that can't be read."""
+    """A record with its job, workflow, worker or cron entry; None for what is none of them, and for one that can't be read."""
 
     record: Record
     job: Job | None
     workflow: Workflow | None = None
     worker: WorkerRecord | None = None
+    cron: Cron | None = None
 
 
 class Kind(NamedTuple):

@@ -12,12 +12,10 @@ import structlog
 
 from ojs_nats import metrics
 from ojs_nats.errors import OjsError
-from ojs_nats.events import Event, events_of, events_of_workflow
-from ojs_nats.job import Entry, Job
 from ojs_nats.store.eventlog import Appended, EventLog, Fenced, Outgoing
 from ojs_nats.store.names import StoreConfig
-from ojs_nats.workflows.record import Workflow, WorkflowEntry
 from ojs_projector.model import Seen
+from ojs_projector.told import Told, told_of
 
 __all__ = ["Tenure"]
 
@@ -32,10 +30,7 @@ _WAITING: Final = 5_000
 """Events that may wait before reading waits for writing."""
 _KNOWN: Final = 100_000
 _SURELY_MS: Final = 10_000
-"""A job created this long after the tenure began was relayed by nobody else, whatever the clocks of those who pushed it."""
-
-_WORKFLOWS: Final = "workflow"
-"""Where the events of a job's subject name its queue."""
+"""What was created this long after the tenure began was relayed by nobody else, whatever the clocks of those who did it."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -102,15 +97,16 @@ class Tenure:
         batch = [seen for seen in batch if seen.record.sequence > self._done_before]
         if not batch:
             return
+        sources = [(seen.record, told_of(seen)) for seen in batch]
         if not self._held:
-            await self._look_up(batch)
+            await self._look_up([told for _, told in sources if told is not None])
         if self.over is not None:
             return
-        for seen in batch:
-            if seen.record.kind == "epoch":
+        for record, told in sources:
+            if record.kind == "epoch":
                 self._forget()
-            elif not self._held and (told := _told(seen)) is not None:
-                self._queue(seen.record.sequence, told)
+            elif not self._held and told is not None:
+                self._queue(record.sequence, told)
         self._taken = batch[-1].record.sequence
         self._settle()
         while self._waiting > _WAITING and self.over is None:
@@ -130,33 +126,33 @@ class Tenure:
 
     # What is new
 
-    async def _look_up(self, batch: Sequence[Seen]) -> None:
-        """Learn of jobs and workflows first met what was appended of them before."""
-        sources = [told for seen in batch if (told := _told(seen)) is not None]
+    async def _look_up(self, sources: Sequence[Told]) -> None:
+        """Learn of what is first met what was appended of it before."""
         unknown = {told.id for told in sources if not self._is_known(told)}
         found = await asyncio.gather(*(self._log.last_of(name) for name in unknown))
         for name, appended in zip(unknown, found, strict=True):
             if appended is not None:
                 self._remember(name, appended)
 
-    def _is_known(self, told: Job | Workflow) -> bool:
-        return told.id in self._known or (told.created_at >= self._surely_new and _first(told) <= 1)
+    def _is_known(self, told: Told) -> bool:
+        return told.id in self._known or (told.created_at >= self._surely_new and told.first <= 1)
 
-    def _queue(self, sequence: int, told: Job | Workflow) -> None:
+    def _queue(self, sequence: int, told: Told) -> None:
         known = self._known.get(told.id)
         number = 0
-        if known is not None and (known.created_at == told.created_at or known.entry < _first(told)):
+        if known is not None and (known.created_at == told.created_at or known.entry < told.first):
             number = known.entry
-        fresh = [entry for entry in _log(told) if entry.n > number]
+        fresh = [entry for entry in told.entries if entry.n > number]
         if not fresh:
             return
         if fresh[0].n > number + 1:
             log.warning("transitions left the log unseen", id=told.id, entries=fresh[0].n - number - 1)
-        scope = told.queue if isinstance(told, Job) else _WORKFLOWS
         for entry in fresh:
             events = [
-                Outgoing(self._config.event(event.type, scope, told.id), _encode(event), told.created_at, entry.n, sequence)
-                for event in _events(told, entry)
+                Outgoing(
+                    self._config.event(event.type, told.scope, told.id), _encode(event), told.created_at, entry.n, sequence
+                )
+                for event in told.events(entry)
             ]
             if events:
                 self._groups.append(Group(sequence, events, sum(len(event.body) for event in events)))
@@ -245,28 +241,3 @@ class Tenure:
             self._drop()
             self._more.set()
             self.progress.set()
-
-
-def _told(seen: Seen) -> Job | Workflow | None:
-    return seen.job if seen.job is not None else seen.workflow
-
-
-def _log(told: Job | Workflow) -> Sequence[Entry | WorkflowEntry]:
-    return told.transitions if isinstance(told, Job) else told.log
-
-
-def _first(told: Job | Workflow) -> int:
-    """The number of the entry with which its life began, or of the first one that is kept.
-
-    It is 1 unless the log goes on from that of a deleted job with the same id.
-    """
-    log = _log(told)
-    birth = next((entry.n for entry in reversed(log) if entry.event == "pushed"), None)
-    return birth if birth is not None else log[0].n if log else 0
-
-
-def _events(told: Job | Workflow, entry: Entry | WorkflowEntry) -> list[Event]:
-    if isinstance(told, Job) and isinstance(entry, Entry):
-        return events_of(told, entry)
-    assert isinstance(told, Workflow) and isinstance(entry, WorkflowEntry)  # noqa: PT018
-    return events_of_workflow(told, entry)

@@ -231,3 +231,15 @@ async def test_workers_that_come_and_go_are_events(http: Session) -> None:
     page = await get(http, "/events?types=worker.*")
     assert [event["type"] for event in page["events"]] == ["worker.started", "worker.stopped"]
     assert page["events"][0]["data"] == {"worker_id": "w-event", "queues": ["ev.q"], "concurrency": 3}
+
+
+async def test_runs_of_cron_entries_are_events(http: Session) -> None:
+    entry = {"name": "ev.cron", "cron": "0 0 1 1 *", "type": "test.event", "options": {"queue": "ev.cron"}}
+    await post(http, "/cron", entry)
+    ran = await post(http, "/cron/ev.cron/trigger", {})
+    page = await get(http, "/events?types=cron.*")
+    [event] = [event for event in page["events"] if event["subject"] == "ev.cron"]
+    async with http.delete("/ojs/v1/cron/ev.cron") as answer:
+        assert answer.status == 200
+    assert (event["type"], event["subject"]) == ("cron.triggered", "ev.cron")
+    assert (event["data"]["job_id"], event["data"]["queue"]) == (ran["job_id"], "ev.cron")

@@ -1,4 +1,4 @@
-"""Following the job records: every revision in order, or the last of several (architecture §8).
+"""Following the records of jobs and what goes with them: every revision in order, or the last of several (architecture §8).
 
 A consumer that acknowledges nothing: who follows knows how far it has come, and whatever is lost on the way shows as a gap in
 the consumer's own count, after which a new consumer begins behind the last record that arrived.
@@ -29,14 +29,14 @@ _IDLE_NS: Final = 30 * _SECOND_NS
 _MARGIN_S: Final = 2.0
 _NOTHING: Final = frozenset({404, 408})
 
-Kind = Literal["job", "gone", "workflow", "worker", "barrier", "epoch"]
+Kind = Literal["job", "gone", "workflow", "cron", "worker", "barrier", "epoch"]
 
 
 class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
-    `job_id` is a workflow's id for `workflow`, a worker's encoded id for `worker`; `gone` is of jobs only, a workflow or a
-    worker that has left has no data.
+    `job_id` is a workflow's id for `workflow`, an encoded name for `cron`, a worker's encoded id for `worker`; `gone` is of
+    jobs only, of the others one that has left has no data.
     """
 
     kind: Kind
@@ -71,6 +71,7 @@ class Feed:
         self._barriers = config.record("barrier", "").encode()
         self._epoch = config.epoch.encode()
         self._workflows = config.workflow("").encode()
+        self._crons = config.cron("").encode()
         self._workers = config.record("worker", "").encode()
 
     async def seek(self, sequence: int) -> None:
@@ -116,6 +117,7 @@ class Feed:
             "filter_subjects": [
                 self._config.job(">"),
                 self._config.workflow("*"),
+                self._config.cron("*"),
                 self._config.record("worker", "*"),
                 self._config.record("barrier", ">"),
                 self._config.epoch,
@@ -159,6 +161,8 @@ class Feed:
         if subject.startswith(self._workflows):
             name = subject[len(self._workflows) :].decode()
             return Record("workflow", sequence, at, name, message.data, _ttl_s(message))
+        if subject.startswith(self._crons):
+            return Record("cron", sequence, at, subject[len(self._crons) :].decode(), message.data, _ttl_s(message))
         if subject.startswith(self._workers):
             return Record("worker", sequence, at, subject[len(self._workers) :].decode(), message.data, _ttl_s(message))
         job_id = subject[self._prefix :].decode()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
+from msgspec import Raw
+from msgspec.structs import replace
 
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives
 from integration.samples import acked, draft, fetch, losing_answers, put_raw
+from ojs_nats import cron as pure
 from ojs_nats import transitions
-from ojs_nats.job import Job
+from ojs_nats.cron import Cron, Registration, Step
+from ojs_nats.job import Job, State
 from ojs_nats.queries import Queries
 from ojs_nats.store import Store
 from ojs_nats.store.eventlog import EventLog, Fenced, Outgoing
@@ -100,6 +105,114 @@ async def test_a_deletion_that_nobody_saw_is_told_by_the_job_in_its_place(
     assert [event.type for event in events][-2:] == ["dead_letter.deleted", "job.enqueued"]
     [retried] = [msgspec.json.decode(event.body) for event in events if event.type == "dead_letter.retried"]
     assert retried["data"]["retry_count"] == 1
+
+
+# Cron entries
+
+
+async def unchanged(job: Job) -> Job:
+    return job
+
+
+async def register(store: Store, name: str) -> Cron:
+    """An entry that is not due before the new year."""
+    job = Job(id="", type="report.make", args=Raw(b"[]"), state=State.AVAILABLE, queue="reports")
+    _, cron = await store.crons.register(Registration(name=name, expression="0 0 1 1 *", draft=job))
+    return cron
+
+
+async def run(store: Store, name: str) -> None:
+    """Run an entry, and the job."""
+    _, decided = await store.crons.run_now(name, unchanged)
+    assert decided is not None
+    [job] = await fetch(store, "reports")
+    await store.jobs.change(job.id, acked)
+
+
+async def skip(store: Store, name: str) -> None:
+    """What a scheduler does at the new year if the job before still runs."""
+
+    def due(cron: Cron, moment: Moment) -> Step:
+        assert cron.next_at is not None
+        assert cron.timer is not None
+        step = pure.tick(cron, replace(moment, now=cron.next_at), State.ACTIVE, cron.timer.op)
+        assert isinstance(step, Step)
+        return step
+
+    await store.crons.change(name, due)
+
+
+async def cron_events(store: Store) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(event.body) for event in await all_events(store) if event.type.startswith("cron.")]
+
+
+async def test_each_run_of_a_cron_entry_is_one_event_in_order(projector: Projector, store: Store) -> None:
+    cron = await register(store, "daily.report")
+    for step in (run, skip, run):
+        await step(store, cron.name)
+    await Queries(store).until_relayed()
+    found = [event for event in await all_events(store) if event.type.startswith("cron.")]
+    assert [(event.type, event.queue, event.subject_id) for event in found] == [
+        ("cron.triggered", "cron", "daily=2Ereport"),
+        ("cron.skipped", "cron", "daily=2Ereport"),
+        ("cron.triggered", "cron", "daily=2Ereport"),
+    ]
+    first, skipped, last = await cron_events(store)
+    log = (await store.crons.get(cron.name)).log
+    assert [event["subject"] for event in (first, skipped, last)] == ["daily.report"] * 3
+    assert (first["data"]["job_id"], first["data"]["run_count"], first["data"]["manual"]) == (log[0].job_id, 1, True)
+    assert (skipped["data"]["reason"], skipped["data"]["existing_job_id"]) == ("overlap_skip", log[0].job_id)
+    assert skipped["data"]["scheduled_at"].endswith("-01-01T00:00:00.000Z")
+    assert (last["data"]["job_id"], last["data"]["run_count"]) == (log[2].job_id, 2)
+    assert projector.status().events == len(await all_events(store))
+
+
+@quick
+async def test_a_successor_tells_each_run_of_a_cron_entry_once(start_projector: StartProjector, store: Store) -> None:
+    first = await relaying(await start_projector(in_memory=True))
+    names = [(await register(store, name)).name for name in ("a", "b")]
+    for name in names:
+        await run(store, name)
+    await Queries(store).until_relayed()
+    await crash(first)
+    for name in names:
+        await run(store, name)
+        await skip(store, name)
+    await put_raw(store, store.config.record("relay", "events"), b'{"holder":"","done":0}')  # all is read again
+    await relaying(await start_projector(in_memory=True))
+    await run(store, "a")
+    await eventually(lambda: all_relayed(store))
+    events = await cron_events(store)
+    told = {name: [event["type"] for event in events if event["subject"] == name] for name in names}
+    once = ["cron.triggered", "cron.triggered", "cron.skipped"]
+    assert told == {"a": [*once, "cron.triggered"], "b": once}
+    assert len({event["id"] for event in events}) == len(events)
+
+
+@quick
+async def test_a_cron_entry_registered_again_is_a_new_one(start_projector: StartProjector, store: Store) -> None:
+    first = await relaying(await start_projector(in_memory=True))
+    old = await register(store, "entry")
+    await run(store, "entry")
+    await Queries(store).until_relayed()
+    await store.crons.change("entry", pure.delete)
+    again = await register(store, "entry")
+    await run(store, "entry")
+    assert (await store.crons.get("entry")).n == 2
+    await Queries(store).until_relayed()
+    await crash(first)
+    # An hour later the deleted entry has left, and the count begins anew.
+    await store.crons.change("entry", pure.delete)
+    await put_raw(store, store.config.cron("entry"), b"")
+    await relaying(await start_projector(in_memory=True))
+    third = await register(store, "entry")
+    await run(store, "entry")
+    await eventually(lambda: all_relayed(store))
+    assert old.created_at < again.created_at < third.created_at
+    assert (await store.crons.get("entry")).n == 1
+    events = await cron_events(store)
+    assert [event["data"]["run_count"] for event in events] == [1, 1, 1]
+    assert len({event["id"] for event in events}) == 3
 
 
 # Who relays

@@ -1,0 +1,76 @@
+"""What the relay needs to know of a record: one function for each kind of record that has a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from ojs_nats.cron import Cron
+from ojs_nats.events import Event, events_of, events_of_cron, events_of_workflow
+from ojs_nats.job import Entry, Job
+from ojs_nats.store.names import encode_token
+from ojs_nats.workflows.record import Workflow, WorkflowEntry
+from ojs_projector.model import Seen
+
+__all__ = ["Numbered", "Told", "told_of"]
+
+# Where the events of a job's subject name its queue.
+_WORKFLOWS: Final = "workflow"
+_CRONS: Final = "cron"
+
+
+class Numbered(Protocol):
+    """An entry of a log."""
+
+    @property
+    def n(self) -> int:
+        """Counts from 1, and goes on when the log is cut."""
+
+
+class Told(NamedTuple):
+    """A record as the relay sees it."""
+
+    id: str
+    """The last token of its events' subjects."""
+    created_at: int
+    """When this life began (Unix ms): ids may be used again."""
+    scope: str
+    entries: Sequence[Numbered]
+    first: int
+    """The number of the entry with which its life began, or of the first one that is kept; 0 if there is none.
+
+    It is 1 unless the log was cut, or goes on from that of a deleted record with the same id.
+    """
+    events: Callable[[Any], list[Event]]
+    """The events of one of its entries."""
+
+
+def told_of(seen: Seen) -> Told | None:
+    """None for what has no events of its own, and for what can't be read."""
+    if seen.job is not None:
+        return _job(seen.job)
+    if seen.workflow is not None:
+        return _workflow(seen.workflow)
+    if seen.cron is not None:
+        return _cron(seen.cron)
+    return None
+
+
+def _job(job: Job) -> Told:
+    return Told(job.id, job.created_at, job.queue, job.transitions, _birth(job.transitions), partial(events_of, job))
+
+
+def _workflow(workflow: Workflow) -> Told:
+    events = partial(events_of_workflow, workflow)
+    return Told(workflow.id, workflow.created_at, _WORKFLOWS, workflow.log, _birth(workflow.log), events)
+
+
+def _cron(cron: Cron) -> Told:
+    first = cron.log[0].n if cron.log else 0
+    return Told(encode_token(cron.name), cron.created_at, _CRONS, cron.log, first, partial(events_of_cron, cron))
+
+
+def _birth(log: Sequence[Entry | WorkflowEntry]) -> int:
+    birth = next((entry.n for entry in reversed(log) if entry.event == "pushed"), None)
+    return birth if birth is not None else log[0].n if log else 0
