@@ -29,6 +29,7 @@ BARS: Final = (
     Bar("delays", "10,000 pending, due over 10 s", "p99 ms", 350, at_least=False),
     Bar("batch", "10,000 jobs", "p50 ms", 2_000, at_least=False),
     Bar("crons", "1,000 due in one second", "p99 ms", 350, at_least=False),
+    Bar("events", "200/s", "p99 ms", 100, at_least=False),
     Bar("projector", "5,000 transitions/s", "jobs/s", 4_750, at_least=True),
     Bar("projector", "5,000 transitions/s", "max ms", 2_000, at_least=False),
     Bar("index", "queue stats of 100,000 jobs", "p99 ms", 100, at_least=False),

@@ -5,6 +5,7 @@ import pytest
 from bench.bars import BARS, Bar, judge
 from bench.plan import Plan
 from bench.report import summarise
+from bench.scenarios.events import RATE as RELAYED
 from unit.bench.results import enqueue
 
 RATE = Bar("enqueue", "32 connections", "jobs/s", 7_000, at_least=True)
@@ -44,6 +45,7 @@ def test_the_bars_name_variants_of_the_default_plan() -> None:
         "delays": {f"{plan.delayed:,} pending, due over {plan.spread:g} s"},
         "batch": {f"{size:,} jobs" for size in plan.batches},
         "crons": {f"{plan.crons:,} due in one second"},
+        "events": {f"{RELAYED}/s"},
         "projector": {f"{plan.transitions:,.0f} transitions/s"},
         "index": {f"{name} of {plan.records:,} jobs" for name in ("queue stats", "job lists", "dead letters")},
     }
