@@ -21,6 +21,7 @@ from ojs_nats.store.feed import Record
 from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.workflows.record import Workflow
 from ojs_projector import workers
+from ojs_projector.crons import apply_crons
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
 from ojs_projector.tags import keep_tags, recount_tags
 from ojs_projector.workflows import apply_workflows, forget_workflows
@@ -149,6 +150,7 @@ class Model:
     def _apply_records(self, batch: Sequence[Seen]) -> None:
         self._apply_jobs(batch)
         apply_workflows(self._db, ((seen.record, seen.workflow) for seen in batch if seen.record.kind == "workflow"))
+        apply_crons(self._db, ((seen.record, seen.cron) for seen in batch if seen.record.kind == "cron"))
         workers.apply(self._db, [seen for seen in batch if seen.record.kind == "worker"])
 
     def _apply_jobs(self, batch: Sequence[Seen]) -> None:
@@ -220,6 +222,7 @@ class Model:
         self._db.execute("DELETE FROM jobs WHERE seq < ?", (sequence,))
         self._db.execute("DELETE FROM workflows WHERE seq < ?", (sequence,))
         self._db.execute("DELETE FROM workers WHERE seq < ?", (sequence,))
+        self._db.execute("DELETE FROM crons WHERE seq < ?", (sequence,))
         for table in ("counts", "queues", "minutes"):
             self._db.execute(f"DELETE FROM {table}")
         self._db.execute(

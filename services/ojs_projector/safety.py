@@ -5,6 +5,7 @@ The index names suspects, the leader's record decides. What is issued again is a
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Final
 
@@ -18,8 +19,12 @@ from ojs_nats.store import Store
 from ojs_nats.store.gate import key_scope
 from ojs_nats.store.tokens import Tokens
 from ojs_nats.transitions import Moment, Transition
+from ojs_nats.workflows import record as flows
+from ojs_nats.workflows.record import Workflow
 from ojs_projector import lists
+from ojs_projector.crons import overdue
 from ojs_projector.model import Model
+from ojs_projector.workflows import have_ended, unchanged
 
 __all__ = ["SafetyNet"]
 
@@ -29,17 +34,29 @@ TOKEN_GRACE_MS: Final = 5_000
 TIMER_GRACE_MS: Final = 10_000
 _AT_ONCE: Final = 100
 """Repairs of one kind in one round; the rest waits for the next."""
+WORKFLOW_GRACE_MS: Final = 60_000
+WORKFLOW_PAUSE_MS: Final = 300_000
+"""No workflow is looked at twice within this time."""
+_WORKFLOWS_AT_ONCE: Final = 20
+_MEMBERS_AT_ONCE: Final = 500
+_FIRST: Final = (-1, "")
 
 
 class SafetyNet:
-    """Looks for available jobs without a token, and for deadlines that nothing will wake anybody for."""
+    """Looks for available jobs without a token, for deadlines that nothing will wake anybody for, and for workflows that have
+    not heard of the end of their jobs.
+    """
 
     def __init__(self, store: Store, model: Model) -> None:
         self._store = store
         self._model = model
         self._tokens = Tokens(store.link, store.config)
         self.found: Counter[str] = Counter()
-        """What was repaired since the start: `token`, `timer`."""
+        """What was repaired since the start: `token`, `timer`, `cron`, `workflow`."""
+        self._crons_after = ""
+        self._workflows_after = _FIRST
+        self._workflows_since = -WORKFLOW_PAUSE_MS
+        """When looking at them last began at the first."""
 
     async def look(self) -> None:
         """One round. Raises OjsError backend_unavailable."""
@@ -48,6 +65,8 @@ class SafetyNet:
             if not await self._store.queues.held(kind.queue):
                 await self._look_at_tokens(kind)
         await self._look_at_timers()
+        await self._look_at_crons()
+        await self._look_at_workflows()
 
     async def _look_at_tokens(self, kind: lists.Waiting) -> None:
         """Tokens are handed out in order, so a job that became available before the first stored one has none."""
@@ -77,7 +96,7 @@ class SafetyNet:
             if error.code not in {"conflict", "not_found"}:
                 raise
         else:
-            self._count("token", job_id)
+            self._count("token", job_id=job_id)
 
     async def _waits_for_a_limit(self, job: Job) -> bool:
         """Whether tokens of the job's key are put aside; its own may be among them, so a look is hinted at instead."""
@@ -99,12 +118,72 @@ class SafetyNet:
             if any(present):  # it has not been handled yet; the service is away or slow
                 continue
             await self._store.committer.rearm(job.id, job.timer)
-            self._count("timer", job.id)
+            self._count("timer", job_id=job.id)
 
-    def _count(self, kind: str, job_id: str) -> None:
+    async def _look_at_crons(self) -> None:
+        late = self._store.clock.now() - TIMER_GRACE_MS
+        tokens = overdue(self._model.db, late, self._crons_after, _AT_ONCE)
+        self._crons_after = tokens[-1] if len(tokens) == _AT_ONCE else ""
+        crons = self._store.crons
+        for stored in (await crons.many(tokens)).values() if tokens else ():
+            cron = stored.cron
+            if cron is None or cron.timer is None or cron.timer.at >= late or await crons.waits(cron.name, cron.timer):
+                continue
+            try:
+                if (await crons.get(cron.name)).timer != cron.timer:  # it was handled in this moment
+                    continue
+            except OjsError as error:
+                if error.code != "not_found":
+                    raise
+                continue
+            await crons.rearm(cron.name, cron.timer)
+            self._count("cron", cron=cron.name)
+
+    async def _look_at_workflows(self) -> None:
+        """The next few of the running ones that have not changed for long."""
+        now = self._store.clock.now()
+        if self._workflows_after == _FIRST:
+            if now < self._workflows_since + WORKFLOW_PAUSE_MS:
+                return
+            self._workflows_since = now
+        before = now - WORKFLOW_GRACE_MS
+        found = unchanged(self._model.db, before, self._workflows_after, _WORKFLOWS_AT_ONCE)
+        for position in found:
+            self._workflows_after = position
+            await self._look_at_workflow(position[1], before)
+        if len(found) < _WORKFLOWS_AT_ONCE:
+            self._workflows_after = _FIRST
+
+    async def _look_at_workflow(self, workflow_id: str, before: int) -> None:
+        store = self._store
+        try:
+            record = (await store.workflows.get(workflow_id)).record
+            # Jobs that are still being created are the timer's business.
+            if record.terminal or record.growing or not await self._has_missed(record, before):
+                return
+            if await store.records.subjects(store.config.step(workflow_id, "*")):  # the coordinator is away or slow
+                return
+            if await store.workflows.recheck(workflow_id):
+                self._count("workflow", workflow_id=workflow_id)
+        except OjsError as error:
+            if error.code != "not_found":
+                raise
+
+    async def _has_missed(self, record: Workflow, before: int) -> bool:
+        """Whether the index says that a job ended that the workflow still waits for."""
+        queued = [node for node, letter in enumerate(record.states) if letter == flows.QUEUED]
+        for start in range(0, len(queued), _MEMBERS_AT_ONCE):
+            nodes = queued[start : start + _MEMBERS_AT_ONCE]
+            ids = [flows.job_id(record.id, node, flows.run_of(record, node)) for node in nodes]
+            if have_ended(self._model.db, ids, before):
+                return True
+            await asyncio.sleep(0)
+        return False
+
+    def _count(self, kind: str, **what: str) -> None:
         self.found[kind] += 1
         metrics.SAFETY_NET.labels(kind).inc()
-        log.warning("a lost hint was issued again", kind=kind, job_id=job_id)
+        log.warning("a lost hint was issued again", kind=kind, **what)
 
 
 def _token_at(job: Job) -> int:

@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ojs_nats.job import Job, State
+from ojs_projector.crons import SCHEMA as CRONS
 from ojs_projector.tags import SCHEMA as TAGS
 from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 4
+_VERSION: Final = 5
 """Raise it with every change below: a file of another version is built anew."""
 
 # `kinds` serves most lists: any combination of queue, type and state is a union of its ranges (see jobs.py). The rest are
@@ -179,7 +180,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         db.execute("PRAGMA cache_size = -32000")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            db.executescript(f"{_SCHEMA}{TAGS}{WORKFLOWS} PRAGMA user_version = {_VERSION};")
+            db.executescript(f"{_SCHEMA}{TAGS}{WORKFLOWS}{CRONS} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()
         raise

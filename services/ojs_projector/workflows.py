@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_nats.queries import MAX_OFFSET, MAX_PAGE, WorkflowPage, WorkflowRow, WorkflowsAsk, cursor_after
 from ojs_nats.store.feed import Record
 from ojs_nats.workflows.record import Workflow
 
-__all__ = ["SCHEMA", "apply_workflows", "forget_workflows", "workflows"]
+__all__ = ["SCHEMA", "apply_workflows", "forget_workflows", "have_ended", "unchanged", "workflows"]
 
 SCHEMA: Final = """
 CREATE TABLE workflows (
@@ -24,7 +24,8 @@ CREATE TABLE workflows (
     created_at INTEGER NOT NULL,
     started_at INTEGER,
     ended_at INTEGER,
-    leaves_at INTEGER
+    leaves_at INTEGER,
+    changed_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX workflows_by_state ON workflows (state, created_at, id);
 CREATE INDEX workflows_leaving ON workflows (leaves_at) WHERE leaves_at IS NOT NULL;
@@ -46,12 +47,12 @@ def apply_workflows(db: sqlite3.Connection, found: Iterable[tuple[Record, Workfl
     gone = [(name, one.record.sequence) for name, one in newest.items() if not one.record.data]
     db.executemany("DELETE FROM workflows WHERE id = ? AND seq < ?", gone)
     rows = [_row(one.record, one.workflow) for one in newest.values() if one.workflow is not None]
-    marks = ",".join("?" * 11)
+    marks = ",".join("?" * 12)
     db.executemany(
         f"INSERT INTO workflows VALUES ({marks}) ON CONFLICT DO UPDATE SET seq = excluded.seq, state = excluded.state, "
         "steps_completed = excluded.steps_completed, started_at = excluded.started_at, ended_at = excluded.ended_at, "
         "created_at = excluded.created_at, name = excluded.name, kind = excluded.kind, steps = excluded.steps, "
-        "leaves_at = excluded.leaves_at WHERE excluded.seq > seq",
+        "leaves_at = excluded.leaves_at, changed_at = excluded.changed_at WHERE excluded.seq > seq",
         rows,
     )
 
@@ -88,6 +89,23 @@ def workflows(db: sqlite3.Connection, ask: WorkflowsAsk, *, partial: bool, progr
     )
 
 
+def unchanged(db: sqlite3.Connection, since: int, after: tuple[int, str], number: int) -> list[tuple[int, str]]:
+    """Creation times and ids, in order, behind `after`, of running workflows whose record is older than `since`."""
+    return db.execute(
+        "SELECT created_at, id FROM workflows WHERE state = 'running' AND (created_at, id) > (?, ?) AND changed_at < ? "
+        "ORDER BY created_at, id LIMIT ?",
+        (*after, since, number),
+    ).fetchall()
+
+
+def have_ended(db: sqlite3.Connection, job_ids: Sequence[str], before: int) -> bool:
+    """Whether one of some jobs ended before that time, or is not there."""
+    marks = ",".join("?" * len(job_ids))
+    others = f"SELECT count(*) FROM jobs WHERE id IN ({marks}) AND (finished_at IS NULL OR finished_at >= ?)"
+    found: int = db.execute(others, (*job_ids, before)).fetchone()[0]
+    return found < len(job_ids)
+
+
 def _row(record: Record, workflow: Workflow) -> tuple[Any, ...]:
     steps = workflow.states[_FIRST_CHILD : _FIRST_CHILD + workflow.steps]
     return (
@@ -102,6 +120,7 @@ def _row(record: Record, workflow: Workflow) -> tuple[Any, ...]:
         workflow.started_at,
         workflow.ended_at,
         record.at + record.ttl_s * 1_000 if record.ttl_s else None,
+        record.at,
     )
 
 

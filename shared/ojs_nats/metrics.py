@@ -186,7 +186,7 @@ SAFETY_NET: Final = _projector(
     Counter, "ojs_safety_net_finds", "Lost hints that were issued again; anything but 0 deserves a look at the log.", "kind"
 )
 
-for _kind in ("token", "timer"):
+for _kind in ("token", "timer", "cron", "workflow"):
     SAFETY_NET.labels(_kind)  # so that the first find is an increase
 
 _BUILD: Final = Info("ojs_build", "The process: its service and version.", registry=REGISTRY)

@@ -175,6 +175,15 @@ class Crons:
         """Set a fired timer again on its own subject."""
         await self._swapper.set(self._alarm(encode_token(name), timer))
 
+    async def waits(self, name: str, timer: CronTimer) -> bool:
+        """Whether a timer is live, or its message waits for a scheduler."""
+        alarm = self._alarm(encode_token(name), timer)
+        # One of them is always there; a scheduler that sets the timer again lets the message go after that.
+        for subject in (alarm.subject, alarm.target, alarm.subject):
+            if await self._records.leader_raw(subject) is not None:
+                return True
+        return False
+
     async def previous(self, cron: Cron, prepare: Prepare) -> State | None:
         """The state of the job of the last run; None if there is none any more.
 

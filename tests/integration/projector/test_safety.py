@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import Raw
 
+from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, lives
-from integration.samples import draft, due_subjects, fetch, timers, tokens
+from integration.samples import draft, due_subjects, fetch, subjects, timers, tokens
+from integration.workflows.flows import create, end, group, hints
+from ojs_coordinator import Coordinator
+from ojs_nats import cron as pure
 from ojs_nats import transitions
+from ojs_nats.cron import Cron, Overlap, Registration
+from ojs_nats.job import Job, State
 from ojs_nats.queries import Queries
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
@@ -15,6 +22,8 @@ from ojs_projector import Projector
 from ojs_projector import projector as loop_module
 from ojs_projector import safety as module
 from ojs_projector.safety import SafetyNet
+from ojs_scheduler.crons import CronKeeper
+from support.nats import NatsServer
 from support.waiting import eventually
 
 GRACE_MS = 250
@@ -25,6 +34,8 @@ async def net(projector: Projector, monkeypatch: pytest.MonkeyPatch) -> SafetyNe
     """The projector's safety net, which waits a quarter of a second instead of five."""
     monkeypatch.setattr(module, "TOKEN_GRACE_MS", GRACE_MS)
     monkeypatch.setattr(module, "TIMER_GRACE_MS", 0)
+    monkeypatch.setattr(module, "WORKFLOW_GRACE_MS", GRACE_MS)
+    monkeypatch.setattr(module, "WORKFLOW_PAUSE_MS", 0)
     assert projector._safety is not None
     return projector._safety
 
@@ -131,6 +142,137 @@ async def test_a_timer_that_fired_and_waits_for_its_service_is_not_lost(net: Saf
     await indexed(store)
     await net.look()
     assert net.found == {}
+
+
+# Cron entries
+
+
+async def unchanged(job: Job) -> Job:
+    return job
+
+
+async def register(store: Store, name: str, overlap: Overlap = "skip") -> Cron:
+    """An entry that is due every second."""
+    job = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, queue=name)
+    _, cron = await store.crons.register(Registration(name=name, expression="* * * * * *", draft=job, overlap=overlap))
+    return cron
+
+
+async def cron_hints(store: Store, kind: str) -> list[str]:
+    """The subjects of timers (`timer`), or of the messages that they have become (`due`)."""
+    return list(await subjects(store, store.config.records_stream, f"ojs.{kind}.cron.>"))
+
+
+async def test_a_cron_entry_whose_timer_is_lost_runs_again(net: SafetyNet, store: Store) -> None:
+    await register(store, "daily.report")
+    [due] = await eventually(lambda: cron_hints(store, "due"))
+    await indexed(store)
+    await net.look()
+    assert net.found == {}  # it waits for its scheduler
+    await purge(store, store.config.records_stream, due)
+    await net.look()
+    assert net.found == {"cron": 1}
+    assert await eventually(lambda: cron_hints(store, "due")) == [due]
+
+
+async def test_cron_entries_that_want_nothing_have_lost_nothing(net: SafetyNet, store: Store) -> None:
+    for name in ("paused", "deleted"):
+        await register(store, name)
+    await eventually(lambda: cron_hints(store, "due"))
+    await store.crons.change("paused", lambda cron, moment: pure.switch(cron, False, moment))
+    await store.crons.change("deleted", pure.delete)
+    await purge(store, store.config.records_stream, "ojs.*.cron.>")
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+    assert await cron_hints(store, "*") == []
+
+
+async def test_it_finds_nothing_while_entries_run_and_wait(net: SafetyNet, store: Store) -> None:
+    overlaps: dict[str, Overlap] = {"runs": "allow", "skips": "skip", "waits": "enqueue"}
+    for name, overlap in overlaps.items():
+        await register(store, name, overlap)
+    keeper = CronKeeper(store, unchanged)
+    await keeper.start()
+
+    async def has_run() -> bool:
+        await net.look()
+        return (await store.crons.get("runs")).run_count >= 3
+
+    try:
+        await eventually(has_run, 30.0)
+    finally:
+        await keeper.stop()
+    assert len((await store.crons.get("waits")).waiting) > 0
+    assert net.found == {}
+
+
+# Workflows
+
+
+async def test_a_workflow_that_has_not_heard_of_its_jobs_goes_on(net: SafetyNet, store: Store) -> None:
+    name = await create(store, group("q", "a", "b"))
+    await end(store, "q", number=2)
+    await indexed(store)
+    await net.look()
+    assert net.found == {}  # the coordinator will come to it
+    assert await hints(store, name)
+    await purge(store, store.config.records_stream, store.config.step(name, ">"))
+    await net.look()
+    assert net.found == {"workflow": 1}
+    assert (await store.workflows.get(name)).record.state == "completed"
+
+
+async def test_a_workflow_is_not_looked_at_again_and_again(
+    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WORKFLOW_PAUSE_MS", 300_000)
+    monkeypatch.setattr(module, "_WORKFLOWS_AT_ONCE", 2)
+    for number in range(3):
+        await create(store, group(f"q{number}", "a", "b"))
+        await end(store, f"q{number}", number=2)
+    await purge(store, store.config.records_stream, store.config.steps)
+    await indexed(store)
+    found = []
+    for _ in range(3):
+        await net.look()
+        found.append(net.found["workflow"])
+    assert found == [2, 3, 3]
+    late = await create(store, group("late", "a"))
+    await end(store, "late")
+    await purge(store, store.config.records_stream, store.config.steps)
+    await indexed(store)
+    await net.look()
+    assert (await store.workflows.get(late)).record.state == "running"
+    monkeypatch.setattr(module, "WORKFLOW_PAUSE_MS", 0)
+    await net.look()
+    assert (await store.workflows.get(late)).record.state == "completed"
+
+
+async def test_it_finds_nothing_while_workflows_run(
+    net: SafetyNet, store: Store, nats_server: NatsServer, open_store: OpenStore
+) -> None:
+    quiet = await create(store, group("quiet", "a", "b"))
+    names = [await create(store, group("q", "a", "b", "c")) for _ in range(5)]
+    coordinator = Coordinator(await open_store(nats_server.url, role="coordinator"))
+
+    async def have_ended() -> bool:
+        await end(store, "q", number=2)
+        await net.look()
+        return all([(await store.workflows.get(name)).record.terminal for name in names])
+
+    await coordinator.start()
+    try:
+        await eventually(have_ended, 30.0)
+    finally:
+        await coordinator.stop()
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+    assert (await store.workflows.get(quiet)).record.state == "running"
+
+
+# Whose word counts
 
 
 async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
