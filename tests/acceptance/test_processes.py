@@ -14,7 +14,7 @@ from support.processes import end
 from support.system import Command, Processes, environment, send
 from support.waiting import until
 
-SERVICES = ("gateway", "scheduler", "reaper")
+SERVICES = ("gateway", "scheduler", "reaper", "coordinator", "projector")
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -14,6 +14,12 @@ from support.nats import NatsServer
 from support.waiting import eventually
 
 
+@pytest.fixture(autouse=True)
+def _room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process have used up the series that job types and queues get of their own."""
+    monkeypatch.setattr(metrics, "_all_series", metrics._AllSeries())
+
+
 def value(name: str, **labels: str) -> float:
     return metrics.REGISTRY.get_sample_value(name, labels) or 0.0
 

@@ -17,6 +17,12 @@ _numbers = itertools.count()
 NOBODY = Holder()
 
 
+@pytest.fixture(autouse=True)
+def _room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process have used up the series that job types and queues get of their own."""
+    monkeypatch.setattr(metrics, "_all_series", metrics._AllSeries())
+
+
 class Life:
     """A job that goes through transitions, each of which is counted."""
 
