@@ -21,7 +21,8 @@ from support.waiting import eventually
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
 
-PAUSE_S = 3.0
+PAUSE_S = 4.5
+"""Longer than a commit is tried, so that some are given up."""
 LONGEST_ANSWER_S = 5.0
 
 
