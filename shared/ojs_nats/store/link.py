@@ -163,7 +163,6 @@ class Link:
         self._free: list[_Slot] = []
         self._busy: set[_Slot] = set()
         self._sweeper: asyncio.Task[None] | None = None
-        self._reconnect_listeners: list[Callable[[], None]] = []
         self._round_trip = metrics.NATS_ROUND_TRIP.labels(name)
         self._timeouts = metrics.NATS_TIMEOUTS.labels(name)
         self._reconnects = metrics.NATS_RECONNECTS.labels(name)
@@ -184,8 +183,6 @@ class Link:
         async def on_reconnect() -> None:
             log.info("nats connection is back", link=self.name)
             self._reconnects.inc()
-            for listener in self._reconnect_listeners:
-                listener()
 
         try:
             await self._nc.connect(
@@ -239,9 +236,6 @@ class Link:
     def nobody(self) -> str:
         """A reply subject that is not listened to; the JetStream API acts only on requests that have one."""
         return f"{self._inbox}0"
-
-    def on_reconnect(self, listener: Callable[[], None]) -> None:
-        self._reconnect_listeners.append(listener)
 
     # Sending
 

@@ -8,7 +8,6 @@ one look at a slice, and a list of ten thousand jobs costs the shape nothing but
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Final, Literal
 
@@ -94,7 +93,6 @@ class Graph:
         self.size = max(composite.end for composite in shape.composites)
         self._firsts = [composite.first for composite in shape.composites]
         self._at = {composite.node: composite for composite in shape.composites}
-        self._nodes = [composite.node for composite in shape.composites]
 
     def composite(self, node: int) -> Composite | None:
         """The workflow at a node; None if it is a job."""
@@ -103,13 +101,6 @@ class Graph:
     def parent(self, node: int) -> Composite:
         """The workflow that a node other than the root is directly part of."""
         return self.composites[bisect_right(self._firsts, node) - 1]
-
-    def composites_in(self, start: int, end: int) -> Iterator[Composite]:
-        """The nested workflows among the nodes from `start` to `end` (exclusive)."""
-        at = bisect_right(self._nodes, start - 1)
-        while at < len(self._nodes) and self._nodes[at] < end:
-            yield self.composites[at]
-            at += 1
 
     def jobs_in(self, start: int, end: int) -> list[int]:
         """The jobs among the nodes from `start` to `end` (exclusive)."""
