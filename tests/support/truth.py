@@ -47,6 +47,7 @@ async def all_jobs(store: Store) -> list[Job]:
                 elif record.kind == "gone":
                     jobs.pop(record.job_id, None)
     finally:
+        feed.close()
         await link.close()
     return [job for job in jobs.values() if not job.deleted]
 

@@ -63,6 +63,7 @@ class Feed:
         self._name = name
         self._incarnation = 0
         self._consumer: str | None = None
+        self._mark = b""
         self._next = 1
         self._count = 0
         self._behind = 0
@@ -92,8 +93,10 @@ class Feed:
         if isinstance(outcome, Failed):
             self._consumer = None
             raise unavailable(f"job records can't be read: {outcome.reason}")
-        records = [record for message in outcome.messages if (record := self._read(message)) is not None]
-        if len(records) < len(outcome.messages):
+        # What an earlier consumer still had on its way is none of this one's business.
+        messages = [message for message in outcome.messages if self._mark in message.reply]
+        records = [record for message in messages if (record := self._read(message)) is not None]
+        if len(records) < len(messages):
             log.warning("records were lost on the way and are read again", after=self._next - 1)
             self._consumer = None
         elif outcome.closing is None or (not records and status(outcome.closing) not in _NOTHING):
@@ -135,6 +138,7 @@ class Feed:
         self._behind = int(answer.get("num_pending", 0))
         self._count = 0
         self._consumer = name
+        self._mark = f".{name}.".encode()
 
     def _drop(self) -> None:
         """The server would find out by itself after half a minute."""

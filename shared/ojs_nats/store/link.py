@@ -34,6 +34,11 @@ _HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
 _MEASURED: Final = 17
 """One request of so many is measured; a prime, since requests come in pairs and fours."""
 
+_BATCH_COMPLETED: Final = b"NATS/1.0 409 Batch Completed"
+"""Follows the last message of a pull that names `max_bytes`, which its count has closed already: it may meet the next pull
+of the inbox. On a cluster it comes ahead of that message.
+"""
+
 Handler = Callable[[bytes, bytes, bytes, bytes | None], None]
 
 
@@ -142,7 +147,7 @@ class _Slot:
             return
         message = Reply(subject, reply, data, headers)
         if headers is not None and headers.startswith(b"NATS/1.0 "):
-            if status(message) != 100:
+            if status(message) != 100 and not headers.startswith(_BATCH_COMPLETED):
                 future.set_result(Collected(self.messages, message))
             return
         self.messages.append(message)
