@@ -153,7 +153,10 @@ async def hold(store: Store, fleet: Fleet, flood: Flood) -> str:
     assert len(instances) == 2
 
     # What those who were killed had found stands in their logs.
-    found = [(line["kind"], jobs[line["job_id"]].transitions) for line in fleet.logged("a lost hint was issued again")]
+    found = [
+        (line, jobs[line["job_id"]].transitions if "job_id" in line else None)
+        for line in fleet.logged("a lost hint was issued again")
+    ]
     assert found == [], "hints were lost"
     assert fleet.tracebacks == []
     ends = Counter(str(job.state) for job in jobs.values())

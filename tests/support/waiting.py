@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar, overload
 
 __all__ = ["eventually", "until"]
@@ -47,5 +48,6 @@ async def eventually(condition: Callable[[], Any], seconds: float = 10.0, *, eve
 
 
 def _missing(condition: Callable[[], object], seconds: float) -> str:
-    name = getattr(condition, "__qualname__", repr(condition))
-    return f"{name} ({inspect.getfile(condition)}) didn't hold within {seconds:g} s"
+    function = condition.func if isinstance(condition, partial) else condition
+    name = getattr(function, "__qualname__", repr(function))
+    return f"{name} ({inspect.getfile(function)}) didn't hold within {seconds:g} s"
