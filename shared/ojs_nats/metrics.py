@@ -51,6 +51,7 @@ __all__ = [
     "exposition",
     "identify",
     "refresh_with",
+    "starved",
     "stored",
 ]
 
@@ -168,6 +169,14 @@ NATS_ROUND_TRIP: Final = _histogram(
 )
 NATS_TIMEOUTS: Final = _counter("ojs_nats_request_timeouts", "Requests that NATS did not answer in time.", "connection")
 NATS_RECONNECTS: Final = _counter("ojs_nats_reconnects", "Connections to NATS that were lost and made again.", "connection")
+
+# Hand-out
+
+_STARVED: Final = _counter(
+    "ojs_scheduling_starvation_events",
+    "Queues of pools, and priorities, that waited for their rotation interval and were then served ahead of others.",
+    "queue",
+)
 
 # The services
 
@@ -314,14 +323,18 @@ class _AllSeries:
         found = self._series.get((queue, job_type))
         return found if found is not None else self._first(queue, job_type)
 
+    def queue(self, name: str) -> str:
+        """The queue if it has series of its own, or may have, else `other`."""
+        if name not in self._queues and len(self._queues) >= _MAX_QUEUES:
+            return OTHER
+        self._queues.add(name)
+        return name
+
     def _first(self, queue: str, job_type: str) -> _Series:
-        if queue not in self._queues and len(self._queues) >= _MAX_QUEUES:
-            queue = OTHER
-        else:
-            self._queues.add(queue)
-            if len(self._series) < MAX_SERIES:
-                series = self._series[queue, job_type] = _Series(queue, job_type)
-                return series
+        queue = self.queue(queue)
+        if queue in self._queues and len(self._series) < MAX_SERIES:
+            series = self._series[queue, job_type] = _Series(queue, job_type)
+            return series
         if queue not in self._rest:
             self._rest[queue] = _Series(queue, OTHER)
         return self._rest[queue]
@@ -337,6 +350,11 @@ def stored(job: Job, op: str) -> None:
     entry = job.transitions[-1] if job.transitions else None
     if entry is not None and entry.op == op:
         _all_series.of(job.queue, job.type).count(job, entry)
+
+
+def starved(queue: str) -> None:
+    """Count a queue, or a priority of it, that had waited too long and was served."""
+    _STARVED.labels(_all_series.queue(queue)).inc()
 
 
 # Counting requests

@@ -152,7 +152,7 @@ async def test_what_is_claimed_goes_out_though_the_rest_fails(
 
 async def test_what_is_claimed_goes_out_though_the_next_pull_fails(store: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
-    collect, claims = store.handout._bulk.collect, 0
+    collect, claims = store.bulk.collect, 0
 
     async def away_after_the_claim(subject: str, *rest: object) -> object:
         nonlocal claims
@@ -161,11 +161,11 @@ async def test_what_is_claimed_goes_out_though_the_next_pull_fails(store: Store,
             return Failed("the connection to NATS was lost", sent=True)
         return await collect(subject, *rest)  # type: ignore[arg-type]
 
-    store.handout._bulk.collect = away_after_the_claim  # type: ignore[method-assign,assignment]
+    store.bulk.collect = away_after_the_claim  # type: ignore[method-assign,assignment]
     try:
         assert [job.id for job in await fetch(store, queue, count=5)] == [pushed.id]
     finally:
-        store.handout._bulk.collect = collect  # type: ignore[method-assign]
+        store.bulk.collect = collect  # type: ignore[method-assign]
     assert claims == 2
 
 

@@ -9,7 +9,7 @@ import pytest
 from integration.samples import draft, fetch, requeued, tokens
 from ojs_nats import transitions
 from ojs_nats.store import Store
-from ojs_nats.store import handout as handout_module
+from ojs_nats.store import claims as claims_module
 from ojs_nats.store.commit import encode_job
 from support.waiting import eventually
 
@@ -111,9 +111,9 @@ async def test_a_token_whose_record_never_comes_lets_the_others_pass(store: Stor
 async def test_a_token_whose_record_never_comes_is_dropped_in_the_end(
     store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handout_module, "YOUNG_MS", 100)
-    monkeypatch.setattr(handout_module, "PARK_NS", 200_000_000)
-    monkeypatch.setattr(handout_module, "DROP_AFTER_MS", 600)
+    monkeypatch.setattr(claims_module, "YOUNG_MS", 100)
+    monkeypatch.setattr(claims_module, "PARK_NS", 200_000_000)
+    monkeypatch.setattr(claims_module, "DROP_AFTER_MS", 600)
     await put_token(store, queue, draft().id, "junk", 0)
 
     async def dropped() -> bool:
@@ -127,8 +127,8 @@ async def test_a_token_whose_record_never_comes_is_dropped_in_the_end(
 async def test_a_parked_token_is_claimed_when_its_record_comes_late(
     store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handout_module, "YOUNG_MS", 50)
-    monkeypatch.setattr(handout_module, "PARK_NS", 300_000_000)
+    monkeypatch.setattr(claims_module, "YOUNG_MS", 50)
+    monkeypatch.setattr(claims_module, "PARK_NS", 300_000_000)
     late = draft(queue=queue)
     moment = store.clock.moment()
     await put_token(store, queue, late.id, moment.op, 0)
@@ -149,7 +149,7 @@ async def test_what_is_no_token_is_dropped(store: Store, queue: str, body: bytes
 async def test_a_token_whose_fetcher_died_comes_back(store: Store, other: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     handout = other.handout
-    tokens_in_hand = await handout._pull(store.config.ready(queue, 0), queue, 1)  # and nothing follows
+    tokens_in_hand = await handout._pulls.pull(store.config.ready(queue, 0), queue, 1)  # and nothing follows
     assert len(tokens_in_hand) == 1
     assert await fetch(store, queue) == []
     assert [job.id for job in await fetch(store, queue, wait_ms=8_000)] == [pushed.id]

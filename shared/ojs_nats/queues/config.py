@@ -45,6 +45,10 @@ class QueueConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retention: Retention | None = None
     allowed_job_types: tuple[str, ...] | None = None
     """Types that may be pushed; an entry may end in `*`."""
+    rotation_ms: int | None = None
+    """A priority that holds jobs and was passed over for so long comes next, with one job (docs/adr/022); 0 lifts what a lower
+    layer sets.
+    """
     strict_pause: bool | None = None
     """Refuse pushes while the queue is paused (HTTP binding §11.3) instead of keeping them for later."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 import structlog
 
+from ojs_nats import metrics
 from ojs_nats.errors import OjsError, not_found
-from ojs_nats.pools import Pool, Shares
+from ojs_nats.pools import Past, Pool
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.link import Link
@@ -29,12 +30,21 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Pool).decode
 
 
-class Plan(NamedTuple):
-    """In which order to look into queues, and how many jobs to take from each at first."""
+class Plan:
+    """How to serve one fetch: how many jobs to ask of each queue at first, in which order."""
 
-    weights: Mapping[str, int]
-    shares: Mapping[str, int]
-    past: Shares
+    def __init__(self, pool: Pool, past: Past, queues: Sequence[str], count: int, now: int) -> None:
+        self._pool = pool
+        self._past = past
+        self._now = now
+        self.shares, self.starved = past.plan(pool, queues, count, now)
+
+    def served(self, numbers: Mapping[str, int], emptied: Sequence[str]) -> None:
+        """Note what each queue gave, and which had nothing more."""
+        self._past.served(self._pool, numbers, emptied, self._now)
+        for queue in self.starved:
+            if numbers[queue]:
+                metrics.starved(queue)
 
 
 class Pools:
@@ -48,7 +58,7 @@ class Pools:
         self._watch = Watch(link, config, f"pools-{instance}", [config.pool("*")], self._changed)
         self._known: dict[str, Pool] = {}
         self._of_queue: dict[str, Pool] = {}
-        self._past: dict[str, Shares] = {}
+        self._past: dict[str, Past] = {}
 
     async def plan(self, queues: Sequence[str], count: int) -> Plan | None:
         """How to serve a fetch; None if its queues aren't together in one fair pool, and are served from left to right."""
@@ -57,10 +67,9 @@ class Pools:
         if not self._of_queue or len(queues) < 2:
             return None
         pool = self._of_queue.get(queues[0])
-        if pool is None or pool.strategy == "strict" or any(queue not in pool.weights for queue in queues):
+        if pool is None or not pool.fair or any(queue not in pool.weights for queue in queues):
             return None
-        past = self._past.setdefault(pool.name, Shares())
-        return Plan(pool.weights, past.plan(pool.weights, queues, count), past)
+        return Plan(pool, self._past.setdefault(pool.name, Past()), queues, count, self._clock.now())
 
     async def all(self) -> list[Pool]:
         """By name, as of some milliseconds ago."""

@@ -18,7 +18,9 @@ __all__ = [
     "absent",
     "checked",
     "duration_ms",
+    "flag",
     "integer",
+    "mapping",
     "members_of",
     "object_of",
     "queue_name",
@@ -159,6 +161,20 @@ def integer(value: Any, path: str, low: int, high: int) -> int:
         value = int(value)
     if type(value) is not int or not low <= value <= high:
         raise invalid(path, f"{path} must be an integer from {low} to {high}, not {shown(value)}")
+    return value
+
+
+def flag(value: Any, path: str) -> bool:
+    """A value that is true or false."""
+    if type(value) is not bool:
+        raise invalid(path, f"{path} must be true or false, not {shown(value)}")
+    return value
+
+
+def mapping(value: Any, path: str) -> dict[str, Any]:
+    """A decoded object."""
+    if type(value) is not dict:
+        raise invalid(path, f"{path} must be an object, not {shown(value)}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Fair pools as clients set and read them (ojs-fair-scheduling §10.1)."""
+"""Fair pools as clients set and read them (ojs-fair-scheduling §8.1, §10.1)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from ojs_nats.errors import OjsError, invalid
 from ojs_nats.pools import Pool
 from ojs_nats.wire.fields import integer, object_of, queue_name, shown, value_of
 from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.starvation import parse_prevention, prevention_view
 from ojs_nats.wire.times import format_ms
 
 __all__ = ["parse_pool", "pool_name", "pool_view"]
 
 _STRATEGIES: Final = {"weighted": "weighted", "round-robin": "round-robin", "round_robin": "round-robin", "strict": "strict"}
 _MAX_WEIGHT: Final = 10_000
-_KNOWN: Final = ("name", "strategy", "queues", "weights")
+_KNOWN: Final = ("name", "strategy", "queues", "weights", "starvation_prevention")
 
 
 def pool_name(text: str, limits: Limits) -> str:
@@ -23,7 +24,10 @@ def pool_name(text: str, limits: Limits) -> str:
 
 
 def parse_pool(body: bytes, name: str, limits: Limits) -> Pool:
-    """`{strategy, queues: {name: {weight}} or [name], weights?: {name: n}}`. Raises invalid_request, `unsupported`."""
+    """`{strategy, queues: {name: {weight}} or [name], weights?: {name: n}, starvation_prevention?}`.
+
+    Raises invalid_request, `unsupported`.
+    """
     members = {member: value_of(raw, member, limits) for member, raw in object_of(body).items()}
     for member, value in members.items():
         if member not in _KNOWN and value not in (None, False):
@@ -35,7 +39,9 @@ def parse_pool(body: bytes, name: str, limits: Limits) -> Pool:
     weights = _weights(members.get("queues"), members.get("weights"), limits)
     if strategy != "weighted":
         weights = dict.fromkeys(weights, 1)
-    return Pool(name=pool_name(name, limits), strategy=strategy, weights=weights)  # type: ignore[arg-type]
+    prevention = parse_prevention(members.get("starvation_prevention"), "starvation_prevention", len(weights), limits)
+    name = pool_name(name, limits)
+    return Pool(name=name, strategy=strategy, weights=weights, prevention=prevention)  # type: ignore[arg-type]
 
 
 def _weights(queues: Any, weights: Any, limits: Limits) -> dict[str, int]:
@@ -55,11 +61,15 @@ def _weights(queues: Any, weights: Any, limits: Limits) -> dict[str, int]:
 
 def pool_view(pool: Pool) -> dict[str, Any]:
     """`queues` has the weights inside, `weights` beside the names."""
+    prevention = pool.prevention
     return {
         "name": pool.name,
         "strategy": pool.strategy,
         "queues": {queue: {"weight": weight} for queue, weight in pool.weights.items()},
         "weights": pool.weights,
+        "starvation_prevention": (
+            prevention_view(None) if prevention is None else prevention_view(prevention.interval_ms, prevention.ratio)
+        ),
         "created_at": format_ms(pool.created_at),
         "updated_at": format_ms(pool.updated_at),
     }

@@ -12,9 +12,21 @@ from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Retention, Retry, State
 from ojs_nats.limits import MAX_CONCURRENCY, read_policy
 from ojs_nats.queues import QueueConfig, QueueRecord, Rate
-from ojs_nats.wire.fields import duration_ms, integer, object_of, queue_name, shown, struct_of, text_list, value_of
+from ojs_nats.wire.fields import (
+    duration_ms,
+    flag,
+    integer,
+    mapping,
+    object_of,
+    queue_name,
+    shown,
+    struct_of,
+    text_list,
+    value_of,
+)
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.retry import check_retry, retry_members
+from ojs_nats.wire.starvation import parse_rotation, prevention_view
 from ojs_nats.wire.times import format_duration, format_ms, parse_timestamp
 
 __all__ = [
@@ -144,7 +156,7 @@ def _backpressure(value: Any, path: str, limits: Limits) -> dict[str, Any]:
     if value is None:
         return {"max_size": None, "overflow_policy": None, "warning_threshold": None}
     patch: dict[str, Any] = {}
-    for name, item in _object(value, path).items():
+    for name, item in mapping(value, path).items():
         reader = _BACKPRESSURE.get(name)
         if reader is None:
             raise invalid(f"{path}.{name}", f"{path}.{name} is not a setting; settings are {', '.join(_BACKPRESSURE)}")
@@ -153,7 +165,7 @@ def _backpressure(value: Any, path: str, limits: Limits) -> dict[str, Any]:
 
 
 def _rate(value: Any, path: str, limits: Limits) -> Rate:
-    members = _object(value, path)
+    members = mapping(value, path)
     if type(members.get("rate")) is dict:  # the form of ojs-rate-limiting §7.2
         members, path = members["rate"], f"{path}.rate"
     if "max_per_second" in members:
@@ -167,7 +179,7 @@ def _seconds(value: Any, path: str, limits: Limits) -> int:
 
 
 def _retention(value: Any, path: str, limits: Limits) -> Retention:
-    members = _object(value, path)
+    members = mapping(value, path)
     for name in members:
         if name not in _RETENTION:
             raise invalid(f"{path}.{name}", f"{path}.{name} is not a way to end; {path} has {', '.join(_RETENTION)}")
@@ -189,15 +201,7 @@ def _types(value: Any, path: str, limits: Limits) -> tuple[str, ...]:
 
 
 def _flag(value: Any, path: str, _limits: Limits) -> bool:
-    if type(value) is not bool:
-        raise invalid(path, f"{path} must be true or false, not {shown(value)}")
-    return value
-
-
-def _object(value: Any, path: str) -> dict[str, Any]:
-    if type(value) is not dict:
-        raise invalid(path, f"{path} must be an object, not {shown(value)}")
-    return value
+    return flag(value, path)
 
 
 _RETENTION: Final = {
@@ -225,6 +229,7 @@ _READERS: Final[dict[str, _Reader]] = {
     "retention": _member("retention", _retention),
     "allowed_job_types": _member("allowed_job_types", _types),
     "strict_pause": _member("strict_pause", _flag),
+    "starvation_prevention": _member("rotation_ms", parse_rotation),
     "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_size"),
     "producers": _unsupported((["*"],), "producers aren't told apart"),
     "dead_letter_queue": _unsupported((), "dead letters are listed under /dead-letter; see retention.dead_letter"),
@@ -329,6 +334,8 @@ def config_view(config: QueueConfig) -> dict[str, Any]:
     }
     if config.rate_limit is not None:
         view["rate_limit"] = {"limit": config.rate_limit.limit, "period": format_duration(config.rate_limit.period_ms)}
+    if config.rotation_ms is not None:
+        view["starvation_prevention"] = prevention_view(config.rotation_ms)
     for name, ms in (("visibility_timeout", config.visibility_timeout_ms), ("default_timeout", config.default_timeout_ms)):
         if ms is not None:
             view[name] = ms / 1_000 if ms % 1_000 else ms // 1_000

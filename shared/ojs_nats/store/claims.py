@@ -1,0 +1,200 @@
+"""From tokens to claimed jobs: is a token still true, do limits let its job through, and the claim itself (architecture §5)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError
+from ojs_nats.job import Job, State
+from ojs_nats.store.clock import ServerClock
+from ojs_nats.store.commit import Committer, Conflict
+from ojs_nats.store.gate import Candidate, Gate
+from ojs_nats.store.jobs import Jobs
+from ojs_nats.store.link import Link
+from ojs_nats.store.pulls import Token
+from ojs_nats.store.records import Records, Stored
+from ojs_nats.store.returns import Returns
+from ojs_nats.store.wake import Wakes
+from ojs_nats.transitions import Transition
+
+__all__ = ["Claims"]
+
+log = structlog.get_logger(__name__)
+
+YOUNG_MS: Final = 1_000
+"""A token this young may be ahead of its record; it is looked at again for up to `REREAD_S` while others are claimed."""
+REREAD_S: Final = 0.25
+DROP_AFTER_MS: Final = 60_000
+"""A token whose record never came by then belongs to a push that never was."""
+PARK_NS: Final = 5_000_000_000
+
+
+class Claims:
+    """Judges tokens by their records, and answers for every token that it is given."""
+
+    def __init__(
+        self,
+        bulk: Link,
+        jobs: Jobs,
+        records: Records,
+        committer: Committer,
+        clock: ServerClock,
+        gate: Gate,
+        returns: Returns,
+        wakes: Wakes,
+    ) -> None:
+        self._bulk = bulk
+        self._jobs = jobs
+        self._records = records
+        self._committer = committer
+        self._clock = clock
+        self._gate = gate
+        self._returns = returns
+        self._wakes = wakes
+
+    async def claim(self, queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None) -> tuple[list[Job], bool]:
+        """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment.
+
+        What is claimed is returned even if the rest fails: nobody else knows of it. Also says whether the queue's own limit
+        has stopped it.
+        """
+        claimed: dict[str, Job] = {}
+        stopped = False
+        try:
+            stopped = await self._claim_into(claimed, queue, tokens, worker, lease_ms)
+        except OjsError:
+            if not claimed:
+                raise
+        ids = dict.fromkeys(token.job_id for token in tokens)  # a token may be there twice, its job is handed out once
+        return [claimed[job_id] for job_id in ids if job_id in claimed], stopped
+
+    async def _claim_into(
+        self, claimed: dict[str, Job], queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None
+    ) -> bool:
+        waiting = tokens
+        stopped = False
+        loop = asyncio.get_running_loop()
+        until = loop.time() + REREAD_S
+        pause = 0.002
+        while waiting:
+            found = await self._records.many([token.job_id for token in waiting])
+            again: list[Token] = []
+            claims: list[tuple[Token, Stored, Job]] = []
+            for token in waiting:
+                stored = found[token.job_id]
+                if stored.job is not None and _stands_for(token, stored.job):
+                    claims.append((token, stored, stored.job))
+                elif not await self._stale(token, stored):
+                    again.append(token)
+            unsettled, stopped_now = await self._swap(queue, claims, worker, lease_ms, claimed)
+            again += unsettled
+            stopped = stopped or stopped_now
+            if again and loop.time() >= until:
+                for token in again:
+                    self._bulk.publish(token.ack, b"-NAK")  # at once, so it keeps its place
+                break
+            waiting = again
+            if waiting:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 0.05)
+        return stopped
+
+    async def _stale(self, token: Token, stored: Stored) -> bool:
+        """Answer for a token that needs no second look: its commit can't succeed any more, or it is old and has no job."""
+        if not self._records.nearest_is_leader:
+            stored = await self._records.leader_for_hint(token.job_id)
+        if stored.job is not None and stored.sequence != token.replaces:
+            if _stands_for(token, stored.job):
+                return False
+            await self._gate.missed(stored.job)
+            self._ack(token)
+            return True
+        if self._clock.now() - token.stored_at <= YOUNG_MS:
+            return False
+        self._park(token)
+        return True
+
+    async def _swap(
+        self,
+        queue: str,
+        claims: list[tuple[Token, Stored, Job]],
+        worker: str | None,
+        lease_ms: int | None,
+        claimed: dict[str, Job],
+    ) -> tuple[list[Token], bool]:
+        """Commit claims together, as far as limits let them through.
+
+        Returns the tokens that have to be looked at again, and whether the queue's own limit has stopped it.
+        """
+        commits, tokens, stopped = await self._let_through(queue, claims, worker, lease_ms)
+        again: list[Token] = []
+        failure: OjsError | None = None
+        for token, commit, outcome in zip(tokens, commits, await self._committer.commit_all(commits), strict=True):
+            job = commit[0].job
+            if isinstance(outcome, int):
+                if job.state is not State.ACTIVE:
+                    await self._gate.missed(job)
+                self._ack(token)
+                if job.state is State.ACTIVE:
+                    claimed[token.job_id] = job
+                    self._jobs.cache.put(outcome, job)
+            elif isinstance(outcome, Conflict):
+                await self._gate.refused(*commit)
+                again.append(token)
+            else:
+                failure = outcome
+                if job.state is State.ACTIVE:
+                    self._returns.give_back(job, "the claim was not confirmed in time")
+        if failure is not None and not claimed:
+            raise failure
+        return again, stopped
+
+    async def _let_through(
+        self, queue: str, claims: list[tuple[Token, Stored, Job]], worker: str | None, lease_ms: int | None
+    ) -> tuple[list[tuple[Transition, int, str]], list[Token], bool]:
+        """The commits that limits allow, their tokens, and whether the queue's own limit has stopped it."""
+        candidates: list[Candidate] = []
+        for token, stored, job in claims:
+            moment = self._clock.moment()
+            if transitions.expired(job, moment.now) is not None:
+                transition = transitions.expire(job, moment)
+            else:
+                transition = transitions.claim(job, worker, lease_ms, moment)
+            candidates.append(Candidate(job, transition, moment, stored.sequence, token.data))
+        judged = await self._gate.judge(queue, candidates)
+        commits: list[tuple[Transition, int, str]] = []
+        tokens: list[Token] = []
+        stopped = False
+        for (token, _, _), candidate, verdict in zip(claims, candidates, judged.verdicts, strict=True):
+            if verdict == "held":
+                self._ack(token)
+            elif verdict == "back":
+                self._bulk.publish(token.ack, b"-NAK")  # at once, so it keeps its place
+                stopped = True
+            else:
+                commits.append((verdict, candidate.expects, candidate.moment.op))
+                tokens.append(token)
+        if judged.opens_at is not None:
+            self._wakes.wake_later(queue, (judged.opens_at - self._clock.now()) / 1_000)
+        return commits, tokens, stopped
+
+    def _ack(self, token: Token) -> None:
+        self._bulk.publish(token.ack, b"+ACK")
+
+    def _park(self, token: Token) -> None:
+        """An old token without its record: there is no job yet to reorder, so it may come back later, or not at all."""
+        if self._clock.now() - token.stored_at > DROP_AFTER_MS:
+            log.warning("token without a job dropped", job_id=token.job_id)
+            self._ack(token)
+        else:
+            self._bulk.publish(token.ack, b'-NAK {"delay": %d}' % PARK_NS)
+
+
+def _stands_for(token: Token, job: Job) -> bool:
+    return (
+        job.state is State.AVAILABLE and job.token == token.word and job.queue == token.queue and job.priority == token.priority
+    )

@@ -1,0 +1,109 @@
+"""Which ready subjects hold tokens, and pulling them."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_nats.errors import unavailable
+from ojs_nats.store.api import call
+from ojs_nats.store.durables import Durables
+from ojs_nats.store.link import Failed, Link, Reply, status
+from ojs_nats.store.names import StoreConfig
+
+__all__ = ["Pulls", "Token", "priority_of"]
+
+log = structlog.get_logger(__name__)
+
+_PULL_TIMEOUT_S: Final = 2.0
+_CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
+
+
+class Token(NamedTuple):
+    """A token in hand: what it says, where it came from and how to answer for it."""
+
+    job_id: str
+    word: str
+    replaces: int
+    queue: str
+    priority: int
+    ack: str
+    stored_at: int
+
+    @property
+    def data(self) -> bytes:
+        return f"{self.job_id} {self.word} {self.replaces}".encode()
+
+    @classmethod
+    def of(cls, message: Reply, queue: str) -> Token:
+        job_id, word, replaces = message.data.decode().split(" ")
+        priority = priority_of(message.subject.decode())
+        ack = message.reply.decode()
+        return cls(job_id, word, int(replaces), queue, priority, ack, int(ack.split(".")[-2]) // 1_000_000)
+
+
+class Pulls:
+    """Looks and pulls on one connection."""
+
+    def __init__(self, bulk: Link, durables: Durables, config: StoreConfig) -> None:
+        self._bulk = bulk
+        self._durables = durables
+        self._config = config
+
+    async def subjects(self, queue: str) -> list[str]:
+        """The ready subjects of a queue that hold tokens, in the order of hand-out."""
+        stream = self._config.ready_stream
+        info = await call(self._bulk, f"STREAM.INFO.{stream}", {"subjects_filter": self._config.ready_of_queue(queue)})
+        if "error" in info:
+            raise unavailable(f"NATS refused to say what is ready: {info['error'].get('description')}")
+        subjects = info["state"].get("subjects") or ()
+        return sorted((subject for subject in subjects if not self._config.seat_size(subject)), key=_hand_out_order)
+
+    async def pull(self, subject: str, queue: str, wanted: int) -> list[Token]:
+        """Up to `wanted` tokens of one subject, in order; none while its queue is paused.
+
+        Raises OjsError backend_unavailable.
+        """
+        consumer = self._config.ready_consumer(subject)
+        request = msgspec.json.encode({"batch": wanted, "no_wait": True})
+        pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.ready_stream}.{consumer}"
+        if not await self._durables.ready(subject, queue):
+            return []
+        made_again = False
+        while True:
+            outcome = await self._bulk.collect(pull, request, wanted, _PULL_TIMEOUT_S)
+            if isinstance(outcome, Failed):
+                raise unavailable(f"NATS JetStream can't be reached: {outcome.reason}")
+            if outcome.messages:
+                if tokens := self._tokens(outcome.messages, queue):
+                    return tokens
+                continue
+            if outcome.closing is None:
+                raise unavailable("NATS did not answer a pull")
+            if made_again or status(outcome.closing) not in _CONSUMER_NOT_FOUND:
+                return []
+            # It was idle for an hour and left, its leader moved, or the queue was paused.
+            if not await self._durables.make(subject, queue):
+                return []
+            made_again = True
+
+    def _tokens(self, messages: list[Reply], queue: str) -> list[Token]:
+        tokens = []
+        for message in messages:
+            try:
+                tokens.append(Token.of(message, queue))
+            except ValueError:
+                log.warning("message among the tokens dropped: it is none", subject=message.subject.decode())
+                self._bulk.publish(message.reply.decode(), b"+TERM")
+        return tokens
+
+
+def priority_of(subject: str) -> int:
+    """The priority of a ready subject's tokens."""
+    return int(subject.split(".")[3]) - 100
+
+
+def _hand_out_order(subject: str) -> tuple[int, bool]:
+    return -priority_of(subject), subject.count(".") == 3  # `front` before its own priority
