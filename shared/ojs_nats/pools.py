@@ -82,7 +82,8 @@ class Floors:
     """What one process owes to the queues of a pool that prevents starvation. Times are Unix milliseconds.
 
     Every job that is handed out earns each queue of that fetch `ratio`, and the queue that it comes from pays 1 for it. Nothing
-    is earned by a queue that had nothing more, and more than its part in the past is not held against it.
+    is earned by a queue that had nothing more, and more than its part in the past is not held against it. So of any n jobs in
+    a row a queue gets at least n * ratio, less one where several are owed the same job.
     """
 
     def __init__(self) -> None:
@@ -97,7 +98,7 @@ class Floors:
         """How many of `count` jobs have to be asked of each queue; those that are owed nothing are left out."""
         floors: dict[str, int] = dict.fromkeys(overdue[:count], 1)
         left = count - len(floors)
-        for queue in queues:
+        for queue in sorted(queues, key=lambda queue: -self._credits.get(queue, 0.0)):
             owed = int(self._credits.get(queue, 0.0) + prevention.ratio * count + _ROUNDING)
             more = min(left, owed - floors.get(queue, 0))
             if more > 0:
@@ -122,7 +123,7 @@ class Past:
         self._floors = Floors()
 
     def plan(self, pool: Pool, queues: Sequence[str], count: int, now: int) -> tuple[dict[str, int], list[str]]:
-        """How many of `count` jobs each queue should give, in the order of asking, and the queues that were starved."""
+        """How many of `count` jobs each queue should give, in order, and which only because they starved."""
         if pool.strategy == "strict":
             shares = {queues[0]: count} | dict.fromkeys(queues[1:], 0)
         else:
@@ -130,7 +131,8 @@ class Past:
         if pool.prevention is None:
             return shares, []
         overdue = self._floors.overdue(pool.prevention, queues, now)
-        return _raised(shares, self._floors.of(pool.prevention, queues, count, overdue)), overdue[:count]
+        raised = _raised(shares, self._floors.of(pool.prevention, queues, count, overdue))
+        return raised, [queue for queue in overdue[:count] if not shares[queue]]
 
     def served(self, pool: Pool, numbers: Mapping[str, int], emptied: Sequence[str], now: int) -> None:
         """Note what came of it."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_nats.pools import Shares
+from ojs_nats.pools import Past, Pool, Prevention, Shares
 
 WEIGHTS = {"a": 5, "b": 3, "c": 1}
 
@@ -53,3 +53,94 @@ def test_what_an_empty_queue_leaves_goes_to_the_others_and_is_not_owed_later() -
 def test_every_queue_gets_its_turn_within_one_round() -> None:
     past, weights = Shares(), {"big": 100, "small": 1}
     assert drawn(past, weights, 101, 1)["small"] >= 1
+
+
+# Starvation prevention
+
+
+def through(past: Past, pool: Pool, queues: list[str], times: range, count: int = 1, empty: tuple[str, ...] = ()) -> list[str]:
+    """Which queue each job comes from, with a fetch at each of `times` (ms) and plenty in all queues but `empty`."""
+    order: list[str] = []
+    for now in times:
+        shares, _ = past.plan(pool, queues, count, now)
+        assert sum(shares.values()) == count
+        given = dict.fromkeys(queues, 0)
+        for passes in (shares, dict.fromkeys(shares, count)):
+            for queue, share in passes.items():
+                taken = 0 if queue in empty else min(share, count - sum(given.values()))
+                given[queue] += taken
+                order += [queue] * taken
+        past.served(pool, given, [queue for queue in queues if queue in empty], now)
+    return order
+
+
+def strict(interval_ms: int, ratio: float) -> Pool:
+    return Pool(
+        name="p",
+        strategy="strict",
+        weights={"a": 1, "b": 1, "c": 1},
+        prevention=Prevention(interval_ms=interval_ms, ratio=ratio),
+    )
+
+
+FAR = 10**9
+
+
+def test_a_strict_pool_is_strict_but_for_what_it_guarantees() -> None:
+    order = through(Past(), strict(FAR, 0.1), ["a", "b", "c"], range(1_001))
+    assert {queue: order.count(queue) for queue in "abc"} == {"a": 801, "b": 100, "c": 100}
+
+
+def test_the_ratio_holds_in_every_window() -> None:
+    order = through(Past(), strict(FAR, 0.1), ["a", "b", "c"], range(400))
+    for start in range(300):
+        window = order[start : start + 100]
+        assert min(window.count("b"), window.count("c")) >= 10 - 1, start
+
+
+@pytest.mark.parametrize("count", [7, 20, 100])
+def test_the_ratio_holds_for_fetches_of_any_size(count: int) -> None:
+    order = through(Past(), strict(FAR, 0.1), ["a", "b", "c"], range(2_100 // count), count)
+    assert min(order.count("b"), order.count("c")) >= len(order) // 10 - 1
+    assert order.count("a") >= 0.7 * len(order), "the rest is the strategy's"
+
+
+def test_a_queue_that_got_nothing_for_the_interval_is_next_and_not_a_moment_earlier() -> None:
+    past, pool = Past(), strict(1_000, 0.0)
+    assert through(past, pool, ["a", "b"], range(0, 1_000, 100)) == ["a"] * 10
+    assert through(past, pool, ["a", "b"], range(1_000, 2_000, 100)) == ["b"] + ["a"] * 9
+    assert through(past, pool, ["a", "b"], range(2_000, 2_100, 100)) == ["b"]
+
+
+def test_of_several_starved_queues_the_longest_wait_is_first() -> None:
+    past, pool = Past(), strict(1_000, 0.0)
+    through(past, pool, ["a", "c"], range(0, 100, 100))
+    through(past, pool, ["a", "b", "c"], range(500, 600, 100))
+    assert past.plan(pool, ["a", "b", "c"], 1, 2_000) == ({"c": 1, "a": 0, "b": 0}, ["c"])
+
+
+def test_a_queue_that_has_nothing_is_looked_at_once_in_an_interval_and_is_owed_nothing() -> None:
+    past, pool = Past(), strict(1_000, 0.1)
+    looked = []
+    for now in range(0, 3_000, 10):
+        shares, _ = past.plan(pool, ["a", "b"], 1, now)
+        first = next(iter(shares))
+        looked.append(first)
+        past.served(pool, {"a": 1, "b": 0}, ["b"] if first == "b" else [], now)
+    assert looked.count("b") <= 300 // 10, "as often as its ratio lets it hope for a job"
+    assert past.plan(pool, ["a", "b"], 10, 3_000)[0]["b"] <= 2
+
+
+def test_what_a_queue_got_above_its_part_is_not_held_against_it() -> None:
+    past, pool = Past(), strict(FAR, 0.1)
+    through(past, pool, ["b", "a"], range(500))  # b is first there, and gets nearly everything
+    assert through(past, pool, ["a", "b"], range(500, 520)).count("b") == 2
+
+
+def test_weights_decide_as_long_as_they_give_each_its_part() -> None:
+    pool = Pool(name="p", strategy="weighted", weights=WEIGHTS, prevention=Prevention(interval_ms=FAR, ratio=0.05))
+    order = through(Past(), pool, list(WEIGHTS), range(90))
+    assert {queue: order.count(queue) for queue in WEIGHTS} == {"a": 50, "b": 30, "c": 10}
+    pool = Pool(name="p", strategy="weighted", weights={"a": 98, "b": 1, "c": 1}, prevention=pool.prevention)
+    order = through(Past(), pool, ["a", "b", "c"], range(1_000))
+    assert {queue: order.count(queue) for queue in "abc"} == {"a": 900, "b": 50, "c": 50}

@@ -215,7 +215,8 @@ class Handout:
                 before = len(taken)
                 going = await self._look_through(queue, [heads[priority]], taken, before + 1, worker, lease_ms)
                 if len(taken) > before:
-                    metrics.starved(queue)
+                    if priority != max(heads):
+                        metrics.starved(queue)
                 elif not going:
                     return
             await self._look_through(queue, subjects, taken, count, worker, lease_ms)
