@@ -10,10 +10,9 @@ from ojs_gateway.context import Context
 from ojs_nats.errors import invalid
 from ojs_nats.job import Job, State
 from ojs_nats.queries import JobPage, JobsAsk, QueuesAsk, Sort, cursor_after
-from ojs_nats.store.tokens import Tokens
 from ojs_nats.wire.fields import queue_name, timestamp
 from ojs_nats.wire.ids import job_id_of
-from ojs_nats.wire.lists import job_detail, jobs_view, priority_stats_view, queue_stats_view, queues_view
+from ojs_nats.wire.lists import job_detail, jobs_view, priority_stats_view, queue_stats_view, queues_view, with_progress
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.pages import Page, parse_page
 
@@ -110,8 +109,8 @@ class Lists:
     async def priority_stats(self, call: Call) -> Answer:
         """GET /queues/{name}/priority-stats: what waits to be fetched, by priority."""
         name = queue_name(call.parameters[0], "the queue's name", self._limits)
-        counts = await Tokens(self._store.link, self._store.config).counts(name)
-        return Answer(200, encode(priority_stats_view(name, counts)))
+        levels = await self._queries.levels(name)
+        return Answer(200, encode(with_progress(priority_stats_view(name, levels.counts), levels)))
 
     async def queue_stats(self, call: Call) -> Answer:
         """GET /queues/{name}/stats: exact counts of all states."""

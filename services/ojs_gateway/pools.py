@@ -1,20 +1,23 @@
-"""Fair pools (ojs-fair-scheduling §10)."""
+"""Fair pools, and what they come to (ojs-fair-scheduling §10)."""
 
 from __future__ import annotations
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_nats.wire.lists import with_progress
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.pools import parse_pool, pool_name, pool_view
+from ojs_nats.wire.scheduling import scheduling_view
 
 __all__ = ["Pools"]
 
 
 class Pools:
-    """Handlers under /admin/pools."""
+    """Handlers under /admin/pools and /admin/scheduling."""
 
     def __init__(self, context: Context) -> None:
         self._store = context.store
+        self._queries = context.queries
         self._limits = context.limits
 
     async def list(self, _call: Call) -> Answer:
@@ -38,3 +41,10 @@ class Pools:
         """DELETE /admin/pools/{name}."""
         pool = await self._store.pools.delete(pool_name(call.parameters[0], self._limits))
         return Answer(200, encode({"deleted": True, "name": pool.name}))
+
+    async def stats(self, _call: Call) -> Answer:
+        """GET /admin/scheduling/stats: what each queue gave within the last minute, through whichever gateway."""
+        pools = await self._store.pools.all()
+        held = {name for name, record in (await self._store.queues.all()).items() if record.held}
+        lately = await self._queries.dispatches(tuple(queue for pool in pools for queue in pool.weights))
+        return Answer(200, encode(with_progress(scheduling_view(lately, pools, held, self._store.clock.now()), lately)))

@@ -144,6 +144,7 @@ def router(context: Context) -> Router:
         ("GET", "/admin/pools/{}"): pools.read,
         ("PUT", "/admin/pools/{}"): pools.put,
         ("DELETE", "/admin/pools/{}"): pools.delete,
+        ("GET", "/admin/scheduling/stats"): pools.stats,
     }
     limits = RateLimits(context)
     api |= {

@@ -14,6 +14,7 @@ from ojs_nats.queries import (
     BEHIND,
     WAIT_S,
     DeadLettersAsk,
+    DispatchesAsk,
     JobsAsk,
     Outcome,
     ProjectorStatus,
@@ -28,6 +29,7 @@ from ojs_nats.queries import (
 from ojs_nats.store import Store
 from ojs_nats.store.link import Reply
 from ojs_projector import jobs, lists, workers
+from ojs_projector.dispatches import dispatches
 from ojs_projector.model import Model
 from ojs_projector.reached import Reached
 from ojs_projector.relay import Relay
@@ -66,6 +68,7 @@ class Answers:
 
         self._queries: dict[str, _Query] = {
             "queue": _Query(QueueAsk, lambda ask: lists.queue(model, ask.name, now())),
+            "levels": _Query(QueueAsk, lambda ask: lists.levels(model, ask.name)),
             "queues": _Query(QueuesAsk, lambda ask: lists.queues(model, ask, now())),
             "totals": _Query(StatsAsk, lambda _ask: lists.totals(model, now())),
             "jobs": _Query(JobsAsk, lambda ask: jobs.jobs(model, ask)),
@@ -74,6 +77,7 @@ class Answers:
             ),
             "dead_letters": _Query(DeadLettersAsk, lambda ask: lists.dead_letters(model, ask)),
             "dead_letter_stats": _Query(StatsAsk, lambda ask: lists.dead_letter_stats(model, ask.queue)),
+            "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
             "workers": _Query(WorkersAsk, lambda ask: workers.page(model, ask, now())),
             "status": _Query(StatsAsk, lambda _ask: status()),
         }

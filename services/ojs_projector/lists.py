@@ -14,6 +14,7 @@ from ojs_nats.queries import (
     DeadLettersAsk,
     DeadLetterStats,
     JobPage,
+    Levels,
     Queue,
     QueuePage,
     QueuesAsk,
@@ -27,6 +28,7 @@ __all__ = [
     "Waiting",
     "dead_letter_stats",
     "dead_letters",
+    "levels",
     "long_due",
     "queue",
     "queues",
@@ -185,6 +187,12 @@ def _lately(db: sqlite3.Connection, now: int, queue: str | None = None) -> _Late
         throughput_per_second=round(lately / (_RATE_MINUTES * 60), 6),
         failed_per_second=round(lately_failed / (_RATE_MINUTES * 60), 6),
     )
+
+
+def levels(model: Model, name: str) -> Levels:
+    """The available jobs of a queue by priority, the highest first."""
+    found = model.db.execute("SELECT priority, n FROM levels WHERE queue = ? AND n > 0 ORDER BY priority DESC", (name,))
+    return Levels(counts=dict(found.fetchall()), partial=model.partial, progress=model.progress)
 
 
 # The safety net

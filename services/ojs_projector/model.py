@@ -23,6 +23,7 @@ from ojs_nats.workflows.record import Workflow
 from ojs_projector import workers
 from ojs_projector.crons import apply_crons
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
+from ojs_projector.starts import Start, forget_starts, keep_starts, starts_of
 from ojs_projector.tags import keep_tags, recount_tags
 from ojs_projector.workflows import apply_workflows, forget_workflows
 
@@ -35,6 +36,7 @@ KEPT_MINUTES: Final = 61
 _GRACE_MS: Final = 5_000
 """How long after its TTL a record that nobody saw leave is taken for gone."""
 _FORGOTTEN: Final = 2_000
+_AVAILABLE: Final = "available"
 
 
 class Seen(NamedTuple):
@@ -144,6 +146,7 @@ class Model:
                 self._replace([], [Row(*row) for row in gone], {})
             workers.forget(self._db, now - _GRACE_MS)
             forget_workflows(self._db, now - _GRACE_MS)
+            forget_starts(self._db, now)
             self._db.execute("DELETE FROM minutes WHERE minute < ?", (now // MINUTE_MS - KEPT_MINUTES,))
         return len(gone)
 
@@ -163,16 +166,21 @@ class Model:
         known = self._known(newest)
         rows: list[Row] = []
         gone: list[Row] = []
+        starts: list[Start] = []
         for job_id, seen in newest.items():
             record, job = seen.record, seen.job
             old = known.get(job_id)
             if old is not None and old.seq >= record.sequence:
                 continue
             if job is not None and not job.deleted:
+                if old is None or (old.attempt, old.started_at) != (job.attempt, job.started_at):
+                    starts += starts_of(job, _started_by(old))
                 rows.append(row_of(job, record.sequence, record.at + record.ttl_s * 1_000 if record.ttl_s else None))
             elif old is not None:
                 gone.append(old)
         self._replace(rows, gone, known)
+        if starts:
+            keep_starts(self._db, starts)
 
     def _known(self, job_ids: Iterable[str]) -> dict[str, Row]:
         wanted = list(job_ids)
@@ -183,15 +191,22 @@ class Model:
     def _replace(self, rows: list[Row], gone: list[Row], known: dict[str, Row]) -> None:
         """Write rows, delete others, and keep the numbers."""
         numbers: Counter[Kind] = Counter()
+        levels: Counter[tuple[str, int]] = Counter()
         queues: dict[str, int] = {}
         minutes: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         for old in gone:
             numbers[_kind(old)] -= 1
+            if old.state == _AVAILABLE:
+                levels[old.queue, old.priority] -= 1
         for row in rows:
             before = known.get(row.id)
             numbers[_kind(row)] += 1
+            if row.state == _AVAILABLE:
+                levels[row.queue, row.priority] += 1
             if before is not None:
                 numbers[_kind(before)] -= 1
+                if before.state == _AVAILABLE:
+                    levels[before.queue, before.priority] -= 1
             if before is None or before.queue != row.queue:
                 queues[row.queue] = min(queues.get(row.queue, row.created_at), row.created_at)
             if row.finished_at is not None and (before is None or before.finished_at != row.finished_at):
@@ -205,6 +220,10 @@ class Model:
             "INSERT INTO counts VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead",
             [(kind.queue, kind.type, kind.state, n, n * kind.dead) for kind, n in numbers.items() if n],
+        )
+        db.executemany(
+            "INSERT INTO levels VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            [(queue, priority, n) for (queue, priority), n in levels.items() if n],
         )
         db.executemany(
             "INSERT INTO queues VALUES (?, ?) ON CONFLICT DO UPDATE SET created_at = min(created_at, excluded.created_at)",
@@ -223,10 +242,13 @@ class Model:
         self._db.execute("DELETE FROM workflows WHERE seq < ?", (sequence,))
         self._db.execute("DELETE FROM workers WHERE seq < ?", (sequence,))
         self._db.execute("DELETE FROM crons WHERE seq < ?", (sequence,))
-        for table in ("counts", "queues", "minutes"):
+        for table in ("counts", "levels", "queues", "minutes", "starts"):
             self._db.execute(f"DELETE FROM {table}")
         self._db.execute(
             "INSERT INTO counts SELECT queue, type, state, count(*), sum(dead_letter) FROM jobs GROUP BY queue, type, state"
+        )
+        self._db.execute(
+            "INSERT INTO levels SELECT queue, priority, count(*) FROM jobs WHERE state = 'available' GROUP BY queue, priority"
         )
         recount_tags(self._db)
         self._db.execute("INSERT INTO queues SELECT queue, min(created_at) FROM jobs GROUP BY queue")
@@ -244,6 +266,11 @@ class Model:
 
 def _kind(row: Row) -> Kind:
     return Kind(row.queue, row.type, row.state, row.dead_letter)
+
+
+def _started_by(row: Row | None) -> int:
+    """Whatever started until then is counted: what is available now started before it became so."""
+    return 0 if row is None else max(row.started_at or 0, (row.enqueued_at or 1) - 1)
 
 
 def _add_finished(row: Row, finished_at: int, sums: list[int]) -> None:

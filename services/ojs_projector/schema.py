@@ -10,12 +10,13 @@ import msgspec
 
 from ojs_nats.job import Job, State
 from ojs_projector.crons import SCHEMA as CRONS
+from ojs_projector.starts import SCHEMA as STARTS
 from ojs_projector.tags import SCHEMA as TAGS
 from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 5
+_VERSION: Final = 6
 """Raise it with every change below: a file of another version is built anew."""
 
 # `kinds` serves most lists: any combination of queue, type and state is a union of its ranges (see jobs.py). The rest are
@@ -58,6 +59,12 @@ CREATE TABLE counts (
     n INTEGER NOT NULL,
     dead INTEGER NOT NULL,
     PRIMARY KEY (queue, type, state)
+) WITHOUT ROWID;
+CREATE TABLE levels (
+    queue TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (queue, priority)
 ) WITHOUT ROWID;
 CREATE TABLE workers (
     token TEXT PRIMARY KEY,
@@ -180,7 +187,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         db.execute("PRAGMA cache_size = -32000")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            db.executescript(f"{_SCHEMA}{TAGS}{WORKFLOWS}{CRONS} PRAGMA user_version = {_VERSION};")
+            db.executescript(f"{_SCHEMA}{TAGS}{WORKFLOWS}{CRONS}{STARTS} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()
         raise

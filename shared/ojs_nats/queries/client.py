@@ -15,8 +15,11 @@ from ojs_nats.queries.messages import (
     Ask,
     DeadLettersAsk,
     DeadLetterStats,
+    Dispatches,
+    DispatchesAsk,
     JobPage,
     JobsAsk,
+    Levels,
     Outcome,
     ProjectorStatus,
     Queue,
@@ -58,6 +61,10 @@ class Queries:
         """One queue's statistics; all zero if nothing is known of it."""
         return await self._ask("queue", QueueAsk(name=name), Queue)
 
+    async def levels(self, name: str) -> Levels:
+        """One queue's available jobs by priority."""
+        return await self._ask("levels", QueueAsk(name=name), Levels)
+
     async def queues(self, ask: QueuesAsk) -> QueuePage:
         return await self._ask("queues", ask, QueuePage)
 
@@ -76,6 +83,10 @@ class Queries:
 
     async def dead_letter_stats(self, queue: str | None = None) -> DeadLetterStats:
         return await self._ask("dead_letter_stats", StatsAsk(queue=queue), DeadLetterStats)
+
+    async def dispatches(self, also: tuple[str, ...] = ()) -> Dispatches:
+        """What was handed out within the last minute, by queue; `also` names queues to list in any case."""
+        return await self._ask("dispatches", DispatchesAsk(also=also), Dispatches)
 
     async def workers(self, ask: WorkersAsk) -> WorkerPage:
         return await self._ask("workers", ask, WorkerPage)

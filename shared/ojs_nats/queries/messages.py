@@ -21,9 +21,13 @@ __all__ = [
     "Counts",
     "DeadLetterStats",
     "DeadLettersAsk",
+    "Dispatches",
+    "DispatchesAsk",
+    "DispatchesOfQueue",
     "JobPage",
     "JobRow",
     "JobsAsk",
+    "Levels",
     "Outcome",
     "ProjectorStatus",
     "Queue",
@@ -152,6 +156,12 @@ class WorkersAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     offset: int = 0
 
 
+class DispatchesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """What was handed out within the last minute. `also` names queues that are listed in any case."""
+
+    also: tuple[str, ...] = ()
+
+
 # Answers
 
 
@@ -199,6 +209,12 @@ class Queue(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """Completed jobs, over the last five minutes."""
     failed_per_second: float = 0.0
     """Discarded jobs, over the same."""
+
+
+class Levels(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """How many jobs of a queue are available, by priority, the highest first."""
+
+    counts: dict[int, int]
 
 
 class QueuePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
@@ -279,6 +295,27 @@ class DeadLetterStats(Answer, frozen=True, kw_only=True, omit_defaults=True):
     by_error_type: dict[str, int]
     oldest_at: int | None = None
     newest_at: int | None = None
+
+
+class DispatchesOfQueue(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`number` jobs were handed out, which together had been available for `wait_ms`."""
+
+    name: str
+    number: int = 0
+    wait_ms: int = 0
+    last_at: int | None = None
+    """The second in which the last one was, however long ago."""
+    active: int = 0
+    available: int = 0
+    oldest_at: int | None = None
+    """Since when the oldest of the available jobs is available."""
+
+
+class Dispatches(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """`total` counts the jobs of all queues, listed or not."""
+
+    queues: list[DispatchesOfQueue]
+    total: int
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime
 from typing import Final
 
@@ -30,17 +29,6 @@ class Tokens:
         """
         times = [await self._first_at(self._config.ready(queue, priority, front=front)) for front in (True, False)]
         return min((at for at in times if at is not None), default=None)
-
-    async def counts(self, queue: str) -> dict[int, int]:
-        """How many tokens a queue holds by priority, the highest first; those in a claim under way included."""
-        request = {"subjects_filter": self._config.ready_of_queue(queue)}
-        answer = await call(self._link, f"STREAM.INFO.{self._config.ready_stream}", request)
-        if error := answer.get("error"):
-            raise unavailable(f"NATS refused to say what is ready: {error.get('description')}")
-        found: Counter[int] = Counter()
-        for subject, number in (answer["state"].get("subjects") or {}).items():
-            found[int(subject.split(".")[3]) - 100] += number
-        return dict(sorted(found.items(), reverse=True))
 
     async def _first_at(self, subject: str) -> int | None:
         request = {"seq": 1, "next_by_subj": subject}

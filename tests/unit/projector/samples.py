@@ -17,7 +17,7 @@ STREAM = "KV_ojs 2027-01-15T08:00:00Z"
 
 def job(job_id: str = "job-1", state: State = State.AVAILABLE, **members: Any) -> Job:
     defaults: dict[str, Any] = {"type": "test.job", "args": Raw(b"[]"), "created_at": NOW, "enqueued_at": NOW}
-    return Job(**(defaults | {"id": job_id, "state": state} | members))
+    return Job(**({"id": job_id} | defaults | {"state": state} | members))
 
 
 def logged(*events: str, **members: Any) -> Job:

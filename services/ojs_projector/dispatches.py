@@ -1,0 +1,71 @@
+"""What was handed out of each queue lately, and what waits there (ojs-fair-scheduling §10.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from ojs_nats.queries import Dispatches, DispatchesAsk, DispatchesOfQueue
+from ojs_projector.lists import waiting_kinds
+from ojs_projector.model import Model
+from ojs_projector.starts import SECOND_MS, WINDOW_S
+
+__all__ = ["dispatches"]
+
+_MOST: Final = 1_000
+"""Queues in one answer, those with the most dispatches."""
+
+
+def dispatches(model: Model, ask: DispatchesAsk, now: int) -> Dispatches:
+    """Queues that have jobs to hand out or with workers, or that handed some out within the window, by name."""
+    db = model.db
+    since = now // SECOND_MS - WINDOW_S + 1
+    lately = {
+        queue: (number, wait_ms, last)
+        for queue, number, wait_ms, last in db.execute(
+            "SELECT queue, coalesce(sum(number) FILTER (WHERE second >= :since), 0), "
+            "coalesce(sum(wait_ms) FILTER (WHERE second >= :since), 0), max(second) FROM starts GROUP BY queue",
+            {"since": since},
+        )
+    }
+    standing = {
+        queue: (active, available)
+        for queue, active, available in db.execute(
+            "SELECT queue, sum(n) FILTER (WHERE state = 'active'), sum(n) FILTER (WHERE state = 'available') FROM counts "
+            "WHERE n > 0 AND state IN ('active', 'available') GROUP BY queue"
+        )
+    }
+    nothing = (0, 0, 0)
+    names = {*standing, *ask.also, *(queue for queue, found in lately.items() if found[0])}
+    largest = sorted(names, key=lambda queue: (-lately.get(queue, nothing)[0], queue))[:_MOST]
+    oldest = _oldest(model, set(largest))
+    return Dispatches(
+        queues=[
+            DispatchesOfQueue(
+                name=queue,
+                number=lately.get(queue, nothing)[0],
+                wait_ms=lately.get(queue, nothing)[1],
+                last_at=lately[queue][2] * SECOND_MS if queue in lately else None,
+                active=standing.get(queue, (0, 0))[0] or 0,
+                available=standing.get(queue, (0, 0))[1] or 0,
+                oldest_at=oldest.get(queue),
+            )
+            for queue in sorted(largest)
+        ],
+        total=sum(found[0] for found in lately.values()),
+        partial=model.partial,
+        progress=model.progress,
+    )
+
+
+def _oldest(model: Model, queues: Collection[str]) -> dict[str, int]:
+    """Since when the oldest available job of each queue has waited, by one look for each of its priorities."""
+    oldest: dict[str, int] = {}
+    for kind in waiting_kinds(model):
+        if kind.queue in queues:
+            [at] = model.db.execute(
+                "SELECT min(enqueued_at) FROM jobs WHERE state = 'available' AND queue = ? AND priority = ?", kind
+            ).fetchone()
+            if at is not None:
+                oldest[kind.queue] = min(at, oldest.get(kind.queue, at))
+    return oldest

@@ -1,0 +1,161 @@
+"""Order and shares through two gateway processes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.nats import NatsServer
+from support.system import Command, Processes, send
+from support.waiting import until
+
+WEIGHTS = {"fs-critical": 5, "fs-default": 3, "fs-low": 1}
+LEVELS = range(-100, 101)
+
+
+class Gateways:
+    """Gateways that take turns."""
+
+    def __init__(self, commands: list[Command]) -> None:
+        self.urls = [str(command.ready()["url"]) for command in commands]
+        self._turn = 0
+
+    def call(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
+        """Through the next gateway."""
+        self._turn += 1
+        answer = send(method, f"{self.urls[self._turn % len(self.urls)]}/ojs/v1{path}", body)
+        assert answer.status == status, answer
+        return answer.body
+
+    def push(self, queue: str, number: int, **options: Any) -> list[str]:
+        job = {"type": "test.scheduling", "args": [1], "options": {"queue": queue, **options}}
+        return [one["id"] for one in self.call("POST", "/jobs/batch", {"jobs": [job] * number}, 201)["jobs"]]
+
+    def fetch(self, *queues: str, count: int = 1) -> list[Any]:
+        jobs: list[Any] = self.call("POST", "/workers/fetch", {"queues": queues, "count": count, "wait_ms": 0})["jobs"]
+        return jobs
+
+    def pool(self, **members: Any) -> None:
+        """Set a pool and wait until all know it."""
+        self.call("PUT", "/admin/pools/general", members, 201)
+        for url in self.urls:
+            until(lambda url=url: send("GET", f"{url}/ojs/v1/admin/pools").body["items"])  # type: ignore[misc]
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory, shared_nats_server: NatsServer) -> Iterator[Processes]:
+    """Two gateways, and a projector."""
+    started = Processes(tmp_path_factory.mktemp("services"), shared_nats_server.url)
+    try:
+        for service in ("gateway", "gateway", "projector"):
+            started.start(service)
+        for command in started.commands:
+            command.ready()
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture
+def gateways(services: Processes) -> Gateways:
+    """The two gateways, emptied."""
+    pair = Gateways(services.commands[:2])
+    pair.call("POST", "/admin/reset")
+    return pair
+
+
+def test_a_strict_pool_gives_each_queue_its_guaranteed_part_through_each_gateway(gateways: Gateways) -> None:
+    for queue in WEIGHTS:
+        gateways.push(queue, 200)
+    gateways.pool(
+        strategy="strict",
+        queues=list(WEIGHTS),
+        starvation_prevention={"enabled": True, "rotation_interval": "PT1H", "min_dispatch_ratio": 0.1},
+    )
+    found = Counter(job["queue"] for _ in range(122) for job in gateways.fetch(*WEIGHTS))
+    assert found == {"fs-critical": 98, "fs-default": 12, "fs-low": 12}
+
+
+def test_statistics_say_what_was_handed_out_and_what_starves(gateways: Gateways) -> None:
+    gateways.push("fs-low", 3)
+    gateways.push("fs-critical", 3)
+    assert [job["queue"] for job in gateways.fetch("fs-critical", "fs-low", count=4)] == ["fs-critical"] * 3 + ["fs-low"]
+    stats = gateways.call("GET", "/admin/scheduling/stats")
+    assert (stats["window"], stats["strategy"], stats["dispatch_count_1m"]) == ("PT1M", "strict", 4)
+    critical, low = stats["queues"]
+    assert {name: critical[name] for name in ("name", "dispatch_count_1m", "dispatch_ratio_1m", "active_jobs", "starved")} == {
+        "name": "fs-critical",
+        "dispatch_count_1m": 3,
+        "dispatch_ratio_1m": 0.75,
+        "active_jobs": 3,
+        "starved": False,
+    }
+    assert (low["available_jobs"], low["dispatch_ratio_1m"], low["starved"]) == (2, 0.25, False)
+    assert 0 < low["avg_wait_ms"] < 60_000
+    gateways.pool(strategy="strict", queues=["fs-low"], starvation_prevention={"enabled": True, "rotation_interval": "PT1S"})
+
+    def starved() -> bool:
+        return any(queue["starved"] for queue in gateways.call("GET", "/admin/scheduling/stats")["queues"])
+
+    until(starved)
+    gateways.call("POST", "/queues/fs-low/pause")
+    assert not starved(), "what is paused doesn't starve"
+
+
+def test_all_levels_come_in_exact_order_through_two_gateways(gateways: Gateways) -> None:
+    chance = random.Random(201)
+    levels = [level for level in LEVELS for _ in range(2)]
+    chance.shuffle(levels)
+    pushed: dict[int, list[str]] = {level: [] for level in LEVELS}
+    for level in levels:
+        pushed[level] += gateways.push("fs-levels", 1, priority=level)
+    wanted = [(level, job_id) for level in reversed(LEVELS) for job_id in pushed[level]]
+    found: list[tuple[int, str]] = []
+    while jobs := gateways.fetch("fs-levels", count=chance.choice((1, 2, 3, 30))):
+        found += [(job["priority"], job["id"]) for job in jobs]
+    assert found == wanted
+
+
+def test_priorities_rank_within_a_queue_and_queues_by_their_place(gateways: Gateways) -> None:
+    low = gateways.push("fs-first", 2, priority=-100)
+    high = gateways.push("fs-second", 1, priority=100)
+    middle = gateways.push("fs-first", 1, priority=3)
+    assert [job["id"] for job in gateways.fetch("fs-first", "fs-second", count=9)] == [*middle, *low, *high]
+
+
+def test_a_new_priority_counts_from_the_moment_it_is_answered(gateways: Gateways) -> None:
+    [first, second, third] = gateways.push("fs-changed", 3)
+    later = gateways.push("fs-changed", 1, delay_until="+PT1H")
+    for job_id, priority in ((third, 5), (second, 5), (first, -1), (later[0], 100)):
+        answer = gateways.call("PATCH", f"/jobs/{job_id}", {"priority": priority})
+        assert (answer["priority"], answer["previous_priority"]) == (priority, 0)
+    assert gateways.call("GET", "/queues/fs-changed/priority-stats")["counts_by_priority"] == {"5": 2, "-1": 1}
+    assert [job["id"] for job in gateways.fetch("fs-changed", count=2)] == [third, second], "in order of the changes"
+    assert [job["id"] for job in gateways.fetch("fs-changed", count=2)] == [first]
+
+
+@pytest.mark.usefixtures("gateways")
+def test_weights_hold_over_two_gateways_and_when_one_is_killed(services: Processes) -> None:
+    mortal = services.start("gateway")
+    gateways = Gateways([services.commands[0], mortal])
+    for queue in WEIGHTS:
+        gateways.push(queue, 400)
+    gateways.pool(strategy="weighted", queues={queue: {"weight": weight} for queue, weight in WEIGHTS.items()})
+
+    def shares(fetches: int, count: int) -> dict[str, float]:
+        found = Counter(job["queue"] for _ in range(fetches) for job in gateways.fetch(*WEIGHTS, count=count))
+        assert found.total() == fetches * count
+        return {queue: found[queue] / found.total() for queue in WEIGHTS}
+
+    exact = {queue: weight / 9 for queue, weight in WEIGHTS.items()}
+    assert shares(90, 1) == pytest.approx(exact, abs=2 / 90)
+    assert shares(18, 10) == pytest.approx(exact, abs=2 / 90)
+    stats = {queue["name"]: queue for queue in gateways.call("GET", "/admin/scheduling/stats")["queues"]}
+    assert {name: stats[name]["dispatch_count_1m"] for name in WEIGHTS} == {"fs-critical": 150, "fs-default": 90, "fs-low": 30}
+    mortal.kill()
+    gateways = Gateways(services.commands[:1])
+    assert shares(90, 1) == pytest.approx(exact, abs=2 / 90), "the other goes on with its own count"

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ojs_nats.errors import OjsError
+from ojs_nats.pools import Pool, Prevention
+from ojs_nats.queues import QueueConfig
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.pools import parse_pool, pool_view
+from ojs_nats.wire.queues import config_view, parse_config
+
+LIMITS = Limits()
+QUEUES = {"queues": ["a", "b"], "strategy": "strict"}
+
+
+def pool(**members: Any) -> Pool:
+    return parse_pool(msgspec.json.encode(QUEUES | members), "p", LIMITS)
+
+
+def test_prevention_is_off_unless_enabled_and_has_the_specifications_defaults() -> None:
+    assert pool().prevention is None
+    assert pool(starvation_prevention={"rotation_interval": "PT5S"}).prevention is None
+    found = pool(starvation_prevention={"enabled": True})
+    assert found.prevention == Prevention(interval_ms=30_000, ratio=0.05)
+    assert pool_view(found)["starvation_prevention"] == {
+        "enabled": True,
+        "rotation_interval": "PT30S",
+        "min_dispatch_ratio": 0.05,
+    }
+    assert pool_view(pool())["starvation_prevention"] == {"enabled": False}
+    many = pool(queues=[f"q{n}" for n in range(50)], starvation_prevention={"enabled": True})
+    assert many.prevention is not None
+    assert many.prevention.ratio == 1 / 50, "more can't be guaranteed to each of 50"
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"enabled": 1}, "enabled"),
+        ({"enabled": True, "rotation_interval": "PT0.5S"}, "rotation_interval"),
+        ({"enabled": True, "rotation_interval": "soon"}, "rotation_interval"),
+        ({"enabled": True, "min_dispatch_ratio": 0.51}, "min_dispatch_ratio"),
+        ({"enabled": True, "min_dispatch_ratio": -0.1}, "min_dispatch_ratio"),
+        ({"enabled": True, "min_dispatch_ratio": True}, "min_dispatch_ratio"),
+        ({"interval": 5}, "interval"),
+    ],
+)
+def test_a_bad_member_is_named(sent: dict[str, Any], field: str) -> None:
+    with pytest.raises(OjsError) as caught:
+        pool(starvation_prevention=sent)
+    assert (caught.value.code, caught.value.details["field"]) == ("invalid_request", f"starvation_prevention.{field}")
+
+
+def test_a_queue_rotates_its_priorities_and_has_no_ratio() -> None:
+    def parsed(value: Any) -> Any:
+        return parse_config(msgspec.json.encode({"starvation_prevention": value}), LIMITS)
+
+    assert parsed({"enabled": True, "rotation_interval": "PT10M"}) == {"rotation_ms": 600_000}
+    assert parsed({"enabled": False}) == {"rotation_ms": 0}
+    assert parsed(None) == {"rotation_ms": None}
+    with pytest.raises(OjsError) as caught:
+        parsed({"enabled": True, "min_dispatch_ratio": 0.1})
+    assert caught.value.code == "unsupported"
+    assert config_view(QueueConfig(rotation_ms=600_000)) == {
+        "starvation_prevention": {"enabled": True, "rotation_interval": "PT10M"}
+    }
+    assert config_view(QueueConfig(rotation_ms=0)) == {"starvation_prevention": {"enabled": False}}
