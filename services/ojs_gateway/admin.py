@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats import transitions
-from ojs_nats.queries import WorkersAsk
-from ojs_nats.wire.admin import retries_view, stats_view
+from ojs_nats.queries import Queue, QueuesAsk, Totals, WorkersAsk
+from ojs_nats.wire.admin import plain_stats, queue_detail, retries_view, stats_view, trace_view
+from ojs_nats.wire.fields import queue_name
 from ojs_nats.wire.ids import job_id_of
 from ojs_nats.wire.lists import with_progress
 from ojs_nats.wire.output import encode, job_body
+from ojs_nats.wire.pages import parse_page
 from ojs_nats.wire.worker import parse_cancel
 
 __all__ = ["Admin"]
@@ -26,15 +29,27 @@ class Admin:
         self._queries = context.queries
         self._limits = context.limits
 
-    async def stats(self, _call: Call) -> Answer:
-        """GET /admin/stats."""
-        totals, workers = await asyncio.gather(self._queries.totals(), self._queries.workers(WorkersAsk(limit=1)))
-        view = stats_view(totals, workers.summary, self._context.uptime_s)
-        return Answer(200, encode(with_progress(view, totals)))
+    async def stats(self, call: Call) -> Answer:
+        """GET /admin/stats?queue: of everything, or of one queue; `detail=true` lists the queues (CLI)."""
+        queue = call.query("queue") or None
+        numbers: Awaitable[Queue | Totals] = (
+            self._queries.totals() if queue is None else self._queries.queue(queue_name(queue, "queue", self._limits))
+        )
+        found, workers = await asyncio.gather(numbers, self._queries.workers(WorkersAsk(limit=1)))
+        view = stats_view(found, workers.summary, self._context.uptime_s)
+        if call.query("detail") == "true":
+            page = await self._queries.queues(QueuesAsk(limit=parse_page(call.queries).limit))
+            view["queues"] = [queue_detail(one) for one in page.queues]
+        elif call.dialect.plain:
+            records = await self._store.queues.all()
+            view = plain_stats(view, workers.summary, sum(record.held for record in records.values()))
+        return Answer(200, encode(with_progress(view, found)))
 
     async def retry(self, call: Call) -> Answer:
-        """POST /admin/jobs/{id}/retry: a discarded job gets a new life, one that waits for its next attempt gets it now."""
-        change = await self._store.jobs.revive(job_id_of(call.parameters[0]), transitions.retry_by_hand)
+        """POST /admin/jobs/{id}/retry: a discarded or cancelled job gets a new life, one that waits for its next attempt gets
+        it now.
+        """
+        change = await self._store.jobs.revive(job_id_of(call.parameters[0]), transitions.retry_one)
         return Answer(200, job_body(change.after, flat=True, previous_state=change.before.state))
 
     async def cancel(self, call: Call) -> Answer:
@@ -47,3 +62,7 @@ class Admin:
     async def retries(self, call: Call) -> Answer:
         """GET /jobs/{id}/retries: its failed attempts, and the policy that says what follows."""
         return Answer(200, encode(retries_view(await self._store.jobs.get(job_id_of(call.parameters[0])))))
+
+    async def trace(self, call: Call) -> Answer:
+        """GET /admin/jobs/{id}/trace, /events/{id}/history: its log in the words of the CLI's debugger."""
+        return Answer(200, encode(trace_view(await self._store.jobs.get(job_id_of(call.parameters[0])))))

@@ -8,12 +8,14 @@ from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats import cron as pure
 from ojs_nats.errors import invalid
+from ojs_nats.transitions import Moment
 from ojs_nats.wire.cron import (
     cron_body,
     cron_name,
     crons_body,
     deleted_body,
     history_body,
+    parse_patch,
     parse_registration,
     parse_switch,
     run_body,
@@ -55,8 +57,16 @@ class Crons:
         return Answer(200, cron_body(await self._store.crons.get(cron_name(call.parameters[0]))))
 
     async def patch(self, call: Call) -> Answer:
-        """PATCH /cron/{name}: `{"enabled": false}`."""
-        return await self._switch(call, enabled=parse_switch(await call.body(), self._limits))
+        """PATCH /cron/{name}: `{"enabled": false}`, or any other members to change."""
+        body = await call.body()
+        enabled = parse_switch(body, self._limits)
+        if enabled is not None:
+            return await self._switch(call, enabled=enabled)
+
+        def decide(cron: pure.Cron, moment: Moment) -> pure.Step:
+            return pure.register(cron, parse_patch(body, cron, self._limits), moment)
+
+        return Answer(200, cron_body(await self._store.crons.change(cron_name(call.parameters[0]), decide)))
 
     async def pause(self, call: Call) -> Answer:
         """POST /cron/{name}/pause."""
@@ -83,9 +93,10 @@ class Crons:
         return Answer(201, run_body(cron, run.job_id), (("Location", _LOCATION + run.job_id),))
 
     async def history(self, call: Call) -> Answer:
-        """GET /cron/{name}/history: the last 50 occurrences, newest first."""
+        """GET /cron/{name}/history?limit: the last occurrences, up to 50, newest first."""
+        limit = parse_page(call.queries).limit
         cron = await self._store.crons.get(cron_name(call.parameters[0]))
-        ids = [run.job_id for run in cron.log if run.job_id is not None]
+        ids = [run.job_id for run in cron.log[-limit:] if run.job_id is not None]
         found = await self._store.records.many(ids)
-        states = {job_id: stored.job.state for job_id, stored in found.items() if stored.job is not None}
-        return Answer(200, history_body(cron, states))
+        jobs = {job_id: stored.job for job_id, stored in found.items() if stored.job is not None}
+        return Answer(200, history_body(cron, jobs, limit))

@@ -14,10 +14,10 @@ from ojs_gateway.context import Context
 from ojs_gateway.lists import whole_jobs
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError, invalid, not_found
-from ojs_nats.job import Job
+from ojs_nats.job import Job, State
 from ojs_nats.queries import MAX_PAGE, DeadLettersAsk
 from ojs_nats.transitions import Moment, Override, Transition
-from ojs_nats.wire.fields import struct_of, timestamp
+from ojs_nats.wire.fields import before_ms, shown, struct_of, timestamp
 from ojs_nats.wire.ids import job_id_of
 from ojs_nats.wire.lists import dead_letter_stats_view, job_detail, jobs_view
 from ojs_nats.wire.output import encode, job_body
@@ -32,16 +32,30 @@ _MAX_BULK: Final = 10_000
 """Jobs that one bulk request changes; its answer says how many remain."""
 
 
-class _Filter(Struct, frozen=True):
+_MAX_ERRORS: Final = 100
+"""Skipped jobs of which the answer says why."""
+
+
+class _Filter(Struct, frozen=True, forbid_unknown_fields=True):
     queue: str | None = None
     type: str | None = None
     error_type: str | None = None
     since: str | None = None
     until: str | None = None
+    older_than: str | int | float | None = None
+    state: str | None = None
+    """Dead letters are discarded; any other state selects none of them."""
 
 
-class _Bulk(Struct, frozen=True):
-    filter: _Filter = _Filter()
+class _Bulk(Struct, frozen=True, forbid_unknown_fields=True):
+    """What no filter has is refused: a misspelt member would change more than was meant."""
+
+    filter: _Filter | None = None
+    older_than: str | int | float | None = None
+    confirm: bool = False
+
+
+class _Query(_Filter, frozen=True):
     confirm: bool = False
 
 
@@ -49,6 +63,7 @@ class _Outcome(NamedTuple):
     matched: int
     done: int
     skipped: int
+    errors: list[dict[str, str]]
 
 
 class DeadLetter:
@@ -68,7 +83,8 @@ class DeadLetter:
         return await self._list(call, parse_page(call.queries, numbered=True))
 
     async def _list(self, call: Call, asked: Page) -> Answer:
-        wanted = _asked(msgspec.convert(dict(call.queries), _Filter))
+        named = {name: value for name, value in call.queries.items() if name in _Filter.__struct_fields__}
+        wanted = self._asked(msgspec.convert(named, _Filter))
         page = await self._queries.dead_letters(
             msgspec.structs.replace(wanted, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         )
@@ -109,28 +125,52 @@ class DeadLetter:
     async def retry_all(self, call: Call) -> Answer:
         """POST /dead-letter/retry `{filter, confirm: true}`."""
         outcome = await self._all(await self._bulk(call), self._retry)
-        return Answer(200, encode(_bulk_view("retried", outcome)))
+        return Answer(200, encode(_bulk_view("retry", outcome)))
+
+    async def clear(self, call: Call) -> Answer:
+        """DELETE /dead-letter `{filter, older_than, confirm: true}`, or the same in the query."""
+        outcome = await self._all(await self._bulk(call), self._delete)
+        return Answer(200, encode(_bulk_view("delete", outcome)))
 
     async def purge(self, call: Call) -> Answer:
-        """DELETE /dead-letter, POST /dead-letter/purge `{filter, confirm: true}`; a DELETE may say it in its query."""
-        outcome = await self._all(await self._bulk(call), self._delete)
-        return Answer(200, encode(_bulk_view("deleted", outcome)))
+        """POST /dead-letter/purge?older_than=7d: the same, confirmed by its name (ojs CLI)."""
+        outcome = await self._all(await self._bulk(call, confirmed=True), self._delete)
+        return Answer(200, encode(_bulk_view("delete", outcome)))
 
-    async def _bulk(self, call: Call) -> DeadLettersAsk:
+    async def _bulk(self, call: Call, *, confirmed: bool = False) -> DeadLettersAsk:
         body = await call.body()
         if body:
             asked = struct_of(body, _Bulk)
         else:
-            query = dict(call.queries)
-            asked = _Bulk(msgspec.convert(query, _Filter), query.get("confirm") == "true")
-        if not asked.confirm:
+            query = struct_of(encode(dict(call.queries)), _Query, strict=False)
+            asked = _Bulk(query, None, query.confirm)
+        if not (asked.confirm or confirmed):
             raise invalid("confirm", "this changes every dead letter that matches the filter; send confirm: true to do it")
-        return _asked(asked.filter)
+        wanted = asked.filter or _Filter()
+        if asked.older_than is not None:
+            wanted = msgspec.structs.replace(wanted, older_than=asked.older_than)
+        return self._asked(wanted)
+
+    def _asked(self, wanted: _Filter) -> DeadLettersAsk:
+        until = timestamp(wanted.until, "until")
+        if wanted.older_than is not None:
+            before = before_ms(wanted.older_than, "older_than", self._store.clock.now(), self._limits)
+            until = before - 1 if until is None else min(until, before - 1)
+        if wanted.state not in {None, "", State.DISCARDED}:
+            raise invalid("state", f"state must be discarded, as every dead letter is, not {shown(wanted.state)}")
+        return DeadLettersAsk(
+            queue=wanted.queue or None,
+            type=wanted.type or None,
+            error_type=wanted.error_type or None,
+            since=timestamp(wanted.since, "since"),
+            until=until,
+        )
 
     async def _all(self, wanted: DeadLettersAsk, change: Callable[[str], Awaitable[None]]) -> _Outcome:
         """Change everything that matches, page by page; what has left meanwhile is skipped."""
         matched: int | None = None
         done = skipped = 0
+        errors: list[dict[str, str]] = []
         cursor: str | None = None
         limit = asyncio.Semaphore(_AT_ONCE)
 
@@ -141,6 +181,8 @@ class DeadLetter:
                 except OjsError as error:
                     if error.code not in {"not_found", "conflict", "duplicate"}:
                         raise
+                    if len(errors) < _MAX_ERRORS:
+                        errors.append({"job_id": job_id, "error": error.message})
                     return False
                 return True
 
@@ -153,7 +195,7 @@ class DeadLetter:
             cursor = page.next_cursor
             if cursor is None:
                 break
-        return _Outcome(matched or 0, done, skipped)
+        return _Outcome(matched or 0, done, skipped, errors)
 
     async def _retry(self, job_id: str) -> None:
         def decide(job: Job, moment: Moment) -> Transition:
@@ -171,20 +213,16 @@ def _dead(job: Job) -> Job:
     return job
 
 
-def _asked(wanted: _Filter) -> DeadLettersAsk:
-    return DeadLettersAsk(
-        queue=wanted.queue or None,
-        type=wanted.type or None,
-        error_type=wanted.error_type or None,
-        since=timestamp(wanted.since, "since"),
-        until=timestamp(wanted.until, "until"),
-    )
-
-
-def _bulk_view(verb: str, outcome: _Outcome) -> dict[str, Any]:
+def _bulk_view(action: str, outcome: _Outcome) -> dict[str, Any]:
+    """`remaining` match as well and are left to the next request; the rest in the words of ojs-admin-api §8.1, too."""
     return {
-        verb: outcome.done,
+        "action": action,
+        "retried" if action == "retry" else "deleted": outcome.done,
         "skipped": outcome.skipped,
         "total_matched": outcome.matched,
         "remaining": max(outcome.matched - outcome.done - outcome.skipped, 0),
+        "matched": outcome.done + outcome.skipped,
+        "succeeded": outcome.done,
+        "failed": outcome.skipped,
+        "errors": outcome.errors,
     }

@@ -12,7 +12,7 @@ from ojs_nats.limits import LimitRecord
 from ojs_nats.store.gate import key_scope
 from ojs_nats.wire.limiting import limit_view, parse_override
 from ojs_nats.wire.output import encode
-from ojs_nats.wire.pages import pagination, parse_page
+from ojs_nats.wire.pages import DEFAULT_PAGE, pagination, parse_page
 
 __all__ = ["RateLimits"]
 
@@ -28,37 +28,37 @@ class RateLimits:
 
     async def list(self, call: Call) -> Answer:
         """GET /rate-limits: every key that was used within a month, by name."""
-        asked = parse_page(call.queries, numbered=True)
+        asked = parse_page(call.queries, numbered=True, default=DEFAULT_PAGE)
         records = await self._store.limits.known()
         page = records[asked.offset : asked.offset + asked.limit]
-        views = await asyncio.gather(*(self._view(record.name) for record in page))
+        views = await asyncio.gather(*(self._view(record.name, call) for record in page))
         more = str(asked.offset + asked.limit) if asked.offset + asked.limit < len(records) else None
         body = {"items": views, "rate_limits": views, "pagination": pagination(asked, len(records), more)}
         return Answer(200, encode(body))
 
     async def read(self, call: Call) -> Answer:
         """GET /rate-limits/{key}: 404 if no job ever named the key."""
-        return Answer(200, encode(await self._view(_scope(call))))
+        return Answer(200, encode(await self._view(_scope(call), call)))
 
     async def override(self, call: Call) -> Answer:
         """PUT /rate-limits/{key}, …/override: limits in place of the jobs' own, until `expires_at` if there is one."""
         wanted = parse_override(await call.body(), self._limits)
         scope = _scope(call)
         await self._store.limits.override(scope, wanted)
-        return Answer(200, encode(await self._view(scope)))
+        return Answer(200, encode(await self._view(scope, call)))
 
     async def restore(self, call: Call) -> Answer:
         """DELETE /rate-limits/{key}/override."""
         scope = _scope(call)
         await self._store.limits.override(scope, None)
-        return Answer(200, encode(await self._view(scope)))
+        return Answer(200, encode(await self._view(scope, call)))
 
-    async def _view(self, scope: str) -> dict[str, Any]:
+    async def _view(self, scope: str, call: Call) -> dict[str, Any]:
         record: LimitRecord | None
         record, waiting = await asyncio.gather(self._store.limits.inspect(scope), self._store.limits.held_count(scope))
         if record is None:
             raise not_found("rate_limit", scope.removeprefix("key."))
-        return limit_view(record, waiting, self._store.clock.now())
+        return limit_view(record, waiting, self._store.clock.now(), as_number=call.dialect.plain)
 
 
 def _scope(call: Call) -> str:

@@ -19,12 +19,11 @@ from ojs_nats.job import TERMINAL, State
 from ojs_nats.queries import MAX_PAGE, JobsAsk
 from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET, QueueConfig, QueueRecord
 from ojs_nats.wire.fields import queue_name
-from ojs_nats.wire.lists import queue_stats_view
+from ojs_nats.wire.lists import queue_stats_view, throughput_view, with_progress
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.queues import (
     Deletion,
     Patch,
-    Purge,
     config_view,
     parse_config,
     parse_create,
@@ -34,6 +33,7 @@ from ojs_nats.wire.queues import (
     queue_view,
     state_view,
 )
+from ojs_nats.wire.times import format_ms
 
 __all__ = ["Queues"]
 
@@ -75,7 +75,16 @@ class Queues:
             raise not_found("queue", name)
         stats = queue_stats_view(queue, record, now=self._store.clock.now(), as_text=True)
         view = await self._view(name, record, queue.created_at)
-        return Answer(200, encode(view | {"stats": stats["stats"], "counts": msgspec.structs.asdict(queue.counts)}))
+        view |= {
+            "stats": stats["stats"],
+            "counts": msgspec.structs.asdict(queue.counts),
+            "throughput": throughput_view(queue),
+            "depth": queue.counts.available,
+            "running": queue.counts.active,
+        }
+        if queue.oldest_available_at is not None:
+            view["oldest_available_at"] = format_ms(queue.oldest_available_at)
+        return Answer(200, encode(with_progress(view, queue)))
 
     async def read_config(self, call: Call) -> Answer:
         """GET /queues/{name}/config: what is set for the queue or below it."""
@@ -123,17 +132,18 @@ class Queues:
 
     async def purge(self, call: Call) -> Answer:
         """POST /queues/{name}/purge: removes the jobs that wait, or those in the `states` that the body names."""
-        return await self._purge(call, parse_purge(await call.body(), confirmed=True))
+        return await self._purge(call, confirmed=True)
 
     async def purge_states(self, call: Call) -> Answer:
         """DELETE /admin/queues/{name}/jobs `{states, older_than, confirm: true}` (ojs-admin-api §6.5)."""
-        return await self._purge(call, parse_purge(await call.body(), confirmed=False))
+        return await self._purge(call, confirmed=False)
 
-    async def _purge(self, call: Call, asked: Purge) -> Answer:
+    async def _purge(self, call: Call, *, confirmed: bool) -> Answer:
+        asked = parse_purge(await call.body(), self._store.clock.now(), self._limits, confirmed=confirmed)
         name = queue_name(call.parameters[0], "queue", self._limits)
         done, remaining = await self._all(name, asked.states, self._remove, asked.before)
         view = {"queue": name, "purged_count": done, "purged": done, "deleted": done, "remaining": remaining}
-        return Answer(200, encode(view | {"states": asked.states}))
+        return Answer(200, encode(view | {"has_more": remaining > 0, "states": asked.states}))
 
     async def delete(self, call: Call) -> Answer:
         """DELETE /queues/{name}: 200 when it is gone, 202 while jobs of it are left, 409 if they are not to be touched.
@@ -198,27 +208,33 @@ class Queues:
     async def _all(
         self, queue: str, states: tuple[State, ...], act: Act, before: int | None = None, at_once: int = _AT_ONCE
     ) -> tuple[int, int]:
-        """Act on the queue's jobs in some states, in the order of their creation: how many, and how many there were more.
+        """Act on the queue's jobs in some states, the oldest of each first: how many, and how many there may be more.
 
-        Jobs that have moved on meanwhile are let be. `before` (Unix ms) leaves out those that are younger.
+        Jobs that have moved on meanwhile are let be. `before` (Unix ms) leaves out those that ended later, or don't wait
+        that long.
         """
+        until = None if before is None else before - 1
         ids: list[str] = []
-        matched = 0
+        remaining = 0
         for state in states:
-            cursor: str | None = None
+            ask = JobsAsk(queue=queue, state=state, ascending=True, until=until, limit=MAX_PAGE)
+            seen = total = 0
             while True:
-                page = await self._queries.jobs(JobsAsk(queue=queue, state=state, limit=MAX_PAGE, cursor=cursor))
-                rows = [row for row in page.jobs if before is None or (row.finished_at or row.created_at) < before]
-                ids += [row.id for row in rows[: _MAX_JOBS - len(ids)]]
-                matched += page.total if cursor is None else 0
-                cursor = page.next_cursor
-                if cursor is None or len(ids) >= _MAX_JOBS:
+                page = await self._queries.jobs(ask)
+                total = total or page.total
+                wanted = [row.id for row in page.jobs if before is None or (row.finished_at or row.created_at) < before]
+                taken = wanted[: _MAX_JOBS - len(ids)]
+                ids += taken
+                seen += len(page.jobs)
+                if page.next_cursor is None or len(ids) >= _MAX_JOBS:
                     break
-        ids.reverse()
+                ask = msgspec.structs.replace(ask, cursor=page.next_cursor)
+            # Beyond what the index counts it is only certain that there are some.
+            remaining += max(total - seen, int(page.next_cursor is not None)) + len(wanted) - len(taken)
         done = 0
         for start in range(0, len(ids), at_once):
             done += sum(await asyncio.gather(*(_acted(act, job_id) for job_id in ids[start : start + at_once])))
-        return done, max(matched - len(ids), 0) if before is None else 0
+        return done, remaining
 
     # Shared
 

@@ -84,7 +84,7 @@ def router(context: Context) -> Router:
     }
     for prefix in ("/dead-letter", "/admin/dead-letter"):
         api |= {
-            ("DELETE", prefix): dead_letter.purge,
+            ("DELETE", prefix): dead_letter.clear,
             ("POST", f"{prefix}/retry"): dead_letter.retry_all,
             ("POST", f"{prefix}/purge"): dead_letter.purge,
             ("GET", f"{prefix}/stats"): dead_letter.stats,
@@ -110,6 +110,8 @@ def router(context: Context) -> Router:
         ("POST", "/admin/jobs/{}/retry"): admin.retry,
         ("POST", "/admin/jobs/{}/cancel"): admin.cancel,
         ("GET", "/jobs/{}/retries"): admin.retries,
+        ("GET", "/admin/jobs/{}/trace"): admin.trace,
+        ("GET", "/events/{}/history"): admin.trace,
         ("POST", "/admin/jobs/bulk/retry"): bulk.confirmed_retry,
         ("POST", "/admin/jobs/bulk/cancel"): bulk.confirmed_cancel,
         ("POST", "/admin/jobs/bulk/delete"): bulk.confirmed_delete,

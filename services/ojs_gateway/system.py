@@ -21,6 +21,8 @@ __all__ = ["System", "manifest"]
 log = structlog.get_logger(__name__)
 
 _OJS_VERSION: Final = "1.0"
+_VERSION_HEADER: Final = (("X-OJS-Version", _OJS_VERSION),)
+"""What the CLI's audit looks for there."""
 _CONFORMANCE_LEVEL: Final = 4
 _UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record"
 _EXTENSIONS: Final = ["admin-api"]
@@ -94,7 +96,7 @@ class System:
             body |= {"status": "degraded", "backend": {"type": "nats", "status": "unhealthy", "error": error.message}}
             return Answer(503, encode(body), (("Retry-After", str(error.retry_after or 1)),))
         body["backend"] = {"type": "nats", "status": "healthy", "latency_ms": round(latency_ms)}
-        return Answer(200, encode(body))
+        return Answer(200, encode(body), _VERSION_HEADER)
 
     async def alive(self, _call: Call) -> Answer:
         """GET /healthz: the process runs, whatever NATS does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypedDict
 
@@ -103,7 +104,24 @@ def _conditions(**wanted: str | None) -> tuple[str, list[Any]]:
 def queue(model: Model, name: str, now: int) -> Queue:
     """One queue; all zero if nothing is known of it."""
     created = model.db.execute("SELECT created_at FROM queues WHERE name = ?", (name,)).fetchone()
-    return _queue(model, name, created[0] if created else None, now)
+    found = _queue(model, name, created[0] if created else None, now)
+    return msgspec.structs.replace(found, oldest_available_at=_oldest_available(model.db, name)) if created else found
+
+
+def _oldest_available(db: sqlite3.Connection, queue: str) -> int | None:
+    """One look at the index for each priority that waits."""
+    oldest: int | None = None
+    priority = -sys.maxsize
+    while True:
+        found = db.execute(
+            "SELECT priority, enqueued_at FROM jobs WHERE state = 'available' AND queue = ? AND priority > ? "
+            "ORDER BY priority, enqueued_at LIMIT 1",
+            (queue, priority),
+        ).fetchone()
+        if found is None:
+            return oldest
+        priority, at = found
+        oldest = at if oldest is None else min(oldest, at)
 
 
 def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:

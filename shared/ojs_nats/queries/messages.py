@@ -196,6 +196,8 @@ class Queue(Answer, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     created_at: int | None = None
     """When its first job known here was created; None if none is known."""
+    oldest_available_at: int | None = None
+    """Since when the one of its available jobs that has waited longest is available; only in the answer about one queue."""
     counts: Counts
     dead_letter: int = 0
     completed_last_hour: int = 0

@@ -21,6 +21,7 @@ from ojs_nats.transitions.manual import (
     retry_by_hand,
     retry_discarded,
     retry_now,
+    retry_one,
 )
 from ojs_nats.transitions.push import activate, push, waits_at_once
 from ojs_nats.transitions.result import Moment, Rearm, Transition
@@ -63,5 +64,6 @@ __all__ = [
     "retry_by_hand",
     "retry_discarded",
     "retry_now",
+    "retry_one",
     "waits_at_once",
 ]

@@ -23,6 +23,7 @@ __all__ = [
     "retry_by_hand",
     "retry_discarded",
     "retry_now",
+    "retry_one",
     "tombstone",
 ]
 
@@ -57,6 +58,10 @@ def retry_discarded(job: Job, override: Override, moment: Moment) -> Transition:
     is not discarded, `not_found` if it was deleted, `invalid_request` if the override takes away what makes it unique.
     """
     require(job, "retry", State.DISCARDED)
+    return _new_life(job, override, moment)
+
+
+def _new_life(job: Job, override: Override, moment: Moment) -> Transition:
     changes: dict[str, Any] = {
         "queue": override.queue or job.queue,
         "meta": _merged(job.meta, override.meta) if override.meta else job.meta,
@@ -77,6 +82,7 @@ def retry_discarded(job: Job, override: Override, moment: Moment) -> Transition:
         re_enqueued_at=moment.now,
         started_at=None,
         completed_at=None,
+        cancelled_at=None,
         discarded_at=None,
         retry_delay_ms=None,
         **changes,
@@ -127,6 +133,17 @@ def retry_now(job: Job, moment: Moment) -> Transition:
 def retry_by_hand(job: Job, moment: Moment) -> Transition:
     """Let a job that failed run again at once: in a new life if it was discarded. Raises `conflict` in any other state."""
     return retry_now(job, moment) if job.state is State.RETRYABLE else retry_discarded(job, Override(), moment)
+
+
+def retry_one(job: Job, moment: Moment) -> Transition:
+    """As `retry_by_hand`, and a job that was cancelled gets a new life, too: for an operator who names it (ojs-admin-api §7.4).
+
+    Members of workflows that were cancelled are the workflow's: its own retry does them again.
+    """
+    if job.state is State.CANCELLED and job.workflow is None:
+        require(job, "retry", State.CANCELLED)
+        return _new_life(job, Override(), moment)
+    return retry_by_hand(job, moment)
 
 
 def reprioritise(job: Job, priority: int, moment: Moment) -> Transition:

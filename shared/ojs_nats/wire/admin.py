@@ -10,16 +10,25 @@ from msgspec import Struct
 
 from ojs_nats.errors import invalid
 from ojs_nats.job import Job, State
-from ojs_nats.queries import JobRow, Totals, WorkerPage, WorkerRow, WorkerSummary
+from ojs_nats.queries import JobRow, Queue, Totals, WorkerPage, WorkerRow, WorkerSummary
 from ojs_nats.store.directives import Directive, Wish
 from ojs_nats.wire.fields import shown, struct_of
 from ojs_nats.wire.lists import throughput_view
-from ojs_nats.wire.output import error_view
 from ojs_nats.wire.pages import Page, pagination
 from ojs_nats.wire.retry import retry_members
 from ojs_nats.wire.times import format_ms
 
-__all__ = ["held_view", "parse_wish", "retries_view", "stats_view", "worker_view", "workers_view"]
+__all__ = [
+    "held_view",
+    "parse_wish",
+    "plain_stats",
+    "queue_detail",
+    "retries_view",
+    "stats_view",
+    "trace_view",
+    "worker_view",
+    "workers_view",
+]
 
 _WISHES: Final[tuple[Wish, ...]] = get_args(Wish)
 
@@ -31,6 +40,8 @@ class _DirectiveBody(Struct):
 def parse_wish(body: bytes) -> Wish:
     """POST /admin/workers/directive `{directive}`."""
     sent = struct_of(body, _DirectiveBody).directive
+    if sent == "resume":  # the CLI's word
+        return "running"
     for wish in _WISHES:
         if sent == wish:
             return wish
@@ -56,7 +67,7 @@ def worker_view(row: WorkerRow, directive: Directive | None) -> dict[str, Any]:
         if value is not None:
             view[name] = value
     if record.labels:
-        view["labels"] = record.labels
+        view["labels"] = view["metadata"] = record.labels
     if directive is not None:
         view["directive_at"] = format_ms(directive.at)
     return view
@@ -88,17 +99,59 @@ def held_view(jobs: Sequence[JobRow]) -> list[dict[str, Any]]:
     ]
 
 
-def stats_view(totals: Totals, workers: WorkerSummary, uptime_s: int) -> dict[str, Any]:
+def stats_view(numbers: Totals | Queue, workers: WorkerSummary, uptime_s: int) -> dict[str, Any]:
     """GET /admin/stats: of jobs that are still stored, of workers that are there, and of this gateway's time."""
     return {
-        "queues": totals.queues,
+        "queues": numbers.queues if isinstance(numbers, Totals) else 1,
         "workers": workers.total - workers.stale,
         "workers_stale": workers.stale,
-        "jobs": msgspec.structs.asdict(totals.counts),
-        "dead_letter": totals.dead_letter,
-        "throughput": throughput_view(totals),
+        "jobs": msgspec.structs.asdict(numbers.counts),
+        "dead_letter": numbers.dead_letter,
+        "throughput": {
+            **throughput_view(numbers),
+            "completed_per_min": round(numbers.throughput_per_second * 60),
+            "failed_per_min": round(numbers.failed_per_second * 60),
+            "avg_latency_ms": numbers.avg_wait_ms or 0.0,
+        },
         "uptime_seconds": uptime_s,
     }
+
+
+def plain_stats(view: dict[str, Any], workers: WorkerSummary, paused: int) -> dict[str, Any]:
+    """The same for the CLI, which reads the numbers of queues and workers as objects."""
+    total = view["queues"]
+    return view | {
+        "queues": {"total": total, "active": total - paused, "paused": paused},
+        "workers": _summary(workers),
+    }
+
+
+def queue_detail(queue: Queue) -> dict[str, Any]:
+    """A queue as the CLI's debugger lists it."""
+    ended = queue.completed_last_hour + queue.failed_last_hour
+    return {
+        "name": queue.name,
+        "depth": queue.counts.available,
+        "avg_duration_ms": queue.avg_duration_ms or 0.0,
+        "error_rate": round(queue.failed_last_hour / ended, 4) if ended else 0.0,
+    }
+
+
+def trace_view(job: Job) -> dict[str, Any]:
+    """A job's log as the CLI's debugger reads it: each state with its beginning and, once it is over, its length."""
+    snapshots = []
+    events = []
+    ends: list[int | None] = [*(entry.at for entry in job.transitions[1:]), None]
+    for entry, end in zip(job.transitions, ends, strict=True):
+        at = format_ms(entry.at)
+        snapshot = {"phase": entry.event, "state": entry.after, "at": at}
+        if end is not None:
+            snapshot["duration"] = f"{(end - entry.at) / 1_000:g}s"
+        if entry.reason is not None:
+            snapshot["error"] = entry.reason
+        snapshots.append(snapshot)
+        events.append({"type": f"job.{entry.event}", "state": entry.after, "timestamp": at})
+    return {"job_id": job.id, "snapshots": snapshots, "events": events}
 
 
 def retries_view(job: Job) -> dict[str, Any]:
@@ -109,7 +162,9 @@ def retries_view(job: Job) -> dict[str, Any]:
         retry: dict[str, Any] = {
             "attempt": error.attempt,
             "state": "failed",
-            "error": error_view(error),
+            "error": error.message,
+            "code": error.code,
+            "type": error.type,
             "failed_at": format_ms(error.at),
         }
         started = [entry.at for entry in job.transitions if entry.event == "claimed" and entry.at <= error.at]

@@ -14,7 +14,7 @@ from ojs_nats.wire.enqueue import read_envelope
 from ojs_nats.wire.errors import error_view
 from ojs_nats.wire.fields import (
     absent,
-    duration_ms,
+    before_ms,
     integer,
     members_of,
     queue_name,
@@ -238,7 +238,7 @@ def _filter(sent: Any, operation: Operation, now: int, limits: Limits) -> Filter
         raise invalid("filter", f"filter: {error}".replace("`", "")) from None
     before = _moment(given.enqueued_before, "filter.enqueued_before", now)
     if given.older_than is not None:
-        age = now - duration_ms(given.older_than, "filter.older_than", 1_000, limits)
+        age = before_ms(given.older_than, "filter.older_than", now, limits)
         before = age if before is None else min(before, age)
     return Filter(
         states=_states(given.state if given.states is None else given.states, operation, limits),

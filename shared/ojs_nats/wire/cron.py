@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from ojs_nats.cron import OVERLAPS, BadExpression, BadZone, Cron, Registration, Run, check_zone, parse_expression
 from ojs_nats.errors import invalid, not_found, too_large
-from ojs_nats.job import EMPTY_OBJECT, Job, State
+from ojs_nats.job import EMPTY_OBJECT, Job
 from ojs_nats.wire.enqueue import read_envelope
 from ojs_nats.wire.fields import absent, members_of, object_of, shown, value_of
 from ojs_nats.wire.limits import Limits
@@ -29,6 +29,7 @@ __all__ = [
     "crons_body",
     "deleted_body",
     "history_body",
+    "parse_patch",
     "parse_registration",
     "parse_switch",
     "run_body",
@@ -86,16 +87,40 @@ def parse_registration(body: bytes, limits: Limits) -> Registration:
     )
 
 
-def parse_switch(body: bytes, limits: Limits) -> bool:
-    """PATCH /cron/{name}: `enabled`; anything else is changed by registering the entry again."""
+def parse_switch(body: bytes, limits: Limits) -> bool | None:
+    """PATCH /cron/{name} that pauses or resumes; None for one that says anything else, for `parse_patch`."""
     members = object_of(body)
-    for name in members:
-        if name != "enabled":
-            raise invalid(name, f"{name} can't be changed by PATCH, only enabled; register the entry again with POST")
-    enabled = _flag(_value(members, "enabled", limits))
-    if enabled is None:
-        raise invalid("enabled", "enabled is required: true or false")
-    return enabled
+    return _flag(_value(members, "enabled", limits)) if members.keys() == {"enabled"} else None
+
+
+def parse_patch(body: bytes, cron: Cron, limits: Limits) -> Registration:
+    """PATCH /cron/{name}: the entry with the members that are sent; those of `options` are changed one by one."""
+    sent = object_of(body)
+    name = _value(sent, "name", limits)
+    if name not in {None, cron.name}:
+        raise invalid("name", f"name can't be changed; register {shown(name)} and delete {cron.name}")
+    if not sent or ("enabled" in sent and absent(sent["enabled"])):
+        raise invalid("enabled", "enabled must be true or false, or other members say what to change")
+    template = sent.get("job_template", Raw())
+    asked = {name: raw for name, raw in sent.items() if name not in _OWN}
+    if not absent(template):
+        asked |= members_of(template, "job_template")
+    options = asked.pop("options", Raw())
+    standing = {"type": cron.draft.type, "args": cron.draft.args, "meta": cron.draft.meta}
+    merged: dict[str, Any] = {
+        "name": cron.name,
+        "timezone": cron.timezone,
+        "overlap_policy": cron.overlap,
+        "enabled": cron.enabled,
+        "description": cron.description,
+        **{name: raw for name, raw in sent.items() if name in _OWN and name != "job_template"},
+        "job_template": standing
+        | asked
+        | {"options": members_of(cron.options, "options") | ({} if absent(options) else members_of(options, "options"))},
+    }
+    if not any(name in sent for name in _EXPRESSIONS):
+        merged["expression"] = cron.expression
+    return parse_registration(encode(merged), limits)
 
 
 def cron_name(text: str) -> str:
@@ -243,8 +268,9 @@ def run_body(cron: Cron, job_id: str) -> bytes:
 
 
 def _both(cron: Cron) -> dict[str, Any]:
+    """Under both names, and bare for the CLI and the admin UI, which don't unwrap."""
     view = cron_view(cron)
-    return {"cron": view, "cron_job": view}
+    return {**view, "cron": view, "cron_job": view}
 
 
 def crons_body(crons: Sequence[Cron], asked: Page) -> bytes:
@@ -261,13 +287,13 @@ def crons_body(crons: Sequence[Cron], asked: Page) -> bytes:
     return encode(view)
 
 
-def history_body(cron: Cron, states: Mapping[str, State]) -> bytes:
-    """The log, newest first; `states` are those of the jobs that are still there."""
-    runs = [_run_view(run, states) for run in reversed(cron.log)]
+def history_body(cron: Cron, jobs: Mapping[str, Job], limit: int) -> bytes:
+    """The log, newest first; `jobs` are those that are still there."""
+    runs = [_run_view(run, jobs) for run in cron.log[: -limit - 1 : -1]]
     return encode({"name": cron.name, "executions": runs, "count": len(runs), "run_count": cron.run_count})
 
 
-def _run_view(run: Run, states: Mapping[str, State]) -> dict[str, Any]:
+def _run_view(run: Run, jobs: Mapping[str, Job]) -> dict[str, Any]:
     view: dict[str, Any] = {
         "number": run.n,
         "status": run.outcome,
@@ -277,9 +303,15 @@ def _run_view(run: Run, states: Mapping[str, State]) -> dict[str, Any]:
     if run.outcome == "triggered":
         view["triggered_at"] = format_ms(run.at)
         view["job_id"] = run.job_id
-        if run.job_id is not None and run.job_id in states:
-            view["job_state"] = states[run.job_id]
+        job = jobs.get(run.job_id or "")
+        view["state"] = run.outcome if job is None else job.state
+        if job is not None:
+            view["job_state"] = job.state
+            for name in ("started_at", "completed_at"):
+                if (at := getattr(job, name)) is not None:
+                    view[name] = format_ms(at)
         return view
+    view["state"] = run.outcome
     view["skipped_at"] = format_ms(run.at)
     view["reason"] = run.reason
     if run.count > 1:

@@ -16,6 +16,7 @@ from ojs_nats.wire.times import parse_duration_ms, parse_timestamp
 
 __all__ = [
     "absent",
+    "before_ms",
     "checked",
     "duration_ms",
     "flag",
@@ -39,6 +40,7 @@ _NULL: Final = Raw(b"null")
 _members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _value: Final = msgspec.json.Decoder().decode
 _WHERE: Final = re.compile(r" - at `(key in )?\$\.?(.*)`$")
+_UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*", re.ASCII)
 _CUT_OFF: Final = "Input data was truncated"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -58,8 +60,9 @@ def object_of(body: bytes) -> dict[str, Raw]:
         raise _malformed(error) from None
 
 
-def struct_of(body: bytes, kind: type[_Body]) -> _Body:
-    """A request body of known members as `kind`; an empty body counts as `{}`. Null members are absent ones.
+def struct_of(body: bytes, kind: type[_Body], *, strict: bool = True) -> _Body:
+    """A request body of known members as `kind`; an empty body counts as `{}`. Null members are absent ones. Without `strict`
+    texts stand for numbers and flags, as in a query string.
 
     Raises invalid_payload for malformed JSON, invalid_request naming the member that has the wrong type.
     """
@@ -67,7 +70,7 @@ def struct_of(body: bytes, kind: type[_Body]) -> _Body:
         return kind()
     checked(body)
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(body, type=kind, strict=strict)
     except msgspec.ValidationError as error:
         raise _mistyped(error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -99,6 +102,10 @@ def _malformed(error: Exception) -> OjsError:
 def _mistyped(error: Exception) -> OjsError:
     words = str(error).replace("`", "")
     found = _WHERE.search(str(error))
+    unknown = _UNKNOWN.search(str(error))
+    if unknown is not None:
+        field = unknown[1] if found is None else f"{found[2]}.{unknown[1]}"
+        return invalid(field[:64], f"{field[:64]} is not a member of this request")
     if found is None:
         return OjsError("invalid_payload", f"the request body must be a JSON object: {words}")
     field = found[2]
@@ -204,6 +211,16 @@ def timestamp(text: str | None, path: str) -> int | None:
         return parse_timestamp(text)
     except ValueError as problem:
         raise invalid(path, f"{path} must be an RFC 3339 timestamp with a zone, not {shown(text)}: {problem}") from None
+
+
+def before_ms(value: str | float, path: str, now: int, limits: Limits) -> int:
+    """`older_than`: an RFC 3339 timestamp, or an age (`7d`, `PT1H`, a number of seconds) -> Unix ms."""
+    if isinstance(value, str):
+        try:
+            return parse_timestamp(value)
+        except ValueError:
+            pass
+    return now - duration_ms(value, path, 1_000, limits)
 
 
 def short_text(value: Any, path: str, limits: Limits) -> str:

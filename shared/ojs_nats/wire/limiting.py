@@ -35,8 +35,8 @@ def parse_override(body: bytes, limits: Limits) -> Override:
     return Override(concurrency=policy.concurrency, rate=policy.rate, throttle=policy.throttle, expires_at=expires_at)
 
 
-def limit_view(record: LimitRecord, waiting: int, now: int) -> dict[str, Any]:
-    """A limit as it stands; `record` has no holders that are over."""
+def limit_view(record: LimitRecord, waiting: int, now: int, *, as_number: bool) -> dict[str, Any]:
+    """A limit as it stands; `record` has no holders that are over. `concurrency` is an object, or a number for the CLI."""
     policy = effective(record, record.policy, now)
     active = len(record.holders)
     found = room(record, record.policy, now)
@@ -49,7 +49,9 @@ def limit_view(record: LimitRecord, waiting: int, now: int) -> dict[str, Any]:
     }
     if policy.concurrency is not None:
         free = max(policy.concurrency - active, 0)
-        view["concurrency"] = {"limit": policy.concurrency, "active": active, "available": free}
+        whole = {"limit": policy.concurrency, "active": active, "available": free}
+        view["concurrency"] = policy.concurrency if as_number else whole
+        view["limit"] = policy.concurrency
         view["available"] = free
     if policy.rate is not None:
         used, free_at = granted(record, policy.rate, now)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ojs_nats.job import Job
+import msgspec
+
+from ojs_nats.events.facts import stack_trace
+from ojs_nats.job import Job, JobError
 from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage, Totals
 from ojs_nats.queues import QueueRecord
 from ojs_nats.transitions.retention import DEAD_LETTER_S
-from ojs_nats.wire.output import job_view
+from ojs_nats.wire.output import error_view, job_view
 from ojs_nats.wire.pages import Page, pagination
 from ojs_nats.wire.queues import status_of
 from ojs_nats.wire.times import format_ms
@@ -26,6 +29,28 @@ __all__ = [
 ]
 
 _DAY_S: Final = 86_400
+_OPTIONS: Final = (
+    "queue",
+    "priority",
+    "max_attempts",
+    "timeout_ms",
+    "visibility_timeout_ms",
+    "scheduled_at",
+    "expires_at",
+    "retry",
+    "unique",
+    "rate_limit",
+    "tags",
+)
+_TIMESTAMPS: Final = (
+    "created_at",
+    "enqueued_at",
+    "started_at",
+    "scheduled_at",
+    "completed_at",
+    "cancelled_at",
+    "discarded_at",
+)
 
 
 def with_progress(view: dict[str, Any], answer: Answer) -> dict[str, Any]:
@@ -124,27 +149,49 @@ def dead_letter_stats_view(stats: DeadLetterStats) -> dict[str, Any]:
 
 
 def job_detail(job: Job) -> dict[str, Any]:
-    """A job with what happened to it - who, when, why - and what will happen by itself (GET /admin/jobs/{id})."""
+    """A job with what happened to it - who, when, why - and what will happen by itself (GET /admin/jobs/{id}).
+
+    What ojs-admin-api §7.2 shows as null is null. `options` are what the CLI prints; `errors` is always a list (admin UI).
+    """
     view = job_view(job)
-    view["timeline"] = [
-        {
-            name: value
-            for name, value in (
-                ("number", entry.n),
-                ("event", entry.event),
-                ("at", format_ms(entry.at)),
-                ("from", entry.before),
-                ("to", entry.after),
-                ("attempt", entry.attempt),
-                ("worker_id", entry.worker),
-                ("reason", entry.reason),
-            )
-            if value is not None
-        }
-        for entry in job.transitions
-    ]
+    view |= {
+        "errors": [_with_lines(error) for error in job.errors],
+        "retry_policy": view["retry"],
+        "options": {name: view[name] for name in _OPTIONS if name in view},
+        "metadata": _own_metadata(job) | {name: view.get(name) for name in _TIMESTAMPS},
+        "timeline": [
+            {
+                name: value
+                for name, value in (
+                    ("number", entry.n),
+                    ("event", entry.event),
+                    ("at", format_ms(entry.at)),
+                    ("from", entry.before),
+                    ("to", entry.after),
+                    ("attempt", entry.attempt),
+                    ("worker_id", entry.worker),
+                    ("reason", entry.reason),
+                )
+                if value is not None
+            }
+            for entry in job.transitions
+        ],
+    }
     view["timers"] = [] if job.timer is None else [{"due_at": format_ms(job.timer.at), "service": job.timer.service}]
     if job.visible_until is not None:
         view["visible_until"] = format_ms(job.visible_until)
     view["dead_letter"] = job.dead_letter
     return view
+
+
+def _own_metadata(job: Job) -> dict[str, Any]:
+    """What the client sent under the name that the admin API has for timestamps."""
+    found: Any = msgspec.json.decode(job.metadata) if job.metadata else None
+    return found if isinstance(found, dict) else {}
+
+
+def _with_lines(error: JobError) -> dict[str, Any]:
+    """A failed attempt with its backtrace as a list of lines."""
+    view = error_view(error)
+    trace = stack_trace(error.backtrace)
+    return view if trace is None else view | {"backtrace": trace.split("\n")}

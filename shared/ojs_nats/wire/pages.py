@@ -12,6 +12,10 @@ from ojs_nats.errors import invalid
 __all__ = ["DEFAULT_PAGE", "MAX_PAGE", "Page", "pagination", "parse_page"]
 
 DEFAULT_PAGE: Final = 50
+ADMIN_PAGE: Final = 20
+"""What the admin API lists unless it is told (ojs-admin-api §7.1)."""
+MAX_NUMBERED: Final = 100
+"""The most that `per_page` gets there; `limit` gets `MAX_PAGE` everywhere."""
 MAX_PAGE: Final = 200
 _LARGEST: Final = 10**9
 
@@ -25,12 +29,14 @@ class Page(Struct, frozen=True):
     number: int | None = None
 
 
-def parse_page(query: Mapping[str, str], *, numbered: bool = False) -> Page:
-    """`limit`, `cursor` and `offset`, or `page` and `per_page` (JS SDK, admin UI). A limit above 200 counts as 200.
+def parse_page(query: Mapping[str, str], *, numbered: bool = False, default: int | None = None) -> Page:
+    """`limit`, `cursor` and `offset`, or `page` and `per_page` (JS SDK, admin UI). What is above the most counts as the most.
 
-    `numbered` is for the admin API, which counts pages unless a cursor or an offset is given.
+    `numbered` is for lists that count pages unless a cursor or an offset is given.
     """
-    limit = min(max(_number(query, "limit", _number(query, "per_page", DEFAULT_PAGE)), 1), MAX_PAGE)
+    standard = (ADMIN_PAGE if numbered else DEFAULT_PAGE) if default is None else default
+    limit = _number(query, "limit", min(_number(query, "per_page", standard), MAX_NUMBERED if numbered else MAX_PAGE))
+    limit = min(max(limit, 1), MAX_PAGE)
     if "page" in query or (numbered and "cursor" not in query and "offset" not in query):
         number = max(_number(query, "page", 1), 1)
         return Page(limit, None, (number - 1) * limit, number)

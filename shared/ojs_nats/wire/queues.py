@@ -13,6 +13,7 @@ from ojs_nats.job import Retention, Retry, State
 from ojs_nats.limits import MAX_CONCURRENCY, read_policy
 from ojs_nats.queues import QueueConfig, QueueRecord, Rate
 from ojs_nats.wire.fields import (
+    before_ms,
     duration_ms,
     flag,
     integer,
@@ -27,7 +28,7 @@ from ojs_nats.wire.fields import (
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.retry import check_retry, retry_members
 from ojs_nats.wire.starvation import parse_rotation, prevention_view
-from ojs_nats.wire.times import format_duration, format_ms, parse_timestamp
+from ojs_nats.wire.times import format_duration, format_ms
 
 __all__ = [
     "Deletion",
@@ -179,6 +180,8 @@ def _seconds(value: Any, path: str, limits: Limits) -> int:
 
 
 def _retention(value: Any, path: str, limits: Limits) -> Retention:
+    if type(value) is str:  # the CLI's one time for every end
+        value = dict.fromkeys(_RETENTION, value)
     members = mapping(value, path)
     for name in members:
         if name not in _RETENTION:
@@ -238,7 +241,7 @@ _READERS: Final[dict[str, _Reader]] = {
 }
 
 
-class _DeletionBody(Struct, frozen=True):
+class _DeletionBody(Struct, frozen=True, forbid_unknown_fields=True):
     strategy: str | None = None
     target_queue: str | None = None
 
@@ -260,13 +263,13 @@ def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: Li
             raise invalid("strategy", f"strategy must be reject, discard or move, not {shown(strategy)}")
 
 
-class _PurgeBody(Struct, frozen=True):
+class _PurgeBody(Struct, frozen=True, forbid_unknown_fields=True):
     states: list[str] | None = None
-    older_than: str | None = None
+    older_than: str | int | float | None = None
     confirm: bool = False
 
 
-def parse_purge(body: bytes, *, confirmed: bool) -> Purge:
+def parse_purge(body: bytes, now: int, limits: Limits, *, confirmed: bool) -> Purge:
     """DELETE /admin/queues/{name}/jobs `{states, older_than?, confirm: true}`; without `states`, all that only wait.
 
     `confirmed` is for POST /queues/{name}/purge, which says it by its name.
@@ -282,12 +285,7 @@ def parse_purge(body: bytes, *, confirmed: bool) -> Purge:
             message = f"states[{index}] must be one of {', '.join(_PURGEABLE)}, not {shown(state)}"
             raise invalid(f"states[{index}]", message)
         states.append(State(state))
-    before = None
-    if asked.older_than is not None:
-        try:
-            before = parse_timestamp(asked.older_than)
-        except ValueError as error:
-            raise invalid("older_than", f"older_than must be an RFC 3339 timestamp with a zone: {error}") from None
+    before = None if asked.older_than is None else before_ms(asked.older_than, "older_than", now, limits)
     return Purge(tuple(dict.fromkeys(states)), before)
 
 

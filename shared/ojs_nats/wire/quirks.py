@@ -5,6 +5,8 @@
   body of an answer whose type lacks these words.
 - Go CLI (`User-Agent: Go-http-client/…` without `OJS-Version`): gets a job's members beside `job`, too, because it does not
   unwrap.
+  Where it names the OJS type in `Accept`, which others of that agent don't, it also gets totals as objects and a limit's
+  concurrency as a number.
 - SDKs (any request with `OJS-Version`): get a queue's name where the member `queue` of queue statistics, pause and resume is
   an object otherwise, because the Go SDK decodes a string there (C14).
 """
@@ -31,6 +33,8 @@ class Dialect(NamedTuple):
     """Repeat a job's members beside `job`."""
     supported: bool
     """Whether the `OJS-Version` it asks for is one of ours: any 1.x, or none named."""
+    plain: bool = False
+    """The Go CLI, certainly: it reads some members in another shape."""
     queue_as_text: bool = False
     """Where a queue is an object with its numbers, send its name instead."""
 
@@ -45,9 +49,11 @@ def dialect_of(user_agent: str | None, accept: str | None, ojs_version: str | No
         content_type = JSON_TYPE
     elif agent.startswith("python-httpx/"):
         content_type = _PROFILED
+    go = ojs_version is None and agent.startswith("Go-http-client/")
     return Dialect(
         content_type,
-        flat_job=ojs_version is None and agent.startswith("Go-http-client/"),
+        flat_job=go,
+        plain=go and OJS_TYPE in accepted,
         supported=ojs_version is None or _MAJOR_1.fullmatch(ojs_version.strip()) is not None,
         queue_as_text=ojs_version is not None,
     )

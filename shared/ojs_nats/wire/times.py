@@ -23,9 +23,11 @@ _ISO: Final = re.compile(
     rf"P(?=.)(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=.)(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?", re.ASCII
 )
 _ISO_UNITS: Final = (604_800_000, 86_400_000, 3_600_000, 60_000, 1_000)
-_GO: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|μs|ms|s|m|h))+", re.ASCII)
-_GO_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-_GO_UNITS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
+_GO: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|μs|ms|s|m|h|d|w))+", re.ASCII)
+_GO_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w)", re.ASCII)
+_SHORT_UNITS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ms": 1}
+# Days and weeks aren't Go's, but what the CLI tells its users to write.
+_GO_UNITS: Final = _SHORT_UNITS | {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _LONGEST: Final = 64
 
 
@@ -60,7 +62,7 @@ def parse_timestamp(text: str) -> int:
 
 
 def parse_duration_ms(text: str) -> int:
-    """ISO 8601 or Go-style duration -> milliseconds, rounded to the nearest. Raises ValueError."""
+    """ISO 8601 or Go-style duration, with days and weeks as well -> milliseconds, rounded to the nearest. Raises ValueError."""
     if len(text) <= _LONGEST:
         match = _ISO.fullmatch(text)
         if match is not None:

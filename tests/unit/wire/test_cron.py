@@ -15,6 +15,7 @@ from ojs_nats.wire.cron import (
     crons_body,
     deleted_body,
     history_body,
+    parse_patch,
     parse_registration,
     parse_switch,
 )
@@ -176,16 +177,39 @@ def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     assert caught.value.code == "invalid_payload"
 
 
-def test_a_patch_switches_and_does_nothing_else() -> None:
+def test_a_patch_of_enabled_alone_switches() -> None:
     assert parse_switch(b'{"enabled": true}', Limits()) is True
     assert parse_switch(b'{"enabled": false}', Limits()) is False
-    for body, words in (
-        (b"{}", "enabled is required"),
-        (b'{"enabled":1}', "true or false"),
-        (b'{"cron":"@daily"}', "cron can't"),
-    ):
-        with pytest.raises(OjsError, match=words):
-            parse_switch(body, Limits())
+    assert parse_switch(b'{"enabled": true, "cron": "@daily"}', Limits()) is None
+    with pytest.raises(OjsError, match="true or false"):
+        parse_switch(b'{"enabled":1}', Limits())
+
+
+def test_a_patch_changes_what_it_names_and_leaves_the_rest() -> None:
+    cron = registered({**FLAT, "meta": {"k": 1}, "options": {"queue": "a", "priority": 3}, "description": "d"})
+    sent = {"expression": "@daily", "job_template": {"type": "b.c", "options": {"queue": "b"}}}
+    wanted = parse_patch(json.dumps(sent).encode(), cron, Limits())
+    assert (wanted.name, wanted.expression, wanted.timezone) == (cron.name, "@daily", cron.timezone)
+    assert (wanted.draft.type, wanted.draft.queue, wanted.draft.priority) == ("b.c", "b", 3)
+    assert (wanted.draft.args, wanted.draft.meta, wanted.description) == (cron.draft.args, cron.draft.meta, "d")
+    flat = parse_patch(b'{"cron": "@hourly", "args": [7], "description": null}', cron, Limits())
+    assert (flat.expression, bytes(flat.draft.args), flat.description, flat.draft.queue) == ("@hourly", b"[7]", None, "a")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"{}", "enabled"),
+        (b'{"enabled": null}', "enabled"),
+        (b'{"name": "other", "cron": "@daily"}', "name"),
+        (b'{"expression": "no"}', "expression"),
+        (b'{"job_template": {"type": "Not A Type"}}', "type"),
+    ],
+)
+def test_a_bad_patch_is_refused_by_name(body: bytes, field: str) -> None:
+    with pytest.raises(OjsError) as caught:
+        parse_patch(body, registered(FLAT), Limits())
+    assert caught.value.details["field"] == field
 
 
 @pytest.mark.parametrize("text", ["", "A", "a b", "a/b", "x" * 256, "a_b"])
@@ -212,15 +236,16 @@ def test_lists_go_on_after_their_cursor() -> None:
 
 def test_the_history_is_newest_first() -> None:
     cron = registered({**FLAT, "cron": "* * * * *"})
-    assert json.loads(history_body(cron, {}))["executions"] == []
+    assert json.loads(history_body(cron, {}, 50))["executions"] == []
     paused = switch(cron, False, Moment(NOW + 60_000, "op2"))
     assert paused is not None
-    assert json.loads(history_body(paused.record, {})) == {
+    assert json.loads(history_body(paused.record, {}, 50)) == {
         "name": "daily.report-1",
         "executions": [
             {
                 "number": 1,
                 "status": "skipped",
+                "state": "skipped",
                 "scheduled_at": "2027-01-15T08:01:00.000Z",
                 "manual": False,
                 "skipped_at": "2027-01-15T08:01:00.000Z",

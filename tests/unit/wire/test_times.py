@@ -116,7 +116,7 @@ def test_both_ways_of_writing_durations(text: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "P", "PT", "P1DT", "P1Y", "P1M", "-PT1S", "PT1", "1", "s", "1d", "1s ", "PT1S1M", "PT" + "9" * 80 + "S"]
+    "text", ["", "P", "PT", "P1DT", "P1Y", "P1M", "-PT1S", "PT1", "1", "s", "1y", "1s ", "PT1S1M", "PT" + "9" * 80 + "S"]
 )
 def test_other_texts_are_no_durations(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
