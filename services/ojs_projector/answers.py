@@ -22,6 +22,7 @@ from ojs_nats.queries import (
     QueuesAsk,
     RelayedAnswer,
     StatsAsk,
+    UniqueAsk,
     WorkersAsk,
     WorkflowsAsk,
     query_subject,
@@ -30,6 +31,7 @@ from ojs_nats.store import Store
 from ojs_nats.store.link import Reply
 from ojs_projector import jobs, lists, workers
 from ojs_projector.dispatches import dispatches
+from ojs_projector.locks import unique_jobs
 from ojs_projector.model import Model
 from ojs_projector.reached import Reached
 from ojs_projector.relay import Relay
@@ -78,6 +80,9 @@ class Answers:
             "dead_letters": _Query(DeadLettersAsk, lambda ask: lists.dead_letters(model, ask)),
             "dead_letter_stats": _Query(StatsAsk, lambda ask: lists.dead_letter_stats(model, ask.queue)),
             "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
+            "unique_jobs": _Query(
+                UniqueAsk, lambda ask: unique_jobs(model.db, ask, partial=model.partial, progress=model.progress)
+            ),
             "workers": _Query(WorkersAsk, lambda ask: workers.page(model, ask, now())),
             "status": _Query(StatsAsk, lambda _ask: status()),
         }

@@ -22,6 +22,7 @@ from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.workflows.record import Workflow
 from ojs_projector import workers
 from ojs_projector.crons import apply_crons
+from ojs_projector.locks import apply_locks, forget_locks, owners_ended
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
 from ojs_projector.starts import Start, forget_starts, keep_starts, starts_of
 from ojs_projector.tags import keep_tags, recount_tags
@@ -147,6 +148,7 @@ class Model:
             workers.forget(self._db, now - _GRACE_MS)
             forget_workflows(self._db, now - _GRACE_MS)
             forget_starts(self._db, now)
+            forget_locks(self._db, now - _GRACE_MS)
             self._db.execute("DELETE FROM minutes WHERE minute < ?", (now // MINUTE_MS - KEPT_MINUTES,))
         return len(gone)
 
@@ -155,6 +157,9 @@ class Model:
         apply_workflows(self._db, ((seen.record, seen.workflow) for seen in batch if seen.record.kind == "workflow"))
         apply_crons(self._db, ((seen.record, seen.cron) for seen in batch if seen.record.kind == "cron"))
         workers.apply(self._db, [seen for seen in batch if seen.record.kind == "worker"])
+        apply_locks(self._db, (seen.record for seen in batch if seen.record.kind == "unique"))
+        ended = (seen for seen in batch if seen.job is not None and seen.job.unique_key is not None and seen.job.terminal)
+        owners_ended(self._db, ((seen.record.job_id, seen.record.at) for seen in ended))
 
     def _apply_jobs(self, batch: Sequence[Seen]) -> None:
         newest: dict[str, Seen] = {}
@@ -242,6 +247,7 @@ class Model:
         self._db.execute("DELETE FROM workflows WHERE seq < ?", (sequence,))
         self._db.execute("DELETE FROM workers WHERE seq < ?", (sequence,))
         self._db.execute("DELETE FROM crons WHERE seq < ?", (sequence,))
+        self._db.execute("DELETE FROM locks WHERE seq < ?", (sequence,))
         for table in ("counts", "levels", "queues", "minutes", "starts"):
             self._db.execute(f"DELETE FROM {table}")
         self._db.execute(

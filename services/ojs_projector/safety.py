@@ -23,6 +23,7 @@ from ojs_nats.workflows import record as flows
 from ojs_nats.workflows.record import Workflow
 from ojs_projector import lists
 from ojs_projector.crons import overdue
+from ojs_projector.locks import settle, suspects
 from ojs_projector.model import Model
 from ojs_projector.workflows import have_ended, unchanged
 
@@ -67,6 +68,7 @@ class SafetyNet:
         await self._look_at_timers()
         await self._look_at_crons()
         await self._look_at_workflows()
+        await self._look_at_locks()
 
     async def _look_at_tokens(self, kind: lists.Waiting) -> None:
         """Tokens are handed out in order, so a job that became available before the first stored one has none."""
@@ -168,6 +170,12 @@ class SafetyNet:
         except OjsError as error:
             if error.code != "not_found":
                 raise
+
+    async def _look_at_locks(self) -> None:
+        """Housekeeping: locks of unique jobs that nobody let go. What is found is no lost hint, and isn't counted as one."""
+        now = self._store.clock.now()
+        for suspect in suspects(self._model.db, now, _AT_ONCE):
+            settle(self._model.db, suspect, await self._store.unique.locks.tidy(suspect.key), now)
 
     async def _has_missed(self, record: Workflow, before: int) -> bool:
         """Whether the index says that a job ended that the workflow still waits for."""

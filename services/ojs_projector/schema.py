@@ -11,12 +11,13 @@ import msgspec
 from ojs_nats.job import Job, State
 from ojs_projector.crons import SCHEMA as CRONS
 from ojs_projector.starts import SCHEMA as STARTS
+from ojs_projector.locks import SCHEMA as LOCKS
 from ojs_projector.tags import SCHEMA as TAGS
 from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 6
+_VERSION: Final = 7
 """Raise it with every change below: a file of another version is built anew."""
 
 # `kinds` serves most lists: any combination of queue, type and state is a union of its ranges (see jobs.py). The rest are
@@ -187,7 +188,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         db.execute("PRAGMA cache_size = -32000")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            db.executescript(f"{_SCHEMA}{TAGS}{WORKFLOWS}{CRONS}{STARTS} PRAGMA user_version = {_VERSION};")
+            db.executescript(f"{_SCHEMA}{TAGS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()
         raise

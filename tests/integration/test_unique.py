@@ -22,7 +22,7 @@ from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, Retry, State
 from ojs_nats.store import Store
 from ojs_nats.store.commit import Conflict
-from ojs_nats.store.unique import YOUNG_MS
+from ojs_nats.store.locks import YOUNG_MS
 from ojs_nats.transitions import Override
 from ojs_nats.unique import keyed, policy_of
 from support.nats import NatsServer
@@ -264,8 +264,8 @@ async def test_the_lock_goes_to_the_earlier_owner_that_outlives_its_successor(st
 
 
 async def test_jobs_that_are_not_unique_leave_locks_alone(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store.unique, "_read", None)
-    monkeypatch.setattr(store.unique, "_job_ended", None)
+    monkeypatch.setattr(store.unique.locks, "read", None)
+    monkeypatch.setattr(store.committer, "on_unique_end", None)
     await store.jobs.push(draft(queue=queue))
     await finished(store, queue)
 
@@ -359,7 +359,7 @@ async def test_a_release_that_comes_late_leaves_the_lock_of_a_retried_job_alone(
     dead = await discarded(store, queue, unique([queue], queue=queue))
     await other.jobs.revive(dead.id, retried)
     ((job, ttl_s),) = late
-    await store.unique._release(job, ttl_s)
+    await store.unique.locks._release(job, ttl_s)
     lock, headers = await lock_of(store, dead)
     assert lock["owner"] == dead.id
     assert "Nats-TTL" not in headers

@@ -29,6 +29,8 @@ from ojs_nats.queries.messages import (
     RelayedAnswer,
     StatsAsk,
     Totals,
+    UniqueAsk,
+    UniquePage,
     WorkerPage,
     WorkersAsk,
     WorkflowPage,
@@ -90,6 +92,9 @@ class Queries:
 
     async def workers(self, ask: WorkersAsk) -> WorkerPage:
         return await self._ask("workers", ask, WorkerPage)
+
+    async def unique_jobs(self, ask: UniqueAsk) -> UniquePage:
+        return await self._ask("unique_jobs", ask, UniquePage)
 
     async def status(self) -> ProjectorStatus:
         """Of whichever projector answers; the only question that waits for nothing."""

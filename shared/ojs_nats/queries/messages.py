@@ -38,6 +38,9 @@ __all__ = [
     "Sort",
     "StatsAsk",
     "Totals",
+    "UniqueAsk",
+    "UniquePage",
+    "UniqueRow",
     "WorkerPage",
     "WorkerRow",
     "WorkerSummary",
@@ -160,6 +163,14 @@ class DispatchesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     """What was handed out within the last minute. `also` names queues that are listed in any case."""
 
     also: tuple[str, ...] = ()
+
+
+class UniqueAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """The fingerprints of unique jobs, in order."""
+
+    limit: int = 50
+    cursor: str | None = None
+    offset: int = 0
 
 
 # Answers
@@ -286,6 +297,24 @@ class WorkflowRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class WorkflowPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
     workflows: list[WorkflowRow]
+    total: int
+    next_cursor: str | None = None
+
+
+class UniqueRow(Struct, frozen=True, kw_only=True):
+    """A fingerprint and the job that holds it."""
+
+    key: str
+    job_id: str
+    type: str
+    queue: str
+    state: State
+
+
+class UniquePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """`total` as in `JobPage`."""
+
+    locks: list[UniqueRow]
     total: int
     next_cursor: str | None = None
 

@@ -115,7 +115,7 @@ class Store:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
         await self.handout.close()
-        await self.unique.close()
+        await self.unique.locks.close()
         await self.queues.stop()
         await self.pools.stop()
         await self.presence.stop()

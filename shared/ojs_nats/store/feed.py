@@ -29,14 +29,14 @@ _IDLE_NS: Final = 30 * _SECOND_NS
 _MARGIN_S: Final = 2.0
 _NOTHING: Final = frozenset({404, 408})
 
-Kind = Literal["job", "gone", "workflow", "cron", "worker", "barrier", "epoch"]
+Kind = Literal["job", "gone", "workflow", "cron", "worker", "unique", "barrier", "epoch"]
 
 
 class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
-    `job_id` is a workflow's id for `workflow`, an encoded name for `cron`, a worker's encoded id for `worker`; `gone` is of
-    jobs only, of the others one that has left has no data.
+    `job_id` is a workflow's id for `workflow`, an encoded name for `cron`, a worker's encoded id for `worker`, a fingerprint
+    for `unique`; `gone` is of jobs only, of the others one that has left has no data.
     """
 
     kind: Kind
@@ -74,6 +74,7 @@ class Feed:
         self._workflows = config.workflow("").encode()
         self._crons = config.cron("").encode()
         self._workers = config.record("worker", "").encode()
+        self._locks = config.unique("").encode()
 
     async def seek(self, sequence: int) -> None:
         """Go on from `sequence`, inclusive. Raises OjsError backend_unavailable."""
@@ -122,6 +123,7 @@ class Feed:
                 self._config.workflow("*"),
                 self._config.cron("*"),
                 self._config.record("worker", "*"),
+                self._config.unique("*"),
                 self._config.record("barrier", ">"),
                 self._config.epoch,
             ],
@@ -169,6 +171,8 @@ class Feed:
             return Record("cron", sequence, at, subject[len(self._crons) :].decode(), message.data, _ttl_s(message))
         if subject.startswith(self._workers):
             return Record("worker", sequence, at, subject[len(self._workers) :].decode(), message.data, _ttl_s(message))
+        if subject.startswith(self._locks):
+            return Record("unique", sequence, at, subject[len(self._locks) :].decode(), message.data, _ttl_s(message))
         job_id = subject[self._prefix :].decode()
         if not message.data:  # a marker: the record left by its TTL, or was deleted by hand
             return Record("gone", sequence, at, job_id, b"", None)

@@ -14,9 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
-import msgspec
 import structlog
-from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_nats import transitions
@@ -25,43 +23,25 @@ from ojs_nats.job import Job, State
 from ojs_nats.store.atomic import Atomic, Commit
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
+from ojs_nats.store.locks import GIVEN_UP_S, REMEMBERED, YOUNG_MS, Lock, Locks, decode_lock, encode_lock, settled
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.swap import Swap, Swapper
 from ojs_nats.transitions import Moment, Transition
-from ojs_nats.transitions.retention import TOMBSTONE_S, retention_s
 from ojs_nats.unique import Policy, counts, policy_of
 
-__all__ = ["YOUNG_MS", "Standing", "Uniqueness"]
+__all__ = ["Standing", "Uniqueness"]
 
 log = structlog.get_logger(__name__)
 
-YOUNG_MS: Final = 4_000
-"""A lock this young may be ahead of its owner's record. Longer than a commit is tried, so that whoever is alive has ended."""
 MAX_TRIES: Final = 40
 """Conflicts in one request. Pushes of one fingerprint take turns within a process, so only other processes can cause them."""
-_REMEMBERED: Final = 16
-"""Earlier owners that a lock still names, because they live on in a state that the policy of the next did not count."""
 _FIRST_PAUSE_S: Final = 0.01
 _LAST_PAUSE_S: Final = 0.25
 _STEP_BACK_S: Final = 0.002
-_SPARE_S: Final = 60
-"""A lock outlives its owner's record: while both are there the record decides."""
-_GIVEN_UP_S: Final = 1
-_CLOSE_S: Final = 1.0
-_NO_ARGS: Final = Raw(b"[]")
 
 Decide = Callable[[Job, Moment], Transition]
 T = TypeVar("T")
-
-
-class _Lock(Struct, frozen=True, omit_defaults=True):
-    """`at`: when it was taken (server time, Unix ms). `also`: earlier owners whose records count as well."""
-
-    owner: str
-    op: str
-    at: int
-    also: tuple[str, ...] = ()
 
 
 class Standing(NamedTuple):
@@ -70,17 +50,13 @@ class Standing(NamedTuple):
     """
 
     sequence: int
-    lock: _Lock | None
+    lock: Lock | None
     duplicates: tuple[Stored, ...] = ()
     also: tuple[str, ...] = ()
 
     def jobs(self, but: str = "") -> list[Job]:
         """The duplicates, without the job of one id."""
         return [stored.job for stored in self.duplicates if stored.job is not None and stored.job.id != but]
-
-
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(_Lock).decode
 
 
 class Uniqueness:
@@ -96,15 +72,7 @@ class Uniqueness:
         self._clock = clock
         self._config = config
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._releases: set[asyncio.Task[None]] = set()
-        committer.on_unique_end = self._job_ended
-
-    async def close(self) -> None:
-        """Finish the releases under way, as far as NATS allows it now."""
-        if self._releases:
-            _, late = await asyncio.wait(self._releases, timeout=_CLOSE_S)
-            for task in late:
-                task.cancel()
+        self.locks = Locks(records, committer, swapper, clock, config)
 
     # Taking
 
@@ -241,22 +209,22 @@ class Uniqueness:
         """
         pause = _FIRST_PAUSE_S
         while True:
-            sequence, lock = await self._read(key)
+            sequence, lock = await self.locks.read(key)
             if lock is None:
                 return Standing(sequence, None)
-            found = await self._jobs([lock.owner, *lock.also])
+            found = await self.locks.jobs([lock.owner, *lock.also])
             now = self._clock.now()
             duplicates = tuple(
                 stored for stored in found.values() if stored.job is not None and counts(policy, key, stored.job, now)
             )
             standing = Standing(sequence, lock, duplicates, _remembered(found, key, policy, now, claimant))
             owner = found[lock.owner]
-            if lock.owner == claimant or _settled(owner.job, key, lock):
+            if lock.owner == claimant or settled(owner.job, key, lock):
                 return standing
             if duplicates and policy.on_conflict in {"reject", "ignore"}:
                 return standing
             if now - lock.at >= YOUNG_MS:
-                if await self._fence(lock.owner, owner):
+                if await self.locks.fence(lock.owner, owner):
                     log.info("an unfinished push or retry of a unique job was fenced", job_id=lock.owner)
                     return standing
             else:
@@ -275,79 +243,22 @@ class Uniqueness:
         """The swap that makes a job the owner. Its record has to carry `moment.op` as `lock`, and may name as expected only
         a revision that was read before this swap: that is what fencing relies on.
         """
-        body = _encode(_Lock(owner, moment.op, moment.now, standing.also))
+        body = encode_lock(Lock(owner, moment.op, moment.now, standing.also))
         return Swap(
             subject=self._config.unique(key),
             body=body,
             expected=standing.sequence,
-            mine=lambda found: _decode(found).op == moment.op,
+            mine=lambda found: decode_lock(found).op == moment.op,
         )
-
-    async def _read(self, key: str) -> tuple[int, _Lock | None]:
-        sequence, body = await self._records.latest_raw(self._config.unique(key)) or (0, b"")
-        return sequence, _decode(body) if body else None
-
-    async def _jobs(self, ids: Sequence[str]) -> dict[str, Stored]:
-        found = await asyncio.gather(*(self._records.leader(job_id) for job_id in ids))
-        return dict(zip(ids, found, strict=True))
-
-    async def _fence(self, job_id: str, stored: Stored) -> bool:
-        """Write to the record of a lock's owner, so that the write which that owner may still have in mind fails.
-
-        A record that isn't there becomes a tombstone; that of a finished job is stored as it was. False: it has moved on.
-        """
-        moment = self._clock.moment()
-        if stored.job is None:
-            job = Job(id=job_id, type="unique.fence", args=_NO_ARGS, state=State.CANCELLED, created_at=moment.now, deleted=True)
-            fence = Transition(job=job, ttl_s=TOMBSTONE_S)
-        else:
-            fence = Transition(job=stored.job, ttl_s=_left_s(stored.job, moment.now))
-        try:
-            await self._committer.commit(fence, stored.sequence, moment.op)
-        except Conflict:
-            return False
-        return True
 
     async def _give_back(self, sequence: int, claim: Swap, standing: Standing) -> None:
         """Undo a claim, by its sequence, whose record was refused. If that fails, the next push sees to it."""
-        body, ttl_s = (claim.body, _GIVEN_UP_S) if standing.lock is None else (_encode(standing.lock), None)
+        body, ttl_s = (claim.body, GIVEN_UP_S) if standing.lock is None else (encode_lock(standing.lock), None)
         undo = Swap(subject=claim.subject, body=body, expected=sequence, mine=lambda found: found == body, ttl_s=ttl_s)
         try:
             await self._swapper.swap(undo)
         except (Conflict, OjsError):
             log.debug("a lock was not given back")
-
-    # Letting go
-
-    def _job_ended(self, job: Job, ttl_s: int) -> None:
-        task = asyncio.create_task(self._release(job, ttl_s), name=f"unique-release-{job.id}")
-        self._releases.add(task)
-        task.add_done_callback(self._releases.discard)
-
-    async def _release(self, job: Job, ttl_s: int) -> None:
-        """Let the lock of a finished job leave soon after its record, or hand it to an earlier owner that lives on.
-
-        Only the lock of the life that has ended: a manual retry takes it anew, under another op, before it starts another
-        one. If this fails, the lock stays until the next push of its fingerprint, which takes it.
-        """
-        assert job.unique_key is not None
-        try:
-            sequence, lock = await self._read(job.unique_key)
-            if lock is None or (lock.owner, lock.op) != (job.id, job.lock):
-                return
-            earlier = await self._jobs(lock.also)
-            heirs = [found.job for found in earlier.values() if found.job is not None and not found.job.terminal]
-            left = lock
-            if heirs:
-                heir = heirs[0]
-                rest = (job.id, *(other for other in lock.also if other != heir.id))
-                left = _Lock(heir.id, heir.lock or "", lock.at, rest[:_REMEMBERED])
-            body = _encode(left)
-            subject = self._config.unique(job.unique_key)
-            keep = None if heirs else ttl_s + _SPARE_S
-            await self._swapper.swap(Swap(subject=subject, body=body, expected=sequence, mine=lambda _: False, ttl_s=keep))
-        except (Conflict, OjsError) as problem:
-            log.debug("a lock stays without a time to live", job_id=job.id, reason=str(problem) or "it has been taken")
 
 
 def _scheduled_as(draft: Job, planned: Job) -> Job:
@@ -357,28 +268,8 @@ def _scheduled_as(draft: Job, planned: Job) -> Job:
     return replace(draft, scheduled_at=planned.scheduled_at, verbatim=verbatim)
 
 
-def _settled(owner: Job | None, key: str, lock: _Lock) -> bool:
-    """Whether no write of the lock's owner is to come that could make a live job of the fingerprint.
-
-    A finished job's record may be about to be swapped by a manual retry, unless the lock is still that of its last life. Who
-    takes the lock for an id that a live job has will be refused, whatever that job's fingerprint.
-    """
-    if owner is None:
-        return False
-    return not owner.terminal or (owner.unique_key == key and owner.lock == lock.op)
-
-
 def _remembered(found: dict[str, Stored], key: str, policy: Policy, now: int, claimant: str) -> tuple[str, ...]:
     """The jobs behind a lock that can be duplicates of later ones: those that live, and those that count though finished."""
     jobs = [stored.job for stored in found.values() if stored.job is not None and stored.job.unique_key == key]
     kept = [job.id for job in jobs if job.id != claimant and (not job.terminal or counts(policy, key, job, now))]
-    return tuple(kept[:_REMEMBERED])
-
-
-def _left_s(job: Job, now: int) -> int | None:
-    """Seconds for which a finished job's record still has to stay; None for ever."""
-    whole = retention_s(job)
-    if whole is None:
-        return None
-    ended_at = job.completed_at or job.cancelled_at or job.discarded_at or now
-    return max(whole - max(now - ended_at, 0) // 1_000, TOMBSTONE_S)
+    return tuple(kept[:REMEMBERED])

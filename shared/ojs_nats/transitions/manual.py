@@ -120,6 +120,8 @@ def tombstone(job: Job) -> Job:
         discarded_at=job.discarded_at,
         transitions=job.transitions,
         workflow=job.workflow,
+        unique_key=job.unique_key,
+        lock=job.lock,
         deleted=True,
     )
 

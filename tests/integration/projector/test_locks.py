@@ -1,0 +1,141 @@
+"""Locks of unique jobs leave with their jobs, whoever dies in between."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from integration.projector.conftest import StartProjector
+from integration.samples import acked, draft, fetch, message, refusal
+from ojs_nats import transitions
+from ojs_nats.errors import unavailable
+from ojs_nats.job import Job
+from ojs_nats.queries import Queries, UniqueAsk
+from ojs_nats.store import Store
+from ojs_nats.store.locks import Verdict
+from ojs_nats.unique import keyed
+from ojs_projector import locks as module
+from ojs_projector.safety import SafetyNet
+from support.waiting import eventually
+
+POLICY = Raw(b'{"keys":["type","args"]}')
+
+
+@pytest.fixture
+async def net(start_projector: StartProjector, monkeypatch: pytest.MonkeyPatch) -> SafetyNet:
+    """A projector's safety net that suspects every lock at once."""
+    monkeypatch.setattr(module, "_GRACE_MS", 0)
+    monkeypatch.setattr("ojs_nats.store.locks.YOUNG_MS", 0)
+    projector = await start_projector()
+    assert projector._safety is not None
+    return projector._safety
+
+
+def unique(number: int, **members: object) -> Job:
+    return keyed(draft(queue="u", args=Raw(b"[%d]" % number), unique=POLICY, **members))
+
+
+async def held(store: Store) -> list[str]:
+    """Fingerprints that have a record, delete markers left out."""
+    subjects = await store.records.subjects(store.config.unique("*"))
+    found = [(subject, await store.records.leader_raw(subject)) for subject in subjects]
+    return [subject for subject, record in found if record is not None and record[1]]
+
+
+async def ttl_of(store: Store, job: Job) -> str | None:
+    assert job.unique_key is not None
+    found = await message(store, store.config.unique(job.unique_key))
+    return None if found is None else found[1].get("Nats-TTL")
+
+
+async def looked(net: SafetyNet, store: Store) -> None:
+    """A round of the net that has seen everything written before."""
+    await Queries(store).queue("any")
+    await net.look()
+
+
+async def test_every_lock_leaves_after_its_job(net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [await store.jobs.push(unique(number)) for number in range(6)]
+    monkeypatch.setattr(store.committer, "on_unique_end", None)  # whoever ends these dies before it lets the locks go
+    for job in await fetch(store, "u", count=3):
+        await store.jobs.change(job.id, acked)
+    for job in jobs[3:]:
+        await store.jobs.change(job.id, transitions.cancel)
+
+    async def dies(*_: object) -> int:
+        raise unavailable("died here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.committer, "commit", dies)
+        lost = unique(99)
+        with refusal("backend_unavailable"):
+            await store.jobs.push(lost)
+    assert len(await held(store)) == 7
+    assert [await ttl_of(store, job) for job in [*jobs, lost]] == [None] * 7
+    await looked(net, store)
+    assert [await ttl_of(store, job) for job in jobs] == [f"{7 * 86_400 + 60}s"] * 6
+    assert await ttl_of(store, lost) == "1s"
+    monkeypatch.undo()
+    for job in jobs:
+        await store.jobs.change(job.id, transitions.remove)
+
+    async def none_is_left() -> bool:
+        return await held(store) == []
+
+    await eventually(none_is_left, 10.0)
+    assert net.found == {}, "a lock left behind is no lost hint"
+
+
+async def test_the_lock_of_a_job_that_lives_is_looked_at_once(
+    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await store.jobs.push(unique(1))
+    await looked(net, store)
+    looks: list[str] = []
+    tidy = net._store.unique.locks.tidy
+
+    async def watched(key: str) -> Verdict:
+        looks.append(key)
+        return await tidy(key)
+
+    monkeypatch.setattr(net._store.unique.locks, "tidy", watched)
+    await looked(net, store)
+    assert (looks, await ttl_of(store, job)) == ([], None)
+    with refusal("duplicate"):
+        await store.jobs.push(unique(1))
+    monkeypatch.setattr(store.committer, "on_unique_end", None)
+    await store.jobs.change(job.id, transitions.cancel)
+    await looked(net, store)
+    assert looks == [job.unique_key]
+    assert await ttl_of(store, job) is not None
+
+
+async def test_a_lock_goes_to_the_earlier_owner_that_lives(
+    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow = {"keys": ["type"], "states": ["available"]}
+    sent = Raw(msgspec.json.encode(narrow))
+    elder = await store.jobs.push(keyed(draft(queue="u", unique=sent)))
+    await fetch(store, "u")
+    monkeypatch.setattr(store.committer, "on_unique_end", None)
+    younger = await store.jobs.push(keyed(draft(queue="u", unique=sent)))
+    await store.jobs.change(younger.id, transitions.cancel)
+    await looked(net, store)
+    assert elder.unique_key is not None
+    _, lock = await store.unique.locks.read(elder.unique_key)
+    assert lock is not None
+    assert (lock.owner, await ttl_of(store, elder)) == (elder.id, None)
+
+
+@pytest.mark.usefixtures("net")
+async def test_what_is_unique_now_is_listed_in_pages(store: Store) -> None:
+    jobs = [await store.jobs.push(unique(number)) for number in range(3)]
+    await store.jobs.change(jobs[0].id, transitions.cancel)
+    queries = Queries(store)
+    page = await queries.unique_jobs(UniqueAsk(limit=1))
+    rest = await queries.unique_jobs(UniqueAsk(limit=5, cursor=page.next_cursor))
+    found = [*page.locks, *rest.locks]
+    assert {row.job_id for row in found} == {job.id for job in jobs[1:]}
+    assert [row.key for row in found] == sorted(job.unique_key or "" for job in jobs[1:])
+    assert (page.total, rest.next_cursor) == (2, None)
