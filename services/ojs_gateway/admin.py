@@ -35,13 +35,16 @@ class Admin:
         numbers: Awaitable[Queue | Totals] = (
             self._queries.totals() if queue is None else self._queries.queue(queue_name(queue, "queue", self._limits))
         )
-        found, workers = await asyncio.gather(numbers, self._queries.workers(WorkersAsk(limit=1)))
-        view = stats_view(found, workers.summary, self._context.uptime_s)
-        if call.query("detail") == "true":
-            page = await self._queries.queues(QueuesAsk(limit=parse_page(call.queries).limit))
+        records = await self._store.queues.all()
+        detailed = call.query("detail") == "true"
+        listed = QueuesAsk(also=tuple(records), limit=parse_page(call.queries).limit if detailed else 1)
+        found, workers, page = await asyncio.gather(
+            numbers, self._queries.workers(WorkersAsk(limit=1)), self._queries.queues(listed)
+        )
+        view = stats_view(found, 1 if queue is not None else page.total, workers.summary, self._context.uptime_s)
+        if detailed:
             view["queues"] = [queue_detail(one) for one in page.queues]
         elif call.dialect.plain:
-            records = await self._store.queues.all()
             view = plain_stats(view, workers.summary, sum(record.held for record in records.values()))
         return Answer(200, encode(with_progress(view, found)))
 

@@ -29,6 +29,8 @@ class Context:
         self.queries = Queries(store)
         self.directives = Directives(store)
         self.limits = limits
+        self.middleware = chain.names
+        """What every push goes through, the outermost first."""
         self.prepare = Preparation(chain, limits, store.clock.now)
         self.test_mode = test_mode
         self.stopping = False

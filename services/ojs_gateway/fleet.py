@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats.errors import OjsError, invalid, not_found
 from ojs_nats.job import State
-from ojs_nats.queries import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
+from ojs_nats.queries import MAX_PAGE, JobsAsk, Queries, WorkerRow, WorkersAsk
 from ojs_nats.store.directives import Wish
 from ojs_nats.wire.admin import held_view, parse_wish, worker_view, workers_view
 from ojs_nats.wire.fields import short_text
@@ -17,9 +19,22 @@ from ojs_nats.wire.lists import with_progress
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.pages import parse_page
 
-__all__ = ["Fleet"]
+__all__ = ["Fleet", "live_workers"]
 
+_AT_ONCE: Final = 200
 _STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
+
+
+async def live_workers(queries: Queries) -> list[WorkerRow]:
+    """All workers that were heard of within 30 s."""
+    live: list[WorkerRow] = []
+    ask = WorkersAsk(limit=MAX_PAGE)
+    while True:
+        page = await queries.workers(ask)
+        live += [row for row in page.workers if not row.stale]
+        if page.next_cursor is None:
+            return live
+        ask = replace(ask, cursor=page.next_cursor)
 
 
 class Fleet:
@@ -64,17 +79,10 @@ class Fleet:
     async def direct_all(self, call: Call) -> Answer:
         """POST /admin/workers/directive `{directive}`: to all that are there now, not to those that come later."""
         wish = parse_wish(await call.body())
-        cursor: str | None = None
-        told = 0
-        while True:
-            page = await self._queries.workers(WorkersAsk(limit=MAX_PAGE, cursor=cursor))
-            live = [row.record for row in page.workers if not row.stale]
-            await asyncio.gather(*(self._directives.give(record, wish) for record in live))
-            told += len(live)
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        return Answer(200, encode({"directive": wish, "workers": told, "affected": told}))
+        live = await live_workers(self._queries)
+        for start in range(0, len(live), _AT_ONCE):
+            await asyncio.gather(*(self._directives.give(row.record, wish) for row in live[start : start + _AT_ONCE]))
+        return Answer(200, encode({"directive": wish, "workers": len(live), "affected": len(live)}))
 
     async def remove(self, call: Call) -> Answer:
         """DELETE /admin/workers/{id}: of a stale one, whose jobs run elsewhere. 409 for one that is there."""

@@ -9,10 +9,18 @@ from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats.errors import invalid
 from ojs_nats.job import Job, State
-from ojs_nats.queries import JobPage, JobsAsk, QueuesAsk, Sort, cursor_after
+from ojs_nats.queries import JobPage, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after
 from ojs_nats.wire.fields import queue_name, timestamp
 from ojs_nats.wire.ids import job_id_of
-from ojs_nats.wire.lists import job_detail, jobs_view, priority_stats_view, queue_stats_view, queues_view, with_progress
+from ojs_nats.wire.lists import (
+    job_detail,
+    jobs_view,
+    priority_stats_view,
+    queue_stats_view,
+    queues_view,
+    unique_jobs_view,
+    with_progress,
+)
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.pages import Page, parse_page
 
@@ -111,6 +119,12 @@ class Lists:
         name = queue_name(call.parameters[0], "the queue's name", self._limits)
         levels = await self._queries.levels(name)
         return Answer(200, encode(with_progress(priority_stats_view(name, levels.counts), levels)))
+
+    async def unique_jobs(self, call: Call) -> Answer:
+        """GET /unique-jobs: the fingerprints that jobs hold which have not ended, in order."""
+        asked = parse_page(call.queries, numbered=True)
+        page = await self._queries.unique_jobs(UniqueAsk(limit=asked.limit, cursor=asked.cursor, offset=asked.offset))
+        return Answer(200, encode(unique_jobs_view(page, asked)))
 
     async def queue_stats(self, call: Call) -> Answer:
         """GET /queues/{name}/stats: exact counts of all states."""

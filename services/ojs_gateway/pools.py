@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.fleet import live_workers
+from ojs_nats.pools import Pool
+from ojs_nats.queries import WorkerRow
 from ojs_nats.wire.lists import with_progress
 from ojs_nats.wire.output import encode
-from ojs_nats.wire.pools import parse_pool, pool_name, pool_view
+from ojs_nats.wire.pools import listed_view, parse_pool, pool_name, pool_view
 from ojs_nats.wire.scheduling import scheduling_view
 
 __all__ = ["Pools"]
@@ -21,9 +28,18 @@ class Pools:
         self._limits = context.limits
 
     async def list(self, _call: Call) -> Answer:
-        """GET /admin/pools: by name."""
-        views = [pool_view(pool) for pool in await self._store.pools.all()]
-        return Answer(200, encode({"items": views, "pools": views}))
+        """GET /admin/pools: by name; `items` as they are set, `pools` with who works for them."""
+        pools = await self._store.pools.all()
+        if not pools:
+            return Answer(200, encode({"items": [], "pools": []}))
+        workers = await live_workers(self._queries)
+        listed = await asyncio.gather(*(self._listed(pool, workers) for pool in pools))
+        return Answer(200, encode({"items": [pool_view(pool) for pool in pools], "pools": listed}))
+
+    async def _listed(self, pool: Pool, workers: Sequence[WorkerRow]) -> dict[str, Any]:
+        queues = await asyncio.gather(*(self._queries.queue(name) for name in pool.weights))
+        serving = [worker for worker in workers if not pool.weights.keys().isdisjoint(worker.record.queues)]
+        return listed_view(pool, serving, sum(queue.counts.active for queue in queues))
 
     async def read(self, call: Call) -> Answer:
         """GET /admin/pools/{name}."""

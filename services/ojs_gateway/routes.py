@@ -14,6 +14,7 @@ from ojs_gateway.jobs import Jobs
 from ojs_gateway.limits import RateLimits
 from ojs_gateway.lists import Lists
 from ojs_gateway.measurements import Measurements
+from ojs_gateway.operations import Operations
 from ojs_gateway.pools import Pools
 from ojs_gateway.queues import Queues
 from ojs_gateway.router import Handler, Router
@@ -123,6 +124,17 @@ def router(context: Context) -> Router:
         ("POST", "/admin/workers/{}/quiet"): fleet.quiet,
         ("POST", "/admin/workers/{}/directive"): fleet.direct,
     }
+    operations = Operations(context)
+    api |= {
+        ("GET", "/unique-jobs"): lists.unique_jobs,
+        ("GET", "/middleware"): operations.middleware,
+    }
+    for prefix in ("/admin/system", "/admin"):  # the specification's and the admin UI's, the CLI's
+        api |= {
+            ("GET", f"{prefix}/maintenance"): operations.maintenance,
+            ("POST", f"{prefix}/maintenance"): operations.maintain,
+            ("GET", f"{prefix}/config"): operations.config,
+        }
     workflows = Workflows(context)
     api |= {
         ("POST", "/workflows"): workflows.create,

@@ -37,7 +37,7 @@ class CronKeeper:
         self._crons = store.crons
         self._prepare = prepare
         self._messages = store.crons.due_messages()
-        self._loop = DueLoop("cron", self._messages, self._handle)
+        self._loop = DueLoop("cron", self._messages, self._handle, store.queues.under_maintenance)
         self._handled: list[Due] = []
         self._release: asyncio.Task[None] | None = None
 

@@ -16,16 +16,28 @@ __all__ = ["DueLoop"]
 log = structlog.get_logger(__name__)
 
 _PAUSE_S: Final = 0.5
+_HELD_S: Final = 0.25
+_LATER_MS: Final = 500
 _STOP_S: Final = 2.0
 
 
 class DueLoop:
-    """Hands over one batch after another. What the handler doesn't let go of comes back."""
+    """Hands over one batch after another. What the handler doesn't let go of comes back.
 
-    def __init__(self, name: str, messages: DueMessages, handle: Callable[[list[Due]], Awaitable[None]]) -> None:
+    `held` says when nothing may be handed over; what is due then is due afterwards.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        messages: DueMessages,
+        handle: Callable[[list[Due]], Awaitable[None]],
+        held: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
         self._name = name
         self._messages = messages
         self._handle = handle
+        self._held = held
         self._task: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
         self._stopping = False
@@ -47,9 +59,15 @@ class DueLoop:
         while not self._stopping:
             try:
                 self._idle.set()
+                if self._held is not None and await self._held():
+                    await asyncio.sleep(_HELD_S)
+                    continue
                 batch = await self._messages.next()
                 self._idle.clear()
-                if batch:
+                if batch and self._held is not None and await self._held():
+                    for due in batch:
+                        self._messages.later(due, _LATER_MS)
+                elif batch:
                     await self._handle(batch)
             except OjsError as error:
                 log.warning("due messages wait", due=self._name, reason=error.message)

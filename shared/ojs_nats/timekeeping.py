@@ -40,7 +40,9 @@ class Timekeeper:
         self._service = service
         self._messages = store.due_messages(service)
         self._liveness = liveness
-        self._loop = DueLoop(service, self._messages, self._handle)
+        # Leases and time-outs of running jobs end under maintenance, too; only what would start waits.
+        held = store.queues.under_maintenance if service == "scheduler" else None
+        self._loop = DueLoop(service, self._messages, self._handle, held)
         self._lateness = metrics.DUE_LATENESS.labels(service)
 
     async def start(self) -> None:

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from ojs_nats.queues.admission import Settings, admitted
-from ojs_nats.queues.config import DEFAULT_QUEUE, NOT_SET, Overflow, QueueConfig, Rate, layered
-from ojs_nats.queues.record import QueueRecord, QueueState, configured, created, deleted, draining, paused, resumed
+from ojs_nats.queues.config import DEFAULT_QUEUE, MAINTENANCE, NOT_SET, Overflow, QueueConfig, Rate, layered
+from ojs_nats.queues.record import (
+    Maintenance,
+    QueueRecord,
+    QueueState,
+    configured,
+    created,
+    deleted,
+    draining,
+    maintained,
+    paused,
+    resumed,
+)
 
 __all__ = [
     "DEFAULT_QUEUE",
+    "MAINTENANCE",
     "NOT_SET",
+    "Maintenance",
     "Overflow",
     "QueueConfig",
     "QueueRecord",
@@ -21,6 +34,7 @@ __all__ = [
     "deleted",
     "draining",
     "layered",
+    "maintained",
     "paused",
     "resumed",
 ]

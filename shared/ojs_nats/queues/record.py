@@ -8,12 +8,31 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError
-from ojs_nats.queues.config import NOT_SET, QueueConfig
+from ojs_nats.queues.config import MAINTENANCE, NOT_SET, QueueConfig
 from ojs_nats.transitions.result import Moment
 
-__all__ = ["QueueRecord", "QueueState", "configured", "created", "deleted", "draining", "paused", "resumed"]
+__all__ = [
+    "Maintenance",
+    "QueueRecord",
+    "QueueState",
+    "configured",
+    "created",
+    "deleted",
+    "draining",
+    "maintained",
+    "paused",
+    "resumed",
+]
 
 QueueState = Literal["active", "paused", "draining", "deleted"]
+
+
+class Maintenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why all queues are held, and when that ends by itself or is expected to (Unix ms)."""
+
+    reason: str | None = None
+    ends_at: int | None = None
+    expected_at: int | None = None
 
 
 class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -28,12 +47,19 @@ class QueueRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     updated_at: int = 0
     paused_at: int | None = None
     resumed_at: int | None = None
+    maintenance: Maintenance | None = None
+    """Only of the record that stands for all queues."""
     op: str = ""
 
     @property
     def held(self) -> bool:
         """Whether nothing may be fetched from the queue."""
         return self.state == "paused"
+
+    def holds_at(self, now: int) -> bool:
+        """Whether it is paused, and that hasn't ended by itself."""
+        ends_at = None if self.maintenance is None else self.maintenance.ends_at
+        return self.held and (ends_at is None or now < ends_at)
 
 
 def created(old: QueueRecord | None, name: str, config: QueueConfig, moment: Moment) -> QueueRecord:
@@ -64,6 +90,13 @@ def resumed(old: QueueRecord | None, name: str, moment: Moment) -> QueueRecord |
     if found.state == "active":
         return None
     return _changed(found, moment, state="active", resumed_at=moment.now)
+
+
+def maintained(old: QueueRecord | None, moment: Moment, plan: Maintenance) -> QueueRecord:
+    """Hold all queues; while they are, only the plan changes."""
+    found = _standing(old, MAINTENANCE, moment)
+    began = found.paused_at if found.holds_at(moment.now) else moment.now
+    return _changed(found, moment, state="paused", paused_at=began, maintenance=plan)
 
 
 def draining(old: QueueRecord | None, name: str, moment: Moment) -> QueueRecord | None:

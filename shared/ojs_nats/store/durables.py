@@ -50,8 +50,7 @@ class Durables:
             if not await self.create(subject):
                 self._known.add(name)  # somebody else made it, and answers for it
                 return True
-            record = await self._queues.get(queue)
-            if record is not None and record.held:
+            if await self._queues.surely_held(queue):
                 await call(self._link, f"CONSUMER.DELETE.{stream}.{name}")
                 return False
             if "error" not in await call(self._link, f"CONSUMER.PAUSE.{stream}.{name}", {}):

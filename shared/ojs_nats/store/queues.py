@@ -8,7 +8,7 @@ meanwhile is gone before anybody can let it go (docs/adr/005).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,7 +16,21 @@ import structlog
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Job
-from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET, QueueConfig, QueueRecord, Settings, admitted, layered, paused, resumed
+from ojs_nats.queues import (
+    DEFAULT_QUEUE,
+    MAINTENANCE,
+    NOT_SET,
+    Maintenance,
+    QueueConfig,
+    QueueRecord,
+    Settings,
+    admitted,
+    layered,
+    maintained,
+    paused,
+    resumed,
+)
+from ojs_nats.store.api import call
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.link import Failed, Link
@@ -59,6 +73,7 @@ class Queues:
         self._known: dict[str, QueueRecord] = {}
         self._settings: dict[str, Settings] = {}
         self._default: Settings | None = None
+        self._maintenance: QueueRecord | None = None
         self.went_on: Callable[[str], None] = lambda _queue: None
 
     # Known by heart
@@ -89,9 +104,23 @@ class Queues:
         if not self._watch.loaded:
             await self._watch.begin()
         if self._watch.fresh:
-            return self._held_now(queue)
-        record = await self.get(queue)
-        return record is not None and record.held
+            return self._held_now(queue) or self._under_maintenance()
+        return await self.surely_held(queue)
+
+    async def surely_held(self, queue: str) -> bool:
+        """The same on the leader's word."""
+        now = self._clock.now()
+        records = await asyncio.gather(self.get(queue), self.get(MAINTENANCE))
+        return any(record is not None and record.holds_at(now) for record in records)
+
+    async def under_maintenance(self) -> bool:
+        """Whether all queues are held, as of at most three seconds ago."""
+        if not self._watch.loaded:
+            await self._watch.begin()
+        if self._watch.fresh:
+            return self._under_maintenance()
+        record = await self.get(MAINTENANCE)
+        return record is not None and record.holds_at(self._clock.now())
 
     async def all(self) -> Mapping[str, QueueRecord]:
         """Every queue that has a record and is not deleted, by name, as of some milliseconds ago.
@@ -137,6 +166,14 @@ class Queues:
         await self._take_durables(queue)
         return record
 
+    async def hold_all(self, plan: Maintenance) -> QueueRecord:
+        """Return when no gateway can fetch from any queue any more. To be repeated if it fails."""
+        record = await self.change(MAINTENANCE, lambda old, moment: maintained(old, moment, plan))
+        assert record is not None
+        while names := await self._durables():
+            await self._take(names)
+        return record
+
     async def resume(self, queue: str) -> QueueRecord | None:
         """Let a queue go on; None if there is nothing to know of it. Gateways hear of it within milliseconds."""
         return await self.change(queue, lambda old, moment: resumed(old, queue, moment))
@@ -146,9 +183,18 @@ class Queues:
 
         Tokens in somebody's hands are handed out again by the next durable, and found to be stale if they were claimed.
         """
-        stream = self._config.ready_stream
         subjects = [self._config.ready(queue, priority, front=front) for priority in _PRIORITIES for front in (False, True)]
-        names = [self._config.ready_consumer(subject) for subject in subjects]
+        await self._take([self._config.ready_consumer(subject) for subject in subjects])
+
+    async def _durables(self) -> list[str]:
+        """Some of the durables that there are; none if there is none."""
+        answer = await call(self._link, f"CONSUMER.NAMES.{self._config.ready_stream}")
+        if error := answer.get("error"):
+            raise unavailable(f"NATS refused to list the queues' consumers: {error.get('description')}")
+        return answer.get("consumers") or []
+
+    async def _take(self, names: Sequence[str]) -> None:
+        stream = self._config.ready_stream
         answers = [self._link.request(f"$JS.API.CONSUMER.DELETE.{stream}.{name}") for name in names]
         for answer in await asyncio.gather(*answers):
             if isinstance(answer, Failed):
@@ -182,12 +228,16 @@ class Queues:
         records = [_readable(body) for _, body in self._watch.entries.values()]
         self._known = {record.name: record for record in records if record is not None and record.state != "deleted"}
         policy = self._known.pop(DEFAULT_QUEUE, None)
+        self._maintenance = self._known.pop(MAINTENANCE, None)
         common = NOT_SET if policy is None else policy.config
         self._default = None if common == NOT_SET else Settings("active", common)
         self._settings = {name: Settings(record.state, layered(common, record.config)) for name, record in self._known.items()}
         for name, record in before.items():
             if record.held and not self._held_now(name):
                 self.went_on(name)
+
+    def _under_maintenance(self) -> bool:
+        return self._maintenance is not None and self._maintenance.holds_at(self._clock.now())
 
     def _held_now(self, queue: str) -> bool:
         record = self._known.get(queue)

@@ -99,10 +99,10 @@ def held_view(jobs: Sequence[JobRow]) -> list[dict[str, Any]]:
     ]
 
 
-def stats_view(numbers: Totals | Queue, workers: WorkerSummary, uptime_s: int) -> dict[str, Any]:
+def stats_view(numbers: Totals | Queue, queues: int, workers: WorkerSummary, uptime_s: int) -> dict[str, Any]:
     """GET /admin/stats: of jobs that are still stored, of workers that are there, and of this gateway's time."""
     return {
-        "queues": numbers.queues if isinstance(numbers, Totals) else 1,
+        "queues": queues,
         "workers": workers.total - workers.stale,
         "workers_stale": workers.stale,
         "jobs": msgspec.structs.asdict(numbers.counts),

@@ -65,6 +65,8 @@ def limit_view(record: LimitRecord, waiting: int, now: int, *, as_number: bool) 
         for name in ("rate", "throttle"):
             if override[name] is not None:
                 shown[name] = _rate(override[name])
+        if record.override.rate is not None:
+            shown |= _rate(record.override.rate)
         if record.override.expires_at is not None:
             shown["expires_at"] = format_ms(record.override.expires_at)
         view["override"] = shown

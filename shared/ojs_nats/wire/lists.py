@@ -9,7 +9,7 @@ import msgspec
 
 from ojs_nats.events.facts import stack_trace
 from ojs_nats.job import Job, JobError
-from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage, Totals
+from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage, Totals, UniquePage
 from ojs_nats.queues import QueueRecord
 from ojs_nats.transitions.retention import DEAD_LETTER_S
 from ojs_nats.wire.output import error_view, job_view
@@ -25,6 +25,7 @@ __all__ = [
     "queue_stats_view",
     "queues_view",
     "throughput_view",
+    "unique_jobs_view",
     "with_progress",
 ]
 
@@ -131,6 +132,13 @@ def jobs_view(jobs: list[Job], answer: Answer, asked: Page, total: int, next_cur
     views = [job_view(job) for job in jobs]
     view = {"jobs": views, "items": views, "total": total, "pagination": pagination(asked, total, next_cursor)}
     return with_progress(view, answer)
+
+
+def unique_jobs_view(page: UniquePage, asked: Page) -> dict[str, Any]:
+    """GET /unique-jobs."""
+    items = [msgspec.structs.asdict(lock) for lock in page.locks]
+    view = {"items": items, "unique_jobs": items, "pagination": pagination(asked, page.total, page.next_cursor)}
+    return with_progress(view, page)
 
 
 def dead_letter_stats_view(stats: DeadLetterStats) -> dict[str, Any]:

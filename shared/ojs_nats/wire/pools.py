@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.pools import Pool
+from ojs_nats.queries import WorkerRow
 from ojs_nats.wire.fields import integer, object_of, queue_name, shown, value_of
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.starvation import parse_prevention, prevention_view
 from ojs_nats.wire.times import format_ms
 
-__all__ = ["parse_pool", "pool_name", "pool_view"]
+__all__ = ["listed_view", "parse_pool", "pool_name", "pool_view"]
 
 _STRATEGIES: Final = {"weighted": "weighted", "round-robin": "round-robin", "round_robin": "round-robin", "strict": "strict"}
 _MAX_WEIGHT: Final = 10_000
@@ -57,6 +59,17 @@ def _weights(queues: Any, weights: Any, limits: Limits) -> dict[str, int]:
         name = queue_name(queue, "queues", limits)
         found[name] = integer(weight, f"queues.{queue}.weight", 1, _MAX_WEIGHT)
     return found
+
+
+def listed_view(pool: Pool, workers: Sequence[WorkerRow], active: int) -> dict[str, Any]:
+    """A pool as the admin UI lists it: `queues` are names, beside what works on them now."""
+    return pool_view(pool) | {
+        "id": pool.name,
+        "queues": list(pool.weights),
+        "workers": len(workers),
+        "active_jobs": active,
+        "concurrency": sum(worker.record.concurrency or 1 for worker in workers),
+    }
 
 
 def pool_view(pool: Pool) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from ojs_nats.workflows.record import StepError, Workflow, counts, job_id, run_o
 
 __all__ = ["Page", "cancelled_body", "pages", "progress_body", "shown_jobs", "workflow_body", "workflows_body"]
 
+_MAX_STEPS: Final = 200
 _STEP_STATES: Final = {
     ".": "waiting",
     "q": "pending",
@@ -100,7 +101,7 @@ def cancelled_body(graph: Graph, record: Workflow) -> bytes:
 
 
 def progress_body(graph: Graph, record: Workflow) -> bytes:
-    """How far it is, in numbers alone."""
+    """How far it is in numbers, with the first of its direct steps (admin UI)."""
     numbers = counts(graph, record)
     ended = numbers.jobs_completed + numbers.jobs_failed + numbers.jobs_cancelled
     view = {
@@ -117,8 +118,20 @@ def progress_body(graph: Graph, record: Workflow) -> bytes:
         "jobs_cancelled": numbers.jobs_cancelled,
         "progress": round(ended / numbers.jobs, 4),
         "progress_percent": round(100 * ended / numbers.jobs, 2),
+        "steps": [_step_progress(graph, record, position) for position in range(min(graph.root.size, _MAX_STEPS))],
     }
     return encode({"workflow": view} | view)
+
+
+def _step_progress(graph: Graph, record: Workflow, position: int) -> dict[str, Any]:
+    node = graph.root.first + position
+    letter = record.states[node]
+    inner = graph.composite(node)
+    done = float(letter in "cCfFxX")
+    if inner is not None and not done:
+        states = record.states[inner.first : inner.first + inner.members]
+        done = round(sum(one in "cCfFxX" for one in states) / inner.members, 4)
+    return {"id": graph.root.step_id(position), "state": _STEP_STATES[letter], "progress": done}
 
 
 def workflows_body(page: WorkflowPage, asked: ListPage) -> bytes:
