@@ -10,8 +10,8 @@ import msgspec
 
 from ojs_nats.job import Job, State
 from ojs_projector.crons import SCHEMA as CRONS
-from ojs_projector.starts import SCHEMA as STARTS
 from ojs_projector.locks import SCHEMA as LOCKS
+from ojs_projector.starts import SCHEMA as STARTS
 from ojs_projector.tags import SCHEMA as TAGS
 from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
