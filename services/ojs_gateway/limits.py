@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
-from ojs_nats.errors import invalid, not_found
-from ojs_nats.limits import LimitRecord
-from ojs_nats.store.gate import key_scope
+from ojs_nats.errors import not_found
+from ojs_nats.limits import LimitRecord, parse_key
+from ojs_nats.store.limits import key_of_scope, key_scope
 from ojs_nats.wire.limiting import limit_view, parse_override
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.pages import DEFAULT_PAGE, pagination, parse_page
 
 __all__ = ["RateLimits"]
-
-_LONGEST_KEY: Final = 255
 
 
 class RateLimits:
@@ -27,13 +25,13 @@ class RateLimits:
         self._limits = context.limits
 
     async def list(self, call: Call) -> Answer:
-        """GET /rate-limits: every key that was used within a month, by name."""
+        """GET /rate-limits: every key that was used within a month, in order; only those of the page are read."""
         asked = parse_page(call.queries, numbered=True, default=DEFAULT_PAGE)
-        records = await self._store.limits.known()
-        page = records[asked.offset : asked.offset + asked.limit]
-        views = await asyncio.gather(*(self._view(record.name, call) for record in page))
-        more = str(asked.offset + asked.limit) if asked.offset + asked.limit < len(records) else None
-        body = {"items": views, "rate_limits": views, "pagination": pagination(asked, len(records), more)}
+        scopes = await self._store.limits.known()
+        page = scopes[asked.offset : asked.offset + asked.limit]
+        views = await asyncio.gather(*(self._view(scope, call) for scope in page))
+        more = str(asked.offset + asked.limit) if asked.offset + asked.limit < len(scopes) else None
+        body = {"items": views, "rate_limits": views, "pagination": pagination(asked, len(scopes), more)}
         return Answer(200, encode(body))
 
     async def read(self, call: Call) -> Answer:
@@ -55,14 +53,13 @@ class RateLimits:
 
     async def _view(self, scope: str, call: Call) -> dict[str, Any]:
         record: LimitRecord | None
-        record, waiting = await asyncio.gather(self._store.limits.inspect(scope), self._store.limits.held_count(scope))
+        record, waiting = await asyncio.gather(self._store.limits.inspect(scope), self._store.held.count(scope))
+        key = key_of_scope(scope)
         if record is None:
-            raise not_found("rate_limit", scope.removeprefix("key."))
-        return limit_view(record, waiting, self._store.clock.now(), as_number=call.dialect.plain)
+            raise not_found("rate_limit", key)
+        return limit_view(key, record, waiting, self._store.clock.now(), as_number=call.dialect.plain)
 
 
 def _scope(call: Call) -> str:
-    key = call.parameters[0]
-    if not 0 < len(key) <= _LONGEST_KEY:
-        raise invalid("key", f"key must have 1 to {_LONGEST_KEY} characters")
-    return key_scope(key)
+    """Raises invalid_request for what can't be a key."""
+    return key_scope(parse_key(call.parameters[0], "key"))

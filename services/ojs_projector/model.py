@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from ojs_nats.cron import Cron
+from ojs_nats.crossings import CrossingRecord
 from ojs_nats.job import Job
 from ojs_nats.store.feed import Record
 from ojs_nats.store.presence import WorkerRecord
@@ -41,13 +42,14 @@ _AVAILABLE: Final = "available"
 
 
 class Seen(NamedTuple):
-    """A record with its job, workflow, worker or cron entry; None for what is none of them, and for one that can't be read."""
+    """A record with what it is of; None for what is none of these, and for one that can't be read."""
 
     record: Record
     job: Job | None
     workflow: Workflow | None = None
     worker: WorkerRecord | None = None
     cron: Cron | None = None
+    crossing: CrossingRecord | None = None
 
 
 class Kind(NamedTuple):

@@ -13,6 +13,7 @@ import structlog
 
 from ojs_nats import metrics
 from ojs_nats.cron import Cron
+from ojs_nats.crossings import CrossingRecord
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Job
 from ojs_nats.problems import StartupProblem
@@ -48,6 +49,7 @@ _decode_job: Final = msgspec.json.Decoder(Job).decode
 _decode_workflow: Final = msgspec.json.Decoder(Workflow).decode
 _decode_worker: Final = msgspec.json.Decoder(WorkerRecord).decode
 _decode_cron: Final = msgspec.json.Decoder(Cron).decode
+_decode_crossing: Final = msgspec.json.Decoder(CrossingRecord).decode
 
 
 class Projector:
@@ -228,6 +230,8 @@ def _seen(record: Record) -> Seen:
             return Seen(record, None, None, _decode_worker(record.data))
         if record.kind == "cron" and record.data:
             return Seen(record, None, cron=_decode_cron(record.data))
+        if record.kind == "crossing" and record.data:
+            return Seen(record, None, crossing=_decode_crossing(record.data))
     except (msgspec.DecodeError, ValueError) as error:
         log.error("record can't be read", kind=record.kind, id=record.job_id, sequence=record.sequence, error=str(error))
     return Seen(record, None)

@@ -16,7 +16,7 @@ from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
 from ojs_nats.limits import policy_of
 from ojs_nats.store import Store
-from ojs_nats.store.gate import key_scope
+from ojs_nats.store.limits import key_scope
 from ojs_nats.store.tokens import Tokens
 from ojs_nats.transitions import Moment, Transition
 from ojs_nats.workflows import record as flows
@@ -103,7 +103,7 @@ class SafetyNet:
     async def _waits_for_a_limit(self, job: Job) -> bool:
         """Whether tokens of the job's key are put aside; its own may be among them, so a look is hinted at instead."""
         policy = policy_of(job) if job.rate_limit else None
-        if policy is None or policy.key is None or not await self._store.limits.held_count(key_scope(policy.key)):
+        if policy is None or policy.key is None or not await self._store.held.count(key_scope(policy.key)):
             return False
         await self._store.limits.hint(key_scope(policy.key))
         return True

@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from ojs_nats.cron import Cron
-from ojs_nats.events import Event, events_of, events_of_cron, events_of_workflow
+from ojs_nats.crossings import CrossingRecord
+from ojs_nats.events import Event, events_of, events_of_cron, events_of_crossing, events_of_workflow
 from ojs_nats.job import Entry, Job
 from ojs_nats.store.names import encode_token
 from ojs_nats.workflows.record import Workflow, WorkflowEntry
@@ -18,6 +19,7 @@ __all__ = ["Numbered", "Told", "told_of"]
 # Where the events of a job's subject name its queue.
 _WORKFLOWS: Final = "workflow"
 _CRONS: Final = "cron"
+_LIMITS: Final = "limit"
 
 
 class Numbered(Protocol):
@@ -54,6 +56,8 @@ def told_of(seen: Seen) -> Told | None:
         return _workflow(seen.workflow)
     if seen.cron is not None:
         return _cron(seen.cron)
+    if seen.crossing is not None:
+        return _crossing(seen.record.job_id, seen.crossing)
     return None
 
 
@@ -69,6 +73,12 @@ def _workflow(workflow: Workflow) -> Told:
 def _cron(cron: Cron) -> Told:
     first = cron.log[0].n if cron.log else 0
     return Told(encode_token(cron.name), cron.created_at, _CRONS, cron.log, first, partial(events_of_cron, cron))
+
+
+def _crossing(scope: str, record: CrossingRecord) -> Told:
+    first = record.log[0].n if record.log else 0
+    events = partial(events_of_crossing, record)
+    return Told(encode_token(scope), record.created_at, record.queue or _LIMITS, record.log, first, events)
 
 
 def _birth(log: Sequence[Entry | WorkflowEntry]) -> int:

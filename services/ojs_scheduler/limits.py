@@ -44,7 +44,7 @@ class LimitKeeper:
         for due in hints:
             ended = due.job_id.rpartition(".")[2]
             try:
-                again_ms = await self._store.limits.look(scope, ended, due.data, due.at)
+                again_ms = await self._store.held.look(scope, ended, due.data, due.at)
             except OjsError as error:
                 log.warning("hint to a limit waits", scope=scope, reason=error.message)
             except Exception:  # one limit's trouble must not keep the others waiting

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ojs_nats.events.crons import events_of_cron
+from ojs_nats.events.crossings import events_of_crossing
 from ojs_nats.events.envelope import Event
 from ojs_nats.events.reader import EventFilter, EventPage, EventReader, StoredEvent
 from ojs_nats.events.vocabulary import events_of
@@ -16,5 +17,6 @@ __all__ = [
     "StoredEvent",
     "events_of",
     "events_of_cron",
+    "events_of_crossing",
     "events_of_workflow",
 ]

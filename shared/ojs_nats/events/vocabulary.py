@@ -13,6 +13,7 @@ from ojs_nats.events.envelope import Event, job_event
 from ojs_nats.events.facts import Facts, stack_trace
 from ojs_nats.events.workflows import events_of_member
 from ojs_nats.job import Entry, Job, JobError, State
+from ojs_nats.limits import policy_of
 from ojs_nats.wire.output import result_expires_at
 from ojs_nats.wire.times import format_ms
 
@@ -43,7 +44,7 @@ def _lifecycle(facts: Facts) -> list[Event]:
         case "postponed":
             return [_scheduled(facts)]
         case "dropped" if entry.reason == "rate_limited":
-            return [*_outcome(facts), job_event(job, entry, "rate_limit.dropped")]
+            return [*_outcome(facts), job_event(job, entry, "rate_limit.dropped", **_limit_of(job))]
         case "pushed" if entry.after is State.AVAILABLE:
             return [_enqueued(facts)]
         case "moved" if entry.after is State.AVAILABLE:
@@ -68,7 +69,8 @@ def _lifecycle(facts: Facts) -> list[Event]:
         case "ttl_expired":
             return [_overrun(facts, "job.ttl_expired", "enqueue_ttl"), *_outcome(facts)]
         case "dropped" if entry.reason == "overflow":
-            return [*_outcome(facts), job_event(job, entry, "backpressure.dropped")]
+            dropped = ("backpressure.dropped", "queue.overflow")
+            return [*_outcome(facts), *(job_event(job, entry, event_type) for event_type in dropped)]
         case "dropped":
             return _outcome(facts)
         case "expired":
@@ -81,6 +83,11 @@ def _lifecycle(facts: Facts) -> list[Event]:
             return [job_event(job, entry, "dead_letter.deleted")]
         case _:
             return []
+
+
+def _limit_of(job: Job) -> dict[str, Any]:
+    policy = policy_of(job)
+    return {} if policy is None else _given(key=policy.key)
 
 
 def _given(**members: Any) -> dict[str, Any]:

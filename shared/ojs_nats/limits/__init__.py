@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from ojs_nats.limits.policy import MAX_CONCURRENCY, OnLimit, Policy, policy_of, policy_of_queue, read_policy
+from ojs_nats.limits.policy import MAX_CONCURRENCY, OnLimit, Policy, parse_key, policy_of, policy_of_queue, read_policy
 from ojs_nats.limits.record import (
     COMING_MS,
     MANY,
+    Hit,
     Holder,
     LimitRecord,
     Override,
     Room,
     Standing,
+    closed,
     effective,
     forgotten,
     granted,
+    next_start,
     room,
     standing,
     taken,
@@ -23,6 +26,7 @@ __all__ = [
     "COMING_MS",
     "MANY",
     "MAX_CONCURRENCY",
+    "Hit",
     "Holder",
     "LimitRecord",
     "OnLimit",
@@ -30,9 +34,12 @@ __all__ = [
     "Policy",
     "Room",
     "Standing",
+    "closed",
     "effective",
     "forgotten",
     "granted",
+    "next_start",
+    "parse_key",
     "policy_of",
     "policy_of_queue",
     "read_policy",

@@ -18,7 +18,7 @@ from ojs_nats.job import Job
 from ojs_nats.queues import QueueConfig, Rate
 from ojs_nats.wire.times import parse_duration_ms
 
-__all__ = ["MAX_CONCURRENCY", "OnLimit", "Policy", "policy_of", "policy_of_queue", "read_policy"]
+__all__ = ["MAX_CONCURRENCY", "OnLimit", "Policy", "parse_key", "policy_of", "policy_of_queue", "read_policy"]
 
 OnLimit = Literal["wait", "reschedule", "drop"]
 
@@ -45,8 +45,8 @@ class Policy(Struct, frozen=True, kw_only=True, omit_defaults=True):
 def read_policy(value: dict[str, Any], path: str) -> Policy:
     """A `rate_limit` object in any dialect. Raises invalid_request naming the member."""
     key = value.get("key")
-    if key is not None and (type(key) is not str or not _KEY.fullmatch(key)):
-        raise invalid(f"{path}.key", f"{path}.key must match ^[a-zA-Z0-9][a-zA-Z0-9._:-]*$ with at most 255 characters")
+    if key is not None:
+        key = parse_key(key, f"{path}.key")
     concurrency = value.get("concurrency")
     if concurrency is not None:
         concurrency = _whole(concurrency, f"{path}.concurrency", 0, MAX_CONCURRENCY)
@@ -63,6 +63,13 @@ def read_policy(value: dict[str, Any], path: str) -> Policy:
         throttle=_rate(value.get("throttle"), None, f"{path}.throttle"),
         on_limit=on_limit or "wait",
     )
+
+
+def parse_key(value: Any, path: str) -> str:
+    """The name of a limit. Raises invalid_request naming `path`."""
+    if type(value) is not str or not _KEY.fullmatch(value):
+        raise invalid(path, f"{path} must match ^[a-zA-Z0-9][a-zA-Z0-9._:-]*$ with at most 255 characters")
+    return value
 
 
 def _rate(value: Any, period: Any, path: str) -> Rate | None:

@@ -20,14 +20,17 @@ from ojs_nats.queues import Rate
 __all__ = [
     "COMING_MS",
     "MANY",
+    "Hit",
     "Holder",
     "LimitRecord",
     "Override",
     "Room",
     "Standing",
+    "closed",
     "effective",
     "forgotten",
     "granted",
+    "next_start",
     "room",
     "standing",
     "taken",
@@ -72,7 +75,17 @@ class LimitRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     grants: tuple[tuple[int, int], ...] = ()
     """(time, how many), the oldest first."""
     override: Override | None = None
+    until: int | None = None
+    """Nothing starts before (Unix ms): what the limit is there to spare has said so (ojs-rate-limiting §9.1)."""
     op: str = ""
+
+
+class Hit(NamedTuple):
+    """What stops a claim: `current` of `limit`. `dynamic` is what a handler was told."""
+
+    strategy: Literal["concurrency", "rate", "throttle", "dynamic"]
+    limit: int
+    current: int
 
 
 class Room(NamedTuple):
@@ -80,6 +93,8 @@ class Room(NamedTuple):
 
     number: int
     at: int | None = None
+    hit: Hit | None = None
+    """What leaves none."""
 
 
 def effective(record: LimitRecord, policy: Policy, now: int) -> Policy:
@@ -98,6 +113,8 @@ def effective(record: LimitRecord, policy: Policy, now: int) -> Policy:
 def room(record: LimitRecord, asked: Policy, now: int) -> Room:
     """What `asked` leaves, counting every holder as active."""
     policy = effective(record, asked, now)
+    if record.until is not None and record.until > now:
+        return Room(0, record.until, Hit("dynamic", 0, len(record.holders)))
     now = max(now, record.grants[-1][0] if record.grants else 0)
     numbers: list[int] = []
     times: list[int] = []
@@ -108,20 +125,19 @@ def room(record: LimitRecord, asked: Policy, now: int) -> Room:
         numbers.append(policy.rate.limit - used)
         if used >= policy.rate.limit:
             times.append(free_at)
-    if policy.throttle is not None and record.grants:
-        next_at = record.grants[-1][0] + _spacing(policy.throttle)
+    if policy.throttle is not None:
+        next_at = next_start(record, policy.throttle)
         numbers.append(1 if next_at <= now else 0)
         if next_at > now:
             times.append(next_at)
-    elif policy.throttle is not None:
-        numbers.append(1)
     number = max(0, min(numbers)) if numbers else MANY
     if number:
         return Room(number)
-    full = policy.concurrency is not None and policy.concurrency <= len(record.holders)
+    stop = _hit(record, policy, now)
+    full = stop.strategy == "concurrency"
     if full and record.override is not None and record.override.expires_at is not None:
-        return Room(0, record.override.expires_at)
-    return Room(0, max(times) if times and not full else None)
+        return Room(0, record.override.expires_at, stop)
+    return Room(0, max(times) if times and not full else None, stop)
 
 
 def granted(record: LimitRecord, rate: Rate, now: int) -> tuple[int, int]:
@@ -137,8 +153,26 @@ def granted(record: LimitRecord, rate: Rate, now: int) -> tuple[int, int]:
     return used, free_at
 
 
-def _spacing(throttle: Rate) -> int:
-    return -(-throttle.period_ms // throttle.limit)
+def next_start(record: LimitRecord, throttle: Rate) -> int:
+    """When evenly spaced starts let the next one be; 0 if there was none."""
+    return record.grants[-1][0] + -(-throttle.period_ms // throttle.limit) if record.grants else 0
+
+
+def _hit(record: LimitRecord, policy: Policy, now: int) -> Hit:
+    """Of what leaves no room, the part that most likely lasts longest."""
+    if policy.concurrency is not None and len(record.holders) >= policy.concurrency:
+        return Hit("concurrency", policy.concurrency, len(record.holders))
+    if policy.rate is not None and (used := granted(record, policy.rate, now)[0]) >= policy.rate.limit:
+        return Hit("rate", policy.rate.limit, used)
+    throttle = policy.throttle or Rate(0, 0)
+    return Hit("throttle", throttle.limit, granted(record, throttle, now)[0])
+
+
+def closed(record: LimitRecord, until: int, op: str) -> LimitRecord | None:
+    """The record with nothing to start before `until`; None if that is so already."""
+    if record.until is not None and record.until >= until:
+        return None
+    return replace(record, until=until, op=op)
 
 
 def taken(record: LimitRecord, claims: Sequence[Holder], asked: Policy, now: int, op: str) -> LimitRecord:

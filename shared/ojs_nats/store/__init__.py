@@ -19,9 +19,11 @@ from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer
 from ojs_nats.store.crons import Crons
+from ojs_nats.store.crossings import Crossings
 from ojs_nats.store.due import DueMessages
 from ojs_nats.store.gate import Gate
 from ojs_nats.store.handout import Handout
+from ojs_nats.store.held import Held
 from ojs_nats.store.idempotency import Idempotency
 from ojs_nats.store.jobs import Change, Extended, Jobs
 from ojs_nats.store.limits import Limits
@@ -63,14 +65,17 @@ class Store:
         self.atomic = Atomic(link, self.records, self.committer, self.clock, config)
         swapper = Swapper(link, self.records, config.records_stream)
         self.unique = Uniqueness(self.records, self.committer, swapper, self.atomic, self.clock, config)
-        self.bounds = Bounds(link, bulk, self.records, self.committer, self.queues, self.clock, config)
+        reached = Crossings(link, self.records, self.clock, config)
+        self.bounds = Bounds(link, bulk, self.records, self.committer, self.queues, reached, self.clock, config)
         self.limits = Limits(link, self.records, self.committer, self.clock, config)
+        self.held = Held(link, self.records, self.limits, reached, self.clock, config)
         self.batches = Batches(self.records, self.queues, self.bounds, self.unique, self.atomic, self.clock)
         guards = (self.queues, self.bounds, self.limits, self.unique)
         self.jobs = Jobs(link, self.records, self.committer, *guards, self.clock, config)
         self.pools = Pools(link, self.records, self.clock, config, instance)
-        gate = Gate(self.limits, self.queues, self.clock)
-        self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, self.queues, self.pools, gate, config)
+        gate = Gate(self.limits, self.held, self.queues, self.clock)
+        choice = (self.queues, self.pools, gate, self.bounds)
+        self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, *choice, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
         self.workflows = Workflows(link, bulk, self.records, self.committer, self.jobs, self.clock, config)
         self.together = Together(self.records, self.unique, self.atomic, self.clock)
@@ -81,6 +86,7 @@ class Store:
         self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.queues.reset)
         self._reset.listeners.append(self.pools.reset)
+        self._reset.listeners.append(reached.clear)
 
     @classmethod
     async def open(cls, url: str, config: StoreConfig, *, role: str) -> Store:

@@ -51,12 +51,12 @@ async def call(
     return decoded
 
 
-async def put(link: Link, subject: str, body: bytes, ttl_s: int, what: str) -> int:
-    """Write a small record without a condition; its sequence. It leaves after `ttl_s`; an empty body takes it away.
+async def put(link: Link, subject: str, body: bytes, ttl_s: int | None, what: str) -> int:
+    """Store a message without a condition; its sequence. It leaves after `ttl_s`, if that is given.
 
     Raises OjsError backend_unavailable, which names `what`.
     """
-    answer = await link.request(subject, body, f"Nats-TTL: {ttl_s}s\r\n")
+    answer = await link.request(subject, body, "" if ttl_s is None else f"Nats-TTL: {ttl_s}s\r\n")
     if isinstance(answer, Failed):
         raise unavailable(f"NATS can't store {what} now: {answer.reason}")
     ack = parse_ack(answer.data)

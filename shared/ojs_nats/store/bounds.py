@@ -19,11 +19,13 @@ import msgspec
 import structlog
 
 from ojs_nats import transitions
-from ojs_nats.errors import queue_full, unavailable
+from ojs_nats.crossings import Bound, level_of, pressed
+from ojs_nats.errors import OjsError, queue_full, unavailable
 from ojs_nats.job import Job, State
 from ojs_nats.store.api import call, parse_ack, refused
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
+from ojs_nats.store.crossings import Crossings
 from ojs_nats.store.link import Failed, Link, header, status
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
@@ -43,6 +45,7 @@ _SEAT_MS: Final = 10_000
 _LOOKED_AT: Final = 128
 """Tokens that are judged at a time when a queue seems full."""
 _NOT_FOUND: Final = 10037
+_WARNING: Final = 0.8
 _READ_S: Final = 2.0
 
 
@@ -84,6 +87,7 @@ class Bounds:
         records: Records,
         committer: Committer,
         queues: Queues,
+        reached: Crossings,
         clock: ServerClock,
         config: StoreConfig,
     ) -> None:
@@ -92,6 +96,7 @@ class Bounds:
         self._records = records
         self._committer = committer
         self._queues = queues
+        self._reached = reached
         self._clock = clock
         self._config = config
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -100,6 +105,16 @@ class Bounds:
     def pressure(self, queue: str) -> Pressure | None:
         """None if the queue has no bound, or this process hasn't pushed to it."""
         return self._pressure.get(queue) if self._queues.bound(queue) else None
+
+    async def observe(self, queue: str, depth: int) -> None:
+        """Note that a queue holds `depth` tokens, if it is bounded: it may be nearly full or full, or not any more."""
+        bound = self._queues.bound(queue)
+        if not bound:
+            return
+        scope = f"bound.{queue.replace('.', '_')}"
+        found = Bound(queue, max(depth, 0), bound, self._threshold(queue))
+        level = level_of(found, self._reached.level(scope))
+        await self._reached.note(scope, level, lambda old, moment: pressed(old, found, moment))
 
     @asynccontextmanager
     async def places(self, queue: str, number: int) -> AsyncIterator[None]:
@@ -110,14 +125,20 @@ class Bounds:
             return
         turn = self._turns.setdefault(queue, asyncio.Lock())
         async with turn:
-            seat = await self._take(queue, number, bound)
+            try:
+                seat, depth = await self._take(queue, number, bound)
+            except OjsError as error:
+                if error.code == "queue_full":
+                    await self.observe(queue, bound)
+                raise
             try:
                 yield
             finally:
                 self._delete(seat)
+            await self.observe(queue, depth)
 
-    async def _take(self, queue: str, number: int, bound: int) -> int:
-        """The sequence of the message that holds the places."""
+    async def _take(self, queue: str, number: int, bound: int) -> tuple[int, int]:
+        """The sequence of the message that holds the places, and how many tokens there will be."""
         until = asyncio.get_running_loop().time() + _WAIT_S
         for _ in range(MAX_TRIES):
             standing = await self._count(queue)
@@ -125,8 +146,9 @@ class Bounds:
             if standing.tokens + standing.seats + number <= bound:
                 seat = await self._sit(queue, number, standing.sequence)
                 if seat is not None:
-                    self._remember(queue, standing.tokens + number, bound)
-                    return seat
+                    depth = standing.tokens + number
+                    self._remember(queue, depth, bound)
+                    return seat, depth
             elif standing.seats and standing.tokens + number <= bound and asyncio.get_running_loop().time() < until:
                 await self._clear_seats(queue)
                 await asyncio.sleep(_PAUSE_S)  # others' pushes are under way, and may fail
@@ -139,8 +161,11 @@ class Bounds:
         return config.overflow_policy or "reject"
 
     def _remember(self, queue: str, depth: int, bound: int) -> None:
+        self._pressure[queue] = Pressure(depth, bound, self._threshold(queue))
+
+    def _threshold(self, queue: str) -> float:
         threshold = self._queues.config(queue).warning_threshold
-        self._pressure[queue] = Pressure(depth, bound, 0.8 if threshold is None else threshold)
+        return _WARNING if threshold is None else threshold
 
     # Counting and sitting down
 

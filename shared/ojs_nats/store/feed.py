@@ -29,14 +29,14 @@ _IDLE_NS: Final = 30 * _SECOND_NS
 _MARGIN_S: Final = 2.0
 _NOTHING: Final = frozenset({404, 408})
 
-Kind = Literal["job", "gone", "workflow", "cron", "worker", "unique", "barrier", "epoch"]
+Kind = Literal["job", "gone", "workflow", "cron", "worker", "unique", "crossing", "barrier", "epoch"]
 
 
 class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
     `job_id` is a workflow's id for `workflow`, an encoded name for `cron`, a worker's encoded id for `worker`, a fingerprint
-    for `unique`; `gone` is of jobs only, of the others one that has left has no data.
+    for `unique`, a scope for `crossing`; `gone` is of jobs only, of the others one that has left has no data.
     """
 
     kind: Kind
@@ -69,6 +69,7 @@ class Feed:
         self._behind = 0
         self._bytes = max(_BATCH_BYTES, link.max_payload) + _ROOM
         self._prefix = len(config.job(""))
+        self._crossings = config.crossing("").encode()
         self._barriers = config.record("barrier", "").encode()
         self._epoch = config.epoch.encode()
         self._workflows = config.workflow("").encode()
@@ -124,6 +125,7 @@ class Feed:
                 self._config.cron("*"),
                 self._config.record("worker", "*"),
                 self._config.unique("*"),
+                self._config.crossing(">"),
                 self._config.record("barrier", ">"),
                 self._config.epoch,
             ],
@@ -173,6 +175,8 @@ class Feed:
             return Record("worker", sequence, at, subject[len(self._workers) :].decode(), message.data, _ttl_s(message))
         if subject.startswith(self._locks):
             return Record("unique", sequence, at, subject[len(self._locks) :].decode(), message.data, _ttl_s(message))
+        if subject.startswith(self._crossings):
+            return Record("crossing", sequence, at, subject[len(self._crossings) :].decode(), message.data, _ttl_s(message))
         job_id = subject[self._prefix :].decode()
         if not message.data:  # a marker: the record left by its TTL, or was deleted by hand
             return Record("gone", sequence, at, job_id, b"", None)

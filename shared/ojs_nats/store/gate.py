@@ -13,17 +13,19 @@ from msgspec.structs import replace
 
 from ojs_nats import transitions
 from ojs_nats.job import Job, State
-from ojs_nats.limits import MANY, Policy, policy_of, policy_of_queue
+from ojs_nats.limits import MANY, Hit, Policy, Room, policy_of, policy_of_queue
 from ojs_nats.store.clock import ServerClock
-from ojs_nats.store.limits import Claimed, Limits
-from ojs_nats.store.names import encode_token
+from ojs_nats.store.held import Held
+from ojs_nats.store.limits import Claimed, Limits, Taken, key_scope, queue_scope
 from ojs_nats.store.queues import Queues
 from ojs_nats.transitions import Moment, Transition
 
-__all__ = ["Candidate", "Gate", "Outcome", "key_scope", "queue_scope"]
+__all__ = ["Candidate", "Gate", "Outcome"]
 
 _POSTPONED_MS: Final = 1_000
 """For how long a job is rescheduled when nobody knows when its limit will have room."""
+
+_UNLIMITED: Final = Room(MANY)
 
 Aside = Literal["held", "back"]
 
@@ -48,26 +50,36 @@ class Outcome(NamedTuple):
     opens_at: int | None = None
 
 
-def key_scope(key: str) -> str:
-    return f"key.{encode_token(key)}"
-
-
-def queue_scope(queue: str) -> str:
-    return f"queue.{queue.replace('.', '_')}"
-
-
 class Gate:
     """What hand-out asks before it claims."""
 
-    def __init__(self, limits: Limits, queues: Queues, clock: ServerClock) -> None:
+    def __init__(self, limits: Limits, held: Held, queues: Queues, clock: ServerClock) -> None:
         self._limits = limits
+        self._held = held
         self._queues = queues
         self._clock = clock
+        self._stopped: set[str] = set()
+        """Queues that this process has seen stopped by their own limit, and not empty since."""
 
-    async def room(self, queue: str) -> int:
+    async def room(self, queue: str) -> Room:
         """How many jobs the queue's configuration lets start now."""
         policy = policy_of_queue(self._queues.config(queue))
-        return MANY if policy is None else (await self._limits.room(queue_scope(queue), policy)).number
+        return _UNLIMITED if policy is None else await self._limits.room(queue_scope(queue), policy)
+
+    def known_stopped(self, queue: str) -> bool:
+        """Whether it has been said that the queue's own limit holds jobs up."""
+        return queue in self._stopped
+
+    async def stopped(self, queue: str, hit: Hit) -> None:
+        """Jobs of the queue wait although they were asked for, because of its own limit."""
+        if await self._held.stopped(queue_scope(queue), queue, hit) is None:
+            self._stopped.add(queue)
+
+    async def emptied(self, queue: str, last: str | None) -> None:
+        """A fetch has got all that the queue had, its own limit notwithstanding; `last` is the last job of it."""
+        if queue in self._stopped:
+            self._stopped.discard(queue)
+            await self._held.freed(queue_scope(queue), last)
 
     async def judge(self, queue: str, candidates: Sequence[Candidate]) -> Outcome:
         """Take the permits that the candidates need; all of one limit in one write."""
@@ -107,18 +119,24 @@ class Gate:
             for index in indexes[: taken.number]:
                 verdicts[index] = _permitted(candidates[index].transition, scope if taken.counted else None)
             for index in indexes[taken.number :]:
-                verdicts[index] = await self._step_aside(scope, policy, candidates[index], taken.at)
+                verdicts[index] = await self._step_aside(scope, policy, candidates[index], taken)
+            if policy.on_limit != "wait" and taken.hit is None:  # nobody waits: whoever starts is the sign that there is room
+                await self._started(scope, candidates[indexes[0]].job)
 
-    async def _step_aside(self, scope: str, policy: Policy, candidate: Candidate, at: int | None) -> Transition | Aside:
-        match policy.on_limit:
-            case "drop":
-                return transitions.drop(candidate.job, "rate_limited", candidate.moment)
-            case "reschedule":
-                later = at if at is not None else self._clock.now() + _POSTPONED_MS
-                return transitions.postpone(candidate.job, later, candidate.moment)
-            case _:
-                await self._limits.hold(scope, policy, candidate.job, candidate.data)
-                return "held"
+    async def _step_aside(self, scope: str, policy: Policy, candidate: Candidate, taken: Taken) -> Transition | Aside:
+        if policy.on_limit == "wait":
+            await self._held.hold(scope, policy, candidate.job, candidate.data)
+            return "held"
+        if taken.hit is not None:
+            await self._held.stopped(scope, None, taken.hit)
+        if policy.on_limit == "drop":
+            return transitions.drop(candidate.job, "rate_limited", candidate.moment)
+        later = taken.at if taken.at is not None else self._clock.now() + _POSTPONED_MS
+        return transitions.postpone(candidate.job, later, candidate.moment)
+
+    async def _started(self, scope: str, job: Job) -> None:
+        if self._held.known_stopped(scope):
+            await self._held.freed(scope, job.id)
 
     # Queues
 
@@ -146,6 +164,8 @@ class Gate:
                     assert not isinstance(verdict, str)
                     verdicts[index] = _permitted(verdict, scope if taken.counted else None)
                 if taken.number < len(group):
+                    if taken.hit is not None:
+                        await self.stopped(queue, taken.hit)
                     await self._stop(candidates, verdicts, claims[start + taken.number :])
                     return taken.at
             start = end

@@ -9,6 +9,7 @@ from typing import Final
 from ojs_nats import metrics
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job
+from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.claims import Claims
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer
@@ -49,11 +50,13 @@ class Handout:
         queues: Queues,
         pools: Pools,
         gate: Gate,
+        bounds: Bounds,
         config: StoreConfig,
     ) -> None:
         self._queues = queues
         self._pools = pools
         self._gate = gate
+        self._bounds = bounds
         self._clock = clock
         self._durables = Durables(bulk, queues, clock, config)
         self._pulls = Pulls(bulk, self._durables, config)
@@ -157,17 +160,24 @@ class Handout:
         """What one queue has, unless it is paused, until its own limit stops it."""
         if await self._queues.held(queue):
             return []
-        count = min(count, await self._gate.room(queue))
-        if not count:
+        room = await self._gate.room(queue)
+        if room.hit is not None:
+            if not self._gate.known_stopped(queue) and await self._pulls.subjects(queue):
+                await self._gate.stopped(queue, room.hit)
             return []
-        subjects = await self._pulls.subjects(queue)
+        count = min(count, room.number)
+        ready = await self._pulls.subjects(queue)
+        subjects = list(ready)
         taken: list[Job] = []
         rotation_ms = self._queues.config(queue).rotation_ms
         try:
             if rotation_ms:
-                await self._look_in_turn(queue, subjects, rotation_ms, taken, count, worker, lease_ms)
+                whole = await self._look_in_turn(queue, subjects, rotation_ms, taken, count, worker, lease_ms)
             else:
-                await self._look_through(queue, subjects, taken, count, worker, lease_ms)
+                whole = await self._look_through(queue, subjects, taken, count, worker, lease_ms)
+            if whole and len(taken) < count:
+                await self._gate.emptied(queue, taken[-1].id if taken else None)
+            await self._bounds.observe(queue, sum(ready.values()) - len(taken))
         except OjsError:
             if not taken:
                 raise
@@ -197,7 +207,7 @@ class Handout:
         count: int,
         worker: str | None,
         lease_ms: int | None,
-    ) -> None:
+    ) -> bool:
         """The same, but priorities that were passed over for the queue's rotation interval come first, with one job each."""
         turns = self._turns.get(queue)
         if turns is None:
@@ -218,7 +228,7 @@ class Handout:
                     if priority != max(heads):
                         metrics.starved(queue)
                 elif not going:
-                    return
-            await self._look_through(queue, subjects, taken, count, worker, lease_ms)
+                    return False
+            return await self._look_through(queue, subjects, taken, count, worker, lease_ms)
         finally:
             turns.had({*tried, *(job.priority for job in taken)}, now)

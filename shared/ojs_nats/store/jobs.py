@@ -16,8 +16,7 @@ from ojs_nats.limits import policy_of
 from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
-from ojs_nats.store.gate import key_scope
-from ojs_nats.store.limits import Limits
+from ojs_nats.store.limits import Limits, key_scope
 from ojs_nats.store.link import Link
 from ojs_nats.store.lru import Lru
 from ojs_nats.store.names import StoreConfig

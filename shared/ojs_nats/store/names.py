@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from typing import Any, Final
+from urllib.parse import unquote
 
 from msgspec import Struct
 
-__all__ = ["MIN_SERVER", "StoreConfig", "encode_token"]
+__all__ = ["MIN_SERVER", "StoreConfig", "decode_token", "encode_token"]
 
 MIN_SERVER: Final = (2, 14, 0)
 _SECOND: Final = 1_000_000_000
@@ -21,6 +22,11 @@ _SEAT: Final = "seat"
 def encode_token(name: str) -> str:
     """Any text as one subject token: bytes outside `A-Za-z0-9_-` become `=XX`; different names stay different."""
     return _UNSAFE.sub(lambda m: b"=%02X" % m[0][0], name.encode()).decode() or "="
+
+
+def decode_token(token: str) -> str:
+    """The text that `encode_token` made a token of."""
+    return "" if token == "=" else unquote(token.replace("=", "%"))
 
 
 class StoreConfig(Struct, frozen=True, kw_only=True):
@@ -137,6 +143,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def limit_step(self, scope: str, what: str) -> str:
         """Subject of the hint to look at a limit; `what` is the job whose claim is about to end, or another word."""
         return f"ojs.step.limit.{scope}.{what}"
+
+    def crossing(self, scope: str) -> str:
+        """Subject of the record that says whether a limit or a bound is reached."""
+        return self.record("crossing", scope)
 
     @property
     def limit_steps(self) -> str:

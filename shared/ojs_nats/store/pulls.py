@@ -52,14 +52,15 @@ class Pulls:
         self._durables = durables
         self._config = config
 
-    async def subjects(self, queue: str) -> list[str]:
-        """The ready subjects of a queue that hold tokens, in the order of hand-out."""
+    async def subjects(self, queue: str) -> dict[str, int]:
+        """The ready subjects of a queue that hold tokens, in the order of hand-out, and how many they hold."""
         stream = self._config.ready_stream
         info = await call(self._bulk, f"STREAM.INFO.{stream}", {"subjects_filter": self._config.ready_of_queue(queue)})
         if "error" in info:
             raise unavailable(f"NATS refused to say what is ready: {info['error'].get('description')}")
-        subjects = info["state"].get("subjects") or ()
-        return sorted((subject for subject in subjects if not self._config.seat_size(subject)), key=_hand_out_order)
+        found: dict[str, int] = info["state"].get("subjects") or {}
+        ready = (subject for subject in found if not self._config.seat_size(subject))
+        return {subject: found[subject] for subject in sorted(ready, key=_hand_out_order)}
 
     async def pull(self, subject: str, queue: str, wanted: int) -> list[Token]:
         """Up to `wanted` tokens of one subject, in order; none while its queue is paused.

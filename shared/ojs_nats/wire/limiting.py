@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from ojs_nats.errors import invalid
-from ojs_nats.limits import LimitRecord, Override, effective, granted, read_policy, room
+from ojs_nats.limits import LimitRecord, Override, effective, granted, next_start, read_policy
 from ojs_nats.queues import Rate
 from ojs_nats.wire.fields import object_of, value_of
 from ojs_nats.wire.limits import Limits
@@ -35,13 +35,12 @@ def parse_override(body: bytes, limits: Limits) -> Override:
     return Override(concurrency=policy.concurrency, rate=policy.rate, throttle=policy.throttle, expires_at=expires_at)
 
 
-def limit_view(record: LimitRecord, waiting: int, now: int, *, as_number: bool) -> dict[str, Any]:
+def limit_view(key: str, record: LimitRecord, waiting: int, now: int, *, as_number: bool) -> dict[str, Any]:
     """A limit as it stands; `record` has no holders that are over. `concurrency` is an object, or a number for the CLI."""
     policy = effective(record, record.policy, now)
     active = len(record.holders)
-    found = room(record, record.policy, now)
     view: dict[str, Any] = {
-        "key": policy.key or record.name,
+        "key": key,
         "on_limit": policy.on_limit,
         "active": active,
         "waiting": waiting,
@@ -58,7 +57,10 @@ def limit_view(record: LimitRecord, waiting: int, now: int, *, as_number: bool) 
         view["rate"] = {**_rate(policy.rate), "current_count": used, "window_resets_at": format_ms(max(free_at, now))}
         view |= _rate(policy.rate)
     if policy.throttle is not None:
-        view["throttle"] = {**_rate(policy.throttle), "next_allowed_at": format_ms(found.at or now)}
+        next_at = max(next_start(record, policy.throttle), now)
+        view["throttle"] = {**_rate(policy.throttle), "next_allowed_at": format_ms(next_at)}
+    if record.until is not None and record.until > now:
+        view["rate_limit_until"] = format_ms(record.until)
     if record.override is not None:
         override = msgspec.structs.asdict(record.override)
         shown: dict[str, Any] = {"concurrency": override["concurrency"]} if override["concurrency"] is not None else {}

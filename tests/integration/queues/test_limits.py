@@ -16,7 +16,7 @@ from ojs_nats.job import Job, Retry, State
 from ojs_nats.limits import Override
 from ojs_nats.queues import QueueConfig, Rate, configured
 from ojs_nats.store import Store
-from ojs_nats.store.gate import key_scope, queue_scope
+from ojs_nats.store.limits import key_scope, queue_scope
 from ojs_scheduler.limits import LimitKeeper
 from support.waiting import eventually
 
@@ -31,7 +31,7 @@ async def push(store: Store, queue: str, key: str | None, number: int, **policy:
 
 
 async def held(store: Store, key: str) -> int:
-    return await store.limits.held_count(key_scope(key))
+    return await store.held.count(key_scope(key))
 
 
 @pytest.fixture

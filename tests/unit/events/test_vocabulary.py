@@ -71,6 +71,7 @@ REQUIRED = {
     "dead_letter.retried": {"retry_count"},
     "dead_letter.deleted": set(),
     "backpressure.dropped": set(),
+    "queue.overflow": set(),
     "rate_limit.dropped": set(),
 }
 
@@ -163,7 +164,11 @@ CASES: dict[str, tuple[str, Callable[[], Job], list[str]]] = {
     "reprioritised": ("reprioritised", lambda: reprioritise(available(), -7, at()).job, ["priority.changed"]),
     "deleted": ("deleted", lambda: delete(dead_letter(), at()).job, ["dead_letter.deleted"]),
     "dropped": ("dropped", lambda: drop(available(), "queue_deleted", at()).job, ["job.discarded"]),
-    "made room": ("dropped", lambda: drop(available(), "overflow", at()).job, ["job.discarded", "backpressure.dropped"]),
+    "made room": (
+        "dropped",
+        lambda: drop(available(), "overflow", at()).job,
+        ["job.discarded", "backpressure.dropped", "queue.overflow"],
+    ),
     "over its rate": ("dropped", lambda: drop(available(), "rate_limited", at()).job, ["job.discarded", "rate_limit.dropped"]),
     "postponed": ("postponed", lambda: postpone(available(), T0 + SECOND, at()).job, ["job.scheduled"]),
     "moved": ("moved", lambda: move(available(), "other", at()).job, ["job.enqueued"]),

@@ -11,6 +11,7 @@ from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
 from ojs_nats.limits import (
     COMING_MS,
+    Hit,
     Holder,
     LimitRecord,
     Override,
@@ -74,7 +75,7 @@ def test_concurrency_leaves_what_holders_do_not_take() -> None:
     record = taken(EMPTY, holders(2), policy, T0, "op")
     assert room(record, policy, T0) == Room(1)
     full = taken(record, holders(3)[2:], policy, T0, "op")
-    assert room(full, policy, T0 + 10**6) == Room(0, None)
+    assert room(full, policy, T0 + 10**6) == Room(0, None, Hit("concurrency", 3, 3))
     assert room(forgotten(full, full.holders[:1], "op"), policy, T0) == Room(1)
 
 
@@ -82,7 +83,7 @@ def test_a_rate_slides() -> None:
     policy = Policy(key="k", rate=Rate(3, 10_000))
     record = taken(EMPTY, holders(2), policy, T0, "op")
     record = taken(record, holders(1), policy, T0 + 5_000, "op")
-    assert room(record, policy, T0 + 9_999) == Room(0, T0 + 10_000)
+    assert room(record, policy, T0 + 9_999) == Room(0, T0 + 10_000, Hit("rate", 3, 3))
     assert room(record, policy, T0 + 10_000) == Room(2)
     assert record.holders == ()  # a rate needs no permit to be given back
 
@@ -98,7 +99,7 @@ def test_a_throttle_spaces_starts() -> None:
     policy = Policy(key="k", throttle=Rate(4, 1_000))
     assert room(EMPTY, policy, T0) == Room(1)
     record = taken(EMPTY, holders(1), policy, T0, "op")
-    assert room(record, policy, T0 + 249) == Room(0, T0 + 250)
+    assert room(record, policy, T0 + 249) == Room(0, T0 + 250, Hit("throttle", 4, 1))
     assert room(record, policy, T0 + 250) == Room(1)
 
 
@@ -122,7 +123,7 @@ def test_an_override_holds_until_it_expires() -> None:
     policy = Policy(key="k", concurrency=5)
     record = replace(EMPTY, override=Override(concurrency=0, expires_at=T0 + 1_000))
     assert effective(record, policy, T0).concurrency == 0
-    assert room(record, policy, T0) == Room(0, T0 + 1_000)
+    assert room(record, policy, T0) == Room(0, T0 + 1_000, Hit("concurrency", 0, 0))
     assert room(record, policy, T0 + 1_000) == Room(5)
 
 

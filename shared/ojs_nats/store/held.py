@@ -1,0 +1,189 @@
+"""Jobs that wait for a permit of a key, and whoever lets them go on (architecture §5, docs/adr/014).
+
+A token whose key has no permit left moves to `ojs.hold.<key>.<priority>.<queue>`, where nobody fetches it.
+`ojs.step.limit.<scope>.<what>` is the hint to look whether held tokens can go on: ahead of every end of a claim that holds a
+permit, after a token was held though there is room by then, after a stale token of a limited key was dropped, and as a timer
+when time alone makes room.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final, NamedTuple
+
+from ojs_nats import crossings
+from ojs_nats import limits as pure
+from ojs_nats.errors import unavailable
+from ojs_nats.job import Job, State
+from ojs_nats.limits import Hit, Holder, Policy
+from ojs_nats.store.api import call, put
+from ojs_nats.store.clock import ServerClock
+from ojs_nats.store.crossings import Crossings
+from ojs_nats.store.limits import LOOK, Limits, key_of_scope
+from ojs_nats.store.link import Link
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.records import Records
+from ojs_nats.store.swap import Alarm, Swapper
+
+__all__ = ["Held"]
+
+_AHEAD_MS: Final = 60_000
+"""A hint whose claim still runs after this long was ahead of a commit that failed."""
+_SOON_MS: Final = 20
+_LATEST_MS: Final = 1_000
+_NOT_FOUND: Final = 10037
+_MOST: Final = 1_000
+"""Tokens that one hint moves."""
+
+
+class _Token(NamedTuple):
+    sequence: int
+    data: bytes
+
+    @property
+    def job_id(self) -> str:
+        return self.data.decode().partition(" ")[0]
+
+
+class Held:
+    """Puts tokens aside and moves them on; any number of processes may do either."""
+
+    def __init__(
+        self,
+        link: Link,
+        records: Records,
+        limits: Limits,
+        reached: Crossings,
+        clock: ServerClock,
+        config: StoreConfig,
+    ) -> None:
+        self._link = link
+        self._records = records
+        self._limits = limits
+        self._reached = reached
+        self._clock = clock
+        self._config = config
+        self._swapper = Swapper(link, records, config.records_stream)
+
+    # Putting aside
+
+    async def hold(self, scope: str, policy: Policy, job: Job, data: bytes) -> None:
+        """Put a token aside until its key has a permit; returns when somebody is sure to look at it then."""
+        await put(self._link, self._config.hold(scope, job.priority, job.queue), data, None, "a token")
+        _, _, room, later = await self._limits.judge(scope, policy)
+        if room.hit is None:
+            await self._limits.hint(scope)
+            return
+        untold = await self.stopped(scope, None, room.hit)
+        if (at := _first(room.at, later, untold)) is not None:
+            await self._wake_at(scope, at)
+
+    async def count(self, scope: str) -> int:
+        """Tokens that wait for a permit of a key."""
+        return sum((await self._subjects(scope)).values())
+
+    async def stopped(self, scope: str, queue: str | None, hit: Hit) -> int | None:
+        """Note that a limit holds jobs up, of a key or of a `queue`; when that can be told if it is too soon now."""
+        name = queue or key_of_scope(scope)
+        told = hit._asdict()
+        return await self._reached.note(
+            scope, "exceeded", lambda old, moment: crossings.exceeded(old, name, queue, told, moment)
+        )
+
+    def known_stopped(self, scope: str) -> bool:
+        """Whether this process has seen it noted that a limit holds jobs up."""
+        return self._reached.level(scope) == "exceeded"
+
+    async def freed(self, scope: str, job_id: str | None) -> None:
+        """Note that no job waits for a limit any more; the last that did was `job_id`."""
+        await self._reached.note(scope, "calm", lambda old, moment: crossings.released(old, job_id, moment))
+
+    async def _wake_at(self, scope: str, at: int) -> None:
+        alarm = Alarm(self._config.limit_timer(scope, str(at)), self._config.limit_step(scope, LOOK), at)
+        await self._swapper.set(alarm)
+
+    # Moving on
+
+    async def look(self, scope: str, ended: str, data: bytes, at: int) -> int | None:
+        """Act on a hint: None when it is done with, or in how many ms to look again because its record isn't there yet.
+
+        `ended` and `data` are the job and the claim that were about to end, `at` is when the hint was stored.
+        """
+        if data:
+            job = (await self._records.leader_for_hint(ended)).job
+            age = self._clock.now() - at
+            if job is not None and job.state is State.ACTIVE and _claim_of(job) == data.decode() and age < _AHEAD_MS:
+                return min(max(_SOON_MS, age), _LATEST_MS)
+        if scope.startswith("queue."):
+            self._link.publish(self._config.wake_for_limit(scope), b"")
+        else:
+            await self._move(scope)
+        return None
+
+    async def _move(self, scope: str) -> None:
+        """Let as many held tokens go on as there are permits, by priority and age."""
+        subjects = await self._subjects(scope)
+        if not subjects:
+            return
+        _, record = await self._limits.read(scope)
+        _, _, room, later = await self._limits.judge(scope, record.policy)
+        left = min(room.number, _MOST)
+        looked_at = 0
+        last: str | None = None
+        for subject in sorted(subjects, key=_priority, reverse=True):
+            while left and (token := await self._next(subject)) is not None:
+                looked_at += 1
+                if await self._move_one(subject, token):
+                    left -= 1
+                    last = token.job_id
+        if looked_at >= sum(subjects.values()):
+            await self.freed(scope, last)
+        elif not left:  # there are more, for which time alone makes room once those have started
+            moved = [Holder("", "", 0, self._clock.now())] * min(room.number, _MOST)
+            started = pure.taken(record, moved, record.policy, self._clock.now(), "")
+            after = pure.room(started, record.policy, self._clock.now()) if moved else room
+            untold = None if after.hit is None else await self.stopped(scope, None, after.hit)
+            if (wake := _first(after.at, later, untold)) is not None:
+                await self._wake_at(scope, wake)
+
+    async def _move_one(self, subject: str, token: _Token) -> bool:
+        """Move a token, or drop it if its job has gone on; whether it takes a permit."""
+        job_id, word, replaces = token.data.decode().split(" ")
+        stored = await self._records.leader_for_hint(job_id)
+        job = stored.job
+        good = job is not None and job.state is State.AVAILABLE and job.token == word
+        if good or stored.sequence == int(replaces):
+            await put(self._link, self._config.ready_of_hold(subject), token.data, None, "a token")
+        delete = f"STREAM.MSG.DELETE.{self._config.ready_stream}"
+        await call(self._link, delete, {"seq": token.sequence, "no_erase": True})
+        return good
+
+    async def _next(self, subject: str) -> _Token | None:
+        request = {"seq": 1, "next_by_subj": subject}
+        answer = await call(self._link, f"STREAM.MSG.GET.{self._config.ready_stream}", request)
+        if error := answer.get("error"):
+            if error.get("err_code") == _NOT_FOUND:
+                return None
+            raise unavailable(f"NATS refused a read of tokens: {error.get('description')}")
+        message = answer["message"]
+        return _Token(int(message["seq"]), base64.b64decode(message.get("data", "")))
+
+    async def _subjects(self, scope: str) -> dict[str, int]:
+        request: dict[str, Any] = {"subjects_filter": self._config.hold_of(scope)}
+        info = await call(self._link, f"STREAM.INFO.{self._config.ready_stream}", request)
+        if "error" in info:
+            raise unavailable(f"NATS refused to say what is held: {info['error'].get('description')}")
+        found: dict[str, int] = info["state"].get("subjects") or {}
+        return found
+
+
+def _claim_of(job: Job) -> str | None:
+    return next((entry.op for entry in reversed(job.transitions) if entry.event == "claimed"), None)
+
+
+def _first(*times: int | None) -> int | None:
+    return min((at for at in times if at is not None), default=None)
+
+
+def _priority(subject: str) -> int:
+    return int(subject.split(".")[3])
