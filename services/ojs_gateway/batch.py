@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.pressure import pressure_headers
 from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing
 from ojs_nats.errors import OjsError, indexed
@@ -49,12 +50,12 @@ class Batch:
         try:
             jobs = await tracing.enqueued_all(drafts, self._store.batches.push) if drafts else []
         except OjsError as error:
-            refused = next((draft for draft in drafts if draft.queue == error.details.get("queue")), drafts[0])
-            await self._refusals.tell(error, refused)
+            await self._refusals.tell(error, drafts)
             raise
         superfluous = [index for index, (draft, job) in enumerate(zip(drafts, jobs, strict=True)) if draft.id != job.id]
         status = 201 if len(superfluous) < len(jobs) else 200
-        return Answer(status, batch_body(await _views(jobs), superfluous, dropped))
+        headers = pressure_headers(self._store, (draft.queue for draft in drafts))
+        return Answer(status, batch_body(await _views(jobs), superfluous, dropped), headers)
 
 
 async def drafts_of(context: Context, envelopes: Sequence[Raw]) -> list[Job]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.pressure import pressure_headers, refusal_headers
 from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, conflict, invalid, unavailable
@@ -66,7 +67,10 @@ class Bulk:
         body = await call.body()
         sent = parse_bulk_enqueue(body, self._limits)
 
+        outcomes: list[Outcome] = []
+
         async def work(run: Run | None) -> tuple[int, bytes]:
+            nonlocal outcomes
             outcomes = await (self._all_or_none(sent, run) if sent.atomic else self._each(sent, run))
             status, answer = bulk_enqueue_body(outcomes)
             failed = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
@@ -74,7 +78,10 @@ class Bulk:
             await self._announce("enqueue", told | {"atomicity": "atomic" if sent.atomic else "partial"})
             return status, answer
 
-        return await self._once("enqueue", call, sent.idempotency_key, body, work, len(sent.jobs))
+        answer = await self._once("enqueue", call, sent.idempotency_key, body, work, len(sent.jobs))
+        pushed = (outcome.job.queue for outcome in outcomes if outcome.job is not None)
+        pressed = pressure_headers(self._store, pushed), refusal_headers(outcome.error for outcome in outcomes)
+        return answer._replace(headers=sum(pressed, answer.headers))
 
     async def _each(self, sent: JobList, run: Run | None) -> list[Outcome]:
         now = self._store.clock.now()
@@ -95,7 +102,7 @@ class Bulk:
         try:
             job = await tracing.enqueued(draft, self._store.jobs.push)
         except OjsError as error:
-            await self._refusals.tell(error, draft)
+            await self._refusals.tell(error, [draft])
             if run is None or not run.repeated or error.code != "duplicate" or error.details["existing_job_id"] != draft.id:
                 raise
             job = await self._store.jobs.get(draft.id)
@@ -121,6 +128,7 @@ class Bulk:
             jobs = await tracing.enqueued_all(drafts, self._store.batches.push)
         except OjsError as error:
             if "index" not in error.details:
+                await self._refusals.tell(error, drafts)
                 raise
             created = await self._created_before(drafts, run) if error.code == "duplicate" else None
             if created is not None:

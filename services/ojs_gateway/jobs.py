@@ -7,15 +7,18 @@ from typing import Any, Final
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.pressure import pressure_headers
 from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job, State
 from ojs_nats.limits import policy_of
+from ojs_nats.store.limits import key_scope
 from ojs_nats.wire.bulk import parse_priority, priority_body
 from ojs_nats.wire.enqueue import parse_enqueue
 from ojs_nats.wire.ids import is_job_id, job_id_of
 from ojs_nats.wire.output import encode, job_body, result_view, without_expired_result
+from ojs_nats.wire.times import format_ms
 from ojs_nats.wire.worker import parse_cancel, parse_result_ids
 
 __all__ = ["Jobs"]
@@ -43,28 +46,26 @@ class Jobs:
         try:
             job = await tracing.enqueued(draft, self._store.jobs.push)
         except OjsError as error:
-            await self._refusals.tell(error, draft)
+            await self._refusals.tell(error, [draft])
             raise
         if job.id != draft.id:  # its uniqueness policy says `ignore`
             return Answer(200, job_body(job, flat=call.dialect.flat_job, beside={"deduplicated": True}))
-        headers = (("Location", _LOCATION + job.id), *self._pressure(job.queue), *_limit_headers(job))
+        headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *_limit_headers(job))
         return Answer(201, job_body(job, flat=call.dialect.flat_job), headers)
-
-    def _pressure(self, queue: str) -> tuple[tuple[str, str], ...]:
-        """Headers of a push to a queue that is nearly full (ojs-backpressure §7.3)."""
-        pressure = self._store.bounds.pressure(queue)
-        if pressure is None or pressure.ratio < pressure.threshold:
-            return ()
-        return (
-            ("X-OJS-Queue-Depth", str(pressure.depth)),
-            ("X-OJS-Queue-Bound", str(pressure.bound)),
-            ("X-OJS-Queue-Pressure", f"{min(pressure.ratio, 1.0):.2f}"),
-        )
 
     async def read(self, call: Call) -> Answer:
         """GET /jobs/{id}."""
         job = await self._read(job_id_of(call.parameters[0]))
-        return Answer(200, job_body(job, flat=call.dialect.flat_job), () if job.terminal else _ASK_AGAIN)
+        until = await self._closed_until(job)
+        more: dict[str, Any] = {} if until is None else {"rate_limit_until": format_ms(until)}
+        return Answer(200, job_body(job, flat=call.dialect.flat_job, **more), () if job.terminal else _ASK_AGAIN)
+
+    async def _closed_until(self, job: Job) -> int | None:
+        """When the limit of a job that waits has room again by the passing of time."""
+        policy = policy_of(job) if job.rate_limit and job.state is State.AVAILABLE else None
+        if policy is None or policy.key is None:
+            return None
+        return (await self._store.limits.room(key_scope(policy.key), policy)).at
 
     async def cancel(self, call: Call) -> Answer:
         """DELETE /jobs/{id}, POST /jobs/{id}/cancel."""

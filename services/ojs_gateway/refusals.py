@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ojs_nats.errors import OjsError
@@ -26,9 +27,10 @@ class Refusals:
         self._store = store
         self._told: dict[str, float] = {}
 
-    async def tell(self, error: OjsError, draft: Job) -> None:
-        """Do nothing unless `error` says that the draft's queue is full."""
+    async def tell(self, error: OjsError, drafts: Sequence[Job]) -> None:
+        """Do nothing unless `error` says that the queue of one of the drafts is full."""
         now = asyncio.get_running_loop().time()
+        draft = next((draft for draft in drafts if draft.queue == error.details.get("queue")), drafts[0])
         if error.code != "queue_full" or now - self._told.get(draft.queue, -_EVERY_S) < _EVERY_S:
             return
         if len(self._told) >= _MOST:

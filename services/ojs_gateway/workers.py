@@ -14,13 +14,16 @@ from ojs_gateway.context import Context
 from ojs_nats import tracing, transitions
 from ojs_nats.errors import OjsError, not_found
 from ojs_nats.events.announce import announce, tell
+from ojs_nats.limits import policy_of
 from ojs_nats.store import WorkerRecord
+from ojs_nats.store.limits import key_scope
 from ojs_nats.wire.fields import short_text
 from ojs_nats.wire.ids import is_job_id
 from ojs_nats.wire.output import ack_body, encode, fetch_body, heartbeat_body, nack_body, registered_body
 from ojs_nats.wire.times import format_ms
 from ojs_nats.wire.worker import (
     Fetch,
+    Nack,
     Worker,
     parse_ack,
     parse_deregister,
@@ -41,6 +44,8 @@ __all__ = ["Workers"]
 
 _LOOK_UP_S: Final = 1.0
 """How often a long poll looks whether its client is still there; the store looks for missed work as often anyway."""
+_LONGEST_CLOSED_MS: Final = 7 * 86_400_000
+"""A failure can't stop a key for longer; the next one can do so again."""
 _ASKED_TO: Final = ("terminate", "quiet")
 
 
@@ -98,9 +103,27 @@ class Workers:
     async def nack(self, call: Call) -> Answer:
         """POST /workers/nack, /workers/fail, POST /jobs/{id}/nack, /jobs/{id}/fail."""
         ask = parse_nack(await call.body(), self._limits, _from_path(call))
+        closed_until = await self._close_limit(ask) if ask.closed_until is not None else None
         change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.nack(job, ask.failure, ask.holder, moment))
         done = await tracing.settled("ojs.nack", ask.job_id, change)
-        return Answer(200, nack_body(done.after))
+        return Answer(200, nack_body(done.after, closed_until))
+
+    async def _close_limit(self, ask: Nack) -> int | None:
+        """Let nothing start under the job's key before a time that its handler was told; before the nack lets another go.
+
+        Until when that is; None if the job has no key or the time is past. Raises OjsError where the nack would be refused.
+        """
+        job = await self._store.jobs.get(ask.job_id)
+        moment = self._store.clock.moment()
+        transitions.nack(job, ask.failure, ask.holder, moment)
+        policy = policy_of(job)
+        if policy is None or policy.key is None or ask.closed_until is None or ask.closed_until <= moment.now:
+            return None
+        until = min(ask.closed_until, moment.now + _LONGEST_CLOSED_MS)
+        if await self._store.limits.close_until(key_scope(policy.key), policy, until):
+            told = {"key": policy.key, "until": format_ms(until), "reason": ask.failure.message}
+            await announce(self._store, "rate_limit.dynamic_adjusted", scope="limit", subject=policy.key, data=told)
+        return until
 
     async def heartbeat(self, call: Call) -> Answer:
         """POST /workers/heartbeat: a sign of life for the worker and for the jobs that it names."""

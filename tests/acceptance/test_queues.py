@@ -273,3 +273,77 @@ def test_a_queues_limit_is_set_by_its_own_path(system: System) -> None:
     assert fetch(system, "slow", 5) == []
     call(system, "POST", "/workers/ack", {"job_id": first})
     assert [job["id"] for job in fetch(system, "slow", 5)] == [second]
+
+
+def test_batch_and_bulk_pushes_are_warned_and_refused_like_single_ones(system: System) -> None:
+    call(system, "PUT", "/queues/full/config", {"max_size": 4, "warning_threshold": 0.5})
+    jobs = [{"type": "test.full", "args": [], "options": {"queue": queue}} for queue in ("plain", "full", "full")]
+    taken = system.request("POST", "/ojs/v1/jobs/batch", {"jobs": jobs})
+    assert (taken.status, taken.headers["X-OJS-Queue-Pressure"]) == (201, "0.50")
+    refused = system.request("POST", "/ojs/v1/jobs/batch", {"jobs": [*jobs, jobs[1]]})
+    assert (refused.status, refused.headers["X-OJS-Queue-Bound"]) == (429, "4")
+    error = refused.body["error"]
+    numbers = {"queue": "full", "depth": 2, "bound": 4, "strategy": "reject"}
+    assert error["details"] == numbers
+    assert {name: error[name] for name in numbers} == numbers
+    assert int(refused.headers["Retry-After"]) > 0
+
+    bulk = system.request("POST", "/ojs/v1/jobs/bulk", {"jobs": jobs})
+    assert (bulk.status, bulk.headers["X-OJS-Queue-Pressure"]) == (201, "1.00")
+    assert "Retry-After" not in bulk.headers
+    partly = system.request("POST", "/ojs/v1/jobs/bulk", {"jobs": jobs})
+    assert (partly.status, partly.body["succeeded"]) == (207, 1)
+    assert partly.body["items"][1]["error"]["code"] == "QUEUE_FULL"
+    assert partly.headers["Retry-After"] == "1"
+    whole = system.request("POST", "/ojs/v1/jobs/bulk", {"jobs": jobs, "atomicity": "atomic"})
+    assert (whole.status, whole.headers["Retry-After"], whole.headers["X-OJS-Queue-Depth"]) == (429, "1", "4")
+
+
+def test_crossings_of_a_bound_are_events_in_the_order_in_which_they_happened(system: System) -> None:
+    call(system, "PUT", "/queues/full/config", {"max_size": 2, "warning_threshold": 0.5})
+    for _ in range(2):
+        push(system, "full")
+    assert fetch(system, "full", 5)
+    types = "types=backpressure.*,queue.full"
+
+    def told() -> list[str]:
+        fetch(system, "full")
+        return [event["type"] for event in call(system, "GET", f"/events?{types}&queues=full")["events"]]
+
+    assert until(lambda: told() if len(told()) > 2 else None)
+    assert told() == ["backpressure.warning", "queue.full", "backpressure.cleared"]
+
+
+def test_what_a_handler_was_told_stops_its_key_until_then(system: System) -> None:
+    policy = {"key": "stripe", "concurrency": 5}
+    first = push(system, "pay", rate_limit=policy, retry={"max_attempts": 3, "initial_interval": "PT0.1S"})["job"]["id"]
+    second = push(system, "pay", rate_limit=policy)["job"]["id"]
+    assert [job["id"] for job in fetch(system, "pay")] == [first]
+    error = {"type": "RateLimitExceeded", "message": "slow down", "rate_limit_until": "2999-01-01T00:00:00Z"}
+    refused = call(system, "POST", "/workers/nack", {"job_id": first, "error": error | {"rate_limit_until": "soon"}}, 400)
+    assert refused["error"]["details"]["field"] == "error.rate_limit_until"
+    stranger = {"job_id": first, "worker_id": "nobody", "error": error}
+    call(system, "POST", "/workers/nack", stranger, 409)
+    assert "rate_limit_until" not in call(system, "GET", "/rate-limits/stripe")
+    answer = call(system, "POST", "/workers/nack", {"job_id": first, "error": error})
+    until_then = answer["rate_limit_until"]
+    assert until_then < "2999"
+    assert call(system, "GET", "/rate-limits/stripe")["rate_limit_until"] == until_then
+    assert fetch(system, "pay", 5) == []
+    assert call(system, "GET", f"/jobs/{second}")["job"]["rate_limit_until"] == until_then
+    events = call(system, "GET", "/events?types=rate_limit.*")["events"]
+    assert [(event["type"], event["data"].get("strategy")) for event in events] == [
+        ("rate_limit.dynamic_adjusted", None),
+        ("rate_limit.exceeded", "dynamic"),
+    ]
+    assert events[0]["data"] == {"key": "stripe", "until": until_then, "reason": "slow down"}
+    call(system, "DELETE", "/rate-limits/stripe/override")
+    assert until(lambda: fetch(system, "pay", 5))
+    assert "rate_limit_until" not in call(system, "GET", "/rate-limits/stripe")
+
+
+def test_a_limit_that_only_an_operator_has_set_has_its_keys_name(system: System) -> None:
+    view = call(system, "PUT", "/rate-limits/tenant:new", {"concurrency": 1})
+    assert view["key"] == "tenant:new"
+    assert [view["key"] for view in call(system, "GET", "/rate-limits")["items"]] == ["tenant:new"]
+    assert call(system, "PUT", "/rate-limits/-no", {"concurrency": 1}, 400)["error"]["details"]["field"] == "key"

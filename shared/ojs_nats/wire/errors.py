@@ -43,4 +43,6 @@ def error_body(error: OjsError, request_id: str) -> bytes:
         body["type"] = error.type
     if (most := error.details.get("max_batch_size")) is not None:  # ojs-bulk-operations §9.1 has it beside the message
         body["max_batch_size"] = most
+    if error.code == "queue_full":  # as has ojs-backpressure §7.1 what is known of the queue
+        body |= error.details
     return _encode({"error": body})

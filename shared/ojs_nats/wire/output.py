@@ -225,9 +225,10 @@ def ack_body(job: Job) -> bytes:
     return encode({"acknowledged": True, **_outcome(job), "job": job_view(job)})
 
 
-def nack_body(job: Job) -> bytes:
-    """The answer to a nack: what becomes of the job, and when."""
-    return encode({**_outcome(job), "job": job_view(job)})
+def nack_body(job: Job, closed_until: int | None = None) -> bytes:
+    """The answer to a nack: what becomes of the job, and when; and until when (Unix ms) its limit lets nothing start."""
+    closed = {} if closed_until is None else {"rate_limit_until": format_ms(closed_until)}
+    return encode({**_outcome(job), **closed, "job": job_view(job)})
 
 
 def _outcome(job: Job) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from ojs_nats.wire.fields import (
 from ojs_nats.wire.ids import job_id_of
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.retry import check_retry
+from ojs_nats.wire.times import parse_timestamp
 
 __all__ = [
     "Ack",
@@ -67,9 +68,12 @@ class Ack(Struct, frozen=True):
 
 
 class Nack(Struct, frozen=True):
+    """`closed_until` (Unix ms): nothing under the job's rate limit key is to start before (ojs-rate-limiting §9.1)."""
+
     job_id: str
     failure: Failure
     holder: Holder
+    closed_until: int | None = None
 
 
 class Worker(Struct, frozen=True, kw_only=True):
@@ -135,6 +139,7 @@ class _ErrorBody(Struct):
     action: str | None = None
     details: Raw = NOTHING
     backtrace: Raw = NOTHING
+    rate_limit_until: str | None = None
 
 
 class _NackBody(Struct):
@@ -178,7 +183,16 @@ def parse_nack(body: bytes, limits: Limits, job_id: str | None = None) -> Nack:
         backtrace=_kept(error.backtrace, "error.backtrace", limits),
         requeue=requeue,
     )
-    return Nack(_job_id(sent.job_id, job_id), failure, _holder(sent.worker_id, sent.attempt, limits))
+    holder = _holder(sent.worker_id, sent.attempt, limits)
+    return Nack(_job_id(sent.job_id, job_id), failure, holder, _closed_until(error.rate_limit_until))
+
+
+def _closed_until(text: str | None) -> int | None:
+    path = "error.rate_limit_until"
+    try:
+        return None if text is None else parse_timestamp(text)
+    except ValueError as error:
+        raise invalid(path, f"{path} must be an RFC 3339 timestamp with a zone: {error}") from None
 
 
 def _cut(text: str | None, limits: Limits) -> str | None:
