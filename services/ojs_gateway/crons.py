@@ -7,7 +7,7 @@ from typing import Final
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats import cron as pure
-from ojs_nats.errors import invalid
+from ojs_nats.errors import OjsError, invalid
 from ojs_nats.transitions import Moment
 from ojs_nats.wire.cron import (
     cron_body,
@@ -38,6 +38,11 @@ class Crons:
     async def register(self, call: Call) -> Answer:
         """POST /cron: 201 for a new entry, 200 for one that was there (CRON-26)."""
         wanted = parse_registration(await call.body(), self._limits)
+        try:
+            await self._store.queues.admit(wanted.draft)
+        except OjsError as error:
+            if error.code == "job_type_not_allowed":  # what else a queue refuses will pass
+                raise
         created, found = await self._store.crons.register(wanted)
         return Answer(201 if created else 200, cron_body(found))
 
@@ -87,7 +92,9 @@ class Crons:
 
     async def run(self, call: Call) -> Answer:
         """POST /cron/{name}/trigger: a run outside the schedule. 202 if it waits for the job before it (`enqueue`)."""
-        cron, run = await self._store.crons.run_now(cron_name(call.parameters[0]), self._prepare)
+        name = cron_name(call.parameters[0])
+        await self._store.queues.admit((await self._store.crons.get(name)).draft)
+        cron, run = await self._store.crons.run_now(name, self._prepare)
         if run is None or run.job_id is None:
             return Answer(202, run_body(cron, pure.job_id_of(cron.name, cron.waiting[-1])))
         return Answer(201, run_body(cron, run.job_id), (("Location", _LOCATION + run.job_id),))

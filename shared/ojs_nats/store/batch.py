@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from typing import Final
 
 from ojs_nats import transitions
@@ -51,11 +49,7 @@ class Batches:
         """
         _check_ids(drafts)
         drafts = await self._admitted(drafts)
-        async with AsyncExitStack() as held:
-            now = self._clock.now()
-            wanted = Counter(draft.queue for draft in drafts if transitions.waits_at_once(draft, now))
-            for queue in sorted(wanted):  # in one order for all, or two batches would wait for each other
-                await held.enter_async_context(self._bounds.places(queue, wanted[queue]))
+        async with self._bounds.places_for(drafts):
             return await self._push(drafts)
 
     async def _push(self, drafts: Sequence[Job]) -> list[Job]:

@@ -11,10 +11,12 @@ from msgspec.structs import replace
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
+from ojs_nats.store.atomic import Commit
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.definitions import Definitions
 from ojs_nats.store.records import Records
+from ojs_nats.store.unique import Uniqueness
 from ojs_nats.workflows.graph import Graph
 from ojs_nats.workflows.record import Workflow, job_id, membership, run_of
 
@@ -30,9 +32,12 @@ _TEND_MS: Final = 60_000
 class Births:
     """A member's id follows from its place, and it is created over nothing: who comes second is refused."""
 
-    def __init__(self, records: Records, committer: Committer, clock: ServerClock, definitions: Definitions) -> None:
+    def __init__(
+        self, records: Records, committer: Committer, unique: Uniqueness, clock: ServerClock, definitions: Definitions
+    ) -> None:
         self._records = records
         self._committer = committer
+        self._unique = unique
         self._clock = clock
         self._definitions = definitions
 
@@ -56,7 +61,7 @@ class Births:
         missing: list[int] = []
         for node, name in ids.items():
             stored = found[name]
-            if stored.sequence == 0:
+            if stored.sequence == 0 or (stored.job is None and await self._unique.locks.fenced(name)):
                 missing.append(node)
             elif tend and stored.job is not None and _fresh(stored.job, now):
                 await self._committer.repeat_token(stored.job, stored.sequence)
@@ -64,18 +69,52 @@ class Births:
 
     async def _create(self, graph: Graph, record: Workflow, nodes: Sequence[int]) -> None:
         templates = await self._definitions.templates(record.id, graph, nodes)
-        commits = []
+        commits: list[Commit] = []
         for node in nodes:
             moment = self._clock.moment()
             draft = _newborn(graph, record, node, templates[node], moment.now)
-            commits.append((transitions.push(draft, moment), 0, moment.op))
-        outcomes = await self._committer.commit_all(commits)
+            if draft.unique_key is None:
+                commits.append(Commit(transitions.push(draft, moment), 0, moment.op))
+                continue
+            await self._commit(record, commits)  # what comes before it
+            commits = []
+            await self._create_unique(draft)
+        await self._commit(record, commits)
+
+    async def _commit(self, record: Workflow, commits: Sequence[Commit]) -> None:
+        outcomes = await self._committer.commit_all(commits) if commits else []
         failure = next((outcome for outcome in outcomes if isinstance(outcome, OjsError)), None)
         if failure is not None:
             raise failure
         existing = sum(isinstance(outcome, Conflict) for outcome in outcomes)
         if existing:
             log.debug("jobs of a workflow existed already", workflow_id=record.id, jobs=existing)
+
+    async def _create_unique(self, draft: Job) -> None:
+        """A member that may not be, because of another job, is created as discarded: the workflow waits for its end."""
+        try:
+            await self._unique.push(draft)
+        except OjsError as error:
+            if error.code != "duplicate":
+                raise
+            if error.details["existing_job_id"] == draft.id:
+                return
+            await self._create_discarded(draft, error)
+
+    async def _create_discarded(self, draft: Job, problem: OjsError) -> None:
+        expected = 0
+        while True:
+            moment = self._clock.moment()
+            try:
+                await self._committer.commit(transitions.stillborn(draft, problem, moment), expected, moment.op)
+            except Conflict:
+                if not await self._unique.locks.fenced(draft.id):
+                    return  # somebody else has created it
+                expected = (await self._records.leader(draft.id)).sequence
+                draft = await self._records.continued(draft)
+            else:
+                log.info("a job of a workflow is not unique", job_id=draft.id, reason=problem.message)
+                return
 
 
 def _newborn(graph: Graph, record: Workflow, node: int, template: Job, now: int) -> Job:

@@ -9,8 +9,9 @@ any kind of push. Retries, requeues and the jobs of workflows take no places and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -136,6 +137,16 @@ class Bounds:
             finally:
                 self._delete(seat)
             await self.observe(queue, depth)
+
+    @asynccontextmanager
+    async def places_for(self, drafts: Iterable[Job]) -> AsyncIterator[None]:
+        """Hold places for all jobs that enter their queues at once, or for none. As `places`."""
+        now = self._clock.now()
+        wanted = Counter(draft.queue for draft in drafts if transitions.waits_at_once(draft, now))
+        async with AsyncExitStack() as held:
+            for queue in sorted(wanted):  # in one order for all, or two batches would wait for each other
+                await held.enter_async_context(self.places(queue, wanted[queue]))
+            yield
 
     async def _take(self, queue: str, number: int, bound: int) -> tuple[int, int]:
         """The sequence of the message that holds the places, and how many tokens there will be."""

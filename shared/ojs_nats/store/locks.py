@@ -15,7 +15,7 @@ from ojs_nats.job import Job, State
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.names import StoreConfig
-from ojs_nats.store.records import Records, Stored
+from ojs_nats.store.records import Records, Stored, decode_job
 from ojs_nats.store.swap import Swap, Swapper
 from ojs_nats.transitions import Transition
 from ojs_nats.transitions.retention import TOMBSTONE_S, retention_s
@@ -32,6 +32,8 @@ GIVEN_UP_S: Final = 1
 _SPARE_S: Final = 60
 """A lock outlives its owner's record: while both are there the record decides."""
 _CLOSE_S: Final = 1.0
+_FENCE: Final = "unique.fence"
+"""The type of a tombstone that no job was before."""
 _NO_ARGS: Final = Raw(b"[]")
 
 
@@ -88,7 +90,7 @@ class Locks:
         """
         moment = self._clock.moment()
         if stored.job is None:
-            job = Job(id=job_id, type="unique.fence", args=_NO_ARGS, state=State.CANCELLED, created_at=moment.now, deleted=True)
+            job = Job(id=job_id, type=_FENCE, args=_NO_ARGS, state=State.CANCELLED, created_at=moment.now, deleted=True)
             fence = Transition(job=job, ttl_s=TOMBSTONE_S)
         else:
             fence = Transition(job=stored.job, ttl_s=_left_s(stored.job, moment.now))
@@ -97,6 +99,11 @@ class Locks:
         except Conflict:
             return False
         return True
+
+    async def fenced(self, job_id: str) -> bool:
+        """Whether nothing but a fence is in the place of a job's record."""
+        found = await self._records.leader_raw(self._config.job(job_id))
+        return found is not None and bool(found[1]) and decode_job(found[1]).type == _FENCE
 
     # Letting go
 

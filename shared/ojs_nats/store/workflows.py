@@ -17,7 +17,9 @@ from msgspec import Raw
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError, not_found
 from ojs_nats.job import Job, State
+from ojs_nats.store.admission import Admission
 from ojs_nats.store.births import PORTION, Births
+from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.definitions import Definitions
@@ -26,8 +28,10 @@ from ojs_nats.store.jobs import Jobs
 from ojs_nats.store.link import Link
 from ojs_nats.store.lru import Lru
 from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records
 from ojs_nats.store.results import Results
+from ojs_nats.store.unique import Uniqueness
 from ojs_nats.store.workflow_records import MAX_TRIES, SERVICE, StoredWorkflow, WorkflowRecords, contended
 from ojs_nats.transitions import Moment, Transition
 from ojs_nats.wire.limits import DEFAULT_LIMITS
@@ -81,6 +85,9 @@ class Workflows:
         records: Records,
         committer: Committer,
         jobs: Jobs,
+        queues: Queues,
+        bounds: Bounds,
+        unique: Uniqueness,
         clock: ServerClock,
         config: StoreConfig,
     ) -> None:
@@ -93,7 +100,9 @@ class Workflows:
         self._config = config
         self._definitions = Definitions(link, records, config)
         self._flows = WorkflowRecords(link, records, self._definitions, clock, config)
-        self._births = Births(records, committer, clock, self._definitions)
+        self._bounds = bounds
+        self._admission = Admission(queues, unique)
+        self._births = Births(records, committer, unique, clock, self._definitions)
         self.results = Results(link, records, config, self._definitions, DEFAULT_LIMITS.max_parent_results_bytes)
         self._made: Lru[bool] = Lru(1_000_000)
 
@@ -116,11 +125,19 @@ class Workflows:
     async def create(self, definition: Definition) -> StoredWorkflow:
         """Store a workflow and create its first jobs. Once its record is stored it will run, whatever happens to this process.
 
-        Raises OjsError duplicate, envelope_too_large, backend_unavailable.
+        Raises OjsError duplicate, envelope_too_large, backend_unavailable, or whatever the queues of its jobs refuse.
         """
+        definition = await self._admission.admitted(definition)
         moment = self._clock.moment()
         graph = definition.graph
         record = progress.begin(graph, definition.id, definition.name, moment)
+        first = list(expand(graph, (*record.births, *record.growing)))
+        await self._admission.check_unique(definition, first)
+        async with self._bounds.places_for(definition.jobs[node] for node in first):
+            return await self._created(definition, record, moment)
+
+    async def _created(self, definition: Definition, record: Workflow, moment: Moment) -> StoredWorkflow:
+        graph = definition.graph
         assert record.timer is not None
         alarm = self._flows.alarm(record.id, record.timer.op, record.timer.at)
         # The timer comes first: should this end halfway, it clears the definition away, or goes on with the creation.

@@ -23,7 +23,7 @@ from ojs_nats.transitions.manual import (
     retry_now,
     retry_one,
 )
-from ojs_nats.transitions.push import activate, push, waits_at_once
+from ojs_nats.transitions.push import activate, push, stillborn, waits_at_once
 from ojs_nats.transitions.result import Moment, Rearm, Transition
 
 __all__ = [
@@ -65,5 +65,6 @@ __all__ = [
     "retry_discarded",
     "retry_now",
     "retry_one",
+    "stillborn",
     "waits_at_once",
 ]

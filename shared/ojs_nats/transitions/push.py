@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
+from ojs_nats.transitions.failure import recorded
+from ojs_nats.transitions.limits import server_error
+from ojs_nats.transitions.outcome import discarded
 from ojs_nats.transitions.result import Moment, Transition
 from ojs_nats.transitions.settle import conclude, made_available, require
 
-__all__ = ["activate", "push", "waits_at_once"]
+__all__ = ["activate", "push", "stillborn", "waits_at_once"]
 
 
 def waits_at_once(draft: Job, now: int) -> bool:
@@ -29,6 +33,16 @@ def push(draft: Job, moment: Moment) -> Transition:
     else:
         new = made_available(job, moment)
     return conclude(None, new, moment, "pushed")
+
+
+def stillborn(draft: Job, problem: OjsError, moment: Moment) -> Transition:
+    """Create a job as discarded that may not be, because somebody waits for its end: a member of a workflow.
+
+    It is nobody's duplicate, and never a dead letter.
+    """
+    job = replace(draft, created_at=moment.now, unique_key=None)
+    error = server_error(job, problem.code, problem.message, moment.now, retryable=False)
+    return conclude(None, discarded(recorded(job, error), moment), moment, "dropped", reason=problem.code)
 
 
 def activate(job: Job, moment: Moment) -> Transition:

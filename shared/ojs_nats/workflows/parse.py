@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job
+from ojs_nats.unique import policy_of
 from ojs_nats.wire.enqueue import read_envelope
 from ojs_nats.wire.fields import absent, members_of, object_of, short_text, value_of
 from ojs_nats.wire.ids import is_job_id, new_job_id
@@ -27,12 +28,15 @@ CHUNK_BYTES: Final = 256 * 1024
 
 
 class Definition(Struct, frozen=True):
-    """A workflow as it was asked for. `jobs` has a draft for each node that is a job, its id being that of its first run."""
+    """A workflow as it was asked for. `jobs` has a draft for each node that is a job, its id being that of its first run;
+    `places` says where it stands in the request.
+    """
 
     id: str
     name: str
     graph: Graph
     jobs: dict[int, Job]
+    places: dict[int, str]
 
 
 class _Pending(NamedTuple):
@@ -66,6 +70,7 @@ class _Reader:
         self._composites: list[Composite] = []
         self._types: list[str] = []
         self._jobs: dict[int, Job] = {}
+        self._places: dict[int, str] = {}
         self._waiting: list[_Pending] = []
 
     def read(self, workflow_id: str, name: str, members: dict[str, Raw]) -> Definition:
@@ -75,7 +80,7 @@ class _Reader:
             self._add(pending)
         jobs = {node: replace(draft, id=job_id(workflow_id, node, 0)) for node, draft in self._jobs.items()}
         shape = Shape(tuple(self._composites), _runs(self._types), _chunks(jobs), self._now)
-        return Definition(workflow_id, name, Graph(shape), jobs)
+        return Definition(workflow_id, name, Graph(shape), jobs, self._places)
 
     def _add(self, pending: _Pending) -> None:
         path, members, _ = pending.item
@@ -111,6 +116,7 @@ class _Reader:
         else:
             draft = self._draft(item, options)
             self._jobs[node] = draft
+            self._places[node] = item.path
             self._types.append(draft.type)
             if len(self._jobs) > self._limits.max_workflow_jobs:
                 raise invalid_workflow(item.path, f"there are more than {self._limits.max_workflow_jobs} jobs in the workflow")
@@ -128,13 +134,17 @@ class _Reader:
                 details={"field": item.path, "actual_bytes": size, "max_bytes": self._limits.max_envelope_bytes},
             )
         try:
-            return read_envelope(dict(members), self._now, self._limits)
+            draft = read_envelope(dict(members), self._now, self._limits)
         except OjsError as error:
             if error.info.status == 413:
                 raise
             field = error.details.get("field") or ""
             place = f"{item.path}.{field}" if field else item.path
             raise invalid_workflow(place, error.message) from None
+        if draft.unique_key is not None and policy_of(draft).on_conflict == "ignore":
+            message = "can't be ignore in a workflow, which would wait for a job that is never created; use reject or replace"
+            raise invalid_workflow(f"{item.path}.options.unique.on_conflict", message)
+        return draft
 
 
 def _options(members: dict[str, Raw], path: str) -> dict[str, Raw]:
