@@ -7,7 +7,21 @@ from typing import Final, NamedTuple
 
 from bench.plan import Bench
 from bench.result import Result
-from bench.scenarios import batch, crons, delays, dispatch, drain, enqueue, events, index, projector, unique, whole, workflows
+from bench.scenarios import (
+    batch,
+    crons,
+    delays,
+    dispatch,
+    drain,
+    enqueue,
+    events,
+    index,
+    limits,
+    projector,
+    unique,
+    whole,
+    workflows,
+)
 
 __all__ = ["SCENARIOS", "Scenario"]
 
@@ -38,6 +52,9 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     ),
     "projector": Scenario(
         "transitions at a fixed rate; latency is how far the projector is behind", projector.run, needs_nats=True
+    ),
+    "limits": Scenario(
+        "jobs through a store, with limits and without; CPU and messages of this process per job", limits.run, needs_nats=True
     ),
     "index": Scenario(
         "build the index of many records from nothing, then ask; latency is that of a request", index.run, needs_nats=True
