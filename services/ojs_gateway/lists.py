@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
-from ojs_nats.errors import invalid
+from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job, State
-from ojs_nats.queries import JobPage, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after
+from ojs_nats.queries import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, job_cursor
 from ojs_nats.wire.fields import queue_name, timestamp
+from ojs_nats.wire.filters import meta_members, search_text
 from ojs_nats.wire.ids import job_id_of
 from ojs_nats.wire.lists import (
     job_detail,
@@ -54,8 +55,14 @@ async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Jo
             size += len(job.args) + len(job.meta) + len(job.result)
             jobs.append(job)
             if size > _MAX_PAGE_BYTES and row is not page.jobs[-1]:
-                return jobs, cursor_after(getattr(row, order) or 0, row.id)
+                return jobs, _cursor(row, order)
     return jobs, page.next_cursor
+
+
+def _cursor(row: JobRow, order: Order) -> str:
+    if order == "finished_at":
+        return cursor_after(row.finished_at or 0, row.id)
+    return job_cursor(order, getattr(row, order), row.created_at, row.id)
 
 
 class Lists:
@@ -67,7 +74,7 @@ class Lists:
         self._limits = context.limits
 
     async def jobs(self, call: Call) -> Answer:
-        """GET /jobs?state&queue&type&tag&error_type&worker&since&until&sort&order: the newest first by default."""
+        """GET /jobs?state&queue&type&tag&error_type&worker&meta.…&text&since&until&sort&order: the newest first by default."""
         return await self._jobs(call, parse_page(call.queries))
 
     async def admin_jobs(self, call: Call) -> Answer:
@@ -76,6 +83,7 @@ class Lists:
 
     async def _jobs(self, call: Call, asked: Page) -> Answer:
         sort = _sort(call.query("sort"))
+        text = search_text(call.query("text"))
         page = await self._queries.jobs(
             JobsAsk(
                 state=_state(call.query("state")),
@@ -84,6 +92,8 @@ class Lists:
                 tag=call.query("tag") or None,
                 error_type=call.query("error_type") or None,
                 worker=call.query("worker") or call.query("worker_id") or None,
+                meta=meta_members(call.queries),
+                text=text,
                 since=timestamp(call.query("since"), "since"),
                 until=timestamp(call.query("until"), "until"),
                 sort=sort,
@@ -93,6 +103,9 @@ class Lists:
                 offset=asked.offset,
             )
         )
+        if not page.searched:
+            message = "arguments can't be searched here: the projector indexes none of them"
+            raise OjsError("unsupported", message, hint="Start the projectors with --searched-args above 0, or leave out text.")
         jobs, cursor = await whole_jobs(self._store, page, sort)
         return Answer(200, encode(jobs_view(jobs, page, asked, page.total, cursor)))
 

@@ -221,7 +221,7 @@ class Queues:
             seen = total = 0
             while True:
                 page = await self._queries.jobs(ask)
-                total = total or page.total
+                total = total or page.total or 0
                 wanted = [row.id for row in page.jobs if before is None or (row.finished_at or row.created_at) < before]
                 taken = wanted[: _MAX_JOBS - len(ids)]
                 ids += taken

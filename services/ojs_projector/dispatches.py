@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from ojs_nats.job import State
 from ojs_nats.queries import Dispatches, DispatchesAsk, DispatchesOfQueue
+from ojs_projector.labels import counts_of_queues
 from ojs_projector.lists import waiting_kinds
 from ojs_projector.model import Model
 from ojs_projector.starts import SECOND_MS, WINDOW_S
@@ -28,13 +30,11 @@ def dispatches(model: Model, ask: DispatchesAsk, now: int) -> Dispatches:
             {"since": since},
         )
     }
-    standing = {
-        queue: (active, available)
-        for queue, active, available in db.execute(
-            "SELECT queue, sum(n) FILTER (WHERE state = 'active'), sum(n) FILTER (WHERE state = 'available') FROM counts "
-            "WHERE n > 0 AND state IN ('active', 'available') GROUP BY queue"
-        )
-    }
+    standing: dict[str, tuple[int, int]] = {}
+    for (queue, state), n in counts_of_queues(db).items():
+        if state in (State.ACTIVE, State.AVAILABLE):
+            active, available = standing.get(queue, (0, 0))
+            standing[queue] = (active + n, available) if state == State.ACTIVE else (active, available + n)
     nothing = (0, 0, 0)
     names = {*standing, *ask.also, *(queue for queue, found in lately.items() if found[0])}
     largest = sorted(names, key=lambda queue: (-lately.get(queue, nothing)[0], queue))[:_MOST]
@@ -46,8 +46,8 @@ def dispatches(model: Model, ask: DispatchesAsk, now: int) -> Dispatches:
                 number=lately.get(queue, nothing)[0],
                 wait_ms=lately.get(queue, nothing)[1],
                 last_at=lately[queue][2] * SECOND_MS if queue in lately else None,
-                active=standing.get(queue, (0, 0))[0] or 0,
-                available=standing.get(queue, (0, 0))[1] or 0,
+                active=standing.get(queue, (0, 0))[0],
+                available=standing.get(queue, (0, 0))[1],
                 oldest_at=oldest.get(queue),
             )
             for queue in sorted(largest)

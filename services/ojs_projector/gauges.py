@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -10,6 +11,7 @@ from prometheus_client import Gauge
 
 from ojs_nats import metrics
 from ojs_nats.queries import ProjectorStatus
+from ojs_projector.labels import counts_of_queues, dead_of_queues
 from ojs_projector.model import Model
 
 __all__ = ["Gauges"]
@@ -34,19 +36,18 @@ class Gauges:
         depth: Counter[tuple[str, ...]] = Counter()
         active: Counter[tuple[str, ...]] = Counter()
         dead: Counter[tuple[str, ...]] = Counter()
-        largest = {
-            name
-            for (name,) in self._model.db.execute(
-                "SELECT queue FROM counts GROUP BY queue ORDER BY sum(n) DESC, queue LIMIT ?", (_MAX_QUEUES,)
-            )
-        }
-        for name, state, number, letters in self._model.db.execute(
-            "SELECT queue, state, sum(n), sum(dead) FROM counts GROUP BY queue, state"
-        ):
+        counts = counts_of_queues(self._model.db)
+        sizes: Counter[str] = Counter()
+        for (name, _), number in counts.items():
+            sizes[name] += number
+        largest = set(heapq.nsmallest(_MAX_QUEUES, sizes, key=lambda name: (-sizes[name], name)))
+        for (name, state), number in counts.items():
             queue = name if name in largest else metrics.OTHER
             depth[queue, state] += number
             active[queue,] += number if state == "active" else 0
-            dead[queue,] += letters
+            dead[queue,] += 0
+        for name, letters in dead_of_queues(self._model.db).items():
+            dead[name if name in largest else metrics.OTHER,] += letters
         self._show(metrics.QUEUE_DEPTH, depth)
         self._show(metrics.QUEUE_ACTIVE, active)
         self._show(metrics.QUEUE_DEAD, dead)

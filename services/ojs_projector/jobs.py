@@ -1,4 +1,9 @@
-"""Lists of jobs, by keyset: any combination of filters, either way round."""
+"""Lists of jobs by any combination of filters, in any order, either way round (docs/adr/019).
+
+Queue, type, state and time alone are ranges of indexes: a page costs what it shows. With other filters, either the smallest
+of the sets that they name is looked through as a whole, or, if all of them are large, an order is followed and what the
+filters leave out is passed over, up to `MAX_PASSED` jobs for each page.
+"""
 
 from __future__ import annotations
 
@@ -6,189 +11,260 @@ import heapq
 import itertools
 import re
 import sqlite3
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from ojs_nats.job import State
-from ojs_nats.queries import MAX_ANSWER_BYTES, MAX_COUNTED, MAX_OFFSET, MAX_PAGE, JobPage, JobRow, JobsAsk, Sort, cursor_after
+from ojs_nats.queries import MAX_ANSWER_BYTES, MAX_OFFSET, MAX_PAGE, JobPage, JobRow, JobsAsk, cursor_after, job_cursor
+from ojs_projector.filters import MAX_ENTRIES, MAX_GATHERED, Filters, Subset
+from ojs_projector.labels import tags_of
 from ojs_projector.model import Model
+from ojs_projector.ranges import (
+    END,
+    Bounds,
+    Group,
+    Position,
+    kind_range,
+    label_range,
+    leading,
+    level_range,
+    ordered,
+    planned_range,
+)
 from ojs_projector.schema import COLUMNS, Row
-from ojs_projector.tags import tags_of
 
-__all__ = ["jobs", "limit_of", "page_of", "position_of"]
+__all__ = ["MAX_PASSED", "jobs", "limit_of", "page_of", "position_of"]
 
+MAX_PASSED: Final = 8_000
+_CHUNK: Final = 100
+_LARGEST_CHUNK: Final = 1_000
+_MOST_KINDS: Final = 20_000
+"""Beyond that many kinds an order is followed instead of looking at the first job of each."""
+_FEW_KINDS: Final = 200
 _ROW_BYTES: Final = 512
 """An answer's row without its tags, at most about this."""
-_END: Final = 1 << 62
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
-_KEYS: Final[dict[Sort, str]] = {
-    "created_at": "created_at",
-    "scheduled_at": "coalesce(scheduled_at, 0)",
-    "priority": "priority",
-}
-
-_Position = tuple[int, str]
-"""Where a list has come to: the number that orders it, and a job's id."""
-_Kind = tuple[str, str, str, int]
-"""Queue, type, state and the number of their jobs."""
+_KEYED: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 
 
 def jobs(model: Model, ask: JobsAsk) -> JobPage:
-    """A page of jobs.
-
-    Without a filter of its own index, each combination of queue, type and state is one range of the index `kinds`. With one,
-    the range of that filter is read, and what the other filters leave out is passed over.
-    """
-    limit = limit_of(ask.limit)
-    offset = min(ask.offset, MAX_OFFSET)
-    kinds = _kinds(model.db, ask)
-    indexed = (ask.tag, ask.error_type, ask.worker) != (None, None, None)
-    if indexed or ask.sort != "created_at":
-        rows = _searched(model.db, ask, limit + 1, offset)
-    else:
-        found = heapq.merge(*(_range(model.db, kind, ask) for kind in kinds), key=_place, reverse=not ask.ascending)
-        rows = list(itertools.islice(found, offset, offset + limit + 1))
-    if indexed:
-        total = _counted(model.db, ask)
-    elif (ask.since, ask.until) != (None, None):
-        total = _counted_within(model.db, kinds, ask)
-    else:
-        total = sum(kind[3] for kind in kinds)
-    return page_of(model, rows, limit, total, ask.sort)
-
-
-# By kind
-
-
-def _kinds(db: sqlite3.Connection, ask: JobsAsk) -> list[_Kind]:
-    conditions, values = _of_kind(ask)
-    return db.execute(f"SELECT queue, type, state, n FROM counts WHERE n > 0{conditions}", values).fetchall()
-
-
-def _range(db: sqlite3.Connection, kind: _Kind, ask: JobsAsk) -> Iterator[Row]:
-    """The rows of one range as they are asked for: of many ranges most give only their first.
-
-    Each statement is read to its end, so that all ranges share one that is prepared.
-    """
-    since, until = _span(ask)
-    at = position_of(ask.cursor, ascending=ask.ascending)
-    if ask.ascending:
-        at, beyond, within, stop, order = max(at, (since, "")), ">", "<=", until, "ASC"
-    else:
-        at, beyond, within, stop, order = min(at, (until + 1, "")), "<", ">=", since, "DESC"
-    statement = (
-        f"SELECT {COLUMNS} FROM jobs WHERE queue = ? AND type = ? AND state = ? AND (created_at, id) {beyond} (?, ?) "
-        f"AND created_at {within} ? ORDER BY created_at {order}, id {order} LIMIT ?"
-    )
-    number = 1
-    while True:
-        rows = [Row(*row) for row in db.execute(statement, (*kind[:3], *at, stop, number))]
-        yield from rows
-        if len(rows) < number:
-            return
-        at = _place(rows[-1])
-        number = min(number * 4, MAX_PAGE)
-
-
-def _place(row: Row) -> _Position:
-    return (row.created_at, row.id)
-
-
-def _counted_within(db: sqlite3.Connection, kinds: list[_Kind], ask: JobsAsk) -> int:
-    """How many jobs of these kinds were created within the span asked for, up to `MAX_COUNTED`."""
-    total = 0
-    for kind in kinds:
-        total += db.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE queue = ? AND type = ? AND state = ? "
-            "AND created_at BETWEEN ? AND ? LIMIT ?)",
-            (*kind[:3], *_span(ask), MAX_COUNTED - total),
-        ).fetchone()[0]
-        if total >= MAX_COUNTED:
+    """A page of jobs. It may hold fewer than there are, or none, and still have a cursor; `total` is exact or left out."""
+    filters = Filters(ask)
+    if ask.text is not None and not (model.searched and filters.words):
+        none: list[JobRow] = []
+        return JobPage(jobs=none, total=0, searched=bool(model.searched), partial=model.partial, progress=model.progress)
+    found = _Search(model.db, filters, ask).page()
+    rows = _rows(model.db, found.positions)
+    size = 0
+    for number, row in enumerate(rows):
+        size += _row_bytes(row)
+        if number and size > MAX_ANSWER_BYTES:
+            found = found._replace(last=found.positions[number - 1])
+            rows = rows[:number]
             break
-    return total
-
-
-# By search
-
-
-def _searched(db: sqlite3.Connection, ask: JobsAsk, number: int, offset: int) -> list[Row]:
-    source, values = _source(ask)
-    # In the columns of the index that leads, or the rows would be sorted.
-    by_tag = ask.sort == "created_at" and source.startswith("tags")
-    key, name = ("at", "job_id") if by_tag else (_KEYS[ask.sort], "id")
-    beyond, order = (">", "ASC") if ask.ascending else ("<", "DESC")
-    found = db.execute(
-        f"SELECT {COLUMNS} FROM {source} AND ({key}, {name}) {beyond} (?, ?) "
-        f"ORDER BY {key} {order}, {name} {order} LIMIT ? OFFSET ?",
-        (*values, *position_of(ask.cursor, ascending=ask.ascending), number, offset),
+    return JobPage(
+        jobs=[_job_row(row) for row in rows],
+        total=found.total,
+        next_cursor=None if found.last is None else _cursor(found.last, ask),
+        partial=model.partial,
+        progress=model.progress,
     )
-    return [Row(*row) for row in found]
 
 
-def _counted(db: sqlite3.Connection, ask: JobsAsk) -> int:
-    source, values = _source(ask)
-    number: int = db.execute(f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT ?)", (*values, MAX_COUNTED)).fetchone()[0]
-    return number
+class _Found(NamedTuple):
+    """The positions of a page, and the one that the next page begins behind; None if there is none."""
+
+    positions: list[Position]
+    last: Position | None
+    total: int | None
 
 
-def _source(ask: JobsAsk) -> tuple[str, list[Any]]:
-    """The tables and conditions of a search, and their values. The index of the filter that likely leaves least leads."""
-    conditions, values = _of_kind(ask)
-    for column, value in (("worker", ask.worker), ("error_type", ask.error_type)):
-        if value is not None:
-            conditions += f" AND {column} = ?"
-            values.append(value)
-    since, until = _span(ask)
-    if ask.tag is not None and ask.worker is None and ask.error_type is None:
-        # CROSS JOIN keeps the order of the tables.
-        source = "tags CROSS JOIN jobs ON id = job_id WHERE tag = ? AND at BETWEEN ? AND ?"
-        return source + conditions, [ask.tag, since, until, *values]
-    if ask.tag is not None:
-        conditions += " AND EXISTS (SELECT 1 FROM tags WHERE tag = ? AND at = created_at AND job_id = id)"
-        values.append(ask.tag)
-    index = ""
-    if ask.worker is not None:
-        index = " INDEXED BY by_worker"
-    elif ask.error_type is not None:
-        index = " INDEXED BY by_error"
-    return f"jobs{index} WHERE created_at BETWEEN ? AND ?{conditions}", [since, until, *values]
+class _Search:
+    """One question."""
+
+    def __init__(self, db: sqlite3.Connection, filters: Filters, ask: JobsAsk) -> None:
+        self._db = db
+        self._filters = filters
+        self._sort = ask.sort
+        self._offset = min(ask.offset, MAX_OFFSET)
+        self._wanted = self._offset + limit_of(ask.limit) + 1
+        self._bounds = Bounds(_after(ask), ask.ascending, filters.since, filters.until)
+
+    def page(self) -> _Found:
+        filters = self._filters
+        if filters.by_kind and filters.all_kinds:
+            return self._followed(self._levels(), checked=self._sort == "scheduled_at")
+        if filters.by_kind and self._sort != "scheduled_at":
+            kinds = filters.number_of_kinds(self._db, _MOST_KINDS)
+            if kinds < _MOST_KINDS:
+                return self._followed(self._kinds(), checked=False)
+        subsets = filters.subsets(self._db)
+        if subsets[0].size <= MAX_GATHERED:
+            return self._gathered(subsets[0])
+        groups, name = self._order(subsets)
+        return self._followed(groups, checked=True, but=name)
+
+    # Looking through a set
+
+    def _gathered(self, subset: Subset) -> _Found:
+        bounds = self._bounds
+        key = {"created_at": "0", "priority": "jobs.priority", "scheduled_at": "coalesce(scheduled_at, ?)"}[self._sort]
+        before = (bounds.unscheduled,) if self._sort == "scheduled_at" else ()
+        where, values = self._filters.others(subset.name)
+        found: list[Position] = self._db.execute(
+            f"SELECT {key}, jobs.created_at, jobs.id FROM {subset.source} AND {where}", (*before, *subset.values, *values)
+        ).fetchall()
+        if bounds.ascending:
+            left = heapq.nsmallest(self._wanted, (one for one in found if one > bounds.after))
+        else:
+            left = heapq.nlargest(self._wanted, (one for one in found if one < bounds.after))
+        return self._cut(left, None, len(found))
+
+    # Following an order
+
+    def _followed(self, groups: Iterable[Group], *, checked: bool, but: str | None = None) -> _Found:
+        """The first positions of `groups`; if they are to be `checked`, of those that fit all filters `but` one."""
+        source = ordered(self._db, groups, self._bounds)
+        if not checked:
+            return self._cut(list(itertools.islice(source, self._wanted)), None, self._total())
+        taken: list[Position] = []
+        passed, size = 0, _CHUNK
+        while chunk := list(itertools.islice(source, size)):
+            taken += self._fitting(chunk, but)
+            passed += len(chunk)
+            if len(chunk) < size:
+                break
+            if len(taken) >= self._wanted or passed >= MAX_PASSED:
+                return self._cut(taken[: self._wanted], chunk[-1], self._total())
+            size = min(size * 2, _LARGEST_CHUNK)
+        return self._cut(taken[: self._wanted], None, self._total())
+
+    def _cut(self, taken: list[Position], last: Position | None, total: int | None) -> _Found:
+        """`last` is how far an order was followed, if not to its end."""
+        page = taken[self._offset : self._wanted - 1]
+        if len(taken) == self._wanted:
+            return _Found(page, page[-1], total)
+        return _Found(page, last, total)
+
+    def _fitting(self, chunk: list[Position], but: str | None) -> list[Position]:
+        where, values = self._filters.others(but)
+        ids = msgspec.json.encode([position[2] for position in chunk]).decode()
+        found = dict(
+            self._db.execute(
+                f"SELECT jobs.id, scheduled_at FROM json_each(?) AS each CROSS JOIN jobs ON jobs.id = each.value WHERE {where}",
+                (ids, *values),
+            )
+        )
+        if self._sort != "scheduled_at":
+            return [position for position in chunk if position[2] in found]
+        tail = self._bounds.unscheduled
+        return [one for one in chunk if one[2] in found and (found[one[2]] is None) == (one[0] == tail)]
+
+    def _total(self) -> int | None:
+        """How many fit in all: by numbers that are kept, or by counting the entries of one index."""
+        filters, db = self._filters, self._db
+        if filters.by_kind and not filters.by_time:
+            return filters.kinds(db)
+        if filters.by_kind:
+            total = filters.within(db, MAX_ENTRIES + 1)
+        elif (label := filters.only_label) is not None:
+            if filters.is_kept(label):
+                return filters.labelled(db, label, 0)
+            total = filters.labelled(db, label, MAX_ENTRIES + 1)
+        else:
+            return None
+        return total if total <= MAX_ENTRIES else None
+
+    # Orders
+
+    def _order(self, subsets: Sequence[Subset]) -> tuple[Iterable[Group], str | None]:
+        """What to follow, and the filter that it fulfils: by age the smallest set that is in order, else all jobs."""
+        filters = self._filters
+        few = filters.all_kinds or filters.number_of_kinds(self._db, _FEW_KINDS) < _FEW_KINDS
+        for subset in subsets:
+            if subset.name in filters.labels and self._sort == "created_at":
+                return [Group(0, [label_range(subset.name, state) for state in filters.states])], subset.name
+            if subset.name == "kind" and few and not filters.all_kinds and self._sort != "scheduled_at":
+                return self._few_kinds(), None
+        return self._levels(), None
+
+    def _levels(self) -> list[Group]:
+        """All jobs, of the state that is asked for."""
+        levels = self._filters.levels(self._db)
+        if self._sort == "priority":
+            return self._by_priority((level.priority, level_range(level.priority, *level[:2])) for level in levels)
+        if self._sort == "created_at":
+            return [Group(0, [level_range(0, *level[:2]) for level in levels])]
+        tail = self._bounds.unscheduled
+        planned = dict.fromkeys(level.state for level in levels if level.planned)
+        groups = [Group(None, [planned_range(state) for state in planned])] if planned else []
+        return [*groups, Group(tail, [level_range(tail, *level[:2]) for level in levels if level.n > level.planned])]
+
+    def _few_kinds(self) -> list[Group]:
+        where, values = self._filters.kind()
+        kinds = self._db.execute(f"SELECT queue, type, state, priority FROM counts WHERE {where}", values).fetchall()
+        if self._sort == "priority":
+            return self._by_priority((kind[3], kind_range(kind[3], kind)) for kind in kinds)
+        return [Group(0, [kind_range(0, kind) for kind in kinds])]
+
+    def _kinds(self) -> Iterator[Group]:
+        """Of each priority the kinds that lead."""
+        where, values = self._filters.kind()
+        if self._sort == "created_at":
+            yield leading(self._db, 0, where, values, self._wanted, self._bounds)
+            return
+        found = self._db.execute(f"SELECT DISTINCT priority FROM counts WHERE {where}", values)
+        for priority in sorted((one[0] for one in found), reverse=not self._bounds.ascending):
+            where_too = f"{where} AND counts.priority = ?"
+            yield leading(self._db, priority, where_too, [*values, priority], self._wanted, self._bounds)
+
+    def _by_priority(self, ranges: Iterable[tuple[int, Any]]) -> list[Group]:
+        groups: dict[int, list[Any]] = {}
+        for priority, one in ranges:
+            groups.setdefault(priority, []).append(one)
+        return [Group(key, groups[key]) for key in sorted(groups, reverse=not self._bounds.ascending)]
 
 
-# Common
+# Cursors
 
 
-def _of_kind(ask: JobsAsk) -> tuple[str, list[Any]]:
-    """Conditions on queue, type and state, and their values."""
-    conditions = ""
-    values: list[Any] = []
-    for column, value in (("queue", ask.queue), ("state", ask.state)):
-        if value is not None:
-            conditions += f" AND {column} = ?"
-            values.append(value)
-    if ask.type is not None and ask.type.endswith("*"):
-        prefix = ask.type[:-1]
-        conditions += " AND substr(type, 1, ?) = ?"
-        return conditions, [*values, len(prefix), prefix]
-    if ask.type is not None:
-        conditions += " AND type = ?"
-        values.append(ask.type)
-    return conditions, values
+def _after(ask: JobsAsk) -> Position:
+    """Where a cursor stands; ahead of everything without one, or with one of another making."""
+    if ask.sort == "created_at":
+        found = _CURSOR.fullmatch(ask.cursor or "")
+        if found is not None:
+            return (0, int(found[1]), found[2])
+    elif (keyed := _KEYED.fullmatch(ask.cursor or "")) is not None:
+        key = (END if ask.ascending else -END) if keyed[1] == "none" else int(keyed[1])
+        return (key, int(keyed[2]), keyed[3])
+    return (-END - 1, 0, "") if ask.ascending else (END + 1, 0, "")
 
 
-def _span(ask: JobsAsk) -> tuple[int, int]:
-    return (-_END if ask.since is None else ask.since, _END if ask.until is None else ask.until)
+def _cursor(last: Position, ask: JobsAsk) -> str:
+    key, at, job_id = last
+    return job_cursor(ask.sort, None if abs(key) == END else key, at, job_id)
+
+
+def position_of(cursor: str | None) -> tuple[int, str]:
+    """Where a cursor of a list without a key stands, the latest first; ahead of everything without one."""
+    found = _CURSOR.fullmatch(cursor or "")
+    return (END, "") if found is None else (int(found[1]), found[2])
+
+
+# Rows
 
 
 def limit_of(asked: int) -> int:
     return max(1, min(asked, MAX_PAGE))
 
 
-def position_of(cursor: str | None, *, ascending: bool = False) -> _Position:
-    """Where a cursor stands; ahead of everything without one. A cursor of another making stands there, too."""
-    found = _CURSOR.fullmatch(cursor or "")
-    if found is None:
-        return (-_END if ascending else _END, "")
-    return (int(found[1]), found[2])
+def _rows(db: sqlite3.Connection, positions: Sequence[Position]) -> list[Row]:
+    marks = ",".join("?" * len(positions))
+    ids = [position[2] for position in positions]
+    found = {row[0]: Row(*row) for row in db.execute(f"SELECT {COLUMNS} FROM jobs WHERE id IN ({marks})", ids)}
+    return [found[job_id] for job_id in ids]
 
 
 def page_of(model: Model, rows: list[Row], limit: int, total: int, key: str) -> JobPage:
@@ -196,7 +272,7 @@ def page_of(model: Model, rows: list[Row], limit: int, total: int, key: str) -> 
     taken: list[JobRow] = []
     size = 0
     for row in rows[:limit]:
-        size += _ROW_BYTES + len(row.tags or b"")
+        size += _row_bytes(row)
         if taken and size > MAX_ANSWER_BYTES:
             break
         taken.append(_job_row(row))
@@ -204,6 +280,10 @@ def page_of(model: Model, rows: list[Row], limit: int, total: int, key: str) -> 
     last = rows[len(taken) - 1] if more else None
     cursor = cursor_after(getattr(last, key) or 0, last.id) if last is not None else None
     return JobPage(jobs=taken, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
+
+
+def _row_bytes(row: Row) -> int:
+    return _ROW_BYTES + len(row.tags or b"")
 
 
 def _job_row(row: Row) -> JobRow:

@@ -22,6 +22,7 @@ from ojs_nats.queries import (
     Totals,
 )
 from ojs_projector.jobs import limit_of, page_of, position_of
+from ojs_projector.labels import counts_of_queues, dead_label, queue_label
 from ojs_projector.model import MINUTE_MS, Model
 from ojs_projector.schema import COLUMNS, Row
 
@@ -40,6 +41,7 @@ __all__ = [
 
 _HOUR_MINUTES: Final = 60
 _RATE_MINUTES: Final = 5
+_BUSY: Final = ("available", "active", "retryable")
 
 
 # Dead letters
@@ -68,7 +70,7 @@ def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
 
 def _dead(db: sqlite3.Connection, conditions: str, values: Sequence[Any]) -> int:
     """How many dead letters there are, by the numbers that are kept: conditions on queue and type only."""
-    number: int = db.execute(f"SELECT coalesce(sum(dead), 0) FROM counts WHERE true{conditions}", values).fetchone()[0]
+    number: int = db.execute(f"SELECT coalesce(sum(dead), 0) FROM counts WHERE dead > 0{conditions}", values).fetchone()[0]
     return number
 
 
@@ -144,8 +146,8 @@ def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
 
 def _queue(model: Model, name: str, created_at: int | None, now: int) -> Queue:
     db = model.db
-    by_state = dict(db.execute("SELECT state, sum(n) FROM counts WHERE queue = ? GROUP BY state", (name,)))
-    dead = db.execute("SELECT coalesce(sum(dead), 0) FROM counts WHERE queue = ?", (name,)).fetchone()[0]
+    by_state = dict(db.execute("SELECT state, n FROM label_counts WHERE label = ?", (queue_label(name),)))
+    dead = db.execute("SELECT coalesce(sum(n), 0) FROM label_counts WHERE label = ?", (dead_label(name),)).fetchone()[0]
     return Queue(
         name=name,
         created_at=created_at,
@@ -158,18 +160,16 @@ def _queue(model: Model, name: str, created_at: int | None, now: int) -> Queue:
 
 
 def totals(model: Model, now: int) -> Totals:
-    """All queues together, by as many rows as there are kinds of jobs and minutes in an hour, not by the jobs."""
+    """All queues together, by as many rows as there are queues and minutes in an hour, not by the jobs."""
     db = model.db
-    by_state = dict(db.execute("SELECT state, sum(n) FROM counts GROUP BY state"))
-    dead, queues, busy = db.execute(
-        "SELECT coalesce(sum(dead), 0), (SELECT count(*) FROM queues), "
-        "count(DISTINCT queue) FILTER (WHERE n > 0 AND state IN ('available', 'active', 'retryable')) FROM counts"
-    ).fetchone()
+    by_state = dict(db.execute("SELECT state, sum(n) FROM levels GROUP BY state"))
+    dead, queues = db.execute("SELECT coalesce(sum(dead), 0), (SELECT count(*) FROM queues) FROM levels").fetchone()
+    busy = {name for (name, state), n in counts_of_queues(db).items() if n and state in _BUSY}
     return Totals(
         counts=Counts(**by_state),
         dead_letter=dead,
         queues=queues,
-        queues_busy=busy,
+        queues_busy=len(busy),
         partial=model.partial,
         progress=model.progress,
         **_lately(db, now),
@@ -209,7 +209,10 @@ def _lately(db: sqlite3.Connection, now: int, queue: str | None = None) -> _Late
 
 def levels(model: Model, name: str) -> Levels:
     """The available jobs of a queue by priority, the highest first."""
-    found = model.db.execute("SELECT priority, n FROM levels WHERE queue = ? AND n > 0 ORDER BY priority DESC", (name,))
+    found = model.db.execute(
+        "SELECT priority, sum(n) FROM counts WHERE queue = ? AND state = 'available' AND n > 0 GROUP BY 1 ORDER BY 1 DESC",
+        (name,),
+    )
     return Levels(counts=dict(found.fetchall()), partial=model.partial, progress=model.progress)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,10 +23,11 @@ from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.workflows.record import Workflow
 from ojs_projector import workers
 from ojs_projector.crons import apply_crons
+from ojs_projector.labels import count_labels, dead_label, keep_labels, queue_label, type_label
 from ojs_projector.locks import apply_locks, forget_locks, owners_ended
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
 from ojs_projector.starts import Start, forget_starts, keep_starts, starts_of
-from ojs_projector.tags import keep_tags, recount_tags
+from ojs_projector.texts import Texts
 from ojs_projector.workflows import apply_workflows, forget_workflows
 
 __all__ = ["Model", "Seen"]
@@ -38,7 +39,10 @@ KEPT_MINUTES: Final = 61
 _GRACE_MS: Final = 5_000
 """How long after its TTL a record that nobody saw leave is taken for gone."""
 _FORGOTTEN: Final = 2_000
-_AVAILABLE: Final = "available"
+_CACHE_KIB: Final = 64_000
+_BUILDING_KIB: Final = 256_000
+_SAVED_TOGETHER: Final = 40
+"""Transactions of a rebuild that are written as one. What a crash takes back is read again."""
 
 
 class Seen(NamedTuple):
@@ -58,15 +62,22 @@ class Kind(NamedTuple):
     queue: str
     type: str
     state: str
+    priority: int
     dead: int
+    planned: int
 
 
 class Model:
-    """One replica's index. All methods are short and block; `applied` is the last sequence it has seen."""
+    """One replica's index. All methods are short and block; `applied` is the last sequence it has seen.
 
-    def __init__(self, path: Path | None) -> None:
+    `searched` is how many bytes of a job's arguments are indexed by their words; 0 for none.
+    """
+
+    def __init__(self, path: Path | None, searched: int = 0) -> None:
         self._path = path
-        self._db = connect(path)
+        self._searched = searched
+        self._open()
+        self._unsaved = 0
         self.applied = 0
         self.target = 0
         """Where a rebuild is done."""
@@ -77,6 +88,11 @@ class Model:
         return self._db
 
     @property
+    def searched(self) -> int:
+        """How many bytes of a job's arguments are searched; 0 if that is off, or not possible here."""
+        return self._texts.limit
+
+    @property
     def partial(self) -> bool:
         return self.applied < self.target
 
@@ -85,7 +101,12 @@ class Model:
         return min(1.0, self.applied / self.target) if self.target else 1.0
 
     def close(self) -> None:
+        self._save()
         self._db.close()
+
+    def _open(self) -> None:
+        self._db = connect(self._path)
+        self._texts = Texts(self._db, self._searched)
 
     def attach(self, stream: str, last_sequence: int) -> None:
         """Go on with what is there if it was read from `stream` (its name and birth), which has come to `last_sequence`.
@@ -94,11 +115,13 @@ class Model:
         """
         found = dict(self._db.execute("SELECT key, value FROM meta"))
         applied = int(found.get("applied", 0))
-        if found.get("stream") == stream and applied <= last_sequence:
+        searched = int(found.get("searched", 0))
+        if found.get("stream") == stream and applied <= last_sequence and searched == self.searched:
             self.applied, self.target = applied, int(found.get("target", 0))
+            self._fit_cache()
             return
         if found:
-            log.warning("the bucket is another one than before: everything is read anew")
+            log.warning("the bucket or the setting of the search is another one than before: everything is read anew")
         self.rebuild(stream, last_sequence)
 
     def rebuild(self, stream: str, last_sequence: int) -> None:
@@ -106,10 +129,12 @@ class Model:
         self._db.close()
         if self._path is not None:
             wipe(self._path)
-        self._db = connect(self._path)
+        self._open()
+        self._unsaved = 0
         self.applied, self.target = 0, last_sequence
-        values = [("stream", stream), ("applied", "0"), ("target", str(last_sequence))]
+        values = [("stream", stream), ("applied", "0"), ("target", str(last_sequence)), ("searched", str(self.searched))]
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", values)
+        self._fit_cache()
 
     def reached_end(self) -> None:
         """Note that there are no more records to be read: the last of the stream were no records, or have left.
@@ -117,7 +142,9 @@ class Model:
         `applied` stays where it is. Should there have been some on their way yet, they are still read.
         """
         self.target = self.applied
+        self._save()
         self._db.execute("UPDATE meta SET value = ? WHERE key = 'target'", (str(self.target),))
+        self._fit_cache()
 
     def apply(self, batch: Sequence[Seen]) -> None:
         """Take up records, in order of their sequence."""
@@ -134,6 +161,9 @@ class Model:
             last = max(self.applied, batch[-1].record.sequence)
             self._db.execute("UPDATE meta SET value = ? WHERE key = 'applied'", (str(last),))
         self.applied = last
+        if self._db.in_transaction and not self.partial:
+            self._save()
+            self._fit_cache()
 
     def forget(self, now: int) -> int:
         """Drop the rows of records whose TTL is over, and what the statistics no longer need; returns the number of rows.
@@ -146,6 +176,7 @@ class Model:
         ).fetchall()
         with self._transaction():
             if gone:
+                self._texts.begin()
                 self._replace([], [Row(*row) for row in gone], {})
             workers.forget(self._db, now - _GRACE_MS)
             forget_workflows(self._db, now - _GRACE_MS)
@@ -171,6 +202,7 @@ class Model:
         if not newest:
             return
         known = self._known(newest)
+        self._texts.begin()
         rows: list[Row] = []
         gone: list[Row] = []
         starts: list[Start] = []
@@ -182,7 +214,8 @@ class Model:
             if job is not None and not job.deleted:
                 if old is None or (old.attempt, old.started_at) != (job.attempt, job.started_at):
                     starts += starts_of(job, _started_by(old))
-                rows.append(row_of(job, record.sequence, record.at + record.ttl_s * 1_000 if record.ttl_s else None))
+                leaves_at = record.at + record.ttl_s * 1_000 if record.ttl_s else None
+                rows.append(row_of(job, record.sequence, leaves_at, *self._texts.place(job_id, job.args, old)))
             elif old is not None:
                 gone.append(old)
         self._replace(rows, gone, known)
@@ -198,40 +231,26 @@ class Model:
     def _replace(self, rows: list[Row], gone: list[Row], known: dict[str, Row]) -> None:
         """Write rows, delete others, and keep the numbers."""
         numbers: Counter[Kind] = Counter()
-        levels: Counter[tuple[str, int]] = Counter()
         queues: dict[str, int] = {}
         minutes: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         for old in gone:
             numbers[_kind(old)] -= 1
-            if old.state == _AVAILABLE:
-                levels[old.queue, old.priority] -= 1
         for row in rows:
             before = known.get(row.id)
             numbers[_kind(row)] += 1
-            if row.state == _AVAILABLE:
-                levels[row.queue, row.priority] += 1
             if before is not None:
                 numbers[_kind(before)] -= 1
-                if before.state == _AVAILABLE:
-                    levels[before.queue, before.priority] -= 1
             if before is None or before.queue != row.queue:
                 queues[row.queue] = min(queues.get(row.queue, row.created_at), row.created_at)
             if row.finished_at is not None and (before is None or before.finished_at != row.finished_at):
                 _add_finished(row, row.finished_at, minutes[row.queue, row.finished_at // MINUTE_MS])
         db = self._db
-        keep_tags(db, rows, gone, known)
+        keep_labels(db, rows, gone, known)
+        self._texts.keep(rows, gone, known)
         db.executemany("DELETE FROM jobs WHERE id = ?", [(row.id,) for row in gone])
         marks = ",".join("?" * len(Row._fields))
         db.executemany(f"INSERT OR REPLACE INTO jobs ({COLUMNS}) VALUES ({marks})", rows)
-        db.executemany(
-            "INSERT INTO counts VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead",
-            [(kind.queue, kind.type, kind.state, n, n * kind.dead) for kind, n in numbers.items() if n],
-        )
-        db.executemany(
-            "INSERT INTO levels VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
-            [(queue, priority, n) for (queue, priority), n in levels.items() if n],
-        )
+        self._count({kind: n for kind, n in numbers.items() if n})
         db.executemany(
             "INSERT INTO queues VALUES (?, ?) ON CONFLICT DO UPDATE SET created_at = min(created_at, excluded.created_at)",
             queues.items(),
@@ -243,37 +262,77 @@ class Model:
             [(queue, minute, *sums) for (queue, minute), sums in minutes.items()],
         )
 
+    def _count(self, numbers: Mapping[Kind, int]) -> None:
+        """Add to the numbers of jobs: by kind, by what lists begin with, by queue and by type."""
+        levels: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+        labels: Counter[tuple[str, str]] = Counter()
+        for kind, n in numbers.items():
+            level = levels[kind.state, kind.priority]
+            level[0] += n
+            level[1] += n * kind.dead
+            level[2] += n * kind.planned
+            labels[queue_label(kind.queue), kind.state] += n
+            labels[type_label(kind.type), kind.state] += n
+            if kind.dead:
+                labels[dead_label(kind.queue), kind.state] += n
+        self._db.executemany(
+            "INSERT INTO counts VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead, planned = planned + excluded.planned",
+            [(*kind[:4], n, n * kind.dead, n * kind.planned) for kind, n in numbers.items()],
+        )
+        self._db.executemany(
+            "DELETE FROM counts WHERE queue = ? AND type = ? AND state = ? AND priority = ? AND n = 0",
+            [kind[:4] for kind, n in numbers.items() if n < 0],
+        )
+        self._db.executemany(
+            "INSERT INTO levels VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead, planned = planned + excluded.planned",
+            [(*level, *sums) for level, sums in levels.items()],
+        )
+        count_labels(self._db, labels)
+
     def _forget_before(self, sequence: int) -> None:
         """Everything of a lower sequence was wiped by a reset."""
-        self._db.execute("DELETE FROM jobs WHERE seq < ?", (sequence,))
-        self._db.execute("DELETE FROM workflows WHERE seq < ?", (sequence,))
-        self._db.execute("DELETE FROM workers WHERE seq < ?", (sequence,))
-        self._db.execute("DELETE FROM crons WHERE seq < ?", (sequence,))
-        self._db.execute("DELETE FROM locks WHERE seq < ?", (sequence,))
-        for table in ("counts", "levels", "queues", "minutes", "starts"):
+        stayed = [Row(*row) for row in self._db.execute(f"SELECT {COLUMNS} FROM jobs WHERE seq >= ?", (sequence,))]
+        self._texts.begin()
+        self._texts.forget_all_but(stayed)
+        for table in ("jobs", "labels", "label_counts", "counts", "levels", "queues", "minutes", "starts"):
             self._db.execute(f"DELETE FROM {table}")
-        self._db.execute(
-            "INSERT INTO counts SELECT queue, type, state, count(*), sum(dead_letter) FROM jobs GROUP BY queue, type, state"
-        )
-        self._db.execute(
-            "INSERT INTO levels SELECT queue, priority, count(*) FROM jobs WHERE state = 'available' GROUP BY queue, priority"
-        )
-        recount_tags(self._db)
-        self._db.execute("INSERT INTO queues SELECT queue, min(created_at) FROM jobs GROUP BY queue")
+        for table in ("workflows", "workers", "crons", "locks"):
+            self._db.execute(f"DELETE FROM {table} WHERE seq < ?", (sequence,))
+        self._replace(stayed, [], {})
+
+    def _fit_cache(self) -> None:
+        """More pages while everything is built, or each batch would write most of the file."""
+        self._db.execute(f"PRAGMA cache_size = -{_BUILDING_KIB if self.partial else _CACHE_KIB}")
+
+    def _save(self) -> None:
+        """End the transaction of a rebuild, if one is open."""
+        if self._db.in_transaction:
+            self._db.execute("COMMIT")
+        self._unsaved = 0
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+        """All or nothing. During a rebuild many of them share one write to the disk."""
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute("SAVEPOINT batch")
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK TO batch")
+                self._db.execute("COMMIT")
             raise
-        self._db.execute("COMMIT")
+        self._db.execute("RELEASE batch")
+        self._unsaved += 1
+        if not self.partial or self._unsaved >= _SAVED_TOGETHER:
+            self._save()
 
 
 def _kind(row: Row) -> Kind:
-    return Kind(row.queue, row.type, row.state, row.dead_letter)
+    return Kind(row.queue, row.type, row.state, row.priority, row.dead_letter, int(row.scheduled_at is not None))
 
 
 def _started_by(row: Row | None) -> int:

@@ -53,10 +53,14 @@ _decode_crossing: Final = msgspec.json.Decoder(CrossingRecord).decode
 
 
 class Projector:
-    """`folder` holds the index; None keeps it in memory, to be built anew at every start."""
+    """`folder` holds the index; None keeps it in memory, to be built anew at every start.
 
-    def __init__(self, store: Store, folder: Path | None) -> None:
+    `searched` is how many bytes of a job's arguments can be searched; 0 for none.
+    """
+
+    def __init__(self, store: Store, folder: Path | None, searched: int = 0) -> None:
         self._store = store
+        self._searched = searched
         self._place = Place(folder) if folder is not None else None
         self._links: list[Link] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -81,7 +85,7 @@ class Projector:
 
     async def _start(self) -> None:
         store = self._store
-        self._model = model = Model(self._place.take() if self._place is not None else None)
+        self._model = model = Model(self._place.take() if self._place is not None else None, self._searched)
         model.attach(*await self._bucket())
         self.reached.advance(model.applied)
         reading = await self._connect("feed")

@@ -10,18 +10,20 @@ import msgspec
 
 from ojs_nats.job import Job, State
 from ojs_projector.crons import SCHEMA as CRONS
+from ojs_projector.labels import SCHEMA as LABELS
+from ojs_projector.labels import pairs_of
 from ojs_projector.locks import SCHEMA as LOCKS
 from ojs_projector.starts import SCHEMA as STARTS
-from ojs_projector.tags import SCHEMA as TAGS
+from ojs_projector.texts import SCHEMA as TEXTS
 from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 7
+_VERSION: Final = 8
 """Raise it with every change below: a file of another version is built anew."""
 
-# `kinds` serves most lists: any combination of queue, type and state is a union of its ranges (see jobs.py). The rest are
-# partial, so a job pays only for the state it is in.
+# `kinds`, `ages` and `planned` are the orders of lists (see ranges.py); any combination of queue, type, state and priority is
+# a union of ranges of `kinds`. The rest are partial, so a job pays only for the state it is in.
 _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE jobs (
@@ -42,30 +44,38 @@ CREATE TABLE jobs (
     tags BLOB,
     dead_letter INTEGER NOT NULL,
     due_at INTEGER,
-    leaves_at INTEGER
+    leaves_at INTEGER,
+    pairs BLOB,
+    place INTEGER,
+    mark INTEGER
 ) WITHOUT ROWID;
-CREATE INDEX kinds ON jobs (queue, type, state, created_at, id);
+CREATE INDEX kinds ON jobs (queue, type, state, priority, created_at, id);
+CREATE INDEX ages ON jobs (state, priority, created_at, id);
+CREATE INDEX planned ON jobs (state, scheduled_at, created_at, id) WHERE scheduled_at IS NOT NULL;
 CREATE INDEX waiting ON jobs (queue, priority, enqueued_at) WHERE state = 'available';
 CREATE INDEX due ON jobs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX dead ON jobs (finished_at, id) WHERE dead_letter = 1;
 CREATE INDEX dead_of_queue ON jobs (queue, finished_at, id) WHERE dead_letter = 1;
-CREATE INDEX by_worker ON jobs (worker, created_at, id) WHERE worker IS NOT NULL;
-CREATE INDEX by_error ON jobs (error_type, created_at, id) WHERE error_type IS NOT NULL;
-CREATE INDEX held ON jobs (worker) WHERE state = 'active' AND worker IS NOT NULL;
 CREATE INDEX leaving ON jobs (leaves_at) WHERE leaves_at IS NOT NULL;
 CREATE TABLE counts (
     queue TEXT NOT NULL,
     type TEXT NOT NULL,
     state TEXT NOT NULL,
-    n INTEGER NOT NULL,
-    dead INTEGER NOT NULL,
-    PRIMARY KEY (queue, type, state)
-) WITHOUT ROWID;
-CREATE TABLE levels (
-    queue TEXT NOT NULL,
     priority INTEGER NOT NULL,
     n INTEGER NOT NULL,
-    PRIMARY KEY (queue, priority)
+    dead INTEGER NOT NULL,
+    planned INTEGER NOT NULL,
+    PRIMARY KEY (queue, type, state, priority)
+) WITHOUT ROWID;
+CREATE INDEX counts_of_type ON counts (type, state);
+CREATE INDEX counts_of_dead ON counts (queue, type, dead) WHERE dead > 0;
+CREATE TABLE levels (
+    state TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    planned INTEGER NOT NULL,
+    PRIMARY KEY (state, priority)
 ) WITHOUT ROWID;
 CREATE TABLE workers (
     token TEXT PRIMARY KEY,
@@ -115,13 +125,18 @@ class Row(NamedTuple):
     dead_letter: int
     due_at: int | None
     leaves_at: int | None
+    pairs: bytes | None
+    """Labels of its metadata (labels.py)."""
+    place: int | None
+    """Where its arguments are in the text index (texts.py), and what they looked like then; None if they are not there."""
+    mark: int | None
 
 
 COLUMNS: Final = ", ".join(Row._fields)
 
 
-def row_of(job: Job, sequence: int, leaves_at: int | None) -> Row:
-    """`sequence` is the revision's; `leaves_at` when its TTL ends (Unix ms)."""
+def row_of(job: Job, sequence: int, leaves_at: int | None, place: int | None, mark: int | None) -> Row:
+    """`sequence` is the revision's; `leaves_at` when its TTL ends (Unix ms); `place` and `mark` are of the text index."""
     return Row(
         id=job.id,
         seq=sequence,
@@ -141,6 +156,9 @@ def row_of(job: Job, sequence: int, leaves_at: int | None) -> Row:
         dead_letter=int(job.dead_letter),
         due_at=None if job.timer is None else job.timer.at,
         leaves_at=leaves_at,
+        pairs=pairs_of(job.meta),
+        place=place,
+        mark=mark,
     )
 
 
@@ -185,10 +203,10 @@ def _open(path: Path | str) -> sqlite3.Connection:
         # A power cut may cost the last transactions: they are read again from the bucket.
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA cache_size = -32000")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            db.executescript(f"{_SCHEMA}{TAGS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS} PRAGMA user_version = {_VERSION};")
+            parts = f"{_SCHEMA}{LABELS}{TEXTS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS}"
+            db.executescript(f"{parts} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()
         raise

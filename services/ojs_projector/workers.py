@@ -11,6 +11,7 @@ import msgspec
 from ojs_nats.queries import MAX_OFFSET, MAX_PAGE, WorkerPage, WorkerRow, WorkersAsk, WorkerSummary
 from ojs_nats.store.presence import STOPPED, WorkerRecord
 from ojs_nats.transitions import LIVENESS_MS
+from ojs_projector.labels import number_of, worker_label
 
 if TYPE_CHECKING:
     from ojs_projector.model import Model, Seen
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["apply", "forget", "page"]
 
 _STALE: Final = "stale"
+_HELD: Final = "active"
 _QUIET: Final = ("quiet", "drain")
 _decode: Final = msgspec.json.Decoder(WorkerRecord).decode
 
@@ -56,11 +58,13 @@ def page(model: Model, ask: WorkersAsk, now: int) -> WorkerPage:
     total = db.execute(f"SELECT count(*) FROM workers WHERE {conditions}", values).fetchone()[0]
     limit = max(1, min(ask.limit, MAX_PAGE))
     found = db.execute(
-        "SELECT record, seen_at, (SELECT count(*) FROM jobs WHERE jobs.worker = workers.id AND jobs.state = 'active') "
-        f"FROM workers WHERE {conditions} AND id > ? ORDER BY id LIMIT ? OFFSET ?",
+        f"SELECT record, seen_at FROM workers WHERE {conditions} AND id > ? ORDER BY id LIMIT ? OFFSET ?",
         (*values, ask.cursor or "", limit + 1, min(ask.offset, MAX_OFFSET)),
     ).fetchall()
-    rows = [WorkerRow(record=_decode(record), held=held, stale=at < heard_since) for record, at, held in found[:limit]]
+    rows = []
+    for data, at in found[:limit]:
+        record = _decode(data)
+        rows.append(WorkerRow(record=record, held=number_of(db, worker_label(record.id), _HELD), stale=at < heard_since))
     return WorkerPage(
         workers=rows,
         total=total,

@@ -34,6 +34,7 @@ _EVERY: Final[frozenset[Kind]] = frozenset({"gateway", "projector", "service", "
 _ENQUEUES: Final[frozenset[Kind]] = frozenset({"gateway", "service", "dev", "config"})
 _HTTP: Final[frozenset[Kind]] = frozenset({"gateway", "dev", "config"})
 _PROJECTOR: Final[frozenset[Kind]] = frozenset({"projector", "config"})
+_INDEXES: Final[frozenset[Kind]] = frozenset({"projector", "dev", "config"})
 _SERVICE: Final[frozenset[Kind]] = frozenset({"projector", "service", "config"})
 _ONE: Final[frozenset[Kind]] = frozenset({"gateway", "projector", "service", "config"})
 _DEV: Final[frozenset[Kind]] = frozenset({"dev", "config"})
@@ -58,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     otlp_endpoint: str | None = None
     test_mode: bool = False
     projector_data: Path = Path("data/projector")
+    searched_args: int = 1_024
     data: Path = Path("data")
     nats_port: int = 4222
     nats_server: str = "auto"
@@ -159,6 +161,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "FOLDER",
         "where a projector keeps its index, which it can build anew; `dev` keeps it in its own folder",
         _PROJECTOR,
+    ),
+    Option(
+        "searched_args",
+        readers.integer(0, 65_536),
+        "BYTES",
+        "how much of a job's arguments can be searched for words, which a projector keeps in its index; 0 for nothing",
+        _INDEXES,
     ),
     Option("data", readers.path, "FOLDER", "where `dev` keeps NATS' files, its log and run.json", _DEV),
     Option(

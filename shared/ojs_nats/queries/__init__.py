@@ -47,6 +47,7 @@ from ojs_nats.queries.messages import (
     WorkflowRow,
     WorkflowsAsk,
     cursor_after,
+    job_cursor,
     query_subject,
 )
 
@@ -91,5 +92,6 @@ __all__ = [
     "WorkflowRow",
     "WorkflowsAsk",
     "cursor_after",
+    "job_cursor",
     "query_subject",
 ]

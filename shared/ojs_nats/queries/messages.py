@@ -49,6 +49,7 @@ __all__ = [
     "WorkflowRow",
     "WorkflowsAsk",
     "cursor_after",
+    "job_cursor",
     "query_subject",
 ]
 
@@ -59,9 +60,12 @@ MAX_PAGE: Final = 200
 MAX_OFFSET: Final = 10_000
 """A larger `offset` counts as this; cursors reach any depth at the same cost."""
 MAX_COUNTED: Final = 10_000
-"""How far the jobs are counted that fit what no kept number tells."""
+"""How far the locks are counted that are shown."""
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 """A page ends before it grows beyond this; its cursor goes on."""
+
+
+Sort = Literal["created_at", "scheduled_at", "priority"]
 
 
 def query_subject(name: str) -> str:
@@ -71,6 +75,12 @@ def query_subject(name: str) -> str:
 def cursor_after(at: int, job_id: str) -> str:
     """The cursor of a page of jobs that ends with this one; `at` is the number by which the list is ordered."""
     return f"{at}.{job_id}"
+
+
+def job_cursor(sort: Sort, key: int | None, created_at: int, job_id: str) -> str:
+    """The cursor of a page of `JobsAsk` that ends with this job; `key` is what it is sorted by, None if it has none."""
+    after = cursor_after(created_at, job_id)
+    return after if sort == "created_at" else f"{'none' if key is None else key}~{after}"
 
 
 # Questions. `barrier` is filled in by `Queries`.
@@ -96,14 +106,13 @@ class QueuesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     offset: int = 0
 
 
-Sort = Literal["created_at", "scheduled_at", "priority"]
-
-
 class JobsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     """Jobs, the newest first; what is None is not asked about. A `type` that ends in `*` stands for all that begin so.
 
     `worker` is the one that holds a job or held it last, `error_type` that of its last failure. `since` and `until` bound
-    the time of its creation, both included. Sorts by anything but `created_at` look at every job that matches.
+    the time of its creation, both included. `meta` are members of its metadata, all of which it has: a string by its text,
+    other plain values as JSON writes them. `text` is words that are all in its arguments. Among jobs of one priority or one
+    time `created_at` decides, and those without a time come last.
     """
 
     state: State | None = None
@@ -112,6 +121,8 @@ class JobsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     tag: str | None = None
     error_type: str | None = None
     worker: str | None = None
+    meta: tuple[tuple[str, str], ...] = ()
+    text: str | None = None
     since: int | None = None
     until: int | None = None
     sort: Sort = "created_at"
@@ -274,10 +285,15 @@ class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """`total` counts all that match, on every page; beyond `MAX_COUNTED` it may be that number."""
+    """`total` counts all that match, on every page; None where only looking at all of them would tell.
+
+    A page may have fewer jobs than asked for, or none, and go on by its cursor all the same. `searched` is false if this
+    projector doesn't index arguments, so that it can't answer a `text`.
+    """
 
     jobs: list[JobRow]
-    total: int
+    total: int | None
+    searched: bool = True
     next_cursor: str | None = None
 
 

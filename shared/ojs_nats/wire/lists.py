@@ -127,10 +127,12 @@ def priority_stats_view(queue: str, counts: Mapping[int, int]) -> dict[str, Any]
     }
 
 
-def jobs_view(jobs: list[Job], answer: Answer, asked: Page, total: int, next_cursor: str | None) -> dict[str, Any]:
+def jobs_view(jobs: list[Job], answer: Answer, asked: Page, total: int | None, next_cursor: str | None) -> dict[str, Any]:
     """A list of whole jobs. `total` stands beside `pagination` for the CLI; `items` is the admin API's name of the list."""
     views = [job_view(job) for job in jobs]
-    view = {"jobs": views, "items": views, "total": total, "pagination": pagination(asked, total, next_cursor)}
+    view: dict[str, Any] = {"jobs": views, "items": views, "pagination": pagination(asked, total, next_cursor)}
+    if total is not None:
+        view["total"] = total
     return with_progress(view, answer)
 
 

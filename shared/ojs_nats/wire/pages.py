@@ -43,9 +43,10 @@ def parse_page(query: Mapping[str, str], *, numbered: bool = False, default: int
     return Page(limit, query.get("cursor") or None, _number(query, "offset", 0))
 
 
-def pagination(page: Page, total: int, next_cursor: str | None) -> dict[str, Any]:
-    """The member `pagination` of a list."""
-    view: dict[str, Any] = {"total": total, "limit": page.limit, "offset": page.offset, "has_more": next_cursor is not None}
+def pagination(page: Page, total: int | None, next_cursor: str | None) -> dict[str, Any]:
+    """The member `pagination` of a list; without `total` where it is not known."""
+    known = {} if total is None else {"total": total}
+    view: dict[str, Any] = {**known, "limit": page.limit, "offset": page.offset, "has_more": next_cursor is not None}
     if next_cursor is not None:
         view["next_cursor"] = next_cursor
     if page.number is not None:
