@@ -101,7 +101,7 @@ class Model:
         return min(1.0, self.applied / self.target) if self.target else 1.0
 
     def close(self) -> None:
-        self._save()
+        """What was not saved yet is read again the next time. May be called twice."""
         self._db.close()
 
     def _open(self) -> None:

@@ -18,9 +18,10 @@ def call(system: System, method: str, path: str, body: object = None, status: in
     return answer.body
 
 
-def push(system: System, **options: Any) -> Any:
+def push(system: System, args: object = (), meta: object = None, **options: Any) -> Any:
     asked = {"queue": QUEUE, "retry": {"initial_interval": "PT1H"}, **options}
-    return call(system, "POST", "/jobs", {"type": asked.pop("type", "mail.send"), "args": [], "options": asked}, 201)["job"]
+    body = {"type": asked.pop("type", "mail.send"), "args": args, "meta": meta or {}, "options": asked}
+    return call(system, "POST", "/jobs", body, 201)["job"]
 
 
 def many(system: System, number: int, **options: Any) -> list[Any]:
@@ -85,8 +86,51 @@ def test_operators_sort_jobs_and_find_types_by_their_beginning(system: System) -
     assert ([job["id"] for job in view["items"]], view["pagination"]["page"]) == (everything[1::-1], 2)
 
 
+def test_jobs_are_found_by_metadata_and_by_words_of_their_arguments_until_they_leave(system: System) -> None:
+    ada = push(system, [{"to": "ada@example.org"}], {"tenant": "acme", "tries": 2})["id"]
+    bob = push(system, [{"to": "bob@example.org"}], {"tenant": "acme", "tries": 3})["id"]
+    assert set(found(system, **{"meta.tenant": "acme"})) == {ada, bob}
+    assert found(system, **{"meta.tenant": "acme", "meta.tries": "3", "state": "available"}) == [bob]
+    assert found(system, "/admin/jobs", **{"meta.tenant": "acme", "text": "Ada"}) == [ada]
+    assert set(found(system, text="example.org")) == {ada, bob}
+    assert found(system, text="ada bob") == []
+    call(system, "DELETE", f"/jobs/{ada}")
+    assert found(system, text="ada", state="available") == []
+    call(system, "POST", "/jobs/bulk/delete", {"job_ids": [ada]})
+    assert found(system, text="ada") == []
+    assert found(system, **{"meta.tenant": "acme"}) == [bob]
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("sort", ["priority", "scheduled_at"])
+def test_cursors_of_other_orders_show_each_job_once(system: System, sort: str, order: str) -> None:
+    pushed = {push(system, priority=n % 3)["id"] for n in range(5)}
+    pushed |= {push(system, delay_until=f"+PT{n}H")["id"] for n in (1, 2, 2)}
+    shown: list[str] = []
+    path = f"/jobs?sort={sort}&order={order}&limit=3"
+    cursor = ""
+    while True:
+        view = call(system, "GET", path + cursor)
+        shown += [job["id"] for job in view["jobs"]]
+        if not view["pagination"]["has_more"]:
+            break
+        cursor = f"&cursor={view['pagination']['next_cursor']}"
+    assert len(shown) == len(pushed)
+    assert set(shown) == pushed
+
+
 @pytest.mark.parametrize(
-    ("query", "field"), [("sort=color", "sort"), ("order=up", "order"), ("since=yesterday", "since"), ("until=1", "until")]
+    ("query", "field"),
+    [
+        ("sort=color", "sort"),
+        ("order=up", "order"),
+        ("since=yesterday", "since"),
+        ("until=1", "until"),
+        ("meta.=x", "meta."),
+        ("&".join(f"meta.k{n}=x" for n in range(9)), "meta"),
+        ("text=...", "text"),
+        (f"text={'x' * 201}", "text"),
+    ],
 )
 def test_a_bad_search_is_refused_by_name(system: System, query: str, field: str) -> None:
     assert call(system, "GET", f"/admin/jobs?{query}", status=400)["error"]["details"]["field"] == field
