@@ -18,6 +18,7 @@ from bench.scenarios.outcome import outcome
 from bench.scenarios.stored import opened_store
 from bench.stats import quantiles
 from ojs_nats.store.link import Reply
+from ojs_nats.store.names import ANY
 from ojs_nats.wire.ids import new_job_id
 
 __all__ = ["RATE", "run"]
@@ -68,7 +69,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
             await one_came.wait()
 
     async with opened_store(bench) as store:
-        stop = await store.link.listen(store.config.event("job.enqueued", queue, "*"), hear)
+        stop = await store.link.listen(store.config.event("job.enqueued", queue, ANY), hear)
         phase = Phase()
         pushers = [_Pusher(bench.target, phase, bench.requests, queue, answered) for _ in range(_CONNECTIONS)]
         spent = await drive(phase, pushers, seconds=bench.plan.duration, warmup=bench.plan.warmup, meter=bench.meter)

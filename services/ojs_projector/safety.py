@@ -17,6 +17,7 @@ from ojs_nats.job import Job, State
 from ojs_nats.limits import policy_of
 from ojs_nats.store import Store
 from ojs_nats.store.limits import key_scope
+from ojs_nats.store.names import ANY
 from ojs_nats.store.tokens import Tokens
 from ojs_nats.transitions import Moment, Transition
 from ojs_nats.workflows import record as flows
@@ -163,7 +164,7 @@ class SafetyNet:
             # Jobs that are still being created are the timer's business.
             if record.terminal or record.growing or not await self._has_missed(record, before):
                 return
-            if await store.records.subjects(store.config.step(workflow_id, "*")):  # the coordinator is away or slow
+            if await store.records.subjects(store.config.step(workflow_id, ANY)):  # the coordinator is away or slow
                 return
             if await store.workflows.recheck(workflow_id):
                 self._count("workflow", workflow_id=workflow_id)

@@ -218,6 +218,7 @@ def test_a_filter_that_takes_everything_needs_to_be_confirmed(system: System, qu
         {"filter": {"queue": "a"}, "cursor": "nowhere"},
         {"filter": {"queue": "a"}, "atomicity": "some"},
         {"filter": {"queue": "a"}, "limit": 0},
+        {"filter": {"queue": "a"}, "dryrun": True},
         {"filter": [1]},
     ],
 )

@@ -22,6 +22,7 @@ from ojs_nats.job import NOTHING, Job, Retry, State
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
 from ojs_nats.store.link import Answer, Failed, Link
+from ojs_nats.store.names import ANY
 from ojs_nats.transitions import Failure, Holder, Moment, Transition, ack, nack
 from ojs_nats.wire.ids import new_job_id
 from support.nats import NatsServer
@@ -101,12 +102,12 @@ async def subjects(store: Store, stream: str, wildcard: str) -> dict[str, int]:
 
 async def timers(store: Store, job_id: str) -> list[str]:
     """The ops of a job's live timers."""
-    found = await subjects(store, store.config.records_stream, store.config.timer(job_id, "*"))
+    found = await subjects(store, store.config.records_stream, store.config.timer(job_id, ANY))
     return [subject.rpartition(".")[2] for subject in found]
 
 
 async def due_subjects(store: Store, job_id: str) -> list[str]:
-    return list(await subjects(store, store.config.records_stream, store.config.due("*", job_id)))
+    return list(await subjects(store, store.config.records_stream, store.config.due(ANY, job_id)))
 
 
 async def tokens(store: Store, queue: str) -> int:

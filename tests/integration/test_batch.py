@@ -17,6 +17,7 @@ from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
 from ojs_nats.store import Store
+from ojs_nats.store.names import ANY, REST
 from ojs_nats.unique import keyed
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -32,7 +33,7 @@ def unique(args: Any, on_conflict: str = "reject", **members: Any) -> Job:
 
 
 async def outboxes(store: Store) -> dict[str, int]:
-    return await subjects(store, store.config.records_stream, store.config.batch_timer("*"))
+    return await subjects(store, store.config.records_stream, store.config.batch_timer(ANY))
 
 
 async def nothing_of(store: Store, drafts: list[Job]) -> bool:
@@ -232,7 +233,7 @@ async def test_room_for_a_batch_is_asked_for_without_storing_anything(store: Sto
     drafts = many(1, queue)
     assert await store.atomic.room_for(10_000) == 10_000
     await store.batches.push(drafts)
-    assert await subjects(store, store.config.records_stream, store.config.record("probe", ">")) == {}
+    assert await subjects(store, store.config.records_stream, store.config.record("probe", REST)) == {}
 
 
 async def test_a_record_that_is_too_large_refuses_the_batch(store: Store, queue: str) -> None:

@@ -21,6 +21,7 @@ from ojs_nats.problems import Unreachable
 from ojs_nats.settings import Settings
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
+from ojs_nats.store.names import ANY
 from ojs_nats.store.records import ABSENT, Stored
 from support.cluster import NatsCluster
 from support.waiting import eventually
@@ -62,7 +63,7 @@ async def stale(store: Store) -> AsyncIterator[Callable[[Store], Awaitable[None]
     async def freeze(one: Store) -> None:
         changed.append((one, one.records.nearest, one.records.many))
         known: dict[str, Stored] = {}
-        for subject in await subjects(store, store.config.records_stream, store.config.job("*")):
+        for subject in await subjects(store, store.config.records_stream, store.config.job(ANY)):
             job_id = subject.rpartition(".")[2]
             known[job_id] = await store.records.leader(job_id)
 
@@ -91,7 +92,7 @@ async def step_down(store: Store, stream: str) -> None:
 
 async def available(store: Store, queue: str) -> set[str]:
     """Ids of the queue's jobs that are stored as available."""
-    found = await subjects(store, store.config.records_stream, store.config.job("*"))
+    found = await subjects(store, store.config.records_stream, store.config.job(ANY))
     stored = await store.records.many([subject.rpartition(".")[2] for subject in found])
     return {job_id for job_id, one in stored.items() if one.job and one.job.queue == queue and one.job.state is State.AVAILABLE}
 
@@ -368,7 +369,7 @@ async def test_no_record_is_stored_without_its_timer_while_leaders_step_down(sto
         await step_down(store, store.config.records_stream)
     stop.set()
     await load
-    found = await subjects(store, store.config.records_stream, store.config.job("*"))
+    found = await subjects(store, store.config.records_stream, store.config.job(ANY))
     stored = await store.records.many([subject.rpartition(".")[2] for subject in found])
     jobs = [one.job for one in stored.values() if one.job is not None and one.job.queue == queue]
     live = await subjects(store, store.config.records_stream, "ojs.timer.>")

@@ -21,6 +21,7 @@ from ojs_nats.job import NOTHING, Job, State
 from ojs_nats.settings import Settings
 from ojs_nats.store import Store, StoreConfig, WorkerRecord
 from ojs_nats.store import handout as handout_module
+from ojs_nats.store.names import ANY
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -345,7 +346,7 @@ async def test_every_stored_record_has_the_timer_it_needs_after_a_kill(own: Stor
         await asyncio.gather(*tasks)
         await asyncio.to_thread(nats_server.start)
     await eventually(lambda: own.connected)
-    records = await subjects(own, own.config.records_stream, own.config.job("*"))
+    records = await subjects(own, own.config.records_stream, own.config.job(ANY))
     ids = [subject.rpartition(".")[2] for subject in records]
     assert len(ids) > 200
     jobs = [stored.job for stored in (await own.records.many(ids)).values()]

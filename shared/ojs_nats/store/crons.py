@@ -25,7 +25,7 @@ from ojs_nats.store.commit import Conflict
 from ojs_nats.store.due import DueMessages
 from ojs_nats.store.jobs import MAX_TRIES, Jobs
 from ojs_nats.store.link import Link
-from ojs_nats.store.names import StoreConfig, encode_token
+from ojs_nats.store.names import ANY, StoreConfig, encode_token
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.swap import Alarm, Swap, Swapper
 from ojs_nats.transitions import Moment
@@ -91,7 +91,7 @@ class Crons:
 
     async def all(self) -> list[Cron]:
         """Every entry, by name. Their number is that of what people registered, so it is read as a whole."""
-        subjects = await self._records.subjects(self._config.cron("*"))
+        subjects = await self._records.subjects(self._config.cron(ANY))
         prefix = len(self._config.cron(""))
         found = await self.many([subject[prefix:] for subject in subjects])
         crons = [stored.cron for stored in found.values() if stored.cron is not None and not stored.cron.deleted]

@@ -13,7 +13,7 @@ from ojs_nats.job import Job
 from ojs_nats.store.api import call, parse_ack, refused
 from ojs_nats.store.link import Failed, Link
 from ojs_nats.store.lru import Lru
-from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.names import REST, StoreConfig
 from ojs_nats.store.records import Records
 from ojs_nats.workflows import Definition
 from ojs_nats.workflows.graph import Graph, Shape
@@ -97,7 +97,7 @@ class Definitions:
         """Delete the definition and all results that were kept, once nobody can ask for them any more."""
         self._graphs.drop(workflow_id)
         stream = self._config.records_stream
-        for subject in (self._config.definition(workflow_id, ">"), self._config.step_result(workflow_id, ">")):
+        for subject in (self._config.definition(workflow_id, REST), self._config.step_result(workflow_id, REST)):
             answer = await call(self._link, f"STREAM.PURGE.{stream}", {"filter": subject})
             if "error" in answer:
                 raise unavailable(f"NATS refused to purge a workflow: {answer['error'].get('description')}")

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ojs_nats.errors import OjsError
 from ojs_nats.store.api import put
-from ojs_nats.store.names import encode_token
+from ojs_nats.store.names import Wildcard, encode_token
 from ojs_nats.store.watch import Watch
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Directives:
         self._link = store.link
         self._clock = store.clock
         self._config = store.config
-        pattern = self._config.record("worker", "*.directive")
+        pattern = self._config.record("worker", Wildcard("*.directive"))
         self._watch = Watch(store.link, store.config, f"directives-{store.instance}", [pattern], self._changed)
         self._known: dict[str, tuple[int, Directive]] = {}
         store.on_reset(self._watch.reset)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ojs_nats.errors import unavailable
 from ojs_nats.store.api import ApiError, call
 from ojs_nats.store.link import Answer, Failed, Link, Reply, status
-from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.names import ANY, StoreConfig
 
 __all__ = ["Due", "DueMessages"]
 
@@ -54,7 +54,7 @@ class DueMessages:
         self._config = config
         self._service = service
         self._ack_wait_s = ack_wait_s
-        self._subject = subject or config.due(service, "*")
+        self._subject = subject or config.due(service, ANY)
         self._bytes = max(_BATCH_BYTES, bulk.max_payload) + _ROOM
         self._ready = False
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from ojs_nats.errors import unavailable
 from ojs_nats.store.api import call, parse_ack, refused
 from ojs_nats.store.link import Failed, Link
-from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.names import ANY, StoreConfig, Wildcard
 
 __all__ = ["Appended", "EventLog", "Fenced", "Outgoing"]
 
@@ -61,7 +61,7 @@ class EventLog:
 
     async def last_of(self, job_id: str) -> Appended | None:
         """What was appended last of a job, as the stream's leader has it."""
-        every = self._config.event("*.*", "*", job_id)
+        every = self._config.event(Wildcard("*.*"), ANY, job_id)
         message = await self._message({"last_by_subj": every})
         if message is not None and _headers(message) is None:
             subjects = (await self._info({"subjects_filter": every})).get("subjects") or {}

@@ -14,7 +14,7 @@ import structlog
 from ojs_nats.errors import unavailable
 from ojs_nats.store.api import call
 from ojs_nats.store.link import Failed, Link, Reply, header, status
-from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.names import ANY, REST, StoreConfig
 
 __all__ = ["Batch", "Feed", "Record"]
 
@@ -120,13 +120,13 @@ class Feed:
         config = {
             "name": name,
             "filter_subjects": [
-                self._config.job(">"),
-                self._config.workflow("*"),
-                self._config.cron("*"),
-                self._config.record("worker", "*"),
-                self._config.unique("*"),
-                self._config.crossing(">"),
-                self._config.record("barrier", ">"),
+                self._config.job(REST),
+                self._config.workflow(ANY),
+                self._config.cron(ANY),
+                self._config.record("worker", ANY),
+                self._config.unique(ANY),
+                self._config.crossing(REST),
+                self._config.record("barrier", REST),
                 self._config.epoch,
             ],
             "deliver_policy": "by_start_sequence",

@@ -23,7 +23,7 @@ from ojs_nats.store.api import put
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.link import Link
-from ojs_nats.store.names import StoreConfig, decode_token, encode_token
+from ojs_nats.store.names import StoreConfig, Wildcard, decode_token, encode_token
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.swap import Swap, Swapper
 
@@ -193,7 +193,7 @@ class Limits:
 
     async def known(self) -> list[str]:
         """The scope of every key that has a record, in order. As many as there were keys in the last month."""
-        subjects = await self._records.subjects(self._config.limit("key.*"))
+        subjects = await self._records.subjects(self._config.limit(Wildcard("key.*")))
         prefix = len(self._config.limit(""))
         return sorted(subject[prefix:] for subject in subjects)
 

@@ -9,12 +9,15 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-__all__ = ["MIN_SERVER", "StoreConfig", "decode_token", "encode_token"]
+from ojs_nats.errors import invalid
+
+__all__ = ["ANY", "MIN_SERVER", "REST", "StoreConfig", "Wildcard", "decode_token", "encode_token"]
 
 MIN_SERVER: Final = (2, 14, 0)
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
 _UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")
+_WILD: Final = re.compile(r"[\x00-\x20\x7f*>]")
 MAX_CONSUMER_NAME: Final = 200
 _SEAT: Final = "seat"
 
@@ -27,6 +30,29 @@ def encode_token(name: str) -> str:
 def decode_token(token: str) -> str:
     """The text that `encode_token` made a token of."""
     return "" if token == "=" else unquote(token.replace("=", "%"))
+
+
+class Wildcard(str):
+    """A part of a subject that stands for many. Only code makes one: what came from outside never is."""
+
+    __slots__ = ()
+
+
+ANY: Final = Wildcard("*")
+"""Any one token."""
+REST: Final = Wildcard(">")
+"""Any tokens, to the end."""
+
+
+def _check(*names: str) -> None:
+    """Refuse what would address other subjects than its own, or end the line of NATS's protocol: the one place where names
+    become subjects (a wildcard in an id would read or purge everybody's).
+    """
+    for name in names:
+        if _WILD.search(name) is not None and type(name) is not Wildcard:
+            raise invalid(
+                "id", f"{name[:64]!r} can't name anything here: wildcards, blanks and control characters are not allowed"
+            )
 
 
 class StoreConfig(Struct, frozen=True, kw_only=True):
@@ -44,10 +70,12 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     # Records
 
     def record(self, kind: str, name: str) -> str:
-        """Subject of a record; `name` must be subject-safe (see `encode_token`)."""
+        """Subject of a record; `name` must be subject-safe (see `encode_token`). Raises invalid_request, as the others."""
+        _check(name)
         return f"$KV.{self.bucket}.{kind}.{name}"
 
     def job(self, job_id: str) -> str:
+        _check(job_id)
         return f"$KV.{self.bucket}.job.{job_id}"
 
     @property
@@ -58,6 +86,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     # Timers and what they become
 
     def timer(self, job_id: str, op: str) -> str:
+        _check(job_id, op)
         return f"ojs.timer.job.{job_id}.{op}"
 
     def cron(self, token: str) -> str:
@@ -65,15 +94,18 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return self.record("cron", token)
 
     def cron_timer(self, token: str, op: str) -> str:
+        _check(token, op)
         return f"ojs.timer.cron.{token}.{op}"
 
     def due(self, service: str, job_id: str) -> str:
+        _check(service, job_id)
         return f"ojs.due.{service}.{job_id}"
 
     # Batches and uniqueness
 
     def batch_timer(self, op: str) -> str:
         """Subject of a batch's outbox."""
+        _check(op)
         return f"ojs.timer.batch.{op}"
 
     def unique(self, key: str) -> str:
@@ -87,11 +119,15 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def definition(self, workflow_id: str, part: str) -> str:
         """Subject of a part of a workflow that never changes: `shape`, or the number of a chunk of job templates."""
-        return self.record("wfdef", f"{workflow_id}.{part}")
+        _check(workflow_id, part)
+        return f"$KV.{self.bucket}.wfdef.{workflow_id}.{part}"
 
     def step_result(self, workflow_id: str, node: int | str) -> str:
         """Subject of the result of a workflow's job, kept for later ones."""
-        return self.record("wfres", f"{workflow_id}.{node}")
+        _check(workflow_id)
+        if isinstance(node, str):
+            _check(node)
+        return f"$KV.{self.bucket}.wfres.{workflow_id}.{node}"
 
     @property
     def steps(self) -> str:
@@ -99,30 +135,37 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return "ojs.step.workflow.>"
 
     def workflow_timer(self, workflow_id: str, op: str) -> str:
+        _check(workflow_id, op)
         return f"ojs.timer.workflow.{workflow_id}.{op}"
 
     def step(self, workflow_id: str, job_id: str) -> str:
         """Subject of the hint that a member of a workflow is about to start or to end."""
+        _check(workflow_id, job_id)
         return f"ojs.step.workflow.{workflow_id}.{job_id}"
 
     def queue(self, name: str) -> str:
-        """Subject of a queue's record; `_default` is nobody's name, and `*` matches all of them."""
-        return self.record("queue", name.replace(".", "_"))
+        """Subject of a queue's record; `_default` is nobody's name."""
+        _check(name)
+        return f"$KV.{self.bucket}.queue.{name.replace('.', '_')}"
 
     # Hand-out. Queue names hold dots but never underscores, so the swap is one to one.
 
     def ready(self, queue: str, priority: int, *, front: bool = False) -> str:
+        _check(queue)
         subject = f"ojs.ready.{queue.replace('.', '_')}.{priority + 100:03d}"
         return subject + ".front" if front else subject
 
     def ready_of_queue(self, queue: str) -> str:
+        _check(queue)
         return f"ojs.ready.{queue.replace('.', '_')}.>"
 
     def seat(self, queue: str, number: int) -> str:
         """Subject of a message that holds so many places in a bounded queue while jobs are pushed to it."""
+        _check(queue)
         return f"ojs.ready.{queue.replace('.', '_')}.{_SEAT}.{number}"
 
     def seat_of_queue(self, queue: str) -> str:
+        _check(queue)
         return f"ojs.ready.{queue.replace('.', '_')}.{_SEAT}.*"
 
     def seat_size(self, subject: str) -> int:
@@ -142,6 +185,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def limit_step(self, scope: str, what: str) -> str:
         """Subject of the hint to look at a limit; `what` is the job whose claim is about to end, or another word."""
+        _check(scope, what)
         return f"ojs.step.limit.{scope}.{what}"
 
     def crossing(self, scope: str) -> str:
@@ -153,13 +197,16 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return "ojs.step.limit.>"
 
     def limit_timer(self, scope: str, op: str) -> str:
+        _check(scope, op)
         return f"ojs.timer.limit.{scope}.{op}"
 
     def hold(self, scope: str, priority: int, queue: str) -> str:
         """Subject of the tokens that wait for a permit of a key."""
+        _check(scope, queue)
         return f"ojs.hold.{scope.removeprefix('key.')}.{priority + 100:03d}.{queue.replace('.', '_')}"
 
     def hold_of(self, scope: str) -> str:
+        _check(scope)
         return f"ojs.hold.{scope.removeprefix('key.')}.>"
 
     def ready_of_hold(self, subject: str) -> str:
@@ -169,9 +216,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def wake_for_limit(self, scope: str) -> str:
         """Told when a limited queue may have a permit again."""
+        _check(scope)
         return f"ojs.wake.{scope.removeprefix('queue.')}.limit"
 
     def wake_of_queue(self, queue: str) -> str:
+        _check(queue)
         return f"ojs.wake.{queue.replace('.', '_')}.>"
 
     def ready_consumer(self, subject: str) -> str:
@@ -189,10 +238,12 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
         Events that need no truth (heartbeats, progress) may be published there by anyone, without the relay's headers.
         """
+        _check(event_type, scope, subject_id)
         return f"ojs.events.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
     def live_event(self, event_type: str, scope: str, subject_id: str) -> str:
         """Subject of an event that no stream keeps (heartbeats)."""
+        _check(event_type, scope, subject_id)
         return f"ojs.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
     @property

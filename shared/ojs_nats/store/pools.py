@@ -14,7 +14,7 @@ from ojs_nats.pools import Past, Pool
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.link import Link
-from ojs_nats.store.names import StoreConfig, encode_token
+from ojs_nats.store.names import ANY, StoreConfig, encode_token
 from ojs_nats.store.records import Records
 from ojs_nats.store.swap import Swap, Swapper
 from ojs_nats.store.watch import Watch
@@ -55,7 +55,7 @@ class Pools:
         self._clock = clock
         self._config = config
         self._swapper = Swapper(link, records, config.records_stream)
-        self._watch = Watch(link, config, f"pools-{instance}", [config.pool("*")], self._changed)
+        self._watch = Watch(link, config, f"pools-{instance}", [config.pool(ANY)], self._changed)
         self._known: dict[str, Pool] = {}
         self._of_queue: dict[str, Pool] = {}
         self._past: dict[str, Past] = {}

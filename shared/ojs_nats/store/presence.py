@@ -16,7 +16,7 @@ from ojs_nats.job import NOTHING
 from ojs_nats.store.api import put
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.link import Link
-from ojs_nats.store.names import StoreConfig, encode_token
+from ojs_nats.store.names import StoreConfig, Wildcard, encode_token
 from ojs_nats.store.records import Records
 
 __all__ = ["MAX_GAP_MS", "Presence", "ServiceBeat", "WorkerRecord", "Workers", "covers"]
@@ -131,7 +131,7 @@ class Presence:
 
     async def of(self, role: str) -> list[ServiceBeat]:
         """The beats of all processes of a role (`*`: of every role) in the last two minutes."""
-        bodies = await self._records.matching(self._config.record("service", f"{role}.*"))
+        bodies = await self._records.matching(self._config.record("service", Wildcard(f"{role}.*")))
         return [_decode_beat(body) for body in bodies]
 
     async def live(self) -> list[str]:

@@ -34,7 +34,7 @@ from ojs_nats.store.api import call
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.link import Failed, Link
-from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.names import ANY, StoreConfig
 from ojs_nats.store.records import Records
 from ojs_nats.store.swap import Swap, Swapper
 from ojs_nats.store.watch import Watch
@@ -69,7 +69,7 @@ class Queues:
         self._clock = clock
         self._config = config
         self._swapper = Swapper(link, records, config.records_stream)
-        self._watch = Watch(link, config, f"queues-{instance}", [config.queue("*")], self._changed)
+        self._watch = Watch(link, config, f"queues-{instance}", [config.queue(ANY)], self._changed)
         self._known: dict[str, QueueRecord] = {}
         self._settings: dict[str, Settings] = {}
         self._default: Settings | None = None

@@ -16,7 +16,7 @@ import structlog
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.store.api import call, parse_ack, refused
 from ojs_nats.store.link import Failed, Link, Reply
-from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.names import REST, StoreConfig
 from ojs_nats.store.presence import MAX_GAP_MS, Presence
 
 __all__ = ["Drop", "Reset"]
@@ -89,7 +89,7 @@ class Reset:
 
     async def _purge(self) -> None:
         records = self._config.records_stream
-        filters = [self._config.record(kind, ">") for kind in _KINDS] + ["ojs.timer.>", "ojs.due.>", "ojs.step.>"]
+        filters = [self._config.record(kind, REST) for kind in _KINDS] + ["ojs.timer.>", "ojs.due.>", "ojs.step.>"]
         wanted = [(records, {"filter": subject}) for subject in filters]
         wanted += [(self._config.ready_stream, {}), (self._config.events_stream, {})]
         answers = await asyncio.gather(

@@ -160,7 +160,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
 
 
-class _SelectionBody(Struct):
+class _SelectionBody(Struct, forbid_unknown_fields=True):
     job_ids: list[str] | None = None
     filter: Raw = NOTHING
     atomicity: str | None = None

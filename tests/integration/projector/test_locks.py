@@ -14,6 +14,7 @@ from ojs_nats.job import Job
 from ojs_nats.queries import Queries, UniqueAsk
 from ojs_nats.store import Store
 from ojs_nats.store.locks import Verdict
+from ojs_nats.store.names import ANY
 from ojs_nats.unique import keyed
 from ojs_projector import locks as module
 from ojs_projector.safety import SafetyNet
@@ -38,7 +39,7 @@ def unique(number: int, **members: object) -> Job:
 
 async def held(store: Store) -> list[str]:
     """Fingerprints that have a record, delete markers left out."""
-    subjects = await store.records.subjects(store.config.unique("*"))
+    subjects = await store.records.subjects(store.config.unique(ANY))
     found = [(subject, await store.records.leader_raw(subject)) for subject in subjects]
     return [subject for subject, record in found if record is not None and record[1]]
 

@@ -18,6 +18,7 @@ from ojs_nats.job import Job, State
 from ojs_nats.queries import Queries
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
+from ojs_nats.store.names import REST
 from ojs_projector import Projector
 from ojs_projector import projector as loop_module
 from ojs_projector import safety as module
@@ -217,7 +218,7 @@ async def test_a_workflow_that_has_not_heard_of_its_jobs_goes_on(net: SafetyNet,
     await net.look()
     assert net.found == {}  # the coordinator will come to it
     assert await hints(store, name)
-    await purge(store, store.config.records_stream, store.config.step(name, ">"))
+    await purge(store, store.config.records_stream, store.config.step(name, REST))
     await net.look()
     assert net.found == {"workflow": 1}
     assert (await store.workflows.get(name)).record.state == "completed"

@@ -15,6 +15,7 @@ from ojs_coordinator.steps import StepKeeper
 from ojs_nats.job import Job
 from ojs_nats.store import Store
 from ojs_nats.store.due import Due
+from ojs_nats.store.names import ANY
 from ojs_nats.store.workflow_records import StoredWorkflow
 from ojs_nats.transitions import Failure, Moment, Transition, ack, nack
 from ojs_nats.wire.limits import DEFAULT_LIMITS
@@ -73,7 +74,7 @@ def _refused(found: Job, moment: Moment) -> Transition:
 async def hints(store: Store, workflow_id: str) -> list[Due]:
     """The step hints of a workflow as a coordinator would be given them."""
     found = []
-    for subject in await store.records.subjects(store.config.step(workflow_id, "*")):
+    for subject in await store.records.subjects(store.config.step(workflow_id, ANY)):
         message = await store.records.leader_raw(subject)
         if message is None:  # somebody lets it go in this moment
             continue
@@ -106,7 +107,7 @@ async def finish(store: Store, workflow_id: str, queue: str, *, good: bool = Tru
 
 async def members(store: Store, workflow_id: str) -> list[Job]:
     """Every job that was ever created for a workflow, found by its ids in the bucket."""
-    subjects = await store.records.subjects(store.config.job("*"))
+    subjects = await store.records.subjects(store.config.job(ANY))
     prefix = len(store.config.job(""))
     found = await store.records.many([subject[prefix:] for subject in subjects])
     jobs = [stored.job for stored in found.values() if stored.job is not None]

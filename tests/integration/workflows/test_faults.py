@@ -28,6 +28,7 @@ from ojs_coordinator import Coordinator
 from ojs_coordinator.steps import StepKeeper
 from ojs_nats.job import State
 from ojs_nats.store import Store
+from ojs_nats.store.names import REST
 from ojs_nats.workflows.record import counts
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -110,7 +111,7 @@ async def test_a_gateway_may_die_at_any_write_of_a_creation(store: Store, other:
             assert stored.record.state == "completed"
             await everything_once(other, name, [f"t{index}" for index in range(number)])
         else:
-            assert await other.records.subjects(other.config.definition(name, ">")) == []
+            assert await other.records.subjects(other.config.definition(name, REST)) == []
             assert await members(other, name) == []
         if not died:
             assert found is not None
@@ -271,7 +272,7 @@ async def test_nothing_of_a_workflow_is_left_after_a_reset(nats_server: NatsServ
     await coordinate(store, name)
     await store.reset()
     for kind in ("workflow", "wfdef", "wfres"):
-        assert await store.records.subjects(store.config.record(kind, ">")) == []
+        assert await store.records.subjects(store.config.record(kind, REST)) == []
     definition = chain("q", "c")
     definition["id"] = name
     await create(store, definition)

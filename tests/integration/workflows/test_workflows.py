@@ -13,6 +13,7 @@ from integration.workflows.flows import batch, chain, coordinate, create, end, f
 from ojs_nats import transitions
 from ojs_nats.job import Job, State
 from ojs_nats.store import Store
+from ojs_nats.store.names import ANY, REST
 from ojs_nats.wire.ids import new_job_id
 from ojs_nats.workflows.record import counts, job_id
 from support.waiting import eventually
@@ -234,14 +235,14 @@ async def test_an_ended_workflow_leaves_when_its_time_is_over(store: Store, queu
     assert int(found[1]["Nats-TTL"].removesuffix("s")) == 7 * 86_400 + 3_600
     assert record.timer is not None
     stream = store.config.records_stream
-    assert list(await subjects(store, stream, store.config.workflow_timer(name, "*"))) == [
+    assert list(await subjects(store, stream, store.config.workflow_timer(name, ANY))) == [
         store.config.workflow_timer(name, record.timer.op)
     ], "one timer is left, the one that cleans up"
     await store.workflows.due(name, record.timer.at)
 
     async def nothing_left() -> bool:
-        kept = await subjects(store, stream, store.config.definition(name, ">"))
-        return not kept and not await subjects(store, stream, store.config.step_result(name, ">"))
+        kept = await subjects(store, stream, store.config.definition(name, REST))
+        return not kept and not await subjects(store, stream, store.config.step_result(name, REST))
 
     await eventually(nothing_left)
     with refusal("not_found"):
