@@ -19,7 +19,7 @@ from ojs_nats.events.announce import announce
 from ojs_nats.job import Job, State
 from ojs_nats.queries import MAX_PAGE, JobRow, JobsAsk, cursor_after
 from ojs_nats.store.idempotency import Run
-from ojs_nats.transitions import Moment, Transition
+from ojs_nats.transitions import Event, Moment, Transition
 from ojs_nats.wire.bulk import (
     Filter,
     JobList,
@@ -185,22 +185,26 @@ class Bulk:
         failed = sum(outcome.error is not None for outcome in outcomes)
         told = {"total": len(outcomes), _PARTICIPLES[operation]: len(outcomes) - failed, "skipped": failed}
         await self._announce(operation, told)
-        return Answer(200, confirmed_body(operation, outcomes, has_more=cursor is not None))
+        remaining = 0 if selection.filter is None else await self._remaining(selection.filter, cursor)
+        return Answer(200, confirmed_body(operation, outcomes, cursor=cursor, remaining=remaining))
 
     async def _operate(self, operation: Operation, call: Call) -> Answer:
         body = await call.body()
-        selection = parse_selection(body, operation, self._store.clock.now(), self._limits)
+        now = self._store.clock.now()
+        selection = parse_selection(body, operation, now, self._limits, confirmed=call.dialect.flat_job)
 
-        async def work(_run: Run | None) -> tuple[int, bytes]:
+        async def work(run: Run | None) -> tuple[int, bytes]:
             matched, cursor = await self._matching(selection)
             outcomes = await self._outcomes(operation, selection, matched)
+            if run is not None and run.repeated and not selection.dry_run:
+                outcomes = await _in_turn(outcomes, lambda outcome: self._done_before(operation, outcome, run.began))
             if not selection.dry_run:
                 skipped = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
                 done = len(outcomes) - skipped
                 told = {"total": len(outcomes), _PARTICIPLES[operation]: done, "skipped": skipped}
                 await self._announce(operation, told)
-            by_filter = selection.filter is not None
-            return bulk_body(operation, outcomes, dry_run=selection.dry_run, cursor=cursor, by_filter=by_filter)
+            remaining = None if selection.filter is None else await self._remaining(selection.filter, cursor)
+            return bulk_body(operation, outcomes, dry_run=selection.dry_run, cursor=cursor, remaining=remaining)
 
         return await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
 
@@ -226,6 +230,15 @@ class Bulk:
 
         return await _in_turn(matched, one)
 
+    async def _done_before(self, operation: Operation, outcome: Outcome, began: int) -> Outcome:
+        """The outcome of a request that is run a second time, because whoever ran it first died: what it did then is done."""
+        job_id = outcome.job_id
+        if outcome.error is None or outcome.error.info.status >= 500 or job_id is None:
+            return outcome
+        events = _EVENTS[operation]
+        log = await self._store.records.log_of(job_id)
+        return Outcome(job_id=job_id) if any(entry.event in events and entry.at >= began for entry in log) else outcome
+
     # By filter
 
     async def _matching(self, selection: Selection) -> tuple[Sequence[str], str | None]:
@@ -237,16 +250,7 @@ class Bulk:
         found: list[str] = []
         scanned = 0
         while place.state < len(wanted.states):
-            ask = JobsAsk(
-                state=wanted.states[place.state],
-                queue=wanted.queue,
-                type=wanted.type,
-                since=wanted.since,
-                until=wanted.until,
-                limit=MAX_PAGE,
-                cursor=place.cursor,
-            )
-            page = await self._queries.jobs(ask)
+            page = await self._queries.jobs(_ask(wanted, wanted.states[place.state], cursor=place.cursor))
             if page.partial:
                 raise unavailable("the index of jobs is being built; send the request again later", retry_after=5)
             fitting = await self._fitting(wanted, page.jobs)
@@ -260,6 +264,14 @@ class Bulk:
             if scanned >= _MOST_SCANNED and place.state < len(wanted.states):
                 return found, place.text
         return found, None
+
+    async def _remaining(self, wanted: Filter, cursor: str | None) -> int:
+        """How many jobs may be left for the requests that follow: those that fit what the index is asked about."""
+        if cursor is None:
+            return 0
+        states = wanted.states[_Place.of(cursor, len(wanted.states)).state :]
+        pages = await asyncio.gather(*(self._queries.jobs(_ask(wanted, state, limit=1)) for state in states))
+        return sum(page.total for page in pages)
 
     async def _fitting(self, wanted: Filter, rows: Sequence[JobRow]) -> set[str]:
         """Ids of the rows that fit what the index is not asked about."""
@@ -284,6 +296,19 @@ class Bulk:
     async def _announce(self, operation: str, data: dict[str, Any]) -> None:
         subject = new_job_id(self._store.clock.now())
         await announce(self._store, f"bulk.{operation}.completed", scope="bulk", subject=subject, data=data)
+
+
+def _ask(wanted: Filter, state: State, *, limit: int = MAX_PAGE, cursor: str | None = None) -> JobsAsk:
+    """What the index knows of a filter."""
+    return JobsAsk(
+        state=state,
+        queue=wanted.queue,
+        type=wanted.type,
+        since=wanted.since,
+        until=wanted.until,
+        limit=limit,
+        cursor=cursor,
+    )
 
 
 _Work = Callable[[Run | None], Awaitable[tuple[int, bytes]]]
@@ -342,6 +367,13 @@ _DECISIONS: Final[dict[Operation, Callable[[Job, Moment], Transition]]] = {
     "cancel": _cancelled,
     "retry": transitions.retry_by_hand,
     "delete": transitions.remove,
+}
+
+
+_EVENTS: Final[dict[Operation, tuple[Event, ...]]] = {
+    "cancel": ("cancelled",),
+    "retry": ("retried", "promoted"),
+    "delete": ("deleted", "removed"),
 }
 
 

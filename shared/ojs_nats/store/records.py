@@ -12,7 +12,7 @@ import structlog
 from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError, unavailable
-from ojs_nats.job import Job
+from ojs_nats.job import Entry, Job
 from ojs_nats.store.api import call
 from ojs_nats.store.link import REQUEST_TIMEOUT_S, Failed, Link, Reply, header, status
 from ojs_nats.store.names import StoreConfig
@@ -73,11 +73,16 @@ class Records:
         """A draft with the log of the tombstone whose place it takes: the numbers of an id's entries never repeat, and the
         relay can still tell of the deletion.
         """
-        found = await self.latest_raw(self._config.job(draft.id))
+        entries = await self.log_of(draft.id)
+        return replace(draft, transitions=entries) if entries else draft
+
+    async def log_of(self, job_id: str) -> tuple[Entry, ...]:
+        """The entries of a job's record, or of the tombstone in its place; none if there is neither."""
+        found = await self.latest_raw(self._config.job(job_id))
         try:
-            return replace(draft, transitions=decode_job(found[1]).transitions) if found is not None and found[1] else draft
+            return decode_job(found[1]).transitions if found is not None and found[1] else ()
         except (msgspec.DecodeError, ValueError):
-            return draft  # nothing can be told of it
+            return ()  # nothing can be told of it
 
     async def leader_for_hint(self, job_id: str) -> Stored:
         """The last word on what a token or a due message speaks of; a record that can't be read is nobody's job."""

@@ -193,11 +193,12 @@ def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Limits)
     if absent(sent.filter):
         raise invalid("filter", "filter is required: an object that says which jobs")
     wanted = _filter(value_of(sent.filter, "filter", limits), operation, now, limits)
-    return Selection(filter=wanted, limit=limits.max_bulk_jobs)
+    return Selection(filter=wanted, limit=limits.max_bulk_jobs, cursor=sent.cursor or None)
 
 
-def parse_selection(body: bytes, operation: Operation, now: int, limits: Limits) -> Selection:
-    """POST /jobs/bulk/cancel, retry, delete. A filter that selects by nothing but the state needs `confirm: true`.
+def parse_selection(body: bytes, operation: Operation, now: int, limits: Limits, *, confirmed: bool) -> Selection:
+    """POST /jobs/bulk/cancel, retry, delete. A filter that selects by nothing but the state needs `confirm: true`, unless it is
+    `confirmed` already.
 
     Raises invalid_payload, invalid_request, batch_size_exceeded.
     """
@@ -219,7 +220,7 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Limits)
             raise batch_too_large(len(sent.job_ids), most)
         return msgspec.structs.replace(selection, job_ids=tuple([_job_id(one, at) for at, one in enumerate(sent.job_ids)]))
     wanted = _filter(value_of(sent.filter, "filter", limits), operation, now, limits)
-    if wanted.everything and not sent.confirm and not selection.dry_run:
+    if wanted.everything and not (sent.confirm or confirmed or selection.dry_run):
         raise invalid("confirm", f"this filter selects jobs of every type and queue: send confirm: true to {operation} them")
     return msgspec.structs.replace(selection, filter=wanted)
 
@@ -335,11 +336,11 @@ def _summary(job: Job) -> dict[str, Any]:
 
 
 def bulk_body(
-    operation: Operation, outcomes: Sequence[Outcome], *, dry_run: bool, cursor: str | None, by_filter: bool
+    operation: Operation, outcomes: Sequence[Outcome], *, dry_run: bool, cursor: str | None, remaining: int | None
 ) -> tuple[int, bytes]:
     """Status and body of POST /jobs/bulk/cancel, retry and delete (§6.2). An item that is skipped says why.
 
-    `cursor` is where the next request with the same filter goes on.
+    `cursor` is where the next request with the same filter goes on, `remaining` how many jobs it may find (None: no filter).
     """
     done = "matched" if dry_run else _DONE[operation]
     items = []
@@ -363,18 +364,21 @@ def bulk_body(
     }
     if dry_run:
         body["dry_run"] = True
-    if by_filter:
-        body["has_more"] = cursor is not None
-        if cursor is not None:
-            body["next_cursor"] = cursor
+    if remaining is not None:
+        body |= _rest(cursor, remaining)
     return _status(total, 0 if dry_run else skipped, 200), encode(body)
 
 
-def confirmed_body(operation: Operation, outcomes: Sequence[Outcome], *, has_more: bool) -> bytes:
-    """The summary of the admin API (§8.1). `has_more`: the same request would find more."""
+def _rest(cursor: str | None, remaining: int) -> dict[str, Any]:
+    rest: dict[str, Any] = {"has_more": cursor is not None, "remaining": remaining}
+    return rest if cursor is None else rest | {"next_cursor": cursor}
+
+
+def confirmed_body(operation: Operation, outcomes: Sequence[Outcome], *, cursor: str | None, remaining: int) -> bytes:
+    """The summary of the admin API (§8.1), with what is left for the next request."""
     errors = [{"job_id": one.job_id, "error": one.error.message} for one in outcomes if one.error is not None]
     body: dict[str, Any] = {"action": operation, "matched": len(outcomes), "succeeded": len(outcomes) - len(errors)}
-    return encode(body | {"failed": len(errors), "errors": errors, "has_more": has_more})
+    return encode(body | {"failed": len(errors), "errors": errors} | _rest(cursor, remaining))
 
 
 def _status(total: int, failed: int, success: int) -> int:

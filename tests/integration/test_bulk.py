@@ -1,0 +1,109 @@
+"""Bulk operations that are carried out a second time, because whoever ran them first could not answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from integration.samples import acked, draft, failed, fetch, refusal
+from ojs_gateway.bulk import Bulk
+from ojs_gateway.call import Answer, Call
+from ojs_gateway.context import Context
+from ojs_nats import transitions
+from ojs_nats.errors import unavailable
+from ojs_nats.job import Job, Retry, State
+from ojs_nats.middleware import EnqueueChain
+from ojs_nats.store import Store
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.quirks import dialect_of
+from support.waiting import eventually
+
+
+class Request(Call):
+    """A request that never was on a wire."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.dialect = dialect_of(None, None, None)
+        self.parameters = ()
+        self._sent = json.dumps(body).encode()
+
+    async def body(self) -> bytes:
+        return self._sent
+
+    def header(self, _name: str) -> str | None:
+        return None
+
+
+@pytest.fixture
+def bulk(store: Store) -> Bulk:
+    return Bulk(Context(store, Limits(), EnqueueChain(), test_mode=True))
+
+
+async def prepared(store: Store, queue: str, operation: str) -> list[Job]:
+    """Three jobs that the operation can change."""
+    once = Retry(max_attempts=1, on_exhaustion="dead_letter")
+    jobs = [await store.jobs.push(draft(queue=queue, retry=once)) for _ in range(3)]
+    if operation == "cancel":
+        return jobs
+    end = failed if operation == "retry" else acked
+    return [(await store.jobs.change(job.id, end)).after for job in await fetch(store, queue, count=3)]
+
+
+def statuses(answer: Answer) -> list[str]:
+    return [item["status"] for item in msgspec.json.decode(answer.body)["items"]]
+
+
+@pytest.mark.parametrize("atomicity", ["partial", "atomic"])
+@pytest.mark.parametrize(("operation", "done"), [("cancel", "cancelled"), ("retry", "retried"), ("delete", "deleted")])
+async def test_what_the_first_go_did_is_done_and_not_done_again(
+    store: Store, bulk: Bulk, queue: str, operation: str, done: str, atomicity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = await prepared(store, queue, operation)
+    request = Request({"job_ids": [job.id for job in jobs], "idempotency_key": f"{queue}-key", "atomicity": atomicity})
+
+    async def dies(*_: object) -> None:
+        raise unavailable("died before it answered")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bulk, "_announce", dies)
+        with refusal("backend_unavailable"):
+            await getattr(bulk, operation)(request)
+    before = [await store.records.log_of(job.id) for job in jobs]
+    answer = await getattr(bulk, operation)(request)
+    assert (answer.status, statuses(answer)) == (200, [done] * 3)
+    assert [await store.records.log_of(job.id) for job in jobs] == before
+    again = await getattr(bulk, operation)(request)
+    assert again.body == answer.body
+
+
+async def test_the_rest_of_a_go_that_broke_off_is_done_and_what_others_did_is_not_claimed(
+    store: Store, bulk: Bulk, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = await prepared(store, queue, "cancel")
+    missing = replace(draft(queue=queue), id=jobs[0].id[:-4] + "ffff").id
+    await store.jobs.change(jobs[2].id, transitions.cancel)  # by somebody else, before
+    then = store.clock.now()
+    await eventually(lambda: store.clock.now() > then)
+    request = Request({"job_ids": [*(job.id for job in jobs), missing], "idempotency_key": f"{queue}-key"})
+    change = store.jobs.change
+
+    async def breaks_off(job_id: str, decide: Any) -> Any:
+        if job_id == jobs[1].id:
+            raise unavailable("NATS went away")
+        return await change(job_id, decide)
+
+    async def dies(*_: object) -> None:
+        raise unavailable("and so did the gateway")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.jobs, "change", breaks_off)
+        patch.setattr(bulk, "_announce", dies)
+        with refusal("backend_unavailable"):
+            await bulk.cancel(request)
+    answer = await bulk.cancel(request)
+    assert (answer.status, statuses(answer)) == (207, ["cancelled", "cancelled", "skipped", "skipped"])
+    assert (await store.jobs.get(jobs[1].id)).state is State.CANCELLED
