@@ -1,0 +1,94 @@
+"""A batch whose gateway, or nats-server, is killed at any moment is there wholly or not at all, and can be fetched."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from http.client import HTTPException
+from typing import Any
+
+import pytest
+
+from ojs_nats.store import Store, StoreConfig
+from support.nats import NatsServer
+from support.system import Processes, send
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+
+ROUNDS = 3
+"""Of each victim."""
+SIZE = 3_000
+BEYOND = 1.2
+"""The moments of the kills lie within the time that a batch takes, and a little beyond."""
+
+
+def batch(number: int) -> list[dict[str, Any]]:
+    """Jobs with ids of the client's own, so that they can be looked for whatever was answered."""
+    return [
+        {
+            "id": f"0190{number:04x}-0000-7000-8000-{index:012x}",
+            "type": "batch.job",
+            "args": [index],
+            "options": {"queue": f"batch-{number}"},
+        }
+        for index in range(SIZE)
+    ]
+
+
+@pytest.mark.parametrize("victim", ["gateway", "nats-server"])
+async def test_a_batch_is_there_wholly_or_not_at_all(
+    processes: Processes, nats_server: NatsServer, seed: int, victim: str
+) -> None:
+    chance = random.Random(seed)
+    processes.start("scheduler").ready()
+    survivor = processes.start("gateway")
+    url = str(survivor.ready()["url"])
+    began = time.monotonic()
+    assert push(url, batch(ROUNDS)) == 201
+    took_s = time.monotonic() - began
+    whole = 0
+    for number in range(ROUNDS):
+        target = processes.start("gateway")
+        jobs = batch(number)
+        sent = asyncio.create_task(asyncio.to_thread(push, str(target.ready()["url"]), jobs))
+        await asyncio.sleep(took_s * BEYOND * (number + chance.random()) / ROUNDS)
+        await asyncio.to_thread(target.kill if victim == "gateway" else nats_server.restart)
+        answered = await sent
+        store = await Store.open(nats_server.url, StoreConfig(), role="test")
+        try:
+            found = [one.job is not None for one in (await store.records.many([job["id"] for job in jobs])).values()]
+        finally:
+            await store.close()
+        assert sum(found) in {0, SIZE}, f"{sum(found)} of {SIZE} are there"
+        assert (answered == 201) <= all(found), "it was acknowledged, and isn't there"
+        if not any(found):
+            assert fetched(url, number) == []
+            continue
+        whole += 1
+        numbers: list[int] = []
+
+        async def all_are_fetched(number: int = number, numbers: list[int] = numbers) -> bool:
+            numbers += fetched(url, number)
+            return len(numbers) >= SIZE
+
+        await eventually(all_are_fetched, 30.0)
+        assert sorted(numbers) == list(range(SIZE))
+        if victim == "nats-server":
+            target.kill()
+    print(f"{whole} of {ROUNDS} batches were stored")  # noqa: T201
+
+
+def push(url: str, jobs: list[dict[str, Any]]) -> int | None:
+    """What the client hears; None if nothing."""
+    try:
+        return send("POST", f"{url}/ojs/v1/jobs/batch", {"jobs": jobs}).status
+    except (OSError, HTTPException):
+        return None
+
+
+def fetched(url: str, number: int) -> list[int]:
+    body = {"queues": [f"batch-{number}"], "count": 1_000, "worker_id": "w1", "wait_ms": 0}
+    answer = send("POST", f"{url}/ojs/v1/workers/fetch", body)
+    return [one["args"][0] for one in answer.body["jobs"]] if answer.status == 200 else []
