@@ -25,6 +25,7 @@ from ojs_nats.wire.bulk import (
     JobList,
     Operation,
     Outcome,
+    Rest,
     Selection,
     bulk_body,
     bulk_enqueue_body,
@@ -185,8 +186,8 @@ class Bulk:
         failed = sum(outcome.error is not None for outcome in outcomes)
         told = {"total": len(outcomes), _PARTICIPLES[operation]: len(outcomes) - failed, "skipped": failed}
         await self._announce(operation, told)
-        remaining = 0 if selection.filter is None else await self._remaining(selection.filter, cursor)
-        return Answer(200, confirmed_body(operation, outcomes, cursor=cursor, remaining=remaining))
+        assert selection.filter is not None
+        return Answer(200, confirmed_body(operation, outcomes, await self._rest(selection.filter, cursor)))
 
     async def _operate(self, operation: Operation, call: Call) -> Answer:
         body = await call.body()
@@ -203,8 +204,8 @@ class Bulk:
                 done = len(outcomes) - skipped
                 told = {"total": len(outcomes), _PARTICIPLES[operation]: done, "skipped": skipped}
                 await self._announce(operation, told)
-            remaining = None if selection.filter is None else await self._remaining(selection.filter, cursor)
-            return bulk_body(operation, outcomes, dry_run=selection.dry_run, cursor=cursor, remaining=remaining)
+            rest = None if selection.filter is None else await self._rest(selection.filter, cursor)
+            return bulk_body(operation, outcomes, dry_run=selection.dry_run, rest=rest)
 
         return await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
 
@@ -265,13 +266,14 @@ class Bulk:
                 return found, place.text
         return found, None
 
-    async def _remaining(self, wanted: Filter, cursor: str | None) -> int:
-        """How many jobs may be left for the requests that follow: those that fit what the index is asked about."""
+    async def _rest(self, wanted: Filter, cursor: str | None) -> Rest:
+        """What may be left for the requests that follow: the jobs that fit what the index is asked about."""
         if cursor is None:
-            return 0
+            return Rest(None, 0)
         states = wanted.states[_Place.of(cursor, len(wanted.states)).state :]
         pages = await asyncio.gather(*(self._queries.jobs(_ask(wanted, state, limit=1)) for state in states))
-        return sum(page.total for page in pages)
+        totals = [page.total for page in pages if page.total is not None]
+        return Rest(cursor, sum(totals) if len(totals) == len(pages) else None)
 
     async def _fitting(self, wanted: Filter, rows: Sequence[JobRow]) -> set[str]:
         """Ids of the rows that fit what the index is not asked about."""

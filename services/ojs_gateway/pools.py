@@ -63,4 +63,6 @@ class Pools:
         pools = await self._store.pools.all()
         held = {name for name, record in (await self._store.queues.all()).items() if record.held}
         lately = await self._queries.dispatches(tuple(queue for pool in pools for queue in pool.weights))
+        if await self._store.queues.under_maintenance():
+            held |= {queue.name for queue in lately.queues}
         return Answer(200, encode(with_progress(scheduling_view(lately, pools, held, self._store.clock.now()), lately)))

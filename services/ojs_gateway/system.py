@@ -25,7 +25,7 @@ _VERSION_HEADER: Final = (("X-OJS-Version", _OJS_VERSION),)
 """What the CLI's audit looks for there."""
 _CONFORMANCE_LEVEL: Final = 4
 _UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record"
-_EXTENSIONS: Final = ["admin-api"]
+_EXTENSIONS: Final = ["admin-api", "bulk-operations", "queue-config"]
 _CAPABILITIES: Final = {
     "batch_enqueue": True,
     "cron_jobs": True,

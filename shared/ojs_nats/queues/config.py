@@ -16,9 +16,9 @@ from ojs_nats.job import Retention, Retry
 __all__ = ["DEFAULT_QUEUE", "MAINTENANCE", "NOT_SET", "Overflow", "QueueConfig", "Rate", "layered"]
 
 DEFAULT_QUEUE: Final = "_default"
-MAINTENANCE: Final = "_maintenance"
-"""The name of the record that holds all queues while the system is being worked on (ojs-admin-api §12.1)."""
 """The policy of every queue that sets nothing else; no queue can have this name."""
+MAINTENANCE: Final = "_maintenance"
+"""The record that holds all queues while the system is being worked on (ojs-admin-api §12.1)."""
 
 Overflow = Literal["reject", "drop_oldest"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct
@@ -34,6 +34,7 @@ __all__ = [
     "JobList",
     "Operation",
     "Outcome",
+    "Rest",
     "Selection",
     "batch_body",
     "bulk_body",
@@ -197,8 +198,7 @@ def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Limits)
 
 
 def parse_selection(body: bytes, operation: Operation, now: int, limits: Limits, *, confirmed: bool) -> Selection:
-    """POST /jobs/bulk/cancel, retry, delete. A filter that selects by nothing but the state needs `confirm: true`, unless it is
-    `confirmed` already.
+    """POST /jobs/bulk/cancel, retry, delete. A filter of nothing but states needs `confirm: true` unless it is `confirmed`.
 
     Raises invalid_payload, invalid_request, batch_size_exceeded.
     """
@@ -335,12 +335,10 @@ def _summary(job: Job) -> dict[str, Any]:
     return {name: view[name] for name in _SUMMARY if name in view}
 
 
-def bulk_body(
-    operation: Operation, outcomes: Sequence[Outcome], *, dry_run: bool, cursor: str | None, remaining: int | None
-) -> tuple[int, bytes]:
+def bulk_body(operation: Operation, outcomes: Sequence[Outcome], *, dry_run: bool, rest: Rest | None) -> tuple[int, bytes]:
     """Status and body of POST /jobs/bulk/cancel, retry and delete (§6.2). An item that is skipped says why.
 
-    `cursor` is where the next request with the same filter goes on, `remaining` how many jobs it may find (None: no filter).
+    `rest` is of a filter: what the next request with it goes on with.
     """
     done = "matched" if dry_run else _DONE[operation]
     items = []
@@ -364,21 +362,30 @@ def bulk_body(
     }
     if dry_run:
         body["dry_run"] = True
-    if remaining is not None:
-        body |= _rest(cursor, remaining)
+    if rest is not None:
+        body |= _rest_view(rest)
     return _status(total, 0 if dry_run else skipped, 200), encode(body)
 
 
-def _rest(cursor: str | None, remaining: int) -> dict[str, Any]:
-    rest: dict[str, Any] = {"has_more": cursor is not None, "remaining": remaining}
-    return rest if cursor is None else rest | {"next_cursor": cursor}
+class Rest(NamedTuple):
+    """What a filter has still before it: where it goes on, and how many jobs it may find there if that is known."""
+
+    cursor: str | None
+    remaining: int | None
 
 
-def confirmed_body(operation: Operation, outcomes: Sequence[Outcome], *, cursor: str | None, remaining: int) -> bytes:
+def _rest_view(rest: Rest) -> dict[str, Any]:
+    view: dict[str, Any] = {"has_more": rest.cursor is not None}
+    if rest.cursor is not None:
+        view["next_cursor"] = rest.cursor
+    return view if rest.remaining is None else view | {"remaining": rest.remaining}
+
+
+def confirmed_body(operation: Operation, outcomes: Sequence[Outcome], rest: Rest) -> bytes:
     """The summary of the admin API (§8.1), with what is left for the next request."""
     errors = [{"job_id": one.job_id, "error": one.error.message} for one in outcomes if one.error is not None]
     body: dict[str, Any] = {"action": operation, "matched": len(outcomes), "succeeded": len(outcomes) - len(errors)}
-    return encode(body | {"failed": len(errors), "errors": errors} | _rest(cursor, remaining))
+    return encode(body | {"failed": len(errors), "errors": errors} | _rest_view(rest))
 
 
 def _status(total: int, failed: int, success: int) -> int:

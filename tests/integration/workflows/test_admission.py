@@ -15,6 +15,7 @@ from ojs_nats.errors import OjsError
 from ojs_nats.job import Retry, State
 from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
+from ojs_nats.store.names import ANY
 from ojs_nats.unique import keyed
 from support.waiting import eventually
 
@@ -29,10 +30,10 @@ async def set_up(store: Store, queue: str, **config: Any) -> None:
 
 
 async def refused(store: Store, definition: dict[str, Any]) -> OjsError:
-    before = await store.records.subjects(store.config.workflow("*"))
+    before = await store.records.subjects(store.config.workflow(ANY))
     with pytest.raises(OjsError) as caught:
         await create(store, definition)
-    assert await store.records.subjects(store.config.workflow("*")) == before
+    assert await store.records.subjects(store.config.workflow(ANY)) == before
     return caught.value
 
 
