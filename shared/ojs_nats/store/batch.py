@@ -15,6 +15,7 @@ from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records
+from ojs_nats.store.stepback import step_back
 from ojs_nats.store.swap import Swap
 from ojs_nats.store.unique import Standing, Uniqueness
 from ojs_nats.unique import policy_of
@@ -54,7 +55,7 @@ class Batches:
 
     async def _push(self, drafts: Sequence[Job]) -> list[Job]:
         expected: dict[str, int] = {}
-        for tries in range(_TRIES):
+        for tries in range(1, _TRIES + 1):
             plan = _Plan(self._clock, self._unique, expected)
             await plan.draw(drafts, await self._standings(drafts))
             if not plan.commits:
@@ -64,7 +65,7 @@ class Batches:
             except Conflict:
                 expected = await self._taken(drafts)
                 drafts = [await self._records.continued(draft) if draft.id in expected else draft for draft in drafts]
-                await asyncio.sleep(self._clock.moment().chance * 0.01 * (tries + 1))
+                await step_back(self._clock, tries)
             else:
                 return plan.jobs
         raise unavailable(f"others changed what the batch depends on {_TRIES} times; try again")

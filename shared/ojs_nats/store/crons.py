@@ -27,6 +27,7 @@ from ojs_nats.store.jobs import MAX_TRIES, Jobs
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import ANY, StoreConfig, encode_token
 from ojs_nats.store.records import Records, Stored
+from ojs_nats.store.stepback import step_back
 from ojs_nats.store.swap import Alarm, Swap, Swapper
 from ojs_nats.transitions import Moment
 
@@ -122,7 +123,7 @@ class Crons:
         return (await self._change(name, decided))[1]
 
     async def _change(self, name: str, decide: Callable[[Cron | None, Moment], Step | None]) -> tuple[bool, Cron]:
-        for _ in range(MAX_TRIES):
+        for tries in range(1, MAX_TRIES + 1):
             stored = await self._read(encode_token(name))
             moment = self._clock.moment()
             step = decide(stored.cron, moment)
@@ -131,6 +132,7 @@ class Crons:
             try:
                 await self.commit(step, stored.sequence, moment.op)
             except Conflict:
+                await step_back(self._clock, tries)
                 continue
             return stored.cron is None or stored.cron.deleted, step.record
         raise _contended(name)
@@ -140,7 +142,7 @@ class Crons:
 
         Raises OjsError not_found, or conflict where the overlap policy forbids it now.
         """
-        for _ in range(MAX_TRIES):
+        for tries in range(1, MAX_TRIES + 1):
             stored = await self._read(encode_token(name))
             found = _existing(name, stored.cron)
             previous = await self.previous(found, prepare)
@@ -149,6 +151,7 @@ class Crons:
             try:
                 await self.commit(step, stored.sequence, moment.op)
             except Conflict:
+                await step_back(self._clock, tries)
                 continue
             if step.run is not None:
                 await self.deliver(step.record, step.run, prepare)

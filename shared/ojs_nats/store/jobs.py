@@ -22,6 +22,7 @@ from ojs_nats.store.lru import Lru
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
+from ojs_nats.store.stepback import step_back
 from ojs_nats.store.unique import Uniqueness
 from ojs_nats.transitions.result import Moment, Transition
 
@@ -138,7 +139,7 @@ class Jobs:
         if draft.unique_key is not None:
             return await self._unique.push(draft)
         expected = 0
-        for _ in range(MAX_TRIES):
+        for tries in range(1, MAX_TRIES + 1):
             moment = self._clock.moment()
             transition = transitions.push(draft, moment)
             try:
@@ -150,6 +151,7 @@ class Jobs:
                     raise duplicate(draft.id, found.job.state) from None
                 expected = found.sequence  # a marker or a tombstone: name it and go on
                 draft = await self._records.continued(draft)
+                await step_back(self._clock, tries)
             else:
                 return transition.job
         raise _contended(draft.id)
@@ -171,7 +173,7 @@ class Jobs:
         certain = current is None and self._records.nearest_is_leader
         if current is None:
             current = await self._records.nearest(job_id)
-        for _ in range(MAX_TRIES):
+        for tries in range(1, MAX_TRIES + 1):
             moment = self._clock.moment()
             before = current.job
             try:
@@ -186,6 +188,7 @@ class Jobs:
             try:
                 sequence = await self._committer.commit(transition, current.sequence, moment.op)
             except Conflict:
+                await step_back(self._clock, tries)
                 current, certain = await self._records.leader(job_id), True
                 continue
             self._remember(sequence, transition.job)
@@ -216,7 +219,7 @@ class Jobs:
     async def _extend(self, job_id: str, current: Stored, worker: str, lease_ms: int | None) -> Job | None:
         """The job if the worker still holds it or it was cancelled, else None."""
         certain = False
-        for _ in range(MAX_TRIES):
+        for tries in range(1, MAX_TRIES + 1):
             moment = self._clock.moment()
             try:
                 if current.job is None:
@@ -226,6 +229,7 @@ class Jobs:
                     return current.job
                 sequence = await self._committer.commit(transition, current.sequence, moment.op)
             except Conflict:
+                await step_back(self._clock, tries)
                 current, certain = await self._records.leader(job_id), True
             except OjsError as error:
                 if error.code not in {"conflict", "not_found"}:

@@ -16,6 +16,7 @@ from ojs_nats.store.commit import Conflict
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import ANY, StoreConfig, encode_token
 from ojs_nats.store.records import Records
+from ojs_nats.store.stepback import step_back
 from ojs_nats.store.swap import Swap, Swapper
 from ojs_nats.store.watch import Watch
 
@@ -107,7 +108,7 @@ class Pools:
         await self._watch.stop()
 
     async def _write(self, wanted: Pool) -> tuple[bool, Pool]:
-        for _ in range(_TRIES):
+        for tries in range(1, _TRIES + 1):
             sequence, old = await self._read(wanted.name)
             moment = self._clock.moment()
             new = old is None or old.deleted
@@ -125,6 +126,7 @@ class Pools:
             try:
                 written = await self._swapper.swap(swap)
             except Conflict:
+                await step_back(self._clock, tries)
                 continue
             self._watch.put(subject, written, body)
             return new, pool

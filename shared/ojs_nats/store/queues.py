@@ -36,6 +36,7 @@ from ojs_nats.store.commit import Conflict
 from ojs_nats.store.link import Failed, Link
 from ojs_nats.store.names import ANY, StoreConfig
 from ojs_nats.store.records import Records
+from ojs_nats.store.stepback import step_back
 from ojs_nats.store.swap import Swap, Swapper
 from ojs_nats.store.watch import Watch
 from ojs_nats.transitions import Moment
@@ -145,7 +146,7 @@ class Queues:
 
     async def change(self, queue: str, decide: Decide) -> QueueRecord | None:
         """Apply a pure decision to a record; what stands afterwards. Raises whatever `decide` raises."""
-        for _ in range(MAX_TRIES):
+        for tries in range(1, MAX_TRIES + 1):
             sequence, old = await self._read(queue)
             moment = self._clock.moment()
             new = decide(old, moment)
@@ -154,6 +155,7 @@ class Queues:
             try:
                 await self._write(new, sequence)
             except Conflict:
+                await step_back(self._clock, tries)
                 continue
             return new
         message = f"queue {queue!r} changed {MAX_TRIES} times while this request tried to change it; try again"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -14,6 +13,7 @@ from ojs_nats.store.atomic import Atomic, Commit
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.records import Records
+from ojs_nats.store.stepback import step_back
 from ojs_nats.store.swap import Swap
 from ojs_nats.store.unique import Uniqueness
 from ojs_nats.transitions import Moment, Transition
@@ -40,7 +40,7 @@ class Together:
 
         Raises OjsError batch_size_exceeded, backend_unavailable.
         """
-        for tries in range(_TRIES):
+        for tries in range(1, _TRIES + 1):
             decided = [await self._decide(job_id, decide) for job_id in dict.fromkeys(job_ids)]
             if any(isinstance(one, OjsError) for one, _ in decided):
                 return [one.transition.job if isinstance(one, Commit) else one for one, _ in decided]
@@ -48,7 +48,7 @@ class Together:
             try:
                 await self._atomic.commit(commits, [swap for _, swap in decided if swap is not None])
             except Conflict:
-                await asyncio.sleep(self._clock.moment().chance * 0.01 * (tries + 1))
+                await step_back(self._clock, tries)
             else:
                 return [commit.transition.job for commit in commits]
         raise unavailable(f"the jobs changed {_TRIES} times while this request tried to change them; try again")

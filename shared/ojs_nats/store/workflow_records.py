@@ -14,6 +14,7 @@ from ojs_nats.store.definitions import Definitions
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records
+from ojs_nats.store.stepback import step_back
 from ojs_nats.store.swap import Alarm, Swap, Swapper
 from ojs_nats.transitions import Moment
 from ojs_nats.workflows.advance import retention_s
@@ -67,7 +68,7 @@ class WorkflowRecords:
         self, workflow_id: str, decide: Callable[[Graph, Workflow, Moment], Workflow | None]
     ) -> StoredWorkflow | None:
         """As `change`; None if there is no such workflow. `decide` returns None to leave it as it is."""
-        for _ in range(MAX_TRIES):
+        for tries in range(1, MAX_TRIES + 1):
             stored = await self.load(workflow_id)
             if stored is None:
                 return None
@@ -78,6 +79,7 @@ class WorkflowRecords:
             try:
                 sequence = await self.swap(stored.record, new, stored.sequence, moment.op)
             except Conflict:
+                await step_back(self._clock, tries)
                 continue
             return StoredWorkflow(sequence, new, stored.graph)
         raise contended(workflow_id)

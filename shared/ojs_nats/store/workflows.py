@@ -31,6 +31,7 @@ from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records
 from ojs_nats.store.results import Results
+from ojs_nats.store.stepback import step_back
 from ojs_nats.store.unique import Uniqueness
 from ojs_nats.store.workflow_records import MAX_TRIES, SERVICE, StoredWorkflow, WorkflowRecords, contended
 from ojs_nats.transitions import Moment, Transition
@@ -203,7 +204,7 @@ class Workflows:
         Raises OjsError backend_unavailable.
         """
         kept = False
-        for _ in range(MAX_TRIES):
+        for tries in range(1, MAX_TRIES + 1):
             stored = await self._flows.load(workflow_id)
             if stored is None:
                 return
@@ -223,6 +224,7 @@ class Workflows:
             try:
                 sequence = await self._flows.swap(record, new, stored.sequence, moment.op)
             except Conflict:
+                await step_back(self._clock, tries)
                 continue
             log.debug("workflow advanced", workflow_id=workflow_id, jobs=len(report.outcomes), state=new.state)
             if new.births != record.births or new.growing != record.growing:

@@ -1,0 +1,29 @@
+"""Pauses between tries of a compare-and-swap that others keep winning, or that a cluster in trouble keeps refusing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ojs_nats.store.clock import ServerClock
+
+__all__ = ["pause_s", "step_back"]
+
+_AT_ONCE: Final = 2
+_FIRST_S: Final = 0.02
+_LONGEST_S: Final = 0.3
+
+
+def pause_s(conflicts: int, chance: float) -> float:
+    """Seconds to wait after so many conflicts in a row: none after two, then from half to the whole of 20 ms, which doubles
+    each time, up to 300 ms. Twelve tries last for 1 to 2 seconds then. `chance` is from [0, 1).
+    """
+    if conflicts <= _AT_ONCE:
+        return 0.0
+    return min(_FIRST_S * (1 << (conflicts - _AT_ONCE - 1)), _LONGEST_S) * (0.5 + chance / 2)
+
+
+async def step_back(clock: ServerClock, conflicts: int) -> None:
+    """Await this after the `conflicts`-th conflict in a row (from 1), before the next try."""
+    if conflicts > _AT_ONCE:
+        await asyncio.sleep(pause_s(conflicts, clock.moment().chance))
