@@ -60,6 +60,7 @@ def router(context: Context) -> Router:
         ("POST", "/workers/register"): workers.register,
         ("POST", "/workers/deregister"): workers.deregister,
         ("DELETE", "/workers/{}"): workers.deregister,
+        ("GET", "/workers/{}/health"): workers.health,
         ("GET", "/jobs"): lists.jobs,
         ("GET", "/jobs/{}/events"): events.of_job,
         ("GET", "/queues"): lists.queues,

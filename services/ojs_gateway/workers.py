@@ -17,6 +17,8 @@ from ojs_nats.events.announce import announce, tell
 from ojs_nats.limits import policy_of
 from ojs_nats.store import WorkerRecord
 from ojs_nats.store.limits import key_scope
+from ojs_nats.store.presence import STOPPED
+from ojs_nats.wire.admin import worker_health
 from ojs_nats.wire.fields import short_text
 from ojs_nats.wire.ids import is_job_id
 from ojs_nats.wire.output import ack_body, encode, fetch_body, heartbeat_body, nack_body, registered_body
@@ -88,8 +90,11 @@ class Workers:
         while True:
             left = max(0.0, until - loop.time())
             wait_ms = math.ceil(min(left, _LOOK_UP_S) * 1_000)
-            jobs = await self._store.handout.fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms)
-            # A fetch is never cancelled: what it has claimed by then would be lost until its lease ends.
+            if ask.worker is not None and await self._context.directives.leaving(ask.worker):
+                jobs: list[Job] = []
+                await self._context.unless_stopping(asyncio.sleep(wait_ms / 1_000))
+            else:
+                jobs = await self._store.handout.fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms)
             if jobs or left <= _LOOK_UP_S or self._context.stopping or call.gone:
                 return jobs
 
@@ -130,10 +135,11 @@ class Workers:
         beat = parse_heartbeat(await call.body(), self._limits)
         held = [job_id for job_id in beat.job_ids if is_job_id(job_id)]
         record = _record(beat.worker)
-        _, outcome, directive = await asyncio.gather(
+        _, outcome, directive, _ = await asyncio.gather(
             self._store.workers.beat(record),
             self._store.jobs.extend(held, beat.worker.id, beat.lease_ms),
             self._context.directives.of(record),
+            self._context.directives.heard(record),
         )
         state = beat.worker.state if beat.worker.state in _ASKED_TO else "running"
         if directive is not None and state != "terminate":
@@ -151,6 +157,15 @@ class Workers:
         if job.visible_until is not None:
             told["visible_until"] = format_ms(job.visible_until)
         tell(self._store, "job.heartbeat", scope=job.queue, subject=job.id, data=told)
+
+    async def health(self, call: Call) -> Answer:
+        """GET /workers/{id}/health: 200 while it takes jobs; 503 if it is about to leave, or was not heard of for 30 s."""
+        worker_id = short_text(call.parameters[0], "the worker's id", self._limits)
+        worker = await self._store.workers.get(worker_id)
+        if worker is None or worker.state == STOPPED:
+            raise not_found("worker", worker_id)
+        status, view = worker_health(worker, self._store.clock.now())
+        return Answer(status, encode(view))
 
     async def register(self, call: Call) -> Answer:
         """POST /workers/register."""

@@ -70,3 +70,26 @@ def test_only_workers_that_are_silent_can_be_removed(system: System) -> None:
     call(system, "POST", "/workers/deregister", {"worker_id": "w"})
     assert call(system, "GET", "/admin/workers")["items"] == []
     call(system, "DELETE", "/admin/workers/w", status=404)
+
+
+def test_a_worker_that_leaves_gets_no_new_jobs_until_it_goes_on(system: System) -> None:
+    for n in range(4):
+        call(system, "POST", "/jobs", {"type": "a.b", "args": [n], "options": {"queue": "fl.leave"}}, 201)
+
+    def fetched(worker_id: str) -> int:
+        ask = {"queues": ["fl.leave"], "worker_id": worker_id, "wait_ms": 0}
+        return len(call(system, "POST", "/workers/fetch", ask)["jobs"])
+
+    for state in ("quiet", "drain", "terminate"):
+        beat(system, "leaves", state=state)
+        assert (fetched("leaves"), fetched(f"stays-{state}")) == (0, 1)
+        health = call(system, "GET", "/workers/leaves/health", status=503)
+        assert (health["state"], health["status"]) == (state, "draining")
+    beat(system, "leaves", state="running")
+    assert call(system, "GET", "/workers/leaves/health")["status"] == "healthy"
+    assert fetched("leaves") == 1
+    beat(system, "leaves", state="quiet")
+    call(system, "POST", "/workers/deregister", {"worker_id": "leaves"})
+    call(system, "GET", "/workers/leaves/health", status=404)
+    call(system, "POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "fl.leave"}}, 201)
+    assert fetched("leaves") == 1, "a worker that begins anew under the same id"

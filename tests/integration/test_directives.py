@@ -94,3 +94,24 @@ async def test_a_heartbeat_does_not_wait_for_directives_without_nats(
         server.kill()
         await eventually(lambda: not store.connected, SECONDS)
         assert await watching(store).of(WorkerRecord(id="w")) is None
+
+
+async def test_every_gateway_hears_that_a_worker_leaves_and_that_it_goes_on(
+    store: Store, other: Store, watching: Watching
+) -> None:
+    here, there = watching(store), watching(other)
+
+    async def settled(leaving: bool) -> None:
+        async def is_known() -> bool:
+            return await there.leaving("w.leaves") == leaving
+
+        await eventually(is_known, SECONDS)
+
+    assert not await there.leaving("w.leaves")
+    for state, leaving in (("quiet", True), ("running", False), ("drain", True), ("terminate", True)):
+        await here.heard(WorkerRecord(id="w.leaves", state=state))
+        assert await here.leaving("w.leaves") == leaving, "who heard it need not wait"
+        await settled(leaving)
+        assert not await there.leaving("w")
+    await there.withdraw("w.leaves")
+    assert not await there.leaving("w.leaves")

@@ -1,7 +1,9 @@
-"""What operators have told workers to do, known by heart in every gateway, so that a heartbeat's answer says it without a read.
+"""What operators have told workers to do, and which workers take no more jobs: known by heart in every gateway, so that the
+answer to a heartbeat, or to a fetch, needs no read.
 
 A directive is a record of its own beside the worker's, and is for one life of the worker: the process that it was when the
-directive was given, as far as the worker tells its processes apart.
+directive was given, as far as the worker tells its processes apart. Another such record says that the worker itself is about to
+leave.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ojs_nats.store.watch import Watch
 if TYPE_CHECKING:
     from ojs_nats.store import Store, WorkerRecord
 
-__all__ = ["Directive", "Directives", "Wish"]
+__all__ = ["LEAVING", "Directive", "Directives", "Wish"]
 
 log = structlog.get_logger(__name__)
 
@@ -28,8 +30,14 @@ Wish = Literal["running", "quiet", "terminate"]
 
 _TTL_S: Final[dict[Wish, int]] = {"running": 60, "quiet": 7 * 86_400, "terminate": 3_600}
 """`running` has to be heard once; a worker that terminates says so itself from then on."""
+LEAVING: Final = frozenset({"quiet", "drain", "terminate"})
+"""What a worker says of itself that takes no more jobs (ojs-graceful-shutdown §5.1)."""
+_LEAVING_S: Final = 3_600
+"""As long as what is known of a worker stays after its last heartbeat."""
 _WITHDRAWN_S: Final = 60
 _WHAT: Final = "a worker's directive"
+_DIRECTIVE: Final = "directive"
+_LEAVE: Final = "leaving"
 
 
 class Directive(Struct, frozen=True, omit_defaults=True):
@@ -58,9 +66,10 @@ class Directives:
         self._link = store.link
         self._clock = store.clock
         self._config = store.config
-        pattern = self._config.record("worker", Wildcard("*.directive"))
-        self._watch = Watch(store.link, store.config, f"directives-{store.instance}", [pattern], self._changed)
+        patterns = [self._config.record("worker", Wildcard(f"*.{kind}")) for kind in (_DIRECTIVE, _LEAVE)]
+        self._watch = Watch(store.link, store.config, f"directives-{store.instance}", patterns, self._changed)
         self._known: dict[str, tuple[int, Directive]] = {}
+        self._leaving: frozenset[str] = frozenset()
         store.on_reset(self._watch.reset)
 
     async def stop(self) -> None:
@@ -75,13 +84,38 @@ class Directives:
     async def give(self, worker: WorkerRecord, wish: Wish) -> None:
         """Tell a worker by its next heartbeat, through whichever gateway. Raises OjsError backend_unavailable."""
         directive = Directive(wish, self._clock.now(), worker.pid, worker.started_at)
-        await self._put(worker.id, msgspec.json.encode(directive), _TTL_S[wish])
+        await self._put(self._subject(worker.id), msgspec.json.encode(directive), _TTL_S[wish])
 
     async def withdraw(self, worker_id: str) -> None:
-        """Forget what a worker was told, if anything: it has begun anew, or is gone."""
+        """Forget what a worker was told and that it was to leave, if so: it has begun anew, or is gone."""
         await self._begin()
-        if self._subject(worker_id) in self._known:
-            await self._put(worker_id, b"", _WITHDRAWN_S)
+        if (subject := self._subject(worker_id)) in self._known:
+            await self._put(subject, b"", _WITHDRAWN_S)
+        await self._note(worker_id, leaving=False)
+
+    async def heard(self, worker: WorkerRecord) -> None:
+        """Note what a heartbeat says, for fetches through any gateway; writes only when it is another than before.
+
+        What can't be written now is with the next heartbeat.
+        """
+        await self._begin()
+        try:
+            await self._note(worker.id, leaving=worker.state in LEAVING)
+        except OjsError as error:
+            log.debug("a worker's leave isn't noted", reason=error.message)
+
+    async def leaving(self, worker_id: str) -> bool:
+        """Whether the worker's last heartbeat, as of some milliseconds ago, said that it takes no more jobs."""
+        if not self._watch.loaded:
+            await self._begin()
+        return bool(self._leaving) and self._subject(worker_id, _LEAVE) in self._leaving
+
+    async def _note(self, worker_id: str, *, leaving: bool) -> None:
+        if not leaving and not self._leaving:
+            return
+        subject = self._subject(worker_id, _LEAVE)
+        if leaving != (subject in self._leaving):
+            await self._put(subject, b"{}" if leaving else b"", _LEAVING_S if leaving else _WITHDRAWN_S)
 
     async def _begin(self) -> None:
         if not self._watch.loaded:
@@ -90,15 +124,20 @@ class Directives:
             except OjsError as error:
                 log.debug("directives aren't known", reason=error.message)
 
-    async def _put(self, worker_id: str, body: bytes, ttl_s: int) -> None:
-        subject = self._subject(worker_id)
+    async def _put(self, subject: str, body: bytes, ttl_s: int) -> None:
         self._watch.put(subject, await put(self._link, subject, body, ttl_s, _WHAT), body)
 
     def _changed(self) -> None:
         """Read what is new; a directive is read once, however many others change."""
         before = self._known
         self._known = {}
+        leaves = f".{_LEAVE}"
+        self._leaving = frozenset(
+            subject for subject, (_, body) in self._watch.entries.items() if body and subject.endswith(leaves)
+        )
         for subject, (sequence, body) in self._watch.entries.items():
+            if subject in self._leaving:
+                continue
             known = before.get(subject)
             if known is not None and known[0] == sequence:
                 self._known[subject] = known
@@ -108,5 +147,5 @@ class Directives:
                 except (msgspec.DecodeError, ValueError) as error:
                     log.error("a worker's directive can't be read", subject=subject, error=str(error))
 
-    def _subject(self, worker_id: str) -> str:
-        return self._config.record("worker", f"{encode_token(worker_id)}.directive")
+    def _subject(self, worker_id: str, kind: str = _DIRECTIVE) -> str:
+        return self._config.record("worker", f"{encode_token(worker_id)}.{kind}")

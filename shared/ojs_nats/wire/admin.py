@@ -11,7 +11,9 @@ from msgspec import Struct
 from ojs_nats.errors import invalid
 from ojs_nats.job import Job, State
 from ojs_nats.queries import JobRow, Queue, Totals, WorkerPage, WorkerRow, WorkerSummary
-from ojs_nats.store.directives import Directive, Wish
+from ojs_nats.store import WorkerRecord
+from ojs_nats.store.directives import LEAVING, Directive, Wish
+from ojs_nats.transitions import LIVENESS_MS
 from ojs_nats.wire.fields import shown, struct_of
 from ojs_nats.wire.lists import throughput_view
 from ojs_nats.wire.pages import Page, pagination
@@ -26,6 +28,7 @@ __all__ = [
     "retries_view",
     "stats_view",
     "trace_view",
+    "worker_health",
     "worker_view",
     "workers_view",
 ]
@@ -88,6 +91,23 @@ def workers_view(page: WorkerPage, directives: Sequence[Directive | None], asked
 def _summary(summary: WorkerSummary) -> dict[str, int]:
     numbers: dict[str, int] = msgspec.structs.asdict(summary)
     return {**numbers, "active": summary.total - summary.stale}
+
+
+def worker_health(record: WorkerRecord, now: int) -> tuple[int, dict[str, Any]]:
+    """GET /workers/{id}/health: the HTTP status and the body. `state` is the worker's own word (ojs-graceful-shutdown §10)."""
+    status = "healthy"
+    if record.state in LEAVING:
+        status = "draining"
+    if now - record.seen_at > LIVENESS_MS:
+        status = "stale"
+    view = {
+        "worker_id": record.id,
+        "state": record.state,
+        "status": status,
+        "active_jobs": record.active_jobs,
+        "last_heartbeat_at": format_ms(record.seen_at),
+    }
+    return 200 if status == "healthy" else 503, view
 
 
 def held_view(jobs: Sequence[JobRow]) -> list[dict[str, Any]]:
