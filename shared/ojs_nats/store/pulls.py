@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from ojs_nats.errors import unavailable
-from ojs_nats.store.api import call
+from ojs_nats.store.api import ApiError
 from ojs_nats.store.durables import Durables
 from ojs_nats.store.link import Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
@@ -19,6 +20,20 @@ log = structlog.get_logger(__name__)
 
 _PULL_TIMEOUT_S: Final = 2.0
 _CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
+
+
+class _State(Struct, frozen=True):
+    subjects: dict[str, int] | None = None
+
+
+class _Info(Struct, frozen=True):
+    """Of a stream, what a look needs: the rest is a kilobyte that would cost more to decode than the look's other work."""
+
+    state: _State = _State()
+    error: ApiError | None = None
+
+
+_decode_info: Final = msgspec.json.Decoder(_Info).decode
 
 
 class Token(NamedTuple):
@@ -51,14 +66,21 @@ class Pulls:
         self._bulk = bulk
         self._durables = durables
         self._config = config
+        self._info = f"$JS.API.STREAM.INFO.{config.ready_stream}"
 
     async def subjects(self, queue: str) -> dict[str, int]:
-        """The ready subjects of a queue that hold tokens, in the order of hand-out, and how many they hold."""
-        stream = self._config.ready_stream
-        info = await call(self._bulk, f"STREAM.INFO.{stream}", {"subjects_filter": self._config.ready_of_queue(queue)})
-        if "error" in info:
-            raise unavailable(f"NATS refused to say what is ready: {info['error'].get('description')}")
-        found: dict[str, int] = info["state"].get("subjects") or {}
+        """The ready subjects of a queue that hold tokens, in the order of hand-out, and how many they hold.
+
+        Raises OjsError backend_unavailable.
+        """
+        request = b'{"subjects_filter":"%s"}' % self._config.ready_of_queue(queue).encode()
+        answer = await self._bulk.request(self._info, request)
+        if isinstance(answer, Failed):
+            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
+        info = _decode_info(answer.data)
+        if info.error is not None:
+            raise unavailable(f"NATS refused to say what is ready: {info.error.description}")
+        found = info.state.subjects or {}
         ready = (subject for subject in found if not self._config.seat_size(subject))
         return {subject: found[subject] for subject in sorted(ready, key=_hand_out_order)}
 
@@ -68,7 +90,7 @@ class Pulls:
         Raises OjsError backend_unavailable.
         """
         consumer = self._config.ready_consumer(subject)
-        request = msgspec.json.encode({"batch": wanted, "no_wait": True})
+        request = b'{"batch":%d,"no_wait":true}' % wanted
         pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.ready_stream}.{consumer}"
         if not await self._durables.ready(subject, queue):
             return []
