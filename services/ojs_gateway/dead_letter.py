@@ -24,7 +24,11 @@ from ojs_nats.wire.output import encode, job_body
 from ojs_nats.wire.pages import Page, parse_page
 from ojs_nats.wire.worker import parse_override
 
-__all__ = ["DeadLetter"]
+__all__ = [
+    "DeadBulk",
+    "DeadFilter",
+    "DeadLetter",
+]
 
 _AT_ONCE: Final = 32
 """Jobs of a bulk request that are changed at the same time."""
@@ -36,7 +40,7 @@ _MAX_ERRORS: Final = 100
 """Skipped jobs of which the answer says why."""
 
 
-class _Filter(Struct, frozen=True, forbid_unknown_fields=True):
+class DeadFilter(Struct, frozen=True, forbid_unknown_fields=True):
     queue: str | None = None
     type: str | None = None
     error_type: str | None = None
@@ -47,15 +51,15 @@ class _Filter(Struct, frozen=True, forbid_unknown_fields=True):
     """Dead letters are discarded; any other state selects none of them."""
 
 
-class _Bulk(Struct, frozen=True, forbid_unknown_fields=True):
+class DeadBulk(Struct, frozen=True, forbid_unknown_fields=True):
     """What no filter has is refused: a misspelt member would change more than was meant."""
 
-    filter: _Filter | None = None
+    filter: DeadFilter | None = None
     older_than: str | int | float | None = None
     confirm: bool = False
 
 
-class _Query(_Filter, frozen=True):
+class DeadQuery(DeadFilter, frozen=True):
     confirm: bool = False
 
 
@@ -83,8 +87,8 @@ class DeadLetter:
         return await self._list(call, parse_page(call.queries, numbered=True))
 
     async def _list(self, call: Call, asked: Page) -> Answer:
-        named = {name: value for name, value in call.queries.items() if name in _Filter.__struct_fields__}
-        wanted = self._asked(msgspec.convert(named, _Filter))
+        named = {name: value for name, value in call.queries.items() if name in DeadFilter.__struct_fields__}
+        wanted = self._asked(msgspec.convert(named, DeadFilter))
         page = await self._queries.dead_letters(
             msgspec.structs.replace(wanted, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         )
@@ -140,18 +144,18 @@ class DeadLetter:
     async def _bulk(self, call: Call, *, confirmed: bool = False) -> DeadLettersAsk:
         body = await call.body()
         if body:
-            asked = struct_of(body, _Bulk)
+            asked = struct_of(body, DeadBulk)
         else:
-            query = struct_of(encode(dict(call.queries)), _Query, strict=False)
-            asked = _Bulk(query, None, query.confirm)
+            query = struct_of(encode(dict(call.queries)), DeadQuery, strict=False)
+            asked = DeadBulk(query, None, query.confirm)
         if not (asked.confirm or confirmed):
             raise invalid("confirm", "this changes every dead letter that matches the filter; send confirm: true to do it")
-        wanted = asked.filter or _Filter()
+        wanted = asked.filter or DeadFilter()
         if asked.older_than is not None:
             wanted = msgspec.structs.replace(wanted, older_than=asked.older_than)
         return self._asked(wanted)
 
-    def _asked(self, wanted: _Filter) -> DeadLettersAsk:
+    def _asked(self, wanted: DeadFilter) -> DeadLettersAsk:
         until = timestamp(wanted.until, "until")
         if wanted.older_than is not None:
             before = before_ms(wanted.older_than, "older_than", self._store.clock.now(), self._limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 from urllib.parse import unquote
 
@@ -13,7 +13,8 @@ __all__ = ["Handler", "Router"]
 
 Handler = Callable[[Call], Awaitable[Answer | Streamed]]
 
-_PARAMETER: Final = "{}"
+_ANY: Final = "{}"
+"""The child of a node that stands for any segment."""
 
 
 class _Node:
@@ -26,7 +27,7 @@ class _Node:
 
 
 class Router:
-    """Templates are paths in which `{}` stands for one segment; literal segments go before it.
+    """Templates are paths in which `{name}` stands for one segment; literal segments go before it.
 
     `/v1/…` is another name for `/ojs/v1/…`, for tools that leave out the prefix.
     """
@@ -39,16 +40,23 @@ class Router:
         """A GET handler answers HEAD, too."""
         node = self._root
         for segment in template[1:].split("/"):
-            node = node.children.setdefault(segment, _Node())
+            node = node.children.setdefault(_ANY if segment.startswith("{") else segment, _Node())
         node.template = template
         node.methods[method] = handler
         if method == "GET":
             node.methods["HEAD"] = handler
-        if _PARAMETER not in template:
+        if "{" not in template:
             self._literal[template] = node
 
+    def routes(self) -> Iterator[tuple[str, str]]:
+        """Method and template of everything that was added."""
+        waiting = [self._root]
+        for node in waiting:
+            yield from ((method, node.template) for method in node.methods)
+            waiting += node.children.values()
+
     def find(self, method: str, path: str) -> tuple[Handler, tuple[str, ...], str]:
-        """The handler, the segments that `{}` stood for, and the template. Raises not_found, method_not_allowed."""
+        """The handler, the segments that names stood for, and the template. Raises not_found, method_not_allowed."""
         if path.startswith("/v1/"):
             path = "/ojs" + path
         parameters: tuple[str, ...] = ()
@@ -68,7 +76,7 @@ class Router:
             assert node is not None
             literal = node.children.get(segment)
             if literal is None:
-                literal = node.children.get(_PARAMETER) if segment else None
+                literal = node.children.get(_ANY) if segment else None
                 parameters.append(unquote(segment))
             node = literal
             if node is None:

@@ -54,7 +54,12 @@ def manifest(limits: Limits) -> dict[str, Any]:
         "uniqueness": {"strength": "strong", "mechanism": _UNIQUENESS},
         "extensions": _EXTENSIONS,
         "extension_details": {"official": _EXTENSIONS, "experimental": []},
-        "endpoints": {"base_url": "/ojs/v1", "manifest": "/ojs/manifest", "health": "/ojs/v1/health"},
+        "endpoints": {
+            "base_url": "/ojs/v1",
+            "manifest": "/ojs/manifest",
+            "health": "/ojs/v1/health",
+            "openapi": "/ojs/v1/openapi.json",
+        },
         "payload_limits": {
             "max_envelope_bytes": limits.max_envelope_bytes,
             "max_meta_bytes": limits.max_meta_bytes,

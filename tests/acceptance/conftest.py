@@ -6,18 +6,23 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from support.described import Described
 from support.system import System
 
 
 @pytest.fixture(scope="session")
 def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     with System.started(tmp_path_factory.mktemp("system")) as system:
+        system.observe = Described.by(system.url).check
         yield system
 
 
 @pytest.fixture
 def system(_shared_system: System) -> System:
-    """The whole server, emptied. It is shared: tests that kill or stop it use `own_system`."""
+    """The whole server, emptied. What it answers to `request` is held to its own description.
+
+    It is shared: tests that kill or stop it use `own_system`.
+    """
     _shared_system.reset()
     return _shared_system
 

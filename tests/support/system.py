@@ -9,7 +9,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -121,6 +121,8 @@ class System(Command):
         ports = ("--port", "0", "--nats-port", "0")
         options = ("--test-mode", *ports, "--data", str(self.data), "--log-format", "json")
         super().__init__(folder, *options, *arguments, env=env, label="dev", program=program)
+        self.observe: Callable[[str, str, Answer], None] | None = None
+        """Sees method, path and answer of every request."""
 
     @classmethod
     @contextmanager
@@ -191,7 +193,10 @@ class System(Command):
 
     def request(self, method: str, path: str, body: object = None) -> Answer:
         """One request to the gateway; `path` begins with a slash."""
-        return send(method, f"{self.url}{path}", body)
+        answer = send(method, f"{self.url}{path}", body)
+        if self.observe is not None:
+            self.observe(method, path, answer)
+        return answer
 
     def reset(self) -> None:
         """Wipe everything; returns when that is done."""

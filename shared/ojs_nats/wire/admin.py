@@ -21,6 +21,7 @@ from ojs_nats.wire.retry import retry_members
 from ojs_nats.wire.times import format_ms
 
 __all__ = [
+    "DirectiveBody",
     "held_view",
     "parse_wish",
     "plain_stats",
@@ -36,13 +37,13 @@ __all__ = [
 _WISHES: Final[tuple[Wish, ...]] = get_args(Wish)
 
 
-class _DirectiveBody(Struct):
+class DirectiveBody(Struct):
     directive: str | None = None
 
 
 def parse_wish(body: bytes) -> Wish:
     """POST /admin/workers/directive `{directive}`."""
-    sent = struct_of(body, _DirectiveBody).directive
+    sent = struct_of(body, DirectiveBody).directive
     if sent == "resume":  # the CLI's word
         return "running"
     for wish in _WISHES:

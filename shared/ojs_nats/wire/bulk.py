@@ -31,11 +31,15 @@ from ojs_nats.wire.times import parse_moment
 
 __all__ = [
     "Filter",
+    "FilterBody",
     "JobList",
+    "JobsBody",
     "Operation",
     "Outcome",
+    "PriorityBody",
     "Rest",
     "Selection",
+    "SelectionBody",
     "batch_body",
     "bulk_body",
     "bulk_enqueue_body",
@@ -73,7 +77,7 @@ class JobList(Struct, frozen=True):
     idempotency_key: str | None = None
 
 
-class _Jobs(Struct):
+class JobsBody(Struct):
     jobs: list[Raw] | None = None
     atomicity: str | None = None
     idempotency_key: str | None = None
@@ -81,16 +85,16 @@ class _Jobs(Struct):
 
 def parse_batch(body: bytes, limits: Limits) -> JobList:
     """POST /jobs/batch. Raises invalid_payload, invalid_request, batch_size_exceeded."""
-    return JobList(_jobs(struct_of(body, _Jobs), limits.max_batch_jobs))
+    return JobList(_jobs(struct_of(body, JobsBody), limits.max_batch_jobs))
 
 
 def parse_bulk_enqueue(body: bytes, limits: Limits) -> JobList:
     """POST /jobs/bulk. Raises as `parse_batch`."""
-    sent = struct_of(body, _Jobs)
+    sent = struct_of(body, JobsBody)
     return JobList(_jobs(sent, limits.max_bulk_jobs), _atomic(sent.atomicity), sent.idempotency_key)
 
 
-def _jobs(sent: _Jobs, most: int) -> list[Raw]:
+def _jobs(sent: JobsBody, most: int) -> list[Raw]:
     if not sent.jobs:
         raise invalid("jobs", "jobs is required: a list of at least one job")
     if len(sent.jobs) > most:
@@ -161,7 +165,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
 
 
-class _SelectionBody(Struct, forbid_unknown_fields=True):
+class SelectionBody(Struct, forbid_unknown_fields=True):
     job_ids: list[str] | None = None
     filter: Raw = NOTHING
     atomicity: str | None = None
@@ -172,7 +176,7 @@ class _SelectionBody(Struct, forbid_unknown_fields=True):
     idempotency_key: str | None = None
 
 
-class _FilterBody(Struct, forbid_unknown_fields=True):
+class FilterBody(Struct, forbid_unknown_fields=True):
     type: str | None = None
     queue: str | None = None
     state: str | list[str] | None = None
@@ -188,7 +192,7 @@ class _FilterBody(Struct, forbid_unknown_fields=True):
 
 def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Limits) -> Selection:
     """POST /admin/jobs/bulk/… `{filter, confirm: true}`. Raises invalid_payload, invalid_request."""
-    sent = struct_of(body, _SelectionBody)
+    sent = struct_of(body, SelectionBody)
     if not sent.confirm:
         raise invalid("confirm", f"this would {operation} every job that matches the filter; send confirm: true to do it")
     if absent(sent.filter):
@@ -202,7 +206,7 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Limits,
 
     Raises invalid_payload, invalid_request, batch_size_exceeded.
     """
-    sent = struct_of(body, _SelectionBody)
+    sent = struct_of(body, SelectionBody)
     if (sent.job_ids is None) == absent(sent.filter):
         raise invalid("job_ids", "exactly one of job_ids and filter is required")
     most = limits.max_bulk_jobs
@@ -234,7 +238,7 @@ def _job_id(text: str, index: int) -> str:
 
 def _filter(sent: Any, operation: Operation, now: int, limits: Limits) -> Filter:
     try:
-        given = msgspec.convert(sent, _FilterBody)
+        given = msgspec.convert(sent, FilterBody)
     except msgspec.ValidationError as error:
         raise invalid("filter", f"filter: {error}".replace("`", "")) from None
     before = _moment(given.enqueued_before, "filter.enqueued_before", now)
@@ -273,13 +277,13 @@ def _moment(text: str | None, path: str, now: int) -> int | None:
         raise invalid(path, f"{path} must be an RFC 3339 timestamp with a zone, not {shown(text)}: {problem}") from None
 
 
-class _Priority(Struct):
+class PriorityBody(Struct):
     priority: int | str | None = None
 
 
 def parse_priority(body: bytes) -> int:
     """PATCH /jobs/{id}: the new priority, -100 to 100."""
-    sent = struct_of(body, _Priority).priority
+    sent = struct_of(body, PriorityBody).priority
     if sent is None:
         raise invalid("priority", "priority is required: an integer from -100 to 100")
     return integer(sent, "priority", -100, 100)

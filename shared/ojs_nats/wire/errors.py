@@ -8,7 +8,7 @@ import msgspec
 
 from ojs_nats.errors import OjsError
 
-__all__ = ["error_body", "error_view"]
+__all__ = ["error_body", "error_view", "wire_code"]
 
 _WIRE_CODES: Final = {"queue_full": "QUEUE_FULL", "invalid_retry_policy": "invalid_request"}
 """Codes of `ojs_nats.errors.CODES` that travel under another one's name (C42)."""
@@ -17,10 +17,15 @@ _DOCS: Final = "https://openjobspec.org/errors/"
 _encode: Final = msgspec.json.Encoder().encode
 
 
+def wire_code(code: str) -> str:
+    """The code that travels for one of `ojs_nats.errors.CODES`."""
+    return _WIRE_CODES.get(code, code)
+
+
 def error_view(error: OjsError) -> dict[str, Any]:
     """An error as part of an answer that is about several things."""
     return {
-        "code": _WIRE_CODES.get(error.code, error.code),
+        "code": wire_code(error.code),
         "message": error.message,
         "retryable": error.info.retryable,
         "details": error.details,

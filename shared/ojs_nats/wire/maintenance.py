@@ -12,10 +12,10 @@ from ojs_nats.wire.fields import duration_ms, short_text, struct_of
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.times import format_ms
 
-__all__ = ["maintenance_view", "parse_maintenance"]
+__all__ = ["MaintenanceBody", "maintenance_view", "parse_maintenance"]
 
 
-class _Body(Struct, frozen=True, forbid_unknown_fields=True):
+class MaintenanceBody(Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool | None = None
     reason: str | None = None
     duration: str | int | float | None = None
@@ -24,7 +24,7 @@ class _Body(Struct, frozen=True, forbid_unknown_fields=True):
 
 def parse_maintenance(body: bytes, now: int, limits: Limits) -> Maintenance | None:
     """The plan; None to end it. `duration` ends it by itself, `estimated_duration` is only shown. Raises invalid_request."""
-    sent = struct_of(body, _Body)
+    sent = struct_of(body, MaintenanceBody)
     if sent.enabled is None:
         raise invalid("enabled", "enabled is required: true begins maintenance, false ends it")
     if not sent.enabled:

@@ -32,8 +32,10 @@ from ojs_nats.wire.times import format_duration, format_ms
 
 __all__ = [
     "Deletion",
+    "DeletionBody",
     "Patch",
     "Purge",
+    "PurgeBody",
     "config_view",
     "parse_config",
     "parse_create",
@@ -241,14 +243,14 @@ _READERS: Final[dict[str, _Reader]] = {
 }
 
 
-class _DeletionBody(Struct, frozen=True, forbid_unknown_fields=True):
+class DeletionBody(Struct, frozen=True, forbid_unknown_fields=True):
     strategy: str | None = None
     target_queue: str | None = None
 
 
 def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: Limits) -> Deletion:
     """DELETE /queues/{name}: a strategy in the body, or in the query for clients that send no body with it (C40)."""
-    asked = struct_of(body, _DeletionBody)
+    asked = struct_of(body, DeletionBody)
     strategy = asked.strategy or query.get("strategy") or "reject"
     target = asked.target_queue or query.get("target_queue")
     match strategy:
@@ -263,7 +265,7 @@ def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: Li
             raise invalid("strategy", f"strategy must be reject, discard or move, not {shown(strategy)}")
 
 
-class _PurgeBody(Struct, frozen=True, forbid_unknown_fields=True):
+class PurgeBody(Struct, frozen=True, forbid_unknown_fields=True):
     states: list[str] | None = None
     older_than: str | int | float | None = None
     confirm: bool = False
@@ -274,7 +276,7 @@ def parse_purge(body: bytes, now: int, limits: Limits, *, confirmed: bool) -> Pu
 
     `confirmed` is for POST /queues/{name}/purge, which says it by its name.
     """
-    asked = struct_of(body, _PurgeBody)
+    asked = struct_of(body, PurgeBody)
     if not (asked.confirm or confirmed):
         raise invalid("confirm", "this removes every job that matches; send confirm: true to do it")
     if asked.states is None and not confirmed:

@@ -30,10 +30,19 @@ from ojs_nats.wire.times import parse_timestamp
 
 __all__ = [
     "Ack",
+    "AckBody",
+    "CancelBody",
+    "ErrorBody",
     "Fetch",
+    "FetchBody",
     "Heartbeat",
+    "IdsBody",
     "Nack",
+    "NackBody",
+    "OverrideBody",
+    "OverrideMembers",
     "Worker",
+    "WorkerBody",
     "parse_ack",
     "parse_cancel",
     "parse_deregister",
@@ -99,7 +108,7 @@ class Heartbeat(Struct, frozen=True):
 # Fetch
 
 
-class _FetchBody(Struct):
+class FetchBody(Struct):
     queues: list[str] | None = None
     count: int | float | None = None
     worker_id: str | None = None
@@ -109,7 +118,7 @@ class _FetchBody(Struct):
 
 def parse_fetch(body: bytes, limits: Limits) -> Fetch:
     """POST /workers/fetch. Raises invalid_payload, invalid_request, queue_name_too_long."""
-    sent = struct_of(body, _FetchBody)
+    sent = struct_of(body, FetchBody)
     if not sent.queues:
         raise invalid("queues", "queues is required: a list of at least one queue name")
     return Fetch(
@@ -124,14 +133,14 @@ def parse_fetch(body: bytes, limits: Limits) -> Fetch:
 # Ack and nack
 
 
-class _AckBody(Struct):
+class AckBody(Struct):
     job_id: str | None = None
     result: Raw = NOTHING
     worker_id: str | None = None
     attempt: int | None = None
 
 
-class _ErrorBody(Struct):
+class ErrorBody(Struct):
     message: str | None = None
     code: str | None = None
     type: str | None = None
@@ -142,9 +151,9 @@ class _ErrorBody(Struct):
     rate_limit_until: str | None = None
 
 
-class _NackBody(Struct):
+class NackBody(Struct):
     job_id: str | None = None
-    error: _ErrorBody | str | None = None
+    error: ErrorBody | str | None = None
     worker_id: str | None = None
     attempt: int | None = None
     requeue: bool | None = None
@@ -152,7 +161,7 @@ class _NackBody(Struct):
 
 def parse_ack(body: bytes, limits: Limits, job_id: str | None = None) -> Ack:
     """POST /workers/ack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
-    sent = struct_of(body, _AckBody)
+    sent = struct_of(body, AckBody)
     if sent.result:
         value_of(sent.result, "result", limits)
     return Ack(_job_id(sent.job_id, job_id), sent.result, _holder(sent.worker_id, sent.attempt, limits))
@@ -160,15 +169,15 @@ def parse_ack(body: bytes, limits: Limits, job_id: str | None = None) -> Ack:
 
 def parse_nack(body: bytes, limits: Limits, job_id: str | None = None) -> Nack:
     """POST /workers/nack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
-    sent = struct_of(body, _NackBody)
+    sent = struct_of(body, NackBody)
     requeue = bool(sent.requeue)
     error = sent.error
     if isinstance(error, str):
-        error = _ErrorBody(message=error)
+        error = ErrorBody(message=error)
     elif error is None:
         if not requeue:
             raise invalid("error", "error is required: an object with at least a message")
-        error = _ErrorBody(message="requeued by its worker")
+        error = ErrorBody(message="requeued by its worker")
     if error.message is None:
         raise invalid("error.message", "error.message is required: a text")
     if error.action is not None and error.action not in _ACTIONS:
@@ -210,7 +219,7 @@ def _kept(raw: Raw, path: str, limits: Limits) -> Raw:
 # Workers
 
 
-class _WorkerBody(Struct):
+class WorkerBody(Struct):
     worker_id: str | None = None
     active_jobs: list[str] | int | None = None
     active_job_ids: list[str] | None = None
@@ -229,7 +238,7 @@ def parse_heartbeat(body: bytes, limits: Limits) -> Heartbeat:
 
     What can't be a job id is left out. Raises invalid_payload, invalid_request.
     """
-    sent = struct_of(body, _WorkerBody)
+    sent = struct_of(body, WorkerBody)
     named = [*(sent.active_job_ids or ()), *(sent.active_jobs if isinstance(sent.active_jobs, list) else ())]
     ids = tuple(dict.fromkeys(job_id.lower() for job_id in named))
     if len(ids) > limits.max_active_jobs:
@@ -240,15 +249,15 @@ def parse_heartbeat(body: bytes, limits: Limits) -> Heartbeat:
 
 def parse_register(body: bytes, limits: Limits) -> Worker:
     """POST /workers/register. Raises invalid_payload, invalid_request."""
-    return _worker(struct_of(body, _WorkerBody), 0, limits)
+    return _worker(struct_of(body, WorkerBody), 0, limits)
 
 
 def parse_deregister(body: bytes, limits: Limits) -> str:
     """POST /workers/deregister: the worker's id. Raises invalid_payload, invalid_request."""
-    return _worker(struct_of(body, _WorkerBody), 0, limits).id
+    return _worker(struct_of(body, WorkerBody), 0, limits).id
 
 
-def _worker(sent: _WorkerBody, active: int, limits: Limits) -> Worker:
+def _worker(sent: WorkerBody, active: int, limits: Limits) -> Worker:
     worker_id = _worker_id(sent.worker_id, limits)
     if worker_id is None:
         raise invalid("worker_id", "worker_id is required: a text that is unique to the worker")
@@ -271,28 +280,28 @@ def _worker(sent: _WorkerBody, active: int, limits: Limits) -> Worker:
 # Jobs
 
 
-class _CancelBody(Struct):
+class CancelBody(Struct):
     reason: str | None = None
 
 
-class _OverrideMembers(Struct):
+class OverrideMembers(Struct):
     queue: str | None = None
     meta: Raw = NOTHING
     retry: dict[str, Any] | None = None
     args: Raw = NOTHING
 
 
-class _OverrideBody(Struct):
-    override: _OverrideMembers | None = None
+class OverrideBody(Struct):
+    override: OverrideMembers | None = None
 
 
-class _IdsBody(Struct):
+class IdsBody(Struct):
     ids: list[str] | None = None
 
 
 def parse_cancel(body: bytes, limits: Limits) -> str | None:
     """Cancellation: the reason, if the body gives one. Raises invalid_payload, invalid_request."""
-    reason = struct_of(body, _CancelBody).reason
+    reason = struct_of(body, CancelBody).reason
     return None if reason is None else short_text(reason, "reason", limits)
 
 
@@ -301,7 +310,7 @@ def parse_override(body: bytes, limits: Limits) -> Override:
 
     Raises invalid_payload, invalid_request, invalid_retry_policy, metadata_too_large, envelope_too_large.
     """
-    sent = struct_of(body, _OverrideBody).override or _OverrideMembers()
+    sent = struct_of(body, OverrideBody).override or OverrideMembers()
     meta, args = _kept(sent.meta, "override.meta", limits), _kept(sent.args, "override.args", limits)
     if meta:
         if type(value_of(meta, "override.meta", limits)) is not dict:
@@ -323,7 +332,7 @@ def parse_override(body: bytes, limits: Limits) -> Override:
 
 def parse_result_ids(body: bytes, limits: Limits) -> tuple[str, ...]:
     """POST /jobs/results: the ids as sent, doubles left out. Raises invalid_payload, invalid_request."""
-    ids = struct_of(body, _IdsBody).ids
+    ids = struct_of(body, IdsBody).ids
     if ids is None:
         raise invalid("ids", "ids is required: a list of job ids")
     if len(ids) > limits.max_result_ids:

@@ -1,0 +1,8 @@
+"""The gateway's description of its own API."""
+
+from __future__ import annotations
+
+from ojs_gateway.openapi.document import document, paths_of
+from ojs_gateway.openapi.route import Other, Parameter, Part, Route
+
+__all__ = ["Other", "Parameter", "Part", "Route", "document", "paths_of"]

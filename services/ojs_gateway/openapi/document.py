@@ -1,0 +1,216 @@
+"""The OpenAPI 3.1 document, made from the routes and from nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any, Final
+
+import msgspec
+
+from ojs_gateway.openapi.common import ERROR, JOB_ID, QUEUE_NAME, SHORT
+from ojs_gateway.openapi.route import Other, Parameter, Part, Route
+from ojs_gateway.openapi.schema import TEXT, Named, Schema, either, text
+from ojs_nats.errors import CODES
+from ojs_nats.wire.errors import wire_code
+from ojs_nats.wire.limits import Limits
+from ojs_nats.wire.quirks import JSON_TYPE, OJS_TYPE
+
+__all__ = ["document", "paths_of"]
+
+_BASE: Final = "/ojs/v1"
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+_IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
+    "job_id": (JOB_ID, "The job's id."),
+    "worker_id": (SHORT, "What the worker calls itself."),
+    "workflow_id": (JOB_ID, "The workflow's id."),
+    "queue": (QUEUE_NAME, "The queue's name."),
+    "cron": (text(pattern=r"^[a-z0-9][a-z0-9.\-]*$", most=255), "The cron entry's name."),
+    "pool": (QUEUE_NAME, "The pool's name."),
+    "key": ({"type": "string", "minLength": 1, "maxLength": 255}, "The limit's key."),
+}
+_ALWAYS: Final = ("unsupported", "backend_error", "backend_unavailable")
+"""What any request may meet."""
+_WITH_BODY: Final = ("invalid_payload", "invalid_request", "request_timeout", "envelope_too_large", "unsupported_compression")
+_ASK_AGAIN: Final = {408, 429, 503}
+_HEADERS: Final = {
+    "RequestId": {"description": "Names the request in the server's log; a client may choose it.", "schema": TEXT},
+    "RetryAfter": {"description": "Seconds to wait before the next try.", "schema": {"type": "integer", "minimum": 0}},
+}
+
+
+def paths_of(route: Route) -> Iterator[tuple[str, str]]:
+    """Method and whole path of each of the route's names; parameters stand in braces."""
+    for path in route.paths:
+        method, _, below = path.partition(" ")
+        yield method, below if route.absolute else _BASE + below
+
+
+def document(parts: Sequence[Part], limits: Limits, *, test_mode: bool) -> bytes:
+    """The document as JSON. It has each path of each route, those of test mode only where that is on."""
+    paths: dict[str, dict[str, Any]] = {}
+    components = _Components()
+    for part in parts:
+        for route in part.routes:
+            if route.test_only and not test_mode:
+                continue
+            first: str | None = None
+            for method, path in paths_of(route):
+                operation = _operation(part, route, method, path, first, components)
+                paths.setdefault(path, {})[method.lower()] = operation
+                first = first or f"{method} {path}"
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {
+                "title": "ojs-nats",
+                "summary": "An Open Job Spec server on NATS JetStream",
+                "version": version("ojs-nats"),
+                "description": _about(limits),
+                "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            },
+            "externalDocs": {"description": "The specification", "url": "https://openjobspec.org"},
+            "servers": [{"url": "/", "description": "The server that this document comes from"}],
+            "tags": [{"name": part.name, "description": part.about} for part in parts],
+            "paths": paths,
+            "components": components.view,
+        }
+    )
+
+
+def _about(limits: Limits) -> str:
+    return f"""\
+Bodies are JSON, sent as `{OJS_TYPE}` or `{JSON_TYPE}`, as they are or with `Content-Encoding: gzip` or `deflate`, up to \
+{limits.max_body_bytes} bytes. Answers come as `{OJS_TYPE}`, or as `{JSON_TYPE}` where `Accept` asks for it. A member that is \
+null in a request counts as left out. Answers may get more members with later versions.
+
+Every answer has `OJS-Version`, `X-Request-Id` and `X-Content-Type-Options`. What answers GET answers HEAD, too; a method that \
+a path doesn't have is answered 405 with `Allow`. `/v1/…` is another name of `/ojs/v1/…`. What the server can do stands in \
+`/ojs/manifest`, its limits do, too.
+"""
+
+
+def _operation(part: Part, route: Route, method: str, path: str, first: str | None, components: _Components) -> dict[str, Any]:
+    owner, _, name = route.handler.__qualname__.partition(".")
+    words = [owner[0].lower() + owner[1:], *name.split("_")]
+    operation_id = "".join([words[0], *(word.capitalize() for word in words[1:])])
+    about = [route.about] if route.about else []
+    view: dict[str, Any] = {"tags": [part.name], "summary": route.summary, "operationId": operation_id}
+    if first is not None:
+        about.insert(0, f"Another name of `{first}`.")
+        view["operationId"] += "_" + "_".join(re.findall(r"\w+", f"{method.lower()} {path.removeprefix(_BASE)}"))
+    if route.test_only:
+        about.insert(0, "In test mode only.")
+        view["x-test-mode-only"] = True
+    if about:
+        view["description"] = " ".join(about)
+    parameters = [_in_path(found) for found in _PARAMETER.findall(path)]
+    parameters += [_parameter(parameter) for parameter in route.query]
+    if parameters:
+        view["parameters"] = components.placed(parameters)
+    title = operation_id[0].upper() + operation_id[1:]
+    if route.body is not None:
+        body = components.named(route.body, f"{title}Body")
+        required = bool(isinstance(route.body, dict) and route.body.get("required"))
+        view["requestBody"] = {"required": required, "content": _json(body)}
+    responses: dict[str, Any] = {}
+    refusals = dict(_refusals(route, path))
+    for status, answer in route.answers.items():
+        suffix = "Answer" if len(route.answers) == 1 else f"Answer{status}"
+        told = answer
+        if status in refusals and not isinstance(answer, Other):  # an answer about each item, or a refusal of all
+            told = either(answer, ERROR)
+        responses[str(status)] = _answer(status, told, f"{title}{suffix}", components)
+    for status, codes in refusals.items():
+        if status not in route.answers:
+            responses[str(status)] = components.refusal(status, codes)
+    view["responses"] = dict(sorted(responses.items()))
+    return view
+
+
+def _in_path(name: str) -> dict[str, Any]:
+    schema, about = _IN_PATHS[name]
+    return {"name": name, "in": "path", "required": True, "schema": schema, "description": about}
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    view = {"name": parameter.name, "in": parameter.place, "schema": parameter.schema}
+    return view | ({"description": parameter.about} if parameter.about else {})
+
+
+def _answer(status: int, answer: Schema | Other, name: str, components: _Components) -> dict[str, Any]:
+    if not isinstance(answer, Other):
+        return {"description": HTTPStatus(status).phrase, "content": _json(components.named(answer, name))}
+    view: dict[str, Any] = {"description": answer.about}
+    if answer.media_type is not None:
+        view["content"] = {answer.media_type: {"schema": TEXT}}
+    return view
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {OJS_TYPE: {"schema": schema}, JSON_TYPE: {"schema": schema}}
+
+
+def _refusals(route: Route, path: str) -> Iterable[tuple[int, tuple[str, ...]]]:
+    """The codes that the route may be refused with, by status."""
+    codes = list(route.errors) + list(_ALWAYS)
+    if route.body is not None:
+        codes += _WITH_BODY
+    elif route.query or "{" in path:
+        codes.append("invalid_request")
+    found: dict[int, list[str]] = {}
+    for code in dict.fromkeys(codes):
+        found.setdefault(CODES[code].status, []).append(code)
+    return [(status, tuple(sorted(listed))) for status, listed in found.items()]
+
+
+class _Components:
+    """What is said once and referred to."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[str, Any] = {}
+        self._sources: dict[str, Any] = {}
+        self._responses: dict[str, Any] = {}
+
+    @property
+    def view(self) -> dict[str, Any]:
+        schemas, responses = dict(sorted(self._schemas.items())), dict(sorted(self._responses.items()))
+        return {"schemas": schemas, "responses": responses, "headers": _HEADERS}
+
+    def named(self, schema: Schema, name: str) -> dict[str, Any]:
+        """A reference to the schema, which stands under `name` if it has none of its own."""
+        placed: dict[str, Any] = self.placed(schema if isinstance(schema, Named) else Named(name, schema))
+        return placed
+
+    def placed(self, node: Any) -> Any:
+        """The same with references in place of what has a name."""
+        if isinstance(node, Named):
+            self._place(node)
+            return {"$ref": f"#/components/schemas/{node.name}"}
+        if isinstance(node, dict):
+            return {key: self.placed(value) for key, value in node.items()}
+        if isinstance(node, list):
+            return [self.placed(value) for value in node]
+        return node
+
+    def _place(self, node: Named) -> None:
+        if node.name not in self._schemas:
+            self._sources[node.name] = node.schema
+            self._schemas[node.name] = {}  # holds the place of a schema that refers to itself
+            self._schemas[node.name] = self.placed(node.schema)
+        elif self._sources[node.name] != node.schema:
+            raise TypeError(f"two schemas are called {node.name}")
+
+    def refusal(self, status: int, codes: tuple[str, ...]) -> dict[str, Any]:
+        """A reference to the answer that has one of these codes."""
+        name = "-".join(codes)
+        if name not in self._responses:
+            headers = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
+            if status in _ASK_AGAIN:
+                headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
+            told = [f"`{wire_code(code)}`: {CODES[code].hint}" for code in codes]
+            content = _json(self.placed(ERROR))
+            self._responses[name] = {"description": " ".join(dict.fromkeys(told)), "headers": headers, "content": content}
+        return {"$ref": f"#/components/responses/{name}"}

@@ -1,0 +1,159 @@
+"""A job as clients push it (`ojs_nats.wire.enqueue` reads it)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+from ojs_gateway.openapi.common import DURATION, JOB_ID, OBJECT, QUEUE_NAME, SHORT, TYPE_NAME
+from ojs_gateway.openapi.schema import (
+    ANYTHING,
+    FLAG,
+    TEXT,
+    Named,
+    Schema,
+    either,
+    list_of,
+    number,
+    one_of,
+    record,
+    text,
+    whole,
+)
+from ojs_nats.job import Backoff, Exhaustion
+from ojs_nats.limits.policy import MAX_CONCURRENCY, OnLimit
+from ojs_nats.wire.limits import DEFAULT_LIMITS
+
+__all__ = [
+    "CONCURRENCY",
+    "DURATION_MS",
+    "ENVELOPE",
+    "OLDER_THAN",
+    "PREVENTION",
+    "PREVENTION_REQUEST",
+    "PUSH_REFUSALS",
+    "RATE",
+    "RATE_LIMIT",
+    "RETRY_REQUEST",
+    "SECONDS",
+]
+
+PUSH_REFUSALS: Final = (
+    "invalid_retry_policy",
+    "job_type_too_long",
+    "queue_name_too_long",
+    "metadata_too_large",
+    "job_type_not_allowed",
+    "duplicate",
+    "queue_full",
+    "queue_paused",
+    "queue_draining",
+    "backend_timeout",
+)
+"""What a job in a request may be refused with."""
+
+_LONGEST_S: Final = DEFAULT_LIMITS.max_duration_ms // 1_000
+SECONDS: Final = either(number(0, _LONGEST_S), DURATION, about="Seconds, or a duration.")
+DURATION_MS: Final = either(number(0, DEFAULT_LIMITS.max_duration_ms), DURATION, about="Milliseconds, or a duration.")
+_MOMENT: Final = text("An RFC 3339 timestamp with a zone, or a duration from now: +PT5S.")
+CONCURRENCY: Final = whole(0, MAX_CONCURRENCY, "How many at once; 0 lets none start.")
+OLDER_THAN: Final = either(TEXT, number(0), about="A timestamp, or an age: a duration, or seconds.")
+PREVENTION: Final = Named(
+    "StarvationPrevention",
+    record({"enabled": FLAG}, {"rotation_interval": DURATION, "min_dispatch_ratio": number(0, 1)}),
+)
+PREVENTION_REQUEST: Final = Named(
+    "StarvationPreventionRequest",
+    record({}, {"enabled": FLAG, "rotation_interval": SECONDS, "min_dispatch_ratio": number(0, 1)}),
+)
+RATE: Final = Named(
+    "Rate",
+    record(
+        {"limit": whole(1)}, {"period": either(number(0), TEXT, about="A duration, second, minute, hour or day, or seconds.")}
+    ),
+)
+RATE_LIMIT: Final = Named(
+    "RateLimitPolicy",
+    record(
+        {},
+        {
+            "key": text("Limits all jobs of the key, in whatever queue.", pattern=r"^[a-zA-Z0-9][a-zA-Z0-9._:\-]*$", most=255),
+            "concurrency": CONCURRENCY,
+            "rate": either(RATE, whole(1), about="Starts within any period."),
+            "period": either(number(0), TEXT),
+            "max_per_second": whole(1),
+            "throttle": either(RATE, whole(1), about="Starts evenly spaced."),
+            "on_limit": one_of(*get_args(OnLimit)),
+        },
+        free=True,
+    ),
+)
+RETRY_REQUEST: Final = Named(
+    "RetryRequest",
+    record(
+        {},
+        {
+            "max_attempts": whole(0, DEFAULT_LIMITS.max_attempts),
+            "initial_interval": DURATION,
+            "initial_interval_ms": number(0, DEFAULT_LIMITS.max_duration_ms),
+            "backoff_coefficient": number(1, 1_000_000),
+            "max_interval": DURATION,
+            "max_interval_ms": number(0, DEFAULT_LIMITS.max_duration_ms),
+            "jitter": FLAG,
+            "non_retryable_errors": list_of(SHORT, most=DEFAULT_LIMITS.max_error_patterns),
+            "on_exhaustion": one_of(*get_args(Exhaustion)),
+            "backoff_strategy": one_of(*get_args(Backoff)),
+        },
+        free=True,
+        about="What is left out is the queue's or the server's default. Names in camelCase are read, too.",
+    ),
+)
+_UNIQUE: Final = record({}, free=True, about="A uniqueness policy (docs/unique.md).")
+
+_ATTRIBUTES: Final[dict[str, Schema]] = {
+    "queue": QUEUE_NAME,
+    "priority": either(whole(-100, 100), one_of("high", "normal", "low"), about="The highest comes first."),
+    "tags": list_of(SHORT, most=DEFAULT_LIMITS.max_tags),
+    "schema": text("A URI.", most=DEFAULT_LIMITS.max_uri_chars),
+    "pending": {"type": "boolean", "description": "Whether it waits to be activated."},
+    "delay_until": _MOMENT,
+    "scheduled_at": _MOMENT,
+    "expires_at": _MOMENT,
+    "retry": RETRY_REQUEST,
+    "max_attempts": whole(0, DEFAULT_LIMITS.max_attempts),
+    "timeout": SECONDS,
+    "timeout_ms": DURATION_MS,
+    "visibility_timeout": SECONDS,
+    "visibility_timeout_ms": DURATION_MS,
+    "total_timeout": SECONDS,
+    "total_timeout_ms": DURATION_MS,
+    "enqueue_ttl": SECONDS,
+    "enqueue_ttl_ms": DURATION_MS,
+    "heartbeat_timeout": SECONDS,
+    "heartbeat_timeout_ms": DURATION_MS,
+    "grace_period": SECONDS,
+    "grace_period_ms": DURATION_MS,
+    "result_ttl": whole(-1, _LONGEST_S, "Seconds; -1 keeps the result as long as the job."),
+    "result_size_limit": whole(1, DEFAULT_LIMITS.max_result_bytes, "Bytes."),
+    "meta": OBJECT,
+    "metadata": OBJECT,
+    "unique": _UNIQUE,
+    "rate_limit": RATE_LIMIT,
+}
+
+_REQUIRED: Final[dict[str, Schema]] = {"type": TYPE_NAME, "args": list_of(ANYTHING)}
+_OPTIONAL: Final[dict[str, Any]] = {
+    "specversion": {"const": "1.0"},
+    "id": JOB_ID | {"description": "A UUIDv7; left out, the server makes one."},
+    **_ATTRIBUTES,
+    "options": record({}, _ATTRIBUTES, free=True, about="The same attributes; those given here win."),
+}
+ENVELOPE: Final = Named(
+    "JobRequest",
+    record(
+        _REQUIRED,
+        _OPTIONAL,
+        free=True,
+        about=f"At most {DEFAULT_LIMITS.max_envelope_bytes} bytes unless the server is set otherwise. Up to "
+        f"{DEFAULT_LIMITS.max_extra_members} members that OJS does not define are kept and come back as they were sent.",
+    ),
+)

@@ -1,0 +1,58 @@
+"""What a route says of itself: where it is, who answers it, and what goes in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from ojs_gateway.call import Answer, Streamed
+from ojs_gateway.context import Context
+from ojs_gateway.openapi.schema import Schema
+
+__all__ = ["Other", "Parameter", "Part", "Route"]
+
+
+class Parameter(NamedTuple):
+    """A member of the query string, or a header with `place`."""
+
+    name: str
+    schema: Schema
+    about: str = ""
+    place: str = "query"
+
+
+class Other(NamedTuple):
+    """An answer that isn't JSON: its media type, none if there is no body."""
+
+    media_type: str | None
+    about: str
+
+
+class Route(NamedTuple):
+    """One handler and the paths that lead to it.
+
+    `paths` are `METHOD /path`, below /ojs/v1 unless they are `absolute`. The first is the operation's own, the others are
+    further names of it. `errors` are codes of `ojs_nats.errors`; those that any request may meet are added. A `body` is
+    required when a member of it is.
+    """
+
+    owner: Callable[[Context], Any]
+    handler: Callable[..., Awaitable[Answer | Streamed]]
+    paths: tuple[str, ...]
+    summary: str
+    answers: Mapping[int, Schema | Other]
+    about: str = ""
+    body: Schema | None = None
+    query: tuple[Parameter, ...] = ()
+    errors: tuple[str, ...] = ()
+    absolute: bool = False
+    test_only: bool = False
+    """Whether it is there in test mode alone."""
+
+
+class Part(NamedTuple):
+    """Routes that belong together."""
+
+    name: str
+    about: str
+    routes: tuple[Route, ...]

@@ -1,0 +1,67 @@
+"""Every path of the API with its handler and its description (requirements §2; aliases: clients.md 4.3; docs/adr/017)."""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import Any, Final
+
+from ojs_gateway.context import Context
+from ojs_gateway.openapi import Part, Route, paths_of
+from ojs_gateway.openapi.common import OBJECT
+from ojs_gateway.router import Router
+from ojs_gateway.routes.bulk import BULK
+from ojs_gateway.routes.crons import CRONS
+from ojs_gateway.routes.dead_letter import DEAD_LETTERS
+from ojs_gateway.routes.events import EVENTS
+from ojs_gateway.routes.jobs import JOBS
+from ojs_gateway.routes.limits import LIMITS, POOLS
+from ojs_gateway.routes.queues import QUEUES
+from ojs_gateway.routes.system import SYSTEM
+from ojs_gateway.routes.workers import FLEET, WORKERS
+from ojs_gateway.routes.workflows import WORKFLOWS
+from ojs_gateway.self_description import SelfDescription
+
+__all__ = ["PARTS", "router"]
+
+
+def _description(context: Context) -> SelfDescription:
+    return SelfDescription(context, PARTS)
+
+
+_DESCRIPTION: Final = Part(
+    "Description",
+    "This document",
+    (Route(_description, SelfDescription.read, ("GET /openapi.json",), "Read this document", {200: OBJECT}),),
+)
+PARTS: Final = (
+    SYSTEM,
+    JOBS,
+    BULK,
+    WORKERS,
+    QUEUES,
+    DEAD_LETTERS,
+    CRONS,
+    WORKFLOWS,
+    EVENTS,
+    FLEET,
+    LIMITS,
+    POOLS,
+    _DESCRIPTION,
+)
+
+
+def router(context: Context) -> Router:
+    """The routes of one gateway; some exist in test mode only."""
+    owners: dict[Any, Any] = {}
+    routes = Router()
+    for part in PARTS:
+        for route in part.routes:
+            if route.test_only and not context.test_mode:
+                continue
+            owner = owners.get(route.owner)
+            if owner is None:
+                owner = owners[route.owner] = route.owner(context)
+            handler = MethodType(route.handler, owner)
+            for method, path in paths_of(route):
+                routes.add(method, path, handler)
+    return routes

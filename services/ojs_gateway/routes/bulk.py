@@ -1,0 +1,234 @@
+"""Many jobs in one request (docs/batches.md)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_gateway.batch import Batch
+from ojs_gateway.bulk import Bulk
+from ojs_gateway.openapi import Parameter, Part, Route
+from ojs_gateway.openapi.common import CONFIRM, COUNT, ERROR_ITEM, JOB, JOB_ID, QUEUE_NAME, SHORT, STATE
+from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
+from ojs_gateway.openapi.schema import (
+    FLAG,
+    TEXT,
+    TIME,
+    Named,
+    Schema,
+    body_of,
+    either,
+    list_of,
+    number,
+    one_of,
+    record,
+    text,
+    whole,
+)
+from ojs_nats.wire.bulk import FilterBody, JobsBody, SelectionBody
+from ojs_nats.wire.limits import DEFAULT_LIMITS
+
+__all__ = ["BULK"]
+
+_KEY: Final = Parameter(
+    "Idempotency-Key",
+    text(most=DEFAULT_LIMITS.max_idempotency_chars),
+    "A request with the key of an earlier one gets that one's answer.",
+    "header",
+)
+_SENT_KEY: Final = text("In place of the header Idempotency-Key.", most=DEFAULT_LIMITS.max_idempotency_chars)
+_ATOMICITY: Final = one_of("partial", "atomic", about="`atomic`: all or none.")
+_MOMENT: Final = text("An RFC 3339 timestamp with a zone, or a duration from now.")
+_FILTER: Final = Named(
+    "JobFilter",
+    body_of(
+        FilterBody,
+        type=SHORT,
+        queue=QUEUE_NAME,
+        state=either(STATE, list_of(STATE)),
+        states=list_of(STATE),
+        enqueued_before=_MOMENT,
+        enqueued_after=_MOMENT,
+        older_than=either(number(0), TEXT, about="Seconds, or a duration."),
+        priority=whole(-100, 100),
+        since=_MOMENT,
+        until=_MOMENT,
+    ),
+)
+_MOST: Final = DEFAULT_LIMITS.max_bulk_jobs
+_SELECTION: Final = Named(
+    "JobSelection",
+    body_of(
+        SelectionBody,
+        job_ids=list_of(JOB_ID, 1, _MOST),
+        filter=_FILTER,
+        atomicity=_ATOMICITY,
+        confirm=FLAG | {"description": "Needed with a filter that selects by nothing but the state."},
+        limit=whole(1, _MOST, "Jobs of the filter that this request takes."),
+        cursor=text("`next_cursor` of the request before with the same filter."),
+        idempotency_key=_SENT_KEY,
+    )
+    | {"description": "Exactly one of `job_ids` and `filter`."},
+)
+_ITEM: Final = record({"index": COUNT, "job_id": JOB_ID, "status": TEXT}, {"reason": TEXT, "error": ERROR_ITEM})
+_CONFIRMED_BODY: Final = record({"filter": _FILTER, "confirm": CONFIRM}, {"cursor": TEXT})
+_REST: Final[dict[str, Schema]] = {
+    "next_cursor": text("Goes into `cursor` to go on."),
+    "remaining": whole(0, about="How many it may find there; left out where it isn't known."),
+}
+
+
+def _changed(done: str) -> dict[int, Schema]:
+    answer = record(
+        {"total_matched": COUNT, done: COUNT, "skipped": COUNT, "failed": COUNT, "items": list_of(_ITEM)},
+        {"dry_run": FLAG, "has_more": FLAG, **_REST},
+    )
+    named = Named(f"Bulk{done.capitalize()}", answer)
+    return dict.fromkeys((200, 207, 422), named)
+
+
+def _confirmed(operation: str) -> dict[int, Schema]:
+    return {
+        200: record(
+            {
+                "action": {"const": operation},
+                "matched": COUNT,
+                "succeeded": COUNT,
+                "failed": COUNT,
+                "errors": list_of(record({"job_id": JOB_ID, "error": TEXT})),
+                "has_more": FLAG,
+            },
+            _REST,
+        )
+    }
+
+
+_ENQUEUED: Final = Named(
+    "BulkEnqueued",
+    record(
+        {
+            "total": COUNT,
+            "succeeded": COUNT,
+            "failed": COUNT,
+            "items": list_of(
+                record(
+                    {"index": COUNT, "status": one_of("created", "duplicate", "failed")},
+                    {
+                        "job": record(
+                            {"id": JOB_ID, "state": STATE},
+                            {
+                                "type": TEXT,
+                                "queue": QUEUE_NAME,
+                                "priority": whole(-100, 100),
+                                "created_at": TIME,
+                                "scheduled_at": TIME,
+                            },
+                        ),
+                        "error": ERROR_ITEM,
+                    },
+                )
+            ),
+        }
+    ),
+)
+_PARTLY: Final = "207 when some items were refused, 422 when all were; each item says why."
+_BY: Final = "By ids, or by a filter page by page. "
+
+BULK: Final = Part(
+    "Batches",
+    "Many jobs in one request",
+    (
+        Route(
+            Batch,
+            Batch.push,
+            ("POST /jobs/batch",),
+            "Push jobs, all or none",
+            dict.fromkeys(
+                (200, 201),
+                Named(
+                    "PushedBatch",
+                    record(
+                        {"jobs": list_of(JOB), "count": COUNT, "enqueued": COUNT, "failed": COUNT},
+                        {
+                            "deduplicated": list_of(COUNT, about="Places of jobs that a `unique` policy found."),
+                            "dropped": list_of(COUNT, about="Places of jobs that enqueue middleware left out."),
+                        },
+                    ),
+                ),
+            ),
+            "200 if none is new.",
+            body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, DEFAULT_LIMITS.max_batch_jobs)),
+            errors=(*PUSH_REFUSALS, "batch_size_exceeded"),
+        ),
+        Route(
+            Bulk,
+            Bulk.enqueue,
+            ("POST /jobs/bulk",),
+            "Push jobs one by one",
+            dict.fromkeys((201, 207, 422), _ENQUEUED),
+            _PARTLY,
+            body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, _MOST), atomicity=_ATOMICITY, idempotency_key=_SENT_KEY),
+            query=(_KEY,),
+            errors=(*PUSH_REFUSALS, "batch_size_exceeded", "conflict"),
+        ),
+        Route(
+            Bulk,
+            Bulk.cancel,
+            ("POST /jobs/bulk/cancel",),
+            "Cancel jobs",
+            _changed("cancelled"),
+            _BY + "Active jobs are skipped. " + _PARTLY,
+            body=_SELECTION,
+            query=(_KEY,),
+            errors=("batch_size_exceeded", "conflict", "backend_timeout"),
+        ),
+        Route(
+            Bulk,
+            Bulk.retry,
+            ("POST /jobs/bulk/retry",),
+            "Retry jobs",
+            _changed("retried"),
+            _BY + _PARTLY,
+            body=_SELECTION,
+            query=(_KEY,),
+            errors=("batch_size_exceeded", "conflict", "backend_timeout"),
+        ),
+        Route(
+            Bulk,
+            Bulk.delete,
+            ("POST /jobs/bulk/delete",),
+            "Delete finished jobs",
+            _changed("deleted"),
+            _BY + _PARTLY,
+            body=_SELECTION,
+            query=(_KEY,),
+            errors=("batch_size_exceeded", "conflict", "backend_timeout"),
+        ),
+        Route(
+            Bulk,
+            Bulk.confirmed_retry,
+            ("POST /admin/jobs/bulk/retry",),
+            "Retry all jobs that fit a filter",
+            _confirmed("retry"),
+            body=_CONFIRMED_BODY,
+            errors=("backend_timeout",),
+        ),
+        Route(
+            Bulk,
+            Bulk.confirmed_cancel,
+            ("POST /admin/jobs/bulk/cancel",),
+            "Cancel all jobs that fit a filter",
+            _confirmed("cancel"),
+            body=_CONFIRMED_BODY,
+            errors=("backend_timeout",),
+        ),
+        Route(
+            Bulk,
+            Bulk.confirmed_delete,
+            ("POST /admin/jobs/bulk/delete",),
+            "Delete all finished jobs that fit a filter",
+            _confirmed("delete"),
+            body=_CONFIRMED_BODY,
+            errors=("backend_timeout",),
+        ),
+    ),
+)

@@ -1,0 +1,153 @@
+"""Cron entries (docs/cron.md)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_gateway.crons import Crons
+from ojs_gateway.openapi import Parameter, Part, Route
+from ojs_gateway.openapi.common import COUNT, JOB_ID, OBJECT, PAGED, QUEUE_NAME, STATE, TYPE_NAME, page_of
+from ojs_gateway.openapi.envelope import PUSH_REFUSALS
+from ojs_gateway.openapi.schema import (
+    ANYTHING,
+    FLAG,
+    TEXT,
+    TIME,
+    Named,
+    Schema,
+    list_of,
+    nullable,
+    one_of,
+    record,
+    text,
+    whole,
+)
+from ojs_nats.cron import OVERLAPS
+
+__all__ = ["CRONS"]
+
+
+def _paths(method: str, below: str = "") -> tuple[str, ...]:
+    return tuple(f"{method} {base}{below}" for base in ("/cron", "/crons"))  # the admin UI's plural
+
+
+_TEMPLATE: Final[dict[str, Schema]] = {"type": TYPE_NAME, "args": list_of(ANYTHING), "options": OBJECT, "meta": OBJECT}
+_MEMBERS: Final[dict[str, Schema]] = {
+    **dict.fromkeys(("id", "name", "cron", "expression", "schedule", "timezone"), TEXT),
+    **_TEMPLATE,
+    "queue": QUEUE_NAME,
+    "job_template": record(_TEMPLATE),
+    "overlap_policy": one_of(*OVERLAPS),
+    "enabled": FLAG,
+    "status": one_of("active", "disabled"),
+    "last_run_at": nullable(TIME),
+    "next_run_at": nullable(TIME),
+    "run_count": COUNT,
+    "created_at": TIME,
+    "updated_at": TIME,
+}
+_OPTIONAL: Final[dict[str, Schema]] = {"waiting_runs": COUNT, "description": TEXT}
+_CRON: Final = Named("Cron", record(_MEMBERS, _OPTIONAL))
+_ONE: Final[dict[str, Schema]] = {**_MEMBERS, "cron": _CRON, "cron_job": _CRON}
+_REGISTERED: Final = Named("CronAnswer", record(_ONE, _OPTIONAL))
+_RUN: Final = Named("CronRunAnswer", record({"job_id": JOB_ID, **_ONE}, _OPTIONAL))
+_LIST: Final = page_of(_CRON, "crons", "cron_jobs", count=COUNT)
+_LIST["properties"]["items"] = _LIST["properties"]["crons"]
+_SCHEDULE: Final = text("Five or six fields, an alias such as @daily, or @every with a duration.")
+_CHANGES: Final[dict[str, Schema]] = {
+    **dict.fromkeys(("cron", "expression", "schedule"), _SCHEDULE),
+    "timezone": text("An IANA zone; UTC if left out."),
+    "overlap_policy": one_of(*OVERLAPS),
+    "enabled": FLAG,
+    "description": text(most=1_000),
+    "job_template": record({}, about="A job as it is pushed, without an id; `args` may be left out.", free=True),
+}
+_REQUEST: Final = record(
+    {"name": text(pattern=r"^[a-z0-9][a-z0-9.\-]*$", most=255)},
+    _CHANGES,
+    free=True,
+    about="One of `cron`, `expression` and `schedule`. The job's members stand in `job_template`, or beside `name`.",
+)
+_EXECUTION: Final = record(
+    {"number": whole(1), "status": one_of("triggered", "skipped"), "state": TEXT, "scheduled_at": TIME, "manual": FLAG},
+    {
+        "triggered_at": TIME,
+        "job_id": JOB_ID,
+        "job_state": STATE,
+        "started_at": TIME,
+        "completed_at": TIME,
+        "skipped_at": TIME,
+        "reason": TEXT,
+        "occurrences": whole(2),
+        "existing_job_id": JOB_ID,
+    },
+)
+_REFUSALS: Final = tuple(code for code in PUSH_REFUSALS if code not in {"duplicate", "queue_full"})
+_KNOWN: Final = ("not_found", "conflict")
+
+CRONS: Final = Part(
+    "Cron",
+    "Jobs on a schedule",
+    (
+        Route(
+            Crons,
+            Crons.register,
+            _paths("POST"),
+            "Register a cron entry",
+            {200: _REGISTERED, 201: _REGISTERED},
+            "201 for a new one, 200 for one that was there and is replaced.",
+            body=_REQUEST,
+            errors=_REFUSALS,
+        ),
+        Route(
+            Crons,
+            Crons.list,
+            _paths("GET"),
+            "List cron entries",
+            {200: _LIST},
+            "By name.",
+            query=(Parameter("enabled", FLAG), *PAGED),
+        ),
+        Route(Crons, Crons.read, _paths("GET", "/{cron}"), "Read a cron entry", {200: _REGISTERED}, errors=_KNOWN[:1]),
+        Route(
+            Crons,
+            Crons.patch,
+            _paths("PATCH", "/{cron}"),
+            "Change a cron entry",
+            {200: _REGISTERED},
+            "What is sent is changed, members of `options` one by one.",
+            body=record({}, _CHANGES, free=True),
+            errors=(*_KNOWN, *_REFUSALS),
+        ),
+        Route(
+            Crons,
+            Crons.delete,
+            _paths("DELETE", "/{cron}"),
+            "Delete a cron entry",
+            {200: record({"deleted": FLAG, **_ONE}, _OPTIONAL)},
+            "Jobs that it has created stay.",
+            errors=_KNOWN,
+        ),
+        Route(
+            Crons,
+            Crons.run,
+            _paths("POST", "/{cron}/trigger"),
+            "Run a cron entry now",
+            {201: _RUN, 202: _RUN},
+            "202 if the run waits for the job before it.",
+            errors=(*_KNOWN, "backend_timeout"),
+        ),
+        Route(Crons, Crons.pause, _paths("POST", "/{cron}/pause"), "Pause a cron entry", {200: _REGISTERED}, errors=_KNOWN),
+        Route(Crons, Crons.resume, _paths("POST", "/{cron}/resume"), "Resume a cron entry", {200: _REGISTERED}, errors=_KNOWN),
+        Route(
+            Crons,
+            Crons.history,
+            _paths("GET", "/{cron}/history"),
+            "Read a cron entry's last runs",
+            {200: record({"name": TEXT, "executions": list_of(_EXECUTION), "count": COUNT, "run_count": COUNT})},
+            "Up to 50, the newest first.",
+            query=(Parameter("limit", whole(1)),),
+            errors=_KNOWN[:1],
+        ),
+    ),
+)

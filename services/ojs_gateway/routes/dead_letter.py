@@ -1,0 +1,165 @@
+"""Dead letters."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ojs_gateway.dead_letter import DeadBulk, DeadFilter, DeadLetter
+from ojs_gateway.openapi import Other, Parameter, Part, Route
+from ojs_gateway.openapi.common import (
+    CONFIRM,
+    COUNT,
+    JOB,
+    JOB_DETAIL,
+    JOB_ID,
+    NUMBERED,
+    OBJECT,
+    PAGED,
+    PERIOD,
+    PROGRESS,
+    QUEUE_NAME,
+    page_of,
+)
+from ojs_gateway.openapi.envelope import OLDER_THAN, RETRY_REQUEST
+from ojs_gateway.openapi.schema import ANYTHING, FLAG, TEXT, TIME, Named, Schema, body_of, list_of, map_of, one_of, record
+from ojs_nats.job import State
+from ojs_nats.wire.worker import OverrideBody, OverrideMembers
+
+__all__ = ["DEAD_LETTERS"]
+
+_BOTH: Final = ("/dead-letter", "/admin/dead-letter")
+_FILTERS: Final = (
+    Parameter("queue", QUEUE_NAME),
+    Parameter("type", TEXT, "A job type, or the beginning of one with * at its end."),
+    Parameter("error_type", TEXT, "Of its last failure."),
+    *PERIOD,
+)
+_OLDER: Final = Parameter("older_than", OLDER_THAN)
+_FILTER: Final = body_of(
+    DeadFilter, queue=QUEUE_NAME, since=TIME, until=TIME, older_than=OLDER_THAN, state=one_of(State.DISCARDED)
+)
+_CONFIRMED: Final[dict[str, Schema]] = {"filter": _FILTER, "older_than": OLDER_THAN, "confirm": CONFIRM}
+_PAGE: Final = Named("DeadLetterPage", page_of(JOB, "jobs", "items", total=COUNT))
+
+
+def _done(action: str, verb: str) -> dict[str, Any]:
+    return record(
+        {
+            "action": {"const": action},
+            **dict.fromkeys((verb, "matched", "succeeded", "failed", "skipped", "total_matched", "remaining"), COUNT),
+            "errors": list_of(record({"job_id": JOB_ID, "error": TEXT})),
+        }
+    )
+
+
+_DELETED: Final = Named("DeletedDeadLetters", _done("delete", "deleted"))
+
+DEAD_LETTERS: Final = Part(
+    "Dead letters",
+    "Jobs that have failed for good",
+    (
+        Route(
+            DeadLetter,
+            DeadLetter.list,
+            ("GET /dead-letter",),
+            "List dead letters",
+            {200: _PAGE},
+            "The latest first.",
+            query=(*_FILTERS, *PAGED),
+        ),
+        Route(
+            DeadLetter,
+            DeadLetter.admin_list,
+            ("GET /admin/dead-letter",),
+            "List dead letters in numbered pages",
+            {200: _PAGE},
+            "The latest first.",
+            query=(*_FILTERS, *NUMBERED),
+        ),
+        Route(
+            DeadLetter,
+            DeadLetter.stats,
+            tuple(f"GET {prefix}/stats" for prefix in _BOTH),
+            "Count dead letters",
+            {
+                200: record(
+                    {
+                        "total": COUNT,
+                        **dict.fromkeys(("by_queue", "by_type", "by_error_type"), map_of(COUNT)),
+                        "retention": record({"max_age": TEXT}),
+                    },
+                    {"oldest_at": TIME, "newest_at": TIME, **PROGRESS},
+                )
+            },
+            query=(Parameter("queue", QUEUE_NAME),),
+        ),
+        Route(
+            DeadLetter,
+            DeadLetter.read,
+            tuple(f"GET {prefix}/{{job_id}}" for prefix in _BOTH),
+            "Read a dead letter",
+            {200: record({"job": JOB_DETAIL})},
+            errors=("not_found",),
+        ),
+        Route(
+            DeadLetter,
+            DeadLetter.retry,
+            tuple(f"POST {prefix}/{{job_id}}/retry" for prefix in _BOTH),
+            "Retry a dead letter",
+            {200: record({"job": JOB})},
+            "A new life under the same id, changed by `override` if there is one.",
+            body=body_of(
+                OverrideBody,
+                override=body_of(OverrideMembers, queue=QUEUE_NAME, meta=OBJECT, retry=RETRY_REQUEST, args=list_of(ANYTHING)),
+            ),
+            errors=("not_found", "conflict", "duplicate", "invalid_retry_policy", "metadata_too_large", "backend_timeout"),
+        ),
+        Route(
+            DeadLetter,
+            DeadLetter.delete,
+            ("DELETE /dead-letter/{job_id}",),
+            "Delete a dead letter",
+            {200: record({"deleted": FLAG, "job_id": JOB_ID})},
+            errors=("not_found", "conflict", "backend_timeout"),
+        ),
+        Route(
+            DeadLetter,
+            DeadLetter.admin_delete,
+            ("DELETE /admin/dead-letter/{job_id}",),
+            "Delete a dead letter, as an operator",
+            {204: Other(None, "It is gone.")},
+            errors=("not_found", "conflict", "backend_timeout"),
+        ),
+        Route(
+            DeadLetter,
+            DeadLetter.retry_all,
+            tuple(f"POST {prefix}/retry" for prefix in _BOTH),
+            "Retry all dead letters that fit a filter",
+            {200: _done("retry", "retried")},
+            body=body_of(DeadBulk, "confirm", **_CONFIRMED),
+            errors=("backend_timeout",),
+        ),
+        Route(
+            DeadLetter,
+            DeadLetter.purge,
+            tuple(f"POST {prefix}/purge" for prefix in _BOTH),
+            "Delete all dead letters that fit a filter",
+            {200: _DELETED},
+            "It needs no `confirm`. The filter may stand in the query where there is no body.",
+            body=body_of(DeadBulk, **_CONFIRMED),
+            query=(*_FILTERS, _OLDER),
+            errors=("backend_timeout",),
+        ),
+        Route(
+            DeadLetter,
+            DeadLetter.clear,
+            tuple(f"DELETE {prefix}" for prefix in _BOTH),
+            "Delete all dead letters that fit a filter, when confirmed",
+            {200: _DELETED},
+            "The filter and `confirm` may stand in the query where there is no body.",
+            body=body_of(DeadBulk, **_CONFIRMED),
+            query=(*_FILTERS, _OLDER, Parameter("confirm", FLAG)),
+            errors=("backend_timeout",),
+        ),
+    ),
+)

@@ -1,0 +1,114 @@
+"""Events (docs/events.md)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_gateway.events import Events
+from ojs_gateway.openapi import Other, Parameter, Part, Route
+from ojs_gateway.openapi.common import OBJECT
+from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, Named, list_of, record, text, whole
+
+__all__ = ["EVENTS"]
+
+_EVENT: Final = Named(
+    "Event",
+    record(
+        {
+            "specversion": TEXT,
+            "id": TEXT,
+            "type": text() | {"examples": ["job.completed"]},
+            "source": TEXT,
+            "time": TIME,
+            "subject": TEXT,
+            "datacontenttype": TEXT,
+            "data": OBJECT,
+            "event": TEXT,
+            "timestamp": TIME,
+        }
+    ),
+)
+_FILTERS: Final = (
+    Parameter("types", TEXT, "Types with commas between them; one may end in .*"),
+    Parameter("type", TEXT, "Another name of `types`."),
+    Parameter("queues", TEXT, "Queues with commas between them."),
+    Parameter("queue", TEXT, "Another name of `queues`."),
+    Parameter("job_types", TEXT, "Job types with commas between them."),
+    Parameter("job_type", TEXT, "Another name of `job_types`."),
+)
+_FROM: Final = (
+    Parameter("Last-Event-ID", TEXT, "Goes on after this event.", "header"),
+    Parameter("last_event_id", TEXT, "The same, for clients that can't set headers."),
+)
+_STREAM: Final = Other("text/event-stream", "Server-sent events; each has an event of OJS as its data.")
+_CURSOR: Final = text(pattern="^[0-9]+$", most=18)
+
+EVENTS: Final = Part(
+    "Events",
+    "What happens, by polling or as it happens",
+    (
+        Route(
+            Events,
+            Events.poll,
+            ("GET /events",),
+            "Poll events",
+            {
+                200: record(
+                    {"events": list_of(_EVENT), "cursor": text("Goes into `after` for what follows."), "has_more": FLAG},
+                    {
+                        "items": list_of(_EVENT),
+                        "pagination": record({"has_more": FLAG, "next_cursor": TEXT}),
+                    },
+                )
+            },
+            "The oldest first. `items` and `pagination` are there when `page` or `per_page` is asked for.",
+            query=(
+                Parameter("after", _CURSOR, "`cursor` of an earlier answer."),
+                Parameter("cursor", _CURSOR, "Another name of `after`."),
+                Parameter("limit", whole(1, 1_000) | {"default": 100}),
+                Parameter("page", TEXT),
+                Parameter("per_page", TEXT),
+                *_FILTERS,
+            ),
+        ),
+        Route(
+            Events,
+            Events.stream,
+            ("GET /events/stream",),
+            "Follow events",
+            {200: _STREAM},
+            query=(
+                Parameter("channel", text(pattern="^(job:.+|queue:.+|events)$"), "In place of the filters."),
+                *_FILTERS,
+                *_FROM,
+            ),
+        ),
+        Route(
+            Events,
+            Events.of_job,
+            ("GET /jobs/{job_id}/events",),
+            "Follow a job's events",
+            {200: _STREAM},
+            query=_FROM,
+            errors=("not_found",),
+        ),
+        Route(
+            Events,
+            Events.of_queue,
+            ("GET /queues/{queue}/events",),
+            "Follow a queue's events",
+            {200: _STREAM},
+            query=_FROM,
+            errors=("queue_name_too_long",),
+        ),
+        Route(
+            Events,
+            Events.socket,
+            ("GET /ws",),
+            "Follow events over a WebSocket",
+            {101: Other(None, "The connection is a WebSocket from here on.")},
+            'Clients send `{"action": "subscribe", "channel": …, "filter": {…}}` and `{"action": "unsubscribe", …}`.',
+            errors=("invalid_request",),
+        ),
+    ),
+)

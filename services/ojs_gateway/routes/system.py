@@ -1,0 +1,232 @@
+"""What the server says of itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_gateway.admin import Admin
+from ojs_gateway.measurements import Measurements
+from ojs_gateway.openapi import Other, Parameter, Part, Route
+from ojs_gateway.openapi.common import COUNT, COUNTS, OBJECT, PAGED, PROGRESS, QUEUE_NAME, SHORT
+from ojs_gateway.openapi.envelope import SECONDS
+from ojs_gateway.openapi.schema import (
+    FLAG,
+    TEXT,
+    TIME,
+    Named,
+    Schema,
+    body_of,
+    either,
+    list_of,
+    map_of,
+    number,
+    one_of,
+    record,
+    whole,
+)
+from ojs_gateway.operations import Operations
+from ojs_gateway.system import System
+from ojs_nats import metrics
+from ojs_nats.wire.maintenance import MaintenanceBody
+
+__all__ = ["SYSTEM"]
+
+_ALIVE: Final[dict[str, Schema]] = {"status": {"const": "ok"}, "uptime_seconds": COUNT}
+_HEALTH: Final = Named(
+    "Health",
+    record(
+        {
+            "status": one_of("ok", "degraded"),
+            "version": TEXT,
+            "uptime_seconds": COUNT,
+            "backend": record({"type": TEXT, "status": one_of("healthy", "unhealthy")}, {"latency_ms": COUNT, "error": TEXT}),
+        }
+    ),
+)
+_MANIFEST: Final = Named(
+    "Manifest",
+    record(
+        {
+            "specversion": TEXT,
+            "ojs_version": TEXT,
+            "implementation": record({"name": TEXT, "version": TEXT, "language": TEXT}),
+            "conformance_level": whole(0, 4),
+            "protocols": list_of(TEXT),
+            "backend": TEXT,
+            "capabilities": map_of(FLAG),
+            "uniqueness": record({"strength": TEXT, "mechanism": TEXT}),
+            "extensions": list_of(TEXT),
+            "extension_details": map_of(list_of(TEXT)),
+            "endpoints": map_of(TEXT),
+            "payload_limits": OBJECT,
+            "limits": map_of(number()),
+        }
+    ),
+)
+_QUEUES: Final = either(
+    COUNT,
+    list_of(record({"name": TEXT, "depth": COUNT, "avg_duration_ms": number(0), "error_rate": number(0, 1)})),
+    map_of(COUNT),
+    about="How many; all of them with `detail=true`, an object for the `ojs` CLI.",
+)
+_STATS: Final = record(
+    {
+        "queues": _QUEUES,
+        "workers": either(COUNT, map_of(COUNT)),
+        "workers_stale": COUNT,
+        "jobs": COUNTS,
+        "dead_letter": COUNT,
+        "throughput": record(
+            dict.fromkeys(
+                (
+                    "processed_per_minute",
+                    "failed_per_minute",
+                    "completed_per_min",
+                    "failed_per_min",
+                    "avg_latency_ms",
+                ),
+                number(0),
+            )
+        ),
+        "uptime_seconds": COUNT,
+    },
+    PROGRESS,
+)
+_SUMMARY: Final = record(
+    {
+        **dict.fromkeys(
+            (
+                "uptime_seconds",
+                "jobs_enqueued_total",
+                "jobs_completed_total",
+                "jobs_failed_total",
+                "jobs_active",
+                "queues_active",
+                "workers_active",
+            ),
+            COUNT,
+        ),
+        "avg_latency_ms": number(0),
+        "throughput_per_second": number(0),
+    }
+)
+
+_MAINTENANCE: Final = Named(
+    "Maintenance",
+    record(
+        {"enabled": FLAG, "maintenance": FLAG},
+        {"reason": TEXT, **dict.fromkeys(("started_at", "enabled_at", "ends_at", "estimated_end"), TIME)},
+    ),
+)
+_CONFIG: Final = record(
+    {
+        "version": TEXT,
+        "backend": record({"type": TEXT, "server_version": TEXT, "replicas": COUNT, "streams": list_of(TEXT)}),
+        "limits": map_of(number()),
+        "test_mode": FLAG,
+        "middleware": list_of(TEXT),
+    }
+)
+_MIDDLEWARE: Final = record({"name": TEXT, "phase": TEXT, "order": COUNT})
+
+SYSTEM: Final = Part(
+    "System",
+    "What the server is and how it is",
+    (
+        Route(
+            System,
+            System.manifest,
+            ("GET /ojs/manifest",),
+            "Read what the server supports",
+            {200: _MANIFEST},
+            absolute=True,
+        ),
+        Route(
+            System,
+            System.health,
+            ("GET /ojs/v1/health", "GET /readyz", "GET /health", "GET /ready"),
+            "Read whether the server can work",
+            {200: _HEALTH, 503: _HEALTH},
+            "503 while NATS doesn't answer.",
+            absolute=True,
+        ),
+        Route(
+            System,
+            System.alive,
+            ("GET /healthz",),
+            "Read whether the process runs",
+            {200: record(_ALIVE)},
+            "Whatever NATS does.",
+            absolute=True,
+        ),
+        Route(
+            Measurements,
+            Measurements.exposition,
+            ("GET /metrics",),
+            "Read this process's metrics",
+            {200: Other(metrics.CONTENT_TYPE, "In the text format of Prometheus.")},
+            absolute=True,
+        ),
+        Route(
+            Measurements,
+            Measurements.summary,
+            ("GET /metrics",),
+            "Read a few numbers of the whole system",
+            {200: _SUMMARY},
+            "`format=prometheus` is `GET /metrics`.",
+            query=(Parameter("format", one_of("json", "prometheus")),),
+        ),
+        Route(
+            Admin,
+            Admin.stats,
+            ("GET /admin/stats",),
+            "Read the system's totals",
+            {200: _STATS},
+            query=(
+                Parameter("queue", QUEUE_NAME, "Of this queue alone."),
+                Parameter("detail", FLAG, "Lists the queues."),
+                *PAGED,
+            ),
+            errors=("queue_name_too_long",),
+        ),
+        Route(
+            Operations,
+            Operations.maintenance,
+            ("GET /admin/system/maintenance", "GET /admin/maintenance"),
+            "Read whether there is maintenance",
+            {200: _MAINTENANCE},
+        ),
+        Route(
+            Operations,
+            Operations.maintain,
+            ("POST /admin/system/maintenance", "POST /admin/maintenance"),
+            "Begin or end maintenance",
+            {200: _MAINTENANCE},
+            "During maintenance nothing is fetched from any queue, and nothing that was delayed becomes available.",
+            body=body_of(MaintenanceBody, "enabled", reason=SHORT, duration=SECONDS, estimated_duration=SECONDS),
+        ),
+        Route(
+            Operations,
+            Operations.config,
+            ("GET /admin/system/config", "GET /admin/config"),
+            "Read what this gateway is set to",
+            {200: _CONFIG},
+        ),
+        Route(
+            Operations,
+            Operations.middleware,
+            ("GET /middleware",),
+            "List the enqueue middleware",
+            {200: record({"enqueue": list_of(_MIDDLEWARE), "execution": list_of(_MIDDLEWARE)})},
+            "The outermost first. Workers have their own.",
+        ),
+        Route(
+            System,
+            System.reset,
+            ("POST /admin/reset",),
+            "Wipe everything",
+            {200: record({"reset": FLAG})},
+            test_only=True,
+        ),
+    ),
+)

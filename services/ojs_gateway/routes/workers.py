@@ -1,0 +1,302 @@
+"""The worker's side, and the workers as operators see them."""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from ojs_gateway.fleet import Fleet
+from ojs_gateway.openapi import Parameter, Part, Route
+from ojs_gateway.openapi.common import (
+    COUNT,
+    JOB,
+    JOB_ID,
+    JOB_OPTIONAL,
+    JOB_REQUIRED,
+    NUMBERED,
+    OBJECT,
+    QUEUE_NAME,
+    SHORT,
+    STATE,
+    page_of,
+)
+from ojs_gateway.openapi.envelope import DURATION_MS
+from ojs_gateway.openapi.schema import (
+    ANYTHING,
+    FLAG,
+    TEXT,
+    TIME,
+    Named,
+    Schema,
+    body_of,
+    either,
+    list_of,
+    map_of,
+    one_of,
+    record,
+    text,
+    whole,
+)
+from ojs_gateway.workers import Workers
+from ojs_nats.store.directives import Wish
+from ojs_nats.wire.admin import DirectiveBody
+from ojs_nats.wire.limits import DEFAULT_LIMITS
+from ojs_nats.wire.worker import AckBody, ErrorBody, FetchBody, NackBody, WorkerBody
+
+__all__ = ["FLEET", "WORKERS"]
+
+_IN_BODY: Final = text("Needed where the path doesn't name the job.")
+_WORKER_IN_BODY: Final = text("Needed where the path doesn't name the worker.")
+_FENCE: Final[dict[str, Schema]] = {
+    "worker_id": SHORT | {"description": "Who held it: the call is refused if it isn't theirs any more."},
+    "attempt": whole(1, about="Which attempt this is about."),
+}
+_FETCHED: Final = Named(
+    "FetchedJob",
+    record(
+        JOB_REQUIRED,
+        {
+            **JOB_OPTIONAL,
+            "parent_results": list_of(ANYTHING, about="What earlier steps of its workflow hand on."),
+            "parent_results_by_index": map_of(ANYTHING),
+        },
+        free=True,
+    ),
+)
+_OUTCOME: Final[dict[str, Schema]] = {
+    "id": JOB_ID,
+    "job_id": JOB_ID,
+    "state": STATE,
+    "attempt": COUNT,
+    "max_attempts": COUNT,
+    "job": JOB,
+}
+_OUTCOME_TIMES: Final[dict[str, Schema]] = {"completed_at": TIME, "discarded_at": TIME, "next_attempt_at": TIME}
+_CLOSED: Final[dict[str, Schema]] = {"retry_delay_ms": COUNT, "rate_limit_until": TIME}
+_FAILURE: Final = body_of(
+    ErrorBody,
+    "message",
+    action=one_of("RETRY", "DISCARD", "DEAD_LETTER", "FAIL"),
+    details=ANYTHING,
+    backtrace=ANYTHING,
+    rate_limit_until=TIME | {"description": "Nothing under the job's rate limit key is to start before."},
+)
+_WORKER_MEMBERS: Final[dict[str, Schema]] = {
+    "worker_id": SHORT,
+    "active_jobs": either(list_of(TEXT, most=DEFAULT_LIMITS.max_active_jobs), COUNT, about="Ids of the jobs, or how many."),
+    "active_job_ids": list_of(TEXT, most=DEFAULT_LIMITS.max_active_jobs),
+    "visibility_timeout_ms": DURATION_MS,
+    "state": text("running, quiet, drain or terminate; anything else counts as running."),
+    "hostname": SHORT,
+    "queues": list_of(SHORT, most=DEFAULT_LIMITS.max_queues),
+    "labels": OBJECT,
+    "started_at": SHORT,
+}
+_WORKER_BODY: Final = Named("WorkerReport", body_of(WorkerBody, "worker_id", **_WORKER_MEMBERS))
+_HEALTH: Final = Named(
+    "WorkerHealth",
+    record(
+        {
+            "worker_id": TEXT,
+            "state": TEXT,
+            "status": one_of("healthy", "draining", "stale"),
+            "active_jobs": COUNT,
+            "last_heartbeat_at": TIME,
+        }
+    ),
+)
+_GONE: Final = record({"ok": FLAG, "worker_id": TEXT})
+_REPORTS: Final = ("not_found", "conflict", "backend_timeout")
+
+WORKERS: Final = Part(
+    "Workers",
+    "The worker's side: fetch, acknowledge, heartbeat",
+    (
+        Route(
+            Workers,
+            Workers.fetch,
+            ("POST /workers/fetch", "POST /jobs/fetch"),
+            "Fetch jobs to work on",
+            {200: record({"jobs": list_of(_FETCHED)})},
+            "Answered at once if there is work, else as soon as some arrives or `wait_ms` is over.",
+            body=body_of(
+                FetchBody,
+                "queues",
+                queues=list_of(QUEUE_NAME, 1, DEFAULT_LIMITS.max_queues, "Served from the first to the last."),
+                count=whole(1, DEFAULT_LIMITS.max_fetch_count) | {"default": 1},
+                worker_id=SHORT,
+                visibility_timeout_ms=DURATION_MS,
+                wait_ms=whole(0, DEFAULT_LIMITS.max_wait_ms) | {"default": DEFAULT_LIMITS.default_wait_ms},
+            ),
+            errors=("queue_name_too_long",),
+        ),
+        Route(
+            Workers,
+            Workers.ack,
+            ("POST /workers/ack", "POST /jobs/{job_id}/ack"),
+            "Report that a job is done",
+            {200: record({"acknowledged": FLAG, **_OUTCOME}, _OUTCOME_TIMES)},
+            body=body_of(AckBody, job_id=_IN_BODY, result=ANYTHING, **_FENCE),
+            errors=(*_REPORTS, "result_too_large"),
+        ),
+        Route(
+            Workers,
+            Workers.nack,
+            (
+                "POST /workers/nack",
+                "POST /workers/fail",
+                "POST /jobs/{job_id}/nack",
+                "POST /jobs/{job_id}/fail",
+            ),
+            "Report that a job has failed",
+            {200: record(_OUTCOME, {**_OUTCOME_TIMES, **_CLOSED})},
+            "The answer says what becomes of it, and when.",
+            body=body_of(
+                NackBody,
+                job_id=_IN_BODY,
+                error=either(_FAILURE, TEXT, about="What went wrong; needed unless `requeue` is true."),
+                requeue=FLAG | {"description": "Give the job back without counting the attempt."},
+                **_FENCE,
+            ),
+            errors=_REPORTS,
+        ),
+        Route(
+            Workers,
+            Workers.heartbeat,
+            ("POST /workers/heartbeat", "POST /workers/beat"),
+            "Send a sign of life",
+            {
+                200: record(
+                    {
+                        "acknowledged": FLAG,
+                        "state": text("What the worker should be: running, quiet or terminate."),
+                        "jobs_extended": list_of(TEXT),
+                        "server_time": TIME,
+                    },
+                    {"cancelled_jobs": list_of(TEXT, about="Jobs that the worker should stop.")},
+                )
+            },
+            body=_WORKER_BODY,
+        ),
+        Route(
+            Workers,
+            Workers.register,
+            ("POST /workers/register",),
+            "Announce a worker",
+            {
+                200: record(
+                    {
+                        "ok": FLAG,
+                        "worker_id": TEXT,
+                        "server_time": TIME,
+                        **dict.fromkeys(
+                            ("heartbeat_interval", "heartbeat_timeout", "visibility_timeout_default"),
+                            whole(1, about="Seconds."),
+                        ),
+                    }
+                )
+            },
+            body=_WORKER_BODY,
+        ),
+        Route(
+            Workers,
+            Workers.health,
+            ("GET /workers/{worker_id}/health",),
+            "Read whether a worker takes jobs",
+            {200: _HEALTH, 503: _HEALTH},
+            "503 if it is about to leave, or was not heard of for 30 s.",
+            errors=("not_found",),
+        ),
+        Route(
+            Workers,
+            Workers.deregister,
+            ("POST /workers/deregister", "DELETE /workers/{worker_id}"),
+            "Say that a worker is gone",
+            {200: _GONE},
+            body=body_of(WorkerBody, **{**_WORKER_MEMBERS, "worker_id": _WORKER_IN_BODY}),
+            errors=("not_found",),
+        ),
+    ),
+)
+
+_WORKER: Final[dict[str, Schema]] = {
+    "id": TEXT,
+    "state": one_of("running", "quiet", "drain", "terminate", "stale"),
+    "directive": one_of("none", *get_args(Wish), about="What an operator has told it."),
+    "active_jobs": COUNT,
+    "queues": list_of(TEXT),
+    "last_heartbeat": TIME,
+    "last_heartbeat_at": TIME,
+}
+_WORKER_OPTIONAL: Final[dict[str, Schema]] = {
+    "hostname": TEXT,
+    "pid": whole(),
+    "concurrency": whole(),
+    "started_at": TEXT,
+    "labels": ANYTHING,
+    "metadata": ANYTHING,
+    "directive_at": TIME,
+}
+_SEEN: Final = Named("Worker", record(_WORKER, _WORKER_OPTIONAL))
+_HELD: Final = record({"id": JOB_ID, "type": TEXT, "queue": TEXT, "attempt": COUNT}, {"started_at": TIME})
+_SUMMARY: Final = record(dict.fromkeys(("total", "running", "quiet", "terminate", "stale", "active"), COUNT))
+_DIRECTIVE: Final = body_of(DirectiveBody, "directive", directive=one_of(*get_args(Wish), "resume"))
+
+FLEET: Final = Part(
+    "Fleet",
+    "Workers as operators see and direct them",
+    (
+        Route(
+            Fleet,
+            Fleet.list,
+            ("GET /admin/workers", "GET /workers"),
+            "List workers",
+            {200: page_of(_SEEN, "workers", "items", total=COUNT, summary=_SUMMARY)},
+            "By id. The summary counts all of them.",
+            query=(Parameter("state", _WORKER["state"]), *NUMBERED),
+        ),
+        Route(
+            Fleet,
+            Fleet.read,
+            ("GET /admin/workers/{worker_id}",),
+            "Read a worker",
+            {200: record({**_WORKER, "jobs": list_of(_HELD)}, _WORKER_OPTIONAL)},
+            "With up to 200 of the jobs that it holds.",
+            errors=("not_found",),
+        ),
+        Route(
+            Fleet,
+            Fleet.remove,
+            ("DELETE /admin/workers/{worker_id}",),
+            "Forget a stale worker",
+            {200: record({"deleted": FLAG, "id": TEXT, "worker_id": TEXT})},
+            errors=("not_found", "conflict"),
+        ),
+        Route(
+            Fleet,
+            Fleet.quiet,
+            ("POST /admin/workers/{worker_id}/quiet",),
+            "Tell a worker to fetch no more",
+            {200: _SEEN},
+            "By its next heartbeat.",
+            errors=("not_found",),
+        ),
+        Route(
+            Fleet,
+            Fleet.direct,
+            ("POST /admin/workers/{worker_id}/directive",),
+            "Direct a worker",
+            {200: _SEEN},
+            "By its next heartbeat.",
+            body=_DIRECTIVE,
+            errors=("not_found",),
+        ),
+        Route(
+            Fleet,
+            Fleet.direct_all,
+            ("POST /admin/workers/directive",),
+            "Direct all workers that are there",
+            {200: record({"directive": one_of(*get_args(Wish)), "workers": COUNT, "affected": COUNT})},
+            body=_DIRECTIVE,
+        ),
+    ),
+)

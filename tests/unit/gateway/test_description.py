@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import aiohttp
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from ojs_gateway.context import Context
+from ojs_gateway.openapi import document
+from ojs_gateway.openapi.envelope import ENVELOPE
+from ojs_gateway.routes import PARTS, router
+from ojs_nats.middleware import EnqueueChain
+from ojs_nats.store import Store
+from ojs_nats.wire import enqueue
+from ojs_nats.wire.limits import DEFAULT_LIMITS
+from support.fake_store import FakeStore
+
+Start = Callable[..., Awaitable[aiohttp.ClientSession]]
+METHODS = {"GET", "PUT", "POST", "PATCH", "DELETE"}
+
+
+def described(*, test_mode: bool) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(document(PARTS, DEFAULT_LIMITS, test_mode=test_mode))
+    return made
+
+
+def operations(made: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(method.upper(), path): one for path, methods in made["paths"].items() for method, one in methods.items()}
+
+
+def test_it_is_a_valid_openapi_document() -> None:
+    made = described(test_mode=True)
+    assert made["openapi"].startswith("3.1.")
+    assert [error.message for error in OpenAPIV31SpecValidator(made).iter_errors()] == []
+
+
+@pytest.mark.parametrize("test_mode", [True, False])
+def test_it_lists_exactly_what_is_served(store: FakeStore, test_mode: bool) -> None:
+    context = Context(cast("Store", store), DEFAULT_LIMITS, EnqueueChain(), test_mode=test_mode)
+    served = {(method, path) for method, path in router(context).routes() if method != "HEAD"}
+    listed = operations(described(test_mode=test_mode))
+    assert set(listed) == served
+    assert (("POST", "/ojs/v1/admin/reset") in listed) == test_mode
+    if test_mode:
+        assert listed["POST", "/ojs/v1/admin/reset"]["x-test-mode-only"] is True
+
+
+def test_every_operation_says_what_it_is() -> None:
+    made = described(test_mode=True)
+    tags = {tag["name"] for tag in made["tags"]}
+    for (method, path), one in operations(made).items():
+        assert one["summary"], (method, path)
+        assert set(one["tags"]) < tags, (method, path)
+        assert any(int(status) < 300 for status in one["responses"]), (method, path)
+        assert all(answer.get("$ref") or answer["description"] for answer in one["responses"].values()), (method, path)
+        named = [parameter["name"] for parameter in one.get("parameters", ()) if parameter["in"] == "path"]
+        assert named == re.findall(r"\{(\w+)\}", path)
+    ids = Counter(one["operationId"] for one in operations(made).values())
+    assert [name for name, count in ids.items() if count > 1] == []
+
+
+def test_nothing_is_described_twice() -> None:
+    handlers = Counter(route.handler.__qualname__ for part in PARTS for route in part.routes)
+    assert [name for name, count in handlers.items() if count > 1] == []
+    paths = Counter(f"{route.absolute} {path}" for part in PARTS for route in part.routes for path in route.paths)
+    assert [path for path, count in paths.items() if count > 1] == []
+
+
+def test_other_names_of_an_operation_say_so() -> None:
+    listed = operations(described(test_mode=False))
+    own, other = listed["POST", "/ojs/v1/workers/nack"], listed["POST", "/ojs/v1/jobs/{job_id}/fail"]
+    assert other["description"].startswith("Another name of `POST /ojs/v1/workers/nack`.")
+    assert (own["responses"], own["summary"]) == (other["responses"], other["summary"])
+
+
+def test_every_reference_leads_somewhere_and_everything_is_referred_to() -> None:
+    made = described(test_mode=True)
+    wanted = set(re.findall(r'"#/(components/[^"]+)"', json.dumps(made)))
+    there = {f"components/{kind}/{name}" for kind, named in made["components"].items() for name in named}
+    assert wanted == there
+
+
+def test_the_request_to_push_has_every_member_that_is_read() -> None:
+    attributes = {*enqueue._READERS, *enqueue._KEPT}
+    assert set(ENVELOPE.schema["properties"]) == {"type", "args", "options", *attributes}
+    assert set(ENVELOPE.schema["properties"]["options"]["properties"]) == attributes - enqueue._TOP_LEVEL_ONLY
+
+
+async def test_it_is_served_and_made_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def counting(*args: Any, **options: Any) -> bytes:
+        made.append(1)
+        return document(*args, **options)
+
+    monkeypatch.setattr("ojs_gateway.self_description.document", counting)
+    http = await start()
+    assert made == []  # nobody has asked
+    for _ in range(2):
+        async with http.get("/ojs/v1/openapi.json") as answer:
+            assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+            assert await answer.json() == described(test_mode=False)
+    assert len(made) == 1
+    async with http.get("/ojs/manifest") as manifest:
+        assert (await manifest.json(content_type=None))["endpoints"]["openapi"] == "/ojs/v1/openapi.json"
+
+
+async def test_its_methods_are_those_that_a_refusal_allows(http: aiohttp.ClientSession) -> None:
+    for path, methods in described(test_mode=False)["paths"].items():
+        wanted = {method.upper() for method in methods} | ({"HEAD"} if "get" in methods else set())
+        async with http.options(re.sub(r"\{\w+\}", "x", path)) as answer:
+            assert answer.status == 405
+            assert set(answer.headers["Allow"].split(", ")) == wanted, path
