@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from ojs_command.endpoints_reference import own_description, reference
 from support.described import Described
 from support.system import System, send
 from support.waiting import until
@@ -70,6 +71,10 @@ def client(system: System, described: Described) -> Client:
 
 def test_the_description_of_a_running_server_is_valid(described: Described) -> None:
     assert [error.message for error in OpenAPIV31SpecValidator(described.document).iter_errors()] == []
+
+
+def test_the_page_of_endpoints_can_be_made_from_a_running_server(system: System) -> None:
+    assert reference(own_description(system.url)) == reference(own_description())
 
 
 def jobs(client: Client) -> None:

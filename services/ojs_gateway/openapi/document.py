@@ -100,6 +100,7 @@ def _operation(part: Part, route: Route, method: str, path: str, first: str | No
     view: dict[str, Any] = {"tags": [part.name], "summary": route.summary, "operationId": operation_id}
     if first is not None:
         about.insert(0, f"Another name of `{first}`.")
+        view["x-another-name-of"] = first
         view["operationId"] += "_" + "_".join(re.findall(r"\w+", f"{method.lower()} {path.removeprefix(_BASE)}"))
     if route.test_only:
         about.insert(0, "In test mode only.")
