@@ -41,7 +41,8 @@ class Admin:
         found, workers, page = await asyncio.gather(
             numbers, self._queries.workers(WorkersAsk(limit=1)), self._queries.queues(listed)
         )
-        view = stats_view(found, 1 if queue is not None else page.total, workers.summary, self._context.uptime_s)
+        known = 1 if queue is not None else page.total
+        view = stats_view(found, known, workers.summary, self._context.uptime_s, self._store.clock.now())
         if detailed:
             view["queues"] = [queue_detail(one) for one in page.queues]
         elif call.dialect.plain:

@@ -15,6 +15,7 @@ from msgspec import Raw, Struct
 from ojs_gateway.call import Answer, Call, Streamed
 from ojs_gateway.context import Context
 from ojs_gateway.hub import EventHub, Missed, Subscription
+from ojs_gateway.sse import KEEP_ALIVE_S, sse
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.events.reader import EventFilter, EventReader, StoredEvent
 from ojs_nats.wire.errors import error_body
@@ -29,12 +30,10 @@ log = structlog.get_logger(__name__)
 
 _DEFAULT_LIMIT: Final = 100
 _MAX_LIMIT: Final = 1_000
-_KEEP_ALIVE_S: Final = 15.0
 _MAX_FILTERS: Final = 100
 _MAX_SUBSCRIPTIONS: Final = 50
 """Subscriptions on one WebSocket."""
 _MAX_MESSAGE_BYTES: Final = 65_536
-_RETRY_MS: Final = 2_000
 _TYPE: Final = re.compile(r"[a-z_]{1,40}(\.[a-z_]{1,40}){0,3}(\.\*)?|\*", re.ASCII)
 _CHANNELS: Final = "job:<id>, queue:<name> or events"
 
@@ -82,24 +81,12 @@ class Events:
         after = _number(last, "Last-Event-ID", 0) if last else None
         subscription = await self._hub.subscribe(wanted, after)
 
-        async def serve(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
-            response = web.StreamResponse(headers={**headers, **_SSE_HEADERS})
-            try:
-                await response.prepare(request)
-                await response.write(b": connected\nretry: %d\n\n" % _RETRY_MS)
-                await self._write_events(response, subscription)
-            except ConnectionError:
-                log.debug("event stream ended by its client")
-            finally:
-                subscription.close()
-            return response
-
-        return Streamed(serve)
+        return sse(lambda response: self._write_events(response, subscription), subscription.close)
 
     async def _write_events(self, response: web.StreamResponse, subscription: Subscription) -> None:
         while not self._context.stopping:
             try:
-                found = await self._context.unless_stopping(subscription.next(_KEEP_ALIVE_S))
+                found = await self._context.unless_stopping(subscription.next(KEEP_ALIVE_S))
             except OjsError as error:
                 await response.write(b"event: error\ndata: " + error_body(error, "") + b"\n\n")
                 return  # the client connects again with its Last-Event-ID
@@ -111,7 +98,7 @@ class Events:
                 await response.write(b": keep-alive\n\n")
 
     async def _serve_socket(self, request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
-        socket = web.WebSocketResponse(heartbeat=_KEEP_ALIVE_S, max_msg_size=_MAX_MESSAGE_BYTES)
+        socket = web.WebSocketResponse(heartbeat=KEEP_ALIVE_S, max_msg_size=_MAX_MESSAGE_BYTES)
         if not socket.can_prepare(request).ok:
             raise invalid("Upgrade", "this path speaks WebSocket; connect with a WebSocket client")
         socket.headers.update({name: value for name, value in headers.items() if name not in _BODY_HEADERS})
@@ -192,7 +179,7 @@ class _Socket:
         try:
             while True:
                 try:
-                    found = await subscription.next(_KEEP_ALIVE_S)
+                    found = await subscription.next(KEEP_ALIVE_S)
                 except OjsError as error:
                     await self._send(error_body(error, ""))
                     await asyncio.sleep(1)
@@ -212,11 +199,6 @@ class _Socket:
 
 
 _CLOSING: Final = {WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED, WSMsgType.ERROR}
-_SSE_HEADERS: Final = {
-    hdrs.CONTENT_TYPE: "text/event-stream",
-    hdrs.CACHE_CONTROL: "no-cache",
-    "X-Accel-Buffering": "no",
-}
 _BODY_HEADERS: Final = frozenset({hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH})
 
 

@@ -125,7 +125,8 @@ class Lists:
     async def _named_queues(self, asked: Page) -> Answer:
         records = await self._store.queues.all()
         ask = QueuesAsk(also=tuple(records), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
-        return Answer(200, encode(queues_view(await self._queries.queues(ask), asked, records)))
+        page = await self._queries.queues(ask)
+        return Answer(200, encode(queues_view(page, asked, records, self._store.clock.now())))
 
     async def priority_stats(self, call: Call) -> Answer:
         """GET /queues/{name}/priority-stats: what waits to be fetched, by priority."""

@@ -19,7 +19,7 @@ from ojs_nats.job import TERMINAL, State
 from ojs_nats.queries import MAX_PAGE, JobsAsk
 from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET, QueueConfig, QueueRecord
 from ojs_nats.wire.fields import queue_name
-from ojs_nats.wire.lists import queue_stats_view, throughput_view, with_progress
+from ojs_nats.wire.lists import queue_stats_view, with_progress
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.queues import (
     Deletion,
@@ -33,7 +33,7 @@ from ojs_nats.wire.queues import (
     queue_view,
     state_view,
 )
-from ojs_nats.wire.times import format_ms
+from ojs_nats.wire.statistics import lately_view
 
 __all__ = ["Queues"]
 
@@ -73,17 +73,16 @@ class Queues:
         record, queue = await asyncio.gather(self._store.queues.get(name), self._queries.queue(name))
         if record is None and queue.created_at is None:
             raise not_found("queue", name)
-        stats = queue_stats_view(queue, record, now=self._store.clock.now(), as_text=True)
+        now = self._store.clock.now()
+        stats = queue_stats_view(queue, record, now=now, as_text=True)
         view = await self._view(name, record, queue.created_at)
         view |= {
             "stats": stats["stats"],
             "counts": msgspec.structs.asdict(queue.counts),
-            "throughput": throughput_view(queue),
             "depth": queue.counts.available,
             "running": queue.counts.active,
+            **lately_view(queue, now),
         }
-        if queue.oldest_available_at is not None:
-            view["oldest_available_at"] = format_ms(queue.oldest_available_at)
         return Answer(200, encode(with_progress(view, queue)))
 
     async def read_config(self, call: Call) -> Answer:

@@ -15,6 +15,7 @@ from ojs_nats.queries import (
     WAIT_S,
     DeadLettersAsk,
     DispatchesAsk,
+    HistoryAsk,
     JobsAsk,
     Outcome,
     ProjectorStatus,
@@ -31,6 +32,7 @@ from ojs_nats.store import Store
 from ojs_nats.store.link import Reply
 from ojs_projector import jobs, lists, workers
 from ojs_projector.dispatches import dispatches
+from ojs_projector.history import history
 from ojs_projector.locks import unique_jobs
 from ojs_projector.model import Model
 from ojs_projector.reached import Reached
@@ -83,6 +85,7 @@ class Answers:
             "unique_jobs": _Query(
                 UniqueAsk, lambda ask: unique_jobs(model.db, ask, partial=model.partial, progress=model.progress)
             ),
+            "history": _Query(HistoryAsk, lambda ask: history(model, ask)),
             "workers": _Query(WorkersAsk, lambda ask: workers.page(model, ask, now())),
             "status": _Query(StatsAsk, lambda _ask: status()),
         }

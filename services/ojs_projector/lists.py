@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypedDict
 
@@ -21,10 +20,13 @@ from ojs_nats.queries import (
     QueuesAsk,
     Totals,
 )
+from ojs_nats.statistics import MINUTE_MS, Point
+from ojs_projector.history import WINDOWS, mean, oldest_available_at, windows
 from ojs_projector.jobs import limit_of, page_of, position_of
 from ojs_projector.labels import counts_of_queues, dead_label, queue_label
-from ojs_projector.model import MINUTE_MS, Model
+from ojs_projector.model import Model
 from ojs_projector.schema import COLUMNS, Row
+from ojs_projector.spans import ALL
 
 __all__ = [
     "Waiting",
@@ -39,9 +41,9 @@ __all__ = [
     "waiting_kinds",
 ]
 
-_HOUR_MINUTES: Final = 60
-_RATE_MINUTES: Final = 5
 _BUSY: Final = ("available", "active", "retryable")
+_LISTED: Final = ("5m",)
+"""The windows of each queue in a list."""
 
 
 # Dead letters
@@ -106,24 +108,7 @@ def _conditions(**wanted: str | None) -> tuple[str, list[Any]]:
 def queue(model: Model, name: str, now: int) -> Queue:
     """One queue; all zero if nothing is known of it."""
     created = model.db.execute("SELECT created_at FROM queues WHERE name = ?", (name,)).fetchone()
-    found = _queue(model, name, created[0] if created else None, now)
-    return msgspec.structs.replace(found, oldest_available_at=_oldest_available(model.db, name)) if created else found
-
-
-def _oldest_available(db: sqlite3.Connection, queue: str) -> int | None:
-    """One look at the index for each priority that waits."""
-    oldest: int | None = None
-    priority = -sys.maxsize
-    while True:
-        found = db.execute(
-            "SELECT priority, enqueued_at FROM jobs WHERE state = 'available' AND queue = ? AND priority > ? "
-            "ORDER BY priority, enqueued_at LIMIT 1",
-            (queue, priority),
-        ).fetchone()
-        if found is None:
-            return oldest
-        priority, at = found
-        oldest = at if oldest is None else min(oldest, at)
+    return _queue(model, name, created[0] if created else None, now, tuple(WINDOWS))
 
 
 def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
@@ -139,12 +124,12 @@ def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
         f"SELECT name, created_at FROM {named} WHERE name > ? ORDER BY name LIMIT ? OFFSET ?",
         (also, ask.cursor or "", limit + 1, ask.offset),
     ).fetchall()
-    page = [_queue(model, name, created_at, now) for name, created_at in found[:limit]]
+    page = [_queue(model, name, created_at, now, _LISTED) for name, created_at in found[:limit]]
     cursor = page[-1].name if len(found) > limit else None
     return QueuePage(queues=page, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
 
 
-def _queue(model: Model, name: str, created_at: int | None, now: int) -> Queue:
+def _queue(model: Model, name: str, created_at: int | None, now: int, spans: Sequence[str]) -> Queue:
     db = model.db
     by_state = dict(db.execute("SELECT state, n FROM label_counts WHERE label = ?", (queue_label(name),)))
     dead = db.execute("SELECT coalesce(sum(n), 0) FROM label_counts WHERE label = ?", (dead_label(name),)).fetchone()[0]
@@ -155,12 +140,12 @@ def _queue(model: Model, name: str, created_at: int | None, now: int) -> Queue:
         dead_letter=dead,
         partial=model.partial,
         progress=model.progress,
-        **_lately(db, now, name),
+        **_lately(db, now, name, spans),
     )
 
 
 def totals(model: Model, now: int) -> Totals:
-    """All queues together, by as many rows as there are queues and minutes in an hour, not by the jobs."""
+    """All queues together, by as many rows as there are queues and spans of time, not by the jobs."""
     db = model.db
     by_state = dict(db.execute("SELECT state, sum(n) FROM levels GROUP BY state"))
     dead, queues = db.execute("SELECT coalesce(sum(dead), 0), (SELECT count(*) FROM queues) FROM levels").fetchone()
@@ -172,7 +157,7 @@ def totals(model: Model, now: int) -> Totals:
         queues_busy=len(busy),
         partial=model.partial,
         progress=model.progress,
-        **_lately(db, now),
+        **_lately(db, now, None, tuple(WINDOWS)),
     )
 
 
@@ -185,25 +170,33 @@ class _Lately(TypedDict):
     avg_wait_ms: float | None
     throughput_per_second: float
     failed_per_second: float
+    pushed_per_second: float
+    oldest_available_at: int | None
+    windows: dict[str, Point]
 
 
-def _lately(db: sqlite3.Connection, now: int, queue: str | None = None) -> _Lately:
-    minute = now // MINUTE_MS
-    conditions, values = _conditions(queue=queue)
-    completed, failed, duration_ms, wait_ms, lately, lately_failed = db.execute(
-        "SELECT coalesce(sum(completed), 0), coalesce(sum(failed), 0), coalesce(sum(duration_ms), 0), "
-        "coalesce(sum(wait_ms), 0), coalesce(sum(completed) FILTER (WHERE minute > ?), 0), "
-        "coalesce(sum(failed) FILTER (WHERE minute > ?), 0) "
-        f"FROM minutes WHERE minute > ?{conditions}",
-        (minute - _RATE_MINUTES, minute - _RATE_MINUTES, minute - _HOUR_MINUTES, *values),
+def _lately(db: sqlite3.Connection, now: int, queue: str | None, names: Sequence[str]) -> _Lately:
+    """`names` are those of the windows to tell of, beside the numbers of the last hour, which are mere sums."""
+    until = now - now % MINUTE_MS + MINUTE_MS
+    completed, discarded, started, wait_ms, completed_ms = db.execute(
+        "SELECT coalesce(sum(completed), 0), coalesce(sum(discarded), 0), coalesce(sum(started), 0), "
+        "coalesce(sum(wait_ms), 0), coalesce(sum(completed_ms), 0) "
+        "FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
+        (MINUTE_MS, queue or ALL, until - WINDOWS["1h"], until),
     ).fetchone()
+    found = windows(db, queue, now, names)
+    latest = found["5m"]
+    seconds = WINDOWS["5m"] / 1_000
     return _Lately(
         completed_last_hour=completed,
-        failed_last_hour=failed,
-        avg_duration_ms=round(duration_ms / completed, 1) if completed else None,
-        avg_wait_ms=round(wait_ms / completed, 1) if completed else None,
-        throughput_per_second=round(lately / (_RATE_MINUTES * 60), 6),
-        failed_per_second=round(lately_failed / (_RATE_MINUTES * 60), 6),
+        failed_last_hour=discarded,
+        avg_duration_ms=mean(completed_ms, completed),
+        avg_wait_ms=mean(wait_ms, started),
+        throughput_per_second=round(latest.completed / seconds, 6),
+        failed_per_second=round(latest.discarded / seconds, 6),
+        pushed_per_second=round(latest.pushed / seconds, 6),
+        oldest_available_at=oldest_available_at(db, queue),
+        windows=found,
     )
 
 

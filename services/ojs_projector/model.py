@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
 import structlog
 
 from ojs_nats.cron import Cron
@@ -26,6 +27,7 @@ from ojs_projector.crons import apply_crons
 from ojs_projector.labels import count_labels, dead_label, keep_labels, queue_label, type_label
 from ojs_projector.locks import apply_locks, forget_locks, owners_ended
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
+from ojs_projector.spans import Spans
 from ojs_projector.starts import Start, forget_starts, keep_starts, starts_of
 from ojs_projector.texts import Texts
 from ojs_projector.workflows import apply_workflows, forget_workflows
@@ -34,8 +36,6 @@ __all__ = ["Model", "Seen"]
 
 log = structlog.get_logger(__name__)
 
-MINUTE_MS: Final = 60_000
-KEPT_MINUTES: Final = 61
 _GRACE_MS: Final = 5_000
 """How long after its TTL a record that nobody saw leave is taken for gone."""
 _FORGOTTEN: Final = 2_000
@@ -107,6 +107,7 @@ class Model:
     def _open(self) -> None:
         self._db = connect(self._path)
         self._texts = Texts(self._db, self._searched)
+        self.spans = Spans(self._db)
 
     def attach(self, stream: str, last_sequence: int) -> None:
         """Go on with what is there if it was read from `stream` (its name and birth), which has come to `last_sequence`.
@@ -182,7 +183,7 @@ class Model:
             forget_workflows(self._db, now - _GRACE_MS)
             forget_starts(self._db, now)
             forget_locks(self._db, now - _GRACE_MS)
-            self._db.execute("DELETE FROM minutes WHERE minute < ?", (now // MINUTE_MS - KEPT_MINUTES,))
+            self.spans.forget(now)
         return len(gone)
 
     def _apply_records(self, batch: Sequence[Seen]) -> None:
@@ -193,6 +194,15 @@ class Model:
         apply_locks(self._db, (seen.record for seen in batch if seen.record.kind == "unique"))
         ended = (seen for seen in batch if seen.job is not None and seen.job.unique_key is not None and seen.job.terminal)
         owners_ended(self._db, ((seen.record.job_id, seen.record.at) for seen in ended))
+        for seen in batch:
+            if seen.record.kind == "stats":
+                self._take_span(seen.record)
+
+    def _take_span(self, record: Record) -> None:
+        try:
+            self.spans.take(record)
+        except msgspec.DecodeError as error:
+            log.error("statistics can't be read", name=record.job_id, sequence=record.sequence, error=str(error))
 
     def _apply_jobs(self, batch: Sequence[Seen]) -> None:
         newest: dict[str, Seen] = {}
@@ -211,6 +221,8 @@ class Model:
             old = known.get(job_id)
             if old is not None and old.seq >= record.sequence:
                 continue
+            if job is not None:
+                self.spans.count(job, None if old is None else (old.created_at, old.entries), record)
             if job is not None and not job.deleted:
                 if old is None or (old.attempt, old.started_at) != (job.attempt, job.started_at):
                     starts += starts_of(job, _started_by(old))
@@ -221,6 +233,7 @@ class Model:
         self._replace(rows, gone, known)
         if starts:
             keep_starts(self._db, starts)
+        self.spans.flush()
 
     def _known(self, job_ids: Iterable[str]) -> dict[str, Row]:
         wanted = list(job_ids)
@@ -232,7 +245,6 @@ class Model:
         """Write rows, delete others, and keep the numbers."""
         numbers: Counter[Kind] = Counter()
         queues: dict[str, int] = {}
-        minutes: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         for old in gone:
             numbers[_kind(old)] -= 1
         for row in rows:
@@ -242,8 +254,6 @@ class Model:
                 numbers[_kind(before)] -= 1
             if before is None or before.queue != row.queue:
                 queues[row.queue] = min(queues.get(row.queue, row.created_at), row.created_at)
-            if row.finished_at is not None and (before is None or before.finished_at != row.finished_at):
-                _add_finished(row, row.finished_at, minutes[row.queue, row.finished_at // MINUTE_MS])
         db = self._db
         keep_labels(db, rows, gone, known)
         self._texts.keep(rows, gone, known)
@@ -254,12 +264,6 @@ class Model:
         db.executemany(
             "INSERT INTO queues VALUES (?, ?) ON CONFLICT DO UPDATE SET created_at = min(created_at, excluded.created_at)",
             queues.items(),
-        )
-        db.executemany(
-            "INSERT INTO minutes VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-            "completed = completed + excluded.completed, failed = failed + excluded.failed, "
-            "duration_ms = duration_ms + excluded.duration_ms, wait_ms = wait_ms + excluded.wait_ms",
-            [(queue, minute, *sums) for (queue, minute), sums in minutes.items()],
         )
 
     def _count(self, numbers: Mapping[Kind, int]) -> None:
@@ -296,11 +300,13 @@ class Model:
         stayed = [Row(*row) for row in self._db.execute(f"SELECT {COLUMNS} FROM jobs WHERE seq >= ?", (sequence,))]
         self._texts.begin()
         self._texts.forget_all_but(stayed)
-        for table in ("jobs", "labels", "label_counts", "counts", "levels", "queues", "minutes", "starts"):
+        for table in ("jobs", "labels", "label_counts", "counts", "levels", "queues", "starts"):
             self._db.execute(f"DELETE FROM {table}")
         for table in ("workflows", "workers", "crons", "locks"):
             self._db.execute(f"DELETE FROM {table} WHERE seq < ?", (sequence,))
         self._replace(stayed, [], {})
+        if sequence > self.applied:  # not when it is read once more
+            self.spans.wipe(sequence)
 
     def _fit_cache(self) -> None:
         """More pages while everything is built, or each batch would write most of the file."""
@@ -324,6 +330,7 @@ class Model:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK TO batch")
                 self._db.execute("COMMIT")
+            self.spans.drop()
             raise
         self._db.execute("RELEASE batch")
         self._unsaved += 1
@@ -338,14 +345,3 @@ def _kind(row: Row) -> Kind:
 def _started_by(row: Row | None) -> int:
     """Whatever started until then is counted: what is available now started before it became so."""
     return 0 if row is None else max(row.started_at or 0, (row.enqueued_at or 1) - 1)
-
-
-def _add_finished(row: Row, finished_at: int, sums: list[int]) -> None:
-    """Add a job's end to the sums of its minute: completed, failed, duration and wait of the completed."""
-    if row.state == "discarded":
-        sums[1] += 1
-    elif row.state == "completed":
-        sums[0] += 1
-        if row.started_at is not None:
-            sums[2] += max(0, finished_at - row.started_at)
-            sums[3] += max(0, row.started_at - (row.enqueued_at or row.started_at))

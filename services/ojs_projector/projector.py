@@ -24,10 +24,12 @@ from ojs_nats.store.eventlog import EventLog
 from ojs_nats.store.feed import Feed, Record
 from ojs_nats.store.lease import Lease
 from ojs_nats.store.link import Link
+from ojs_nats.store.names import REST
 from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.workflows.record import Workflow
 from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges
+from ojs_projector.keeper import Keeper
 from ojs_projector.model import Model, Seen
 from ojs_projector.place import Place
 from ojs_projector.reached import Reached
@@ -69,6 +71,7 @@ class Projector:
         self._model: Model | None = None
         self._feed: Feed | None = None
         self._safety: SafetyNet | None = None
+        self._keeper: Keeper | None = None
         self._lag_ms = 0
         self._stop_gauges: Callable[[], None] | None = None
         self.reached = Reached()
@@ -87,6 +90,7 @@ class Projector:
         store = self._store
         self._model = model = Model(self._place.take() if self._place is not None else None, self._searched)
         model.attach(*await self._bucket())
+        model.spans.begin(store.clock.now(), await self._last_span(), store.instance)
         self.reached.advance(model.applied)
         reading = await self._connect("feed")
         relaying = await self._connect("relay")
@@ -101,11 +105,14 @@ class Projector:
         )
         store.on_reset(relay.clear)
         self._safety = safety = SafetyNet(store, model)
+        self._keeper = keeper = Keeper(store, model, lambda: relay.leading)
+        store.on_reset(keeper.clear)
         self._answers = Answers(store, model, self.reached, relay, self.status)
         await self._answers.start()
         await relay.start()
+        await keeper.start()
         self._tasks = [
-            asyncio.create_task(self._read(model, feed, relay), name="projector"),
+            asyncio.create_task(self._read(model, feed, relay, keeper), name="projector"),
             asyncio.create_task(self._tend(model, relay, safety), name="projector-tend"),
         ]
         self._stop_gauges = metrics.refresh_with(Gauges(model, self.status).refresh)
@@ -117,6 +124,8 @@ class Projector:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._keeper is not None:
+            await self._keeper.stop()
         if self._relay is not None:
             await self._relay.stop()
         if self._answers is not None:
@@ -158,12 +167,17 @@ class Projector:
             raise unavailable(f"NATS refused to describe stream {stream}: {info['error'].get('description')}")
         return f"{stream} {info['created']}", int(info["state"]["last_seq"])
 
+    async def _last_span(self) -> Record | None:
+        """The statistics that were written last, as far as one can tell: their subjects' last word may be that one has left."""
+        found = await self._store.records.leader_raw(self._store.config.span(REST))
+        return None if found is None else Record("stats", found[0], 0, "", found[1], None)
+
     # Reading
 
-    async def _read(self, model: Model, feed: Feed, relay: Relay) -> None:
+    async def _read(self, model: Model, feed: Feed, relay: Relay, keeper: Keeper) -> None:
         while True:
             try:
-                await self._turn(model, feed, relay)
+                await self._turn(model, feed, relay, keeper)
             except OjsError as error:
                 log.warning("reading waits", reason=error.message)
                 await asyncio.sleep(_PAUSE_S)
@@ -174,7 +188,7 @@ class Projector:
                 log.exception("reading failed")
                 await asyncio.sleep(_PAUSE_S)
 
-    async def _turn(self, model: Model, feed: Feed, relay: Relay) -> None:
+    async def _turn(self, model: Model, feed: Feed, relay: Relay, keeper: Keeper) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         wanted = relay.wanted
@@ -182,12 +196,15 @@ class Projector:
             # One reader serves index and relay: the index passes over what it has.
             await feed.seek(min(wanted, model.applied + 1))
             relay.begin()
+        at = self._store.clock.now()
         batch = await feed.next(PARK_S)
         seen = [_seen(record) for record in batch.records]
         model.apply(seen)
         if model.partial and not batch.behind:
             model.reached_end()
             log.info("the index is complete", applied=model.applied)
+        if not batch.behind:
+            keeper.caught_up(model.applied, at)
         self._lag_ms = self._store.clock.now() - batch.records[-1].at if batch.behind and batch.records else 0
         self.reached.advance(model.applied)
         await relay.take(seen)
@@ -204,6 +221,7 @@ class Projector:
     async def _rebuild(self, model: Model, feed: Feed) -> None:
         try:
             model.rebuild(*await self._bucket())
+            model.spans.begin(self._store.clock.now(), await self._last_span(), self._store.instance)
             await feed.seek(1)
         except OjsError as error:
             log.warning("rebuilding waits", reason=error.message)

@@ -13,13 +13,14 @@ from ojs_projector.crons import SCHEMA as CRONS
 from ojs_projector.labels import SCHEMA as LABELS
 from ojs_projector.labels import pairs_of
 from ojs_projector.locks import SCHEMA as LOCKS
+from ojs_projector.spans import SCHEMA as SPANS
 from ojs_projector.starts import SCHEMA as STARTS
 from ojs_projector.texts import SCHEMA as TEXTS
 from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 8
+_VERSION: Final = 9
 """Raise it with every change below: a file of another version is built anew."""
 
 # `kinds`, `ages` and `planned` are the orders of lists (see ranges.py); any combination of queue, type, state and priority is
@@ -47,7 +48,8 @@ CREATE TABLE jobs (
     leaves_at INTEGER,
     pairs BLOB,
     place INTEGER,
-    mark INTEGER
+    mark INTEGER,
+    entries INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX kinds ON jobs (queue, type, state, priority, created_at, id);
 CREATE INDEX ages ON jobs (state, priority, created_at, id);
@@ -88,15 +90,6 @@ CREATE TABLE workers (
 ) WITHOUT ROWID;
 CREATE INDEX names ON workers (id);
 CREATE TABLE queues (name TEXT PRIMARY KEY, created_at INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE minutes (
-    queue TEXT NOT NULL,
-    minute INTEGER NOT NULL,
-    completed INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    duration_ms INTEGER NOT NULL,
-    wait_ms INTEGER NOT NULL,
-    PRIMARY KEY (queue, minute)
-) WITHOUT ROWID;
 """
 
 
@@ -130,6 +123,8 @@ class Row(NamedTuple):
     place: int | None
     """Where its arguments are in the text index (texts.py), and what they looked like then; None if they are not there."""
     mark: int | None
+    entries: int
+    """The number of the last entry of its log, up to which they are counted."""
 
 
 COLUMNS: Final = ", ".join(Row._fields)
@@ -159,6 +154,7 @@ def row_of(job: Job, sequence: int, leaves_at: int | None, place: int | None, ma
         pairs=pairs_of(job.meta),
         place=place,
         mark=mark,
+        entries=job.transitions[-1].n if job.transitions else 0,
     )
 
 
@@ -205,7 +201,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            parts = f"{_SCHEMA}{LABELS}{TEXTS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS}"
+            parts = f"{_SCHEMA}{SPANS}{LABELS}{TEXTS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS}"
             db.executescript(f"{parts} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()

@@ -9,10 +9,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from ojs_nats.cron import Cron
 from ojs_nats.crossings import CrossingRecord
 from ojs_nats.events import Event, events_of, events_of_cron, events_of_crossing, events_of_workflow
-from ojs_nats.job import Entry, Job
+from ojs_nats.job import Job
 from ojs_nats.store.names import encode_token
-from ojs_nats.workflows.record import Workflow, WorkflowEntry
+from ojs_nats.workflows.record import Workflow
 from ojs_projector.model import Seen
+from ojs_projector.spans import birth_of
 
 __all__ = ["Numbered", "Told", "told_of"]
 
@@ -62,12 +63,12 @@ def told_of(seen: Seen) -> Told | None:
 
 
 def _job(job: Job) -> Told:
-    return Told(job.id, job.created_at, job.queue, job.transitions, _birth(job.transitions), partial(events_of, job))
+    return Told(job.id, job.created_at, job.queue, job.transitions, birth_of(job.transitions), partial(events_of, job))
 
 
 def _workflow(workflow: Workflow) -> Told:
     events = partial(events_of_workflow, workflow)
-    return Told(workflow.id, workflow.created_at, _WORKFLOWS, workflow.log, _birth(workflow.log), events)
+    return Told(workflow.id, workflow.created_at, _WORKFLOWS, workflow.log, birth_of(workflow.log), events)
 
 
 def _cron(cron: Cron) -> Told:
@@ -79,8 +80,3 @@ def _crossing(scope: str, record: CrossingRecord) -> Told:
     first = record.log[0].n if record.log else 0
     events = partial(events_of_crossing, record)
     return Told(encode_token(scope), record.created_at, record.queue or _LIMITS, record.log, first, events)
-
-
-def _birth(log: Sequence[Entry | WorkflowEntry]) -> int:
-    birth = next((entry.n for entry in reversed(log) if entry.event == "pushed"), None)
-    return birth if birth is not None else log[0].n if log else 0

@@ -116,6 +116,8 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int = 0
     worker: str | None = None
     reason: str | None = None
+    late_ms: int = 0
+    """How long after `at` it was decided, where that is more than a moment: a deadline that nobody was there to act on."""
 
 
 class Membership(Struct, frozen=True, kw_only=True, omit_defaults=True):

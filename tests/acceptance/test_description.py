@@ -22,6 +22,7 @@ ELSEWHERE: Final = {
     ("GET", "/ojs/v1/events/stream"),  # streams
     ("GET", "/ojs/v1/jobs/{job_id}/events"),
     ("GET", "/ojs/v1/queues/{queue}/events"),
+    ("GET", "/ojs/v1/admin/stats/stream"),
     ("GET", "/ojs/v1/ws"),
 }
 
@@ -306,6 +307,9 @@ def system_itself(client: Client) -> None:
         "/openapi.json",
         "/admin/stats",
         "/admin/stats?detail=true",
+        "/admin/stats?queue=de.a",
+        "/admin/stats/history?period=1h&since=2d",
+        "/queues/de.a/stats/history?period=1m",
     ):
         client("GET", path)
     client("GET", "/metrics?format=xml", status=400)

@@ -49,7 +49,6 @@ __all__ = [
     "RETRY_POLICY",
     "SHORT",
     "STATE",
-    "THROUGHPUT",
     "TYPE_NAME",
     "page_of",
 ]
@@ -224,12 +223,6 @@ JOB_DETAIL: Final = Named(
 # Numbers
 
 COUNTS: Final = Named("Counts", record(dict.fromkeys(State, COUNT), about="Jobs by state."))
-THROUGHPUT: Final = Named(
-    "Throughput",
-    record(
-        {"processed_per_minute": number(0), "failed_per_minute": number(0)}, about="Jobs that ended in the last five minutes."
-    ),
-)
 PROGRESS: Final[dict[str, Schema]] = {
     "partial": FLAG | {"description": "The index is being built anew: what is there is right, but not all is there."},
     "index_progress": number(0, 1),

@@ -16,6 +16,7 @@ from ojs_gateway.routes.events import EVENTS
 from ojs_gateway.routes.jobs import JOBS
 from ojs_gateway.routes.limits import LIMITS, POOLS
 from ojs_gateway.routes.queues import QUEUES
+from ojs_gateway.routes.statistics import STATISTICS
 from ojs_gateway.routes.system import SYSTEM
 from ojs_gateway.routes.workers import FLEET, WORKERS
 from ojs_gateway.routes.workflows import WORKFLOWS
@@ -43,6 +44,7 @@ PARTS: Final = (
     CRONS,
     WORKFLOWS,
     EVENTS,
+    STATISTICS,
     FLEET,
     LIMITS,
     POOLS,

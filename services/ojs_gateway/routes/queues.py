@@ -17,7 +17,6 @@ from ojs_gateway.openapi.common import (
     QUEUE_NAME,
     RETRY_POLICY,
     STATE,
-    THROUGHPUT,
     page_of,
 )
 from ojs_gateway.openapi.envelope import (
@@ -30,6 +29,7 @@ from ojs_gateway.openapi.envelope import (
     RETRY_REQUEST,
     SECONDS,
 )
+from ojs_gateway.openapi.numbers import LATELY, OLDEST, WINDOWS
 from ojs_gateway.openapi.schema import (
     FLAG,
     TEXT,
@@ -113,13 +113,15 @@ _STATS: Final = Named(
             **_COUNTS,
             **dict.fromkeys(("dead", "depth", "completed_last_hour", "failed_last_hour"), COUNT),
             **dict.fromkeys(("avg_duration_ms", "avg_wait_ms", "throughput_per_second"), number(0)),
+            **LATELY,
+            "windows": WINDOWS,
         },
-        {"max_depth": COUNT, "max_size": COUNT, "pressure": number(0)},
+        {"max_depth": COUNT, "max_size": COUNT, "pressure": number(0), **OLDEST},
     ),
 )
 _PAGE: Final = Named(
     "QueuePage",
-    page_of(record({**_STATUS, "counts": COUNTS, "throughput": THROUGHPUT}, {"created_at": TIME}), "queues", "items"),
+    page_of(record({**_STATUS, "counts": COUNTS, **LATELY}, {"created_at": TIME, **OLDEST}), "queues", "items"),
 )
 _AS_TEXT: Final = "`queue` is the queue's name in answers to requests with `OJS-Version`."
 _SWITCHED: Final = Named(
@@ -148,8 +150,8 @@ _DELETED: Final = Named(
     ),
 )
 _READ: Final = record(
-    {**_CONFIGURED, "stats": _STATS, "counts": COUNTS, "throughput": THROUGHPUT, "depth": COUNT, "running": COUNT},
-    {**_MOMENTS, "oldest_available_at": TIME, **PROGRESS},
+    {**_CONFIGURED, "stats": _STATS, "counts": COUNTS, **LATELY, "depth": COUNT, "running": COUNT},
+    {**_MOMENTS, **OLDEST, **PROGRESS},
 )
 _STRATEGY: Final = one_of("reject", "discard", "move", about="What becomes of jobs that wait in it.")
 _NAMED: Final = ("queue_name_too_long",)

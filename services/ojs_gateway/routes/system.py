@@ -9,6 +9,7 @@ from ojs_gateway.measurements import Measurements
 from ojs_gateway.openapi import Other, Parameter, Part, Route
 from ojs_gateway.openapi.common import COUNT, COUNTS, OBJECT, PAGED, PROGRESS, QUEUE_NAME, SHORT
 from ojs_gateway.openapi.envelope import SECONDS
+from ojs_gateway.openapi.numbers import LATELY, OLDEST, WINDOWS
 from ojs_gateway.openapi.schema import (
     FLAG,
     TEXT,
@@ -76,21 +77,11 @@ _STATS: Final = record(
         "workers_stale": COUNT,
         "jobs": COUNTS,
         "dead_letter": COUNT,
-        "throughput": record(
-            dict.fromkeys(
-                (
-                    "processed_per_minute",
-                    "failed_per_minute",
-                    "completed_per_min",
-                    "failed_per_min",
-                    "avg_latency_ms",
-                ),
-                number(0),
-            )
-        ),
+        **LATELY,
+        "windows": WINDOWS,
         "uptime_seconds": COUNT,
     },
-    PROGRESS,
+    {**OLDEST, **PROGRESS},
 )
 _SUMMARY: Final = record(
     {

@@ -19,16 +19,12 @@ from ojs_nats.queries.messages import (
     DispatchesAsk,
     JobPage,
     JobsAsk,
-    Levels,
     Outcome,
     ProjectorStatus,
-    Queue,
     QueueAsk,
-    QueuePage,
     QueuesAsk,
     RelayedAnswer,
     StatsAsk,
-    Totals,
     UniqueAsk,
     UniquePage,
     WorkerPage,
@@ -37,6 +33,7 @@ from ojs_nats.queries.messages import (
     WorkflowsAsk,
     query_subject,
 )
+from ojs_nats.queries.numbers import History, HistoryAsk, Levels, Queue, QueuePage, Totals
 from ojs_nats.store import Store
 from ojs_nats.store.api import parse_ack, refused
 from ojs_nats.store.link import Failed
@@ -89,6 +86,9 @@ class Queries:
     async def dispatches(self, also: tuple[str, ...] = ()) -> Dispatches:
         """What was handed out within the last minute, by queue; `also` names queues to list in any case."""
         return await self._ask("dispatches", DispatchesAsk(also=also), Dispatches)
+
+    async def history(self, ask: HistoryAsk) -> History:
+        return await self._ask("history", ask, History)
 
     async def workers(self, ask: WorkersAsk) -> WorkerPage:
         return await self._ask("workers", ask, WorkerPage)

@@ -18,7 +18,6 @@ __all__ = [
     "WAIT_S",
     "Answer",
     "Ask",
-    "Counts",
     "DeadLetterStats",
     "DeadLettersAsk",
     "Dispatches",
@@ -27,17 +26,13 @@ __all__ = [
     "JobPage",
     "JobRow",
     "JobsAsk",
-    "Levels",
     "Outcome",
     "ProjectorStatus",
-    "Queue",
     "QueueAsk",
-    "QueuePage",
     "QueuesAsk",
     "RelayedAnswer",
     "Sort",
     "StatsAsk",
-    "Totals",
     "UniqueAsk",
     "UniquePage",
     "UniqueRow",
@@ -193,75 +188,6 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial: bool = False
     progress: float = 1.0
     """How much of the bucket has been read, 0 to 1."""
-
-
-class Counts(Struct, frozen=True, kw_only=True):
-    """Jobs by state."""
-
-    scheduled: int = 0
-    available: int = 0
-    pending: int = 0
-    active: int = 0
-    retryable: int = 0
-    completed: int = 0
-    cancelled: int = 0
-    discarded: int = 0
-
-    @property
-    def total(self) -> int:
-        return sum(getattr(self, state) for state in State)
-
-
-class Queue(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """A queue and its numbers. Whether it is paused stands in its own record."""
-
-    name: str
-    created_at: int | None = None
-    """When its first job known here was created; None if none is known."""
-    oldest_available_at: int | None = None
-    """Since when the one of its available jobs that has waited longest is available; only in the answer about one queue."""
-    counts: Counts
-    dead_letter: int = 0
-    completed_last_hour: int = 0
-    failed_last_hour: int = 0
-    """Discarded jobs."""
-    avg_duration_ms: float | None = None
-    """Of the attempts that completed within the last hour; None if there are none."""
-    avg_wait_ms: float | None = None
-    """From available to started, of the same attempts."""
-    throughput_per_second: float = 0.0
-    """Completed jobs, over the last five minutes."""
-    failed_per_second: float = 0.0
-    """Discarded jobs, over the same."""
-
-
-class Levels(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """How many jobs of a queue are available, by priority, the highest first."""
-
-    counts: dict[int, int]
-
-
-class QueuePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    queues: list[Queue]
-    total: int
-    next_cursor: str | None = None
-
-
-class Totals(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """All queues together."""
-
-    counts: Counts
-    dead_letter: int = 0
-    queues: int = 0
-    queues_busy: int = 0
-    """Queues with jobs that are available, active or waiting for a retry."""
-    completed_last_hour: int = 0
-    failed_last_hour: int = 0
-    avg_duration_ms: float | None = None
-    avg_wait_ms: float | None = None
-    throughput_per_second: float = 0.0
-    failed_per_second: float = 0.0
-    """All as in `Queue`."""
 
 
 class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):

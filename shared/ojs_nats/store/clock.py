@@ -7,12 +7,15 @@ import secrets
 import time
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 from ojs_nats.store.api import call
 from ojs_nats.store.link import Link
 from ojs_nats.transitions.result import Moment
 
 __all__ = ["ServerClock"]
+
+_LATE_MS: Final = 1_000
 
 
 class ServerClock:
@@ -30,9 +33,13 @@ class ServerClock:
         return int((self._wall() + self._offset) * 1000)
 
     def moment(self, now: int | None = None) -> Moment:
-        """A moment with an op of its own: unique per process start and per call."""
+        """A moment with an op of its own: unique per process start and per call. `now` may be a moment that has passed."""
         self._count += 1
-        return Moment(now=self.now() if now is None else now, op=f"{self._prefix}{self._count:x}", chance=self._chance())
+        op = f"{self._prefix}{self._count:x}"
+        if now is None:
+            return Moment(now=self.now(), op=op, chance=self._chance())
+        late_ms = self.now() - now
+        return Moment(now=now, op=op, chance=self._chance(), late_ms=late_ms if late_ms >= _LATE_MS else 0)
 
     async def measure(self, link: Link, stream: str) -> float:
         """Compare with the server by one request; returns its round trip in seconds.

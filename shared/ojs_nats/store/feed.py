@@ -29,14 +29,15 @@ _IDLE_NS: Final = 30 * _SECOND_NS
 _MARGIN_S: Final = 2.0
 _NOTHING: Final = frozenset({404, 408})
 
-Kind = Literal["job", "gone", "workflow", "cron", "worker", "unique", "crossing", "barrier", "epoch"]
+Kind = Literal["job", "gone", "workflow", "cron", "worker", "unique", "crossing", "stats", "barrier", "epoch"]
 
 
 class Record(NamedTuple):
     """One message of the bucket. `at`: when it was stored (Unix ms); `ttl_s`: until it leaves by itself, None if it stays.
 
     `job_id` is a workflow's id for `workflow`, an encoded name for `cron`, a worker's encoded id for `worker`, a fingerprint
-    for `unique`, a scope for `crossing`; `gone` is of jobs only, of the others one that has left has no data.
+    for `unique`, a scope for `crossing`, the name of a span of time for `stats`; `gone` is of jobs only,
+    of the others one that has left has no data.
     """
 
     kind: Kind
@@ -76,6 +77,7 @@ class Feed:
         self._crons = config.cron("").encode()
         self._workers = config.record("worker", "").encode()
         self._locks = config.unique("").encode()
+        self._stats = config.span("").encode()
 
     async def seek(self, sequence: int) -> None:
         """Go on from `sequence`, inclusive. Raises OjsError backend_unavailable."""
@@ -126,6 +128,7 @@ class Feed:
                 self._config.record("worker", ANY),
                 self._config.unique(ANY),
                 self._config.crossing(REST),
+                self._config.span(REST),
                 self._config.record("barrier", REST),
                 self._config.epoch,
             ],
@@ -177,6 +180,8 @@ class Feed:
             return Record("unique", sequence, at, subject[len(self._locks) :].decode(), message.data, _ttl_s(message))
         if subject.startswith(self._crossings):
             return Record("crossing", sequence, at, subject[len(self._crossings) :].decode(), message.data, _ttl_s(message))
+        if subject.startswith(self._stats):
+            return Record("stats", sequence, at, subject[len(self._stats) :].decode(), message.data, _ttl_s(message))
         job_id = subject[self._prefix :].decode()
         if not message.data:  # a marker: the record left by its TTL, or was deleted by hand
             return Record("gone", sequence, at, job_id, b"", None)

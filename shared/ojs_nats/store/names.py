@@ -83,6 +83,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Subject of the record that a reset writes last: jobs of lower sequence are gone, without a marker of their own."""
         return self.record("reset", "epoch")
 
+    def span(self, name: str) -> str:
+        """Subject of the statistics of a minute or an hour: `minute.<start in Unix s>.<part>`, or `hour.…`."""
+        return self.record("stats", name)
+
     # Timers and what they become
 
     def timer(self, job_id: str, op: str) -> str:

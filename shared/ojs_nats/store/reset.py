@@ -26,7 +26,20 @@ Drop = Callable[[], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 SUBJECT: Final = "ojs.control.reset"
-_KINDS: Final = ("job", "unique", "idempotency", "worker", "cron", "workflow", "wfdef", "wfres", "queue", "limit", "pool")
+_KINDS: Final = (
+    "job",
+    "unique",
+    "idempotency",
+    "worker",
+    "cron",
+    "workflow",
+    "wfdef",
+    "wfres",
+    "queue",
+    "limit",
+    "pool",
+    "stats",
+)
 _TIMEOUT_S: Final = 2 * MAX_GAP_MS / 1000
 """Longer than a process that was killed still counts as live."""
 _LOOK_S: Final = 0.5

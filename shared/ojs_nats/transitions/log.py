@@ -55,5 +55,6 @@ def logged(old: Job | None, new: Job, moment: Moment, event: Event, *, worker: s
         attempt=new.attempt,
         worker=worker,
         reason=reason,
+        late_ms=moment.late_ms,
     )
     return replace(new, transitions=(*new.transitions, entry)[-KEPT:])

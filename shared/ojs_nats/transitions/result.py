@@ -15,12 +15,13 @@ class Moment(Struct, frozen=True):
     """When and as what a transition happens: everything a pure function may not find out by itself.
 
     `now` is server time in Unix milliseconds; `op` a fresh word that no other transition ever carries, fit for a subject
-    token; `chance` a random number in [0, 1) for jitter.
+    token; `chance` a random number in [0, 1) for jitter; `late_ms` how long ago `now` is, if that is more than a moment.
     """
 
     now: int
     op: str
     chance: float = 0.5
+    late_ms: int = 0
 
 
 class Transition(Struct, frozen=True):

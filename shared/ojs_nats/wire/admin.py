@@ -15,9 +15,9 @@ from ojs_nats.store import WorkerRecord
 from ojs_nats.store.directives import LEAVING, Directive, Wish
 from ojs_nats.transitions import LIVENESS_MS
 from ojs_nats.wire.fields import shown, struct_of
-from ojs_nats.wire.lists import throughput_view
 from ojs_nats.wire.pages import Page, pagination
 from ojs_nats.wire.retry import retry_members
+from ojs_nats.wire.statistics import lately_view, windows_view
 from ojs_nats.wire.times import format_ms
 
 __all__ = [
@@ -120,7 +120,7 @@ def held_view(jobs: Sequence[JobRow]) -> list[dict[str, Any]]:
     ]
 
 
-def stats_view(numbers: Totals | Queue, queues: int, workers: WorkerSummary, uptime_s: int) -> dict[str, Any]:
+def stats_view(numbers: Totals | Queue, queues: int, workers: WorkerSummary, uptime_s: int, now: int) -> dict[str, Any]:
     """GET /admin/stats: of jobs that are still stored, of workers that are there, and of this gateway's time."""
     return {
         "queues": queues,
@@ -128,12 +128,8 @@ def stats_view(numbers: Totals | Queue, queues: int, workers: WorkerSummary, upt
         "workers_stale": workers.stale,
         "jobs": msgspec.structs.asdict(numbers.counts),
         "dead_letter": numbers.dead_letter,
-        "throughput": {
-            **throughput_view(numbers),
-            "completed_per_min": round(numbers.throughput_per_second * 60),
-            "failed_per_min": round(numbers.failed_per_second * 60),
-            "avg_latency_ms": numbers.avg_wait_ms or 0.0,
-        },
+        **lately_view(numbers, now),
+        "windows": windows_view(numbers),
         "uptime_seconds": uptime_s,
     }
 

@@ -9,12 +9,13 @@ import msgspec
 
 from ojs_nats.events.facts import stack_trace
 from ojs_nats.job import Job, JobError
-from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage, Totals, UniquePage
+from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage, UniquePage
 from ojs_nats.queues import QueueRecord
 from ojs_nats.transitions.retention import DEAD_LETTER_S
 from ojs_nats.wire.output import error_view, job_view
 from ojs_nats.wire.pages import Page, pagination
 from ojs_nats.wire.queues import status_of
+from ojs_nats.wire.statistics import lately_view, windows_view
 from ojs_nats.wire.times import format_ms
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "priority_stats_view",
     "queue_stats_view",
     "queues_view",
-    "throughput_view",
     "unique_jobs_view",
     "with_progress",
 ]
@@ -61,20 +61,19 @@ def with_progress(view: dict[str, Any], answer: Answer) -> dict[str, Any]:
     return view
 
 
-def queues_view(page: QueuePage, asked: Page, records: Mapping[str, QueueRecord]) -> dict[str, Any]:
+def queues_view(page: QueuePage, asked: Page, records: Mapping[str, QueueRecord], now: int) -> dict[str, Any]:
     """GET /queues. `items` is the same list under the admin API's name."""
-    queues = [_queue_view(queue, records.get(queue.name)) for queue in page.queues]
+    queues = [_queue_view(queue, records.get(queue.name), now) for queue in page.queues]
     view = {"queues": queues, "items": queues, "pagination": pagination(asked, page.total, page.next_cursor)}
     return with_progress(view, page)
 
 
-def _queue_view(queue: Queue, record: QueueRecord | None) -> dict[str, Any]:
+def _queue_view(queue: Queue, record: QueueRecord | None, now: int) -> dict[str, Any]:
     view: dict[str, Any] = {"name": queue.name, **status_of(record), "counts": _counts(queue.counts)}
     created = [at for at in (queue.created_at, record.created_at if record is not None else None) if at is not None]
     if created:
         view["created_at"] = format_ms(min(created))
-    view["throughput"] = throughput_view(queue)
-    return view
+    return view | lately_view(queue, now)
 
 
 def queue_stats_view(queue: Queue, record: QueueRecord | None, *, bound: int = 0, now: int, as_text: bool) -> dict[str, Any]:
@@ -91,6 +90,8 @@ def queue_stats_view(queue: Queue, record: QueueRecord | None, *, bound: int = 0
         "avg_duration_ms": round(queue.avg_duration_ms or 0.0, 3),
         "avg_wait_ms": round(queue.avg_wait_ms or 0.0, 3),
         "throughput_per_second": round(queue.throughput_per_second, 3),
+        **lately_view(queue, now),
+        "windows": windows_view(queue),
     }
     if bound:
         stats |= {"max_depth": bound, "max_size": bound, "pressure": round(depth / bound, 3)}
@@ -103,14 +104,6 @@ def queue_stats_view(queue: Queue, record: QueueRecord | None, *, bound: int = 0
         "computed_at": format_ms(now),
     }
     return with_progress(view, queue)
-
-
-def throughput_view(numbers: Queue | Totals) -> dict[str, float]:
-    """Jobs that ended in the last five minutes, per minute."""
-    return {
-        "processed_per_minute": round(numbers.throughput_per_second * 60, 3),
-        "failed_per_minute": round(numbers.failed_per_second * 60, 3),
-    }
 
 
 def _counts(counts: Counts) -> dict[str, int]:

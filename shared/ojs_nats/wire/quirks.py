@@ -5,8 +5,8 @@
   body of an answer whose type lacks these words.
 - Go CLI (`User-Agent: Go-http-client/…` without `OJS-Version`): gets a job's members beside `job`, too, because it does not
   unwrap.
-  Where it names the OJS type in `Accept`, which others of that agent don't, it also gets totals as objects and a limit's
-  concurrency as a number.
+  Where it names the OJS type in `Accept`, which others of that agent don't, it also gets totals as objects, a limit's
+  concurrency as a number and points of time series as `data_points`, too.
 - SDKs (any request with `OJS-Version`): get a queue's name where the member `queue` of queue statistics, pause and resume is
   an object otherwise, because the Go SDK decodes a string there (C14).
 """

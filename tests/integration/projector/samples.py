@@ -67,11 +67,14 @@ async def assert_events_complete(store: Store, ids: Sequence[str], *, ignoring: 
 
 async def crash(projector: Projector) -> None:
     """End a projector as SIGKILL would: nothing is finished, given up or said."""
-    relay = projector._relay
+    relay, keeper, answers = projector._relay, projector._keeper, projector._answers
     assert relay is not None
-    for task in [*projector._tasks, relay._task, *([relay._tenure._task] if relay._tenure else [])]:
+    assert keeper is not None
+    assert answers is not None
+    for task in [*projector._tasks, relay._task, keeper._task, *([relay._tenure._task] if relay._tenure else [])]:
         if task is not None:
             task.cancel()
+    await answers.stop()
     for link in projector._links:
         await link.close()
     relay._tenure = None

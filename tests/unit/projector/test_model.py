@@ -134,33 +134,6 @@ def test_a_record_that_was_revived_is_not_forgotten() -> None:
     assert model.forget(NOW + 10**9) == 0
 
 
-# Statistics of the last hour
-
-
-def test_ends_are_added_up_once_however_often_they_are_read() -> None:
-    model = fresh()
-    completed = job(
-        state=State.COMPLETED, enqueued_at=NOW - 3_000, started_at=NOW - 2_000, completed_at=NOW, created_at=NOW - 3_000
-    )
-    model.apply([seen(1, completed)])
-    model.apply([seen(2, completed)])
-    model.apply([seen(3, job("other", State.DISCARDED, discarded_at=NOW))])
-    numbers = lists.queue(model, "default", NOW)
-    assert (numbers.completed_last_hour, numbers.failed_last_hour) == (1, 1)
-    assert (numbers.avg_duration_ms, numbers.avg_wait_ms) == (2_000.0, 1_000.0)
-    assert numbers.throughput_per_second == round(1 / 300, 6)
-
-
-def test_ends_of_more_than_an_hour_ago_no_longer_count() -> None:
-    model = fresh()
-    model.apply([seen(1, job(state=State.COMPLETED, completed_at=NOW))])
-    later = NOW + 61 * 60_000
-    assert lists.queue(model, "default", later).completed_last_hour == 0
-    model.forget(later + 60_000)
-    assert model.db.execute("SELECT count(*) FROM minutes").fetchone()[0] == 0
-    assert lists.queue(model, "default", later).counts.completed == 1
-
-
 # The file
 
 

@@ -1,0 +1,62 @@
+"""Statistics over time (docs/statistics.md)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_gateway.openapi import Other, Parameter, Part, Route
+from ojs_gateway.openapi.common import PROGRESS, QUEUE_NAME
+from ojs_gateway.openapi.numbers import POINT
+from ojs_gateway.openapi.schema import TEXT, Named, list_of, one_of, record
+from ojs_gateway.statistics import Statistics
+
+__all__ = ["STATISTICS"]
+
+_PERIOD: Final = one_of("1m", "5m", "1h", "1d")
+_HISTORY: Final = Named(
+    "History",
+    record({"period": _PERIOD, "data": list_of(POINT)}, {"queue": QUEUE_NAME, "data_points": list_of(POINT), **PROGRESS}),
+)
+_ABOUT: Final = "A point for every period, in order. Minutes are kept for 24 hours, hours for 31 days."
+_QUERY: Final = (
+    Parameter("period", _PERIOD | {"default": "5m"}, "The length of a point."),
+    Parameter("since", TEXT, "A timestamp, or so long ago: 30m, 24h, 7d."),
+    Parameter("from", TEXT, "Another name of `since`."),
+    Parameter("until", TEXT, "The same for the end."),
+    Parameter("to", TEXT, "Another name of `until`."),
+)
+_ERRORS: Final = ("invalid_request", "queue_name_too_long")
+
+STATISTICS: Final = Part(
+    "Statistics",
+    "What happened when, and how long it took",
+    (
+        Route(
+            Statistics,
+            Statistics.history,
+            ("GET /admin/stats/history",),
+            "Read statistics over time",
+            {200: _HISTORY},
+            f"{_ABOUT} `data_points` is there for the `ojs` CLI.",
+            query=(*_QUERY, Parameter("queue", QUEUE_NAME, "Of this queue alone.")),
+            errors=_ERRORS,
+        ),
+        Route(
+            Statistics,
+            Statistics.queue_history,
+            ("GET /queues/{queue}/stats/history", "GET /admin/queues/{queue}/stats/history"),
+            "Read a queue's statistics over time",
+            {200: _HISTORY},
+            _ABOUT,
+            query=_QUERY,
+            errors=_ERRORS,
+        ),
+        Route(
+            Statistics,
+            Statistics.stream,
+            ("GET /admin/stats/stream",),
+            "Follow the statistics",
+            {200: Other("text/event-stream", "The events `metrics` and `stats` every two seconds.")},
+        ),
+    ),
+)

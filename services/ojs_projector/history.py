@@ -1,0 +1,113 @@
+"""Reading statistics over time: the last minutes, hours and days, and series for charts (docs/adr/018)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ojs_nats.queries import MAX_POINTS, History, HistoryAsk
+from ojs_nats.statistics import COUNTED, HOUR_MS, MINUTE_MS, Activity, Point, percentiles
+from ojs_projector.model import Model
+from ojs_projector.spans import ALL, COLUMNS, activity_of
+
+__all__ = ["WINDOWS", "history", "mean", "oldest_available_at", "windows"]
+
+WINDOWS: Final = {"5m": 5 * MINUTE_MS, "1h": HOUR_MS, "1d": 24 * HOUR_MS}
+"""The windows that `windows` tells of, with the present minute as their last."""
+
+
+class _Found(NamedTuple):
+    start: int
+    activity: Activity
+
+
+def history(model: Model, ask: HistoryAsk) -> History:
+    """One point for each `step` from `since` to `until`, those without activity included."""
+    step = ask.step_ms
+    first = ask.since - ask.since % step
+    since = max(first, ask.until - ask.until % step - (MAX_POINTS - 1) * step)
+    found: defaultdict[int, Activity] = defaultdict(Activity)
+    source = _minutes if step < HOUR_MS else _hours
+    for start, activity in source(model.db, ask.queue or ALL, since, ask.until):
+        found[start - start % step].add(activity)
+    nothing = Activity()
+    points = [_point(at, found.get(at, nothing)) for at in range(since, ask.until, step)]
+    return History(points=points, partial=model.partial, progress=model.progress)
+
+
+def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence[str] = tuple(WINDOWS)) -> dict[str, Point]:
+    """What happened lately in a queue, or in all of them, by window."""
+    until = now - now % MINUTE_MS + MINUTE_MS
+    longest = max(WINDOWS[name] for name in names)
+    source = _hours if longest > HOUR_MS else _minutes
+    totals = {name: Activity() for name in names}
+    for start, activity in source(db, queue or ALL, until - longest, until):
+        for name, total in totals.items():
+            if start >= until - WINDOWS[name]:
+                total.add(activity)
+    return {name: _point(until - WINDOWS[name], total) for name, total in totals.items()}
+
+
+def oldest_available_at(db: sqlite3.Connection, queue: str | None) -> int | None:
+    """Since when the job waits that has waited longest: one look at the index for each queue and priority."""
+    oldest: int | None = None
+    at: tuple[str, int] = (queue or "", -(1 << 31))
+    condition = "" if queue is None else " AND queue = ?2"
+    while True:
+        found = db.execute(
+            "SELECT queue, priority, enqueued_at FROM jobs WHERE state = 'available' AND enqueued_at IS NOT NULL "
+            f"AND (queue, priority) > (?2, ?1){condition} ORDER BY queue, priority, enqueued_at LIMIT 1",
+            (at[1], at[0]),
+        ).fetchone()
+        if found is None:
+            return oldest
+        at = (found[0], found[1])
+        oldest = found[2] if oldest is None else min(oldest, found[2])
+
+
+def _minutes(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[_Found]:
+    return _read(db, MINUTE_MS, queue, since, until)
+
+
+def _hours(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[_Found]:
+    """Whole hours where they are kept and lie within, minutes at the ends."""
+    first = since + -since % HOUR_MS
+    last = until - until % HOUR_MS
+    yield from _read(db, HOUR_MS, queue, first, last)
+    kept = {
+        start
+        for (start,) in db.execute(
+            "SELECT start FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ? AND closed = 1",
+            (HOUR_MS, ALL, first, last),
+        )
+    }
+    for begin in range(since - since % HOUR_MS, until, HOUR_MS):
+        if begin not in kept:
+            yield from _minutes(db, queue, max(begin, since), min(begin + HOUR_MS, until))
+
+
+def _read(db: sqlite3.Connection, length: int, queue: str, since: int, until: int) -> Iterator[_Found]:
+    rows = db.execute(
+        f"SELECT start, {COLUMNS} FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
+        (length, queue, since, until),
+    )
+    for row in rows:
+        yield _Found(row[0], activity_of(row[1:]))
+
+
+def _point(at: int, activity: Activity) -> Point:
+    return Point(
+        at=at,
+        avg_wait_ms=mean(activity.wait_ms, activity.started),
+        avg_run_ms=mean(activity.completed_ms, activity.completed),
+        wait=percentiles(activity.waits),
+        run=percentiles(activity.runs),
+        **{name: getattr(activity, name) for name in COUNTED},
+    )
+
+
+def mean(total: int, number: int) -> float | None:
+    """None of nothing."""
+    return round(total / number, 1) if number else None

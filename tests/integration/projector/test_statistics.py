@@ -1,0 +1,267 @@
+"""Statistics over time equal what was done: whoever keeps them, whatever has left meanwhile, from whichever index."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from integration.conftest import OpenStore
+from integration.projector.conftest import StartProjector
+from integration.projector.samples import ENDS, crash, lives
+from integration.samples import draft, message, put_raw, subjects
+from ojs_nats import transitions
+from ojs_nats.errors import OjsError
+from ojs_nats.job import TERMINAL
+from ojs_nats.queries import HistoryAsk, Queries
+from ojs_nats.statistics import COUNTED, HOUR_MS, MINUTE_MS, Activity, Span
+from ojs_nats.store import Store
+from ojs_nats.store.api import call
+from ojs_nats.store.names import REST
+from ojs_projector import Projector, keeper
+from support.nats import NatsServer
+from support.system import Command, Processes
+from support.waiting import eventually
+
+EACH = Counter(pushed=7, started=7, completed=2, failed=2, retried=1, discarded=1, cancelled=1)
+"""What the lives of one job for each of `ENDS` are."""
+
+Done = Counter[tuple[str, str]]
+
+
+def done_by(*lived: tuple[str, int]) -> Done:
+    """By queue and what, for so many rounds of `ENDS` in each queue."""
+    found: Done = Counter()
+    for queue, rounds in lived:
+        found.update({(queue, name): number * rounds for name, number in EACH.items()})
+    return found
+
+
+@contextlib.contextmanager
+def ago(store: Store, minutes: float) -> Iterator[None]:
+    """What is done through `store` meanwhile says that it was done so long ago."""
+    clock = store.clock
+    present = clock.now
+    clock.now = lambda: present() - round(minutes * MINUTE_MS)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del clock.now
+
+
+async def told(store: Store, step: int = MINUTE_MS) -> Done:
+    now = store.clock.now()
+    found: Done = Counter()
+    for queue in "abcdef":
+        ask = HistoryAsk(queue=queue, step_ms=step, since=now - 6 * HOUR_MS, until=now + MINUTE_MS)
+        series = await Queries(store).history(ask)
+        assert not series.partial
+        for point in series.points:
+            found.update({(queue, name): n for name in COUNTED if (n := getattr(point, name))})
+    return found
+
+
+async def kept(store: Store) -> list[str]:
+    """Names of the records that are there."""
+    prefix = len(store.config.span(""))
+    return sorted(subject[prefix:] for subject in await subjects(store, store.config.records_stream, store.config.span(REST)))
+
+
+async def let_records_leave(store: Store, ids: list[str]) -> None:
+    """As when their TTL is over: nothing stays."""
+    for job_id in ids:
+        await call(store.link, f"STREAM.PURGE.{store.config.records_stream}", {"filter": store.config.job(job_id)})
+
+
+async def read_by(store: Store, *projectors: Projector) -> None:
+    """Wait until all of them have read what is stored."""
+    sequence = await put_raw(store, store.config.record("barrier", "test"), b"", "Nats-TTL: 60s\r\n")
+    await eventually(lambda: all(projector.status().applied >= sequence for projector in projectors))
+
+
+Let = Callable[[bool], None]
+
+
+@pytest.fixture
+def let_keep(monkeypatch: pytest.MonkeyPatch) -> Let:
+    """`let_keep(True)`: from now on minutes are kept as soon as they are over; not while a test pretends to be in them."""
+
+    def let(now: bool) -> None:
+        monkeypatch.setattr(keeper, "STEADY_MS", 0 if now else 10**15)
+
+    monkeypatch.setattr(keeper, "LOOK_S", 0.05)
+    let(False)
+    return let
+
+
+async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(
+    let_keep: Let, start_projector: StartProjector, store: Store, tmp_path: Path
+) -> None:
+    first = await start_projector()
+    second = await start_projector()
+    with ago(store, 70):
+        old = await lives(store, len(ENDS), queues="ab")
+    with ago(store, 5):
+        await lives(store, 2 * len(ENDS), queues="cd")
+    await read_by(store, first, second)
+    let_keep(True)
+
+    async def minutes_and_an_hour() -> bool:
+        names = await kept(store)
+        return sum(name.startswith("minute") for name in names) >= 2 and any(name.startswith("hour") for name in names)
+
+    await eventually(minutes_and_an_hour)
+    await eventually(lambda: first.status().relaying or second.status().relaying)
+    leader, other = (first, second) if first.status().relaying else (second, first)
+    await crash(leader)
+    removed = []
+    for job_id in old:
+        job = await store.jobs.get(job_id)
+        if job.state in TERMINAL:
+            await store.jobs.change(job_id, transitions.remove)
+            removed.append(job_id)
+    await lives(store, len(ENDS), queues="e")
+    expected = done_by(("a", 1), ("b", 1), ("c", 2), ("d", 2), ("e", 1))
+    assert await told(store) == expected
+    await let_records_leave(store, removed)
+    await eventually(lambda: other.status().relaying, 10.0)
+    let_keep(False)
+    with ago(store, 3):
+        late = await lives(store, len(ENDS), queues="f")
+    expected += done_by(("f", 1))
+    before = len(await kept(store))
+    await read_by(store, other)
+    let_keep(True)
+
+    async def kept_by_the_successor() -> bool:
+        return len(await kept(store)) > before
+
+    await eventually(kept_by_the_successor)
+    await let_records_leave(store, late)
+    assert await told(store) == expected
+    await other.stop()
+    await leader.stop()
+    shutil.rmtree(tmp_path / "index")
+    third = await start_projector()
+    await eventually(lambda: not third.status().partial)
+    assert await told(store) == expected
+    assert await told(store, HOUR_MS) == expected
+
+
+async def test_the_records_say_what_was_counted_and_leave_by_themselves(
+    let_keep: Let, projector: Projector, store: Store
+) -> None:
+    with ago(store, 2):
+        await lives(store, len(ENDS), queues="ab")
+    await read_by(store, projector)
+    let_keep(True)
+
+    async def there() -> list[str]:
+        return await kept(store)
+
+    names = await eventually(there)
+    found: Done = Counter()
+    for name in names:
+        subject = store.config.span(name)
+        stored = await message(store, subject)
+        assert stored is not None
+        span = msgspec.json.decode(stored[0], type=Span)
+        assert f"minute.{span.start // 1_000}.0" == name
+        assert 86_400 - 240 < int(stored[1]["Nats-TTL"].rstrip("s")) <= 86_400
+        for queue, activity in span.queues.items():
+            found.update({(queue, member): n for member in COUNTED if (n := getattr(activity, member))})
+    assert found == done_by(("a", 1), ("b", 1))
+    assert projector.status().relaying
+
+
+async def test_a_minute_that_somebody_has_kept_stays_as_it_is(projector: Projector, store: Store) -> None:
+    start = (store.clock.now() // MINUTE_MS - 4) * MINUTE_MS
+    span = Span(start=start, length=MINUTE_MS, queues={"a": Activity(pushed=42)})
+    await put_raw(store, store.config.span(f"minute.{start // 1_000}.0"), msgspec.json.encode(span))
+    assert projector._keeper is not None
+    await projector._keeper._keep(start, MINUTE_MS, {"a": Activity(pushed=7)})
+    assert await told(store) == {("a", "pushed"): 42}
+
+
+async def test_a_minute_is_not_kept_before_it_is_surely_over(
+    projector: Projector, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert projector._keeper is not None
+    watch = projector._keeper
+    await store.jobs.push(draft(queue="a"))
+    now = store.clock.now()
+    await told(store)
+    over = now - now % MINUTE_MS + MINUTE_MS
+    for at, number in ((over + keeper.GRACE_MS - 1, 0), (over + keeper.GRACE_MS, 1)):
+        monkeypatch.setattr(watch, "caught_up", lambda *_: None)
+        watch._caught_up_at, watch._steady_since = at, at - keeper.STEADY_MS + 1
+        await watch.look()
+        assert await kept(store) == [], "records have not come for long enough"
+        watch._steady_since = at - keeper.STEADY_MS
+        await watch.look()
+        assert len(await kept(store)) == number
+
+
+async def test_a_reset_empties_the_statistics(let_keep: Let, projector: Projector, store: Store) -> None:
+    with ago(store, 2):
+        await lives(store, len(ENDS), queues="ab")
+    await read_by(store, projector)
+    let_keep(True)
+
+    async def there() -> list[str]:
+        return await kept(store)
+
+    await eventually(there)
+    await store.reset()
+    assert await told(store) == {}
+    assert await kept(store) == []
+    await lives(store, len(ENDS), queues="a")
+    assert await told(store) == done_by(("a", 1))
+    assert projector.status().repaired == {}
+
+
+# Whole processes
+
+
+@pytest.mark.timeout(120)
+async def test_counts_survive_sigkill_and_an_empty_disk(
+    processes: Processes, nats_server: NatsServer, open_store: OpenStore
+) -> None:
+    store = await open_store(nats_server.url)
+
+    def projector(folder: str) -> Command:
+        return processes.start("projector", "--projector-data", str(processes.folder / folder))
+
+    with ago(store, 4):
+        gone = await lives(store, len(ENDS), queues="ab")
+    first = projector("one")
+    await asyncio.to_thread(first.ready)
+    second = projector("two")
+    await asyncio.to_thread(second.ready)
+
+    async def minute_is_kept() -> bool:
+        return bool(await kept(store))
+
+    await eventually(minute_is_kept, 20.0)
+    working = asyncio.create_task(lives(store, 3 * len(ENDS), queues="cd"))
+    await asyncio.sleep(0)
+    first.kill()
+    await working
+    await let_records_leave(store, gone)
+    third = projector("three")
+    await asyncio.to_thread(third.ready)
+    second.kill()
+    expected = done_by(("a", 1), ("b", 1), ("c", 3), ("d", 3))
+
+    async def exact() -> bool:
+        with contextlib.suppress(OjsError, AssertionError):
+            return await told(store) == expected
+        return False
+
+    await eventually(exact, 20.0)
