@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_gateway.fleet import live_workers
+from ojs_nats.events.announce import announce
 from ojs_nats.pools import Pool
 from ojs_nats.queries import WorkerRow
 from ojs_nats.wire.lists import with_progress
@@ -50,8 +53,13 @@ class Pools:
         """PUT /admin/pools/{name}: 201 for a new pool, 200 for one that was there."""
         wanted = parse_pool(await call.body(), call.parameters[0], self._limits)
         await self._store.pools.all()
-        created, pool = await self._store.pools.put(wanted)
-        return Answer(201 if created else 200, encode({"pool": pool_view(pool)}))
+        before, pool = await self._store.pools.put(wanted)
+        if before is None:
+            return Answer(201, encode({"pool": pool_view(pool)}))
+        if msgspec.structs.replace(before, updated_at=pool.updated_at, op=pool.op) != pool:
+            told = {"pool": pool.name, "previous_strategy": before.strategy, "new_strategy": pool.strategy}
+            await announce(self._store, "scheduling.rebalanced", scope="pool", subject=pool.name, data=told)
+        return Answer(200, encode({"pool": pool_view(pool)}))
 
     async def delete(self, call: Call) -> Answer:
         """DELETE /admin/pools/{name}."""

@@ -224,7 +224,7 @@ class Model:
             if job is not None:
                 self.spans.count(job, None if old is None else (old.created_at, old.entries), record)
             if job is not None and not job.deleted:
-                if old is None or (old.attempt, old.started_at) != (job.attempt, job.started_at):
+                if job.attempt and (old is None or old.attempt != job.attempt or old.started_at != job.started_at):
                     starts += starts_of(job, _started_by(old))
                 leaves_at = record.at + record.ttl_s * 1_000 if record.ttl_s else None
                 rows.append(row_of(job, record.sequence, leaves_at, *self._texts.place(job_id, job.args, old)))

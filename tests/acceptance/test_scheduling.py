@@ -106,6 +106,15 @@ def test_statistics_say_what_was_handed_out_and_what_starves(gateways: Gateways)
     assert not starved(), "what is paused doesn't starve"
 
 
+def test_a_pool_that_changes_is_an_event(gateways: Gateways) -> None:
+    gateways.pool(strategy="strict", queues=["fs-low"])
+    for strategy in ("strict", "round-robin"):
+        gateways.call("PUT", "/admin/pools/general", {"strategy": strategy, "queues": ["fs-low"]})
+    events = until(lambda: gateways.call("GET", "/events?types=scheduling.rebalanced")["events"])
+    told = {"pool": "general", "previous_strategy": "strict", "new_strategy": "round-robin"}
+    assert [event["data"] for event in events] == [told]
+
+
 def test_all_levels_come_in_exact_order_through_two_gateways(gateways: Gateways) -> None:
     chance = random.Random(201)
     levels = [level for level in LEVELS for _ in range(2)]
@@ -129,13 +138,16 @@ def test_priorities_rank_within_a_queue_and_queues_by_their_place(gateways: Gate
 
 def test_a_new_priority_counts_from_the_moment_it_is_answered(gateways: Gateways) -> None:
     [first, second, third] = gateways.push("fs-changed", 3)
-    later = gateways.push("fs-changed", 1, delay_until="+PT1H")
-    for job_id, priority in ((third, 5), (second, 5), (first, -1), (later[0], 100)):
+    [later] = gateways.push("fs-changed", 1, delay_until="+PT1H")
+    [waits] = gateways.push("fs-changed", 1, pending=True)
+    for job_id, priority in ((third, 5), (second, 5), (first, -1), (later, 100), (waits, 4)):
         answer = gateways.call("PATCH", f"/jobs/{job_id}", {"priority": priority})
         assert (answer["priority"], answer["previous_priority"]) == (priority, 0)
     assert gateways.call("GET", "/queues/fs-changed/priority-stats")["counts_by_priority"] == {"5": 2, "-1": 1}
     assert [job["id"] for job in gateways.fetch("fs-changed", count=2)] == [third, second], "in order of the changes"
-    assert [job["id"] for job in gateways.fetch("fs-changed", count=2)] == [first]
+    gateways.call("POST", f"/jobs/{waits}/activate")
+    assert [job["id"] for _ in range(2) for job in gateways.fetch("fs-changed")] == [waits, first]
+    assert gateways.call("GET", f"/jobs/{later}")["job"]["priority"] == 100
 
 
 @pytest.mark.usefixtures("gateways")

@@ -85,8 +85,8 @@ class Pools:
             raise not_found("pool", name)
         return pool
 
-    async def put(self, wanted: Pool) -> tuple[bool, Pool]:
-        """Create or replace a pool: whether it is new, and how it stands. Raises `conflict` if a queue is in another."""
+    async def put(self, wanted: Pool) -> tuple[Pool | None, Pool]:
+        """Create or replace a pool: as it was, if it was, and as it stands. Raises `conflict` if a queue is in another."""
         for queue in wanted.weights:
             other = self._of_queue.get(queue) if self._watch.loaded else None
             if other is not None and other.name != wanted.name:
@@ -107,12 +107,13 @@ class Pools:
     async def stop(self) -> None:
         await self._watch.stop()
 
-    async def _write(self, wanted: Pool) -> tuple[bool, Pool]:
+    async def _write(self, wanted: Pool) -> tuple[Pool | None, Pool]:
         for tries in range(1, _TRIES + 1):
             sequence, old = await self._read(wanted.name)
             moment = self._clock.moment()
-            new = old is None or old.deleted
-            created_at = moment.now if old is None or old.deleted else old.created_at
+            if old is not None and old.deleted:
+                old = None
+            created_at = moment.now if old is None else old.created_at
             pool = msgspec.structs.replace(wanted, created_at=created_at, updated_at=moment.now, op=moment.op)
             body, subject = _encode(pool), self._config.pool(encode_token(pool.name))
             op = pool.op
@@ -129,7 +130,7 @@ class Pools:
                 await step_back(self._clock, tries)
                 continue
             self._watch.put(subject, written, body)
-            return new, pool
+            return old, pool
         raise OjsError("backend_timeout", f"pool {wanted.name!r} changed too often; try again", retry_after=1)
 
     async def _read(self, name: str) -> tuple[int, Pool | None]:

@@ -55,8 +55,9 @@ async def test_without_a_pool_queues_are_served_from_left_to_right(store: Store,
 
 
 async def test_a_queue_is_in_one_pool_only(store: Store, queue: str) -> None:
-    assert (await store.pools.put(Pool(name=queue, weights={queue: 1})))[0]
-    assert not (await store.pools.put(Pool(name=queue, weights={queue: 1})))[0]
+    before, pool = await store.pools.put(Pool(name=queue, weights={queue: 1}))
+    assert before is None
+    assert (await store.pools.put(Pool(name=queue, weights={queue: 2})))[0] == pool
     await store.pools.all()
     with refusal("conflict"):
         await store.pools.put(Pool(name=f"{queue}.2", weights={queue: 1}))
