@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ojs_gateway.openapi.document import document, paths_of
+from ojs_gateway.openapi.document import document, places
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 
-__all__ = ["Other", "Parameter", "Part", "Route", "document", "paths_of"]
+__all__ = ["Other", "Parameter", "Part", "Route", "document", "places"]

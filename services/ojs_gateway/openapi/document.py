@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -18,8 +18,9 @@ from ojs_nats.wire.errors import wire_code
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.quirks import JSON_TYPE, OJS_TYPE
 
-__all__ = ["document", "paths_of"]
+__all__ = ["Place", "document", "places"]
 
+_WORD: Final = re.compile(r"[a-z0-9]+")
 _BASE: Final = "/ojs/v1"
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
@@ -41,11 +42,22 @@ _HEADERS: Final = {
 }
 
 
-def paths_of(route: Route) -> Iterator[tuple[str, str]]:
-    """Method and whole path of each of the route's names; parameters stand in braces."""
-    for path in route.paths:
-        method, _, below = path.partition(" ")
-        yield method, below if route.absolute else _BASE + below
+class Place(NamedTuple):
+    """One of a route's names; parameters stand in braces."""
+
+    method: str
+    path: str
+    operation_id: str
+
+
+def places(route: Route) -> Iterator[Place]:
+    """Where the route is, its own place first."""
+    own = ""
+    for place in route.paths:
+        method, below, *named = place.split(" ")
+        operation_id = named[0] if named else f"{own}At{''.join(word.capitalize() for word in _WORD.findall(below))}"
+        own = own or operation_id
+        yield Place(method, below if route.absolute else _BASE + below, operation_id)
 
 
 def document(parts: Sequence[Part], limits: Limits, *, test_mode: bool) -> bytes:
@@ -56,11 +68,9 @@ def document(parts: Sequence[Part], limits: Limits, *, test_mode: bool) -> bytes
         for route in part.routes:
             if route.test_only and not test_mode:
                 continue
-            first: str | None = None
-            for method, path in paths_of(route):
-                operation = _operation(part, route, method, path, first, components)
-                paths.setdefault(path, {})[method.lower()] = operation
-                first = first or f"{method} {path}"
+            own, *others = places(route)
+            for place in (own, *others):
+                paths.setdefault(place.path, {})[place.method.lower()] = _operation(part, route, place, own, components)
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -92,32 +102,28 @@ a path doesn't have is answered 405 with `Allow`. `/v1/…` is another name of `
 """
 
 
-def _operation(part: Part, route: Route, method: str, path: str, first: str | None, components: _Components) -> dict[str, Any]:
-    owner, _, name = route.handler.__qualname__.partition(".")
-    words = [owner[0].lower() + owner[1:], *name.split("_")]
-    operation_id = "".join([words[0], *(word.capitalize() for word in words[1:])])
+def _operation(part: Part, route: Route, place: Place, own: Place, components: _Components) -> dict[str, Any]:
     about = [route.about] if route.about else []
-    view: dict[str, Any] = {"tags": [part.name], "summary": route.summary, "operationId": operation_id}
-    if first is not None:
-        about.insert(0, f"Another name of `{first}`.")
-        view["x-another-name-of"] = first
-        view["operationId"] += "_" + "_".join(re.findall(r"\w+", f"{method.lower()} {path.removeprefix(_BASE)}"))
+    view: dict[str, Any] = {"tags": [part.name], "summary": route.summary, "operationId": place.operation_id}
+    if place != own:
+        view["x-another-name-of"] = f"{own.method} {own.path}"
+        about.insert(0, f"Another name of `{own.method} {own.path}`.")
     if route.test_only:
         about.insert(0, "In test mode only.")
         view["x-test-mode-only"] = True
     if about:
         view["description"] = " ".join(about)
-    parameters = [_in_path(found) for found in _PARAMETER.findall(path)]
+    parameters = [_in_path(found) for found in _PARAMETER.findall(place.path)]
     parameters += [_parameter(parameter) for parameter in route.query]
     if parameters:
         view["parameters"] = components.placed(parameters)
-    title = operation_id[0].upper() + operation_id[1:]
+    title = own.operation_id[0].upper() + own.operation_id[1:]
     if route.body is not None:
         body = components.named(route.body, f"{title}Body")
         required = bool(isinstance(route.body, dict) and route.body.get("required"))
         view["requestBody"] = {"required": required, "content": _json(body)}
     responses: dict[str, Any] = {}
-    refusals = dict(_refusals(route, path))
+    refusals = dict(_refusals(route, place.path))
     for status, answer in route.answers.items():
         suffix = "Answer" if len(route.answers) == 1 else f"Answer{status}"
         told = answer

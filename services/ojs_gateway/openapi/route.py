@@ -31,9 +31,10 @@ class Other(NamedTuple):
 class Route(NamedTuple):
     """One handler and the paths that lead to it.
 
-    `paths` are `METHOD /path`, below /ojs/v1 unless they are `absolute`. The first is the operation's own, the others are
-    further names of it. `errors` are codes of `ojs_nats.errors`; those that any request may meet are added. A `body` is
-    required when a member of it is.
+    `paths` are `METHOD /path operationId`, below /ojs/v1 unless they are `absolute`. The first is the operation's own, the
+    others are further names of it, whose ids may be left out. Ids name functions in clients: they stay as they are, and are
+    the specification's where it has the operation. `errors` are codes of `ojs_nats.errors`; those that any request may meet
+    are added. A `body` is required when a member of it is.
     """
 
     owner: Callable[[Context], Any]

@@ -6,7 +6,7 @@ from types import MethodType
 from typing import Any, Final
 
 from ojs_gateway.context import Context
-from ojs_gateway.openapi import Part, Route, paths_of
+from ojs_gateway.openapi import Part, Route, places
 from ojs_gateway.openapi.common import OBJECT
 from ojs_gateway.router import Router
 from ojs_gateway.routes.bulk import BULK
@@ -32,7 +32,7 @@ def _description(context: Context) -> SelfDescription:
 _DESCRIPTION: Final = Part(
     "Description",
     "This document",
-    (Route(_description, SelfDescription.read, ("GET /openapi.json",), "Read this document", {200: OBJECT}),),
+    (Route(_description, SelfDescription.read, ("GET /openapi.json getOpenApi",), "Read this document", {200: OBJECT}),),
 )
 PARTS: Final = (
     SYSTEM,
@@ -64,6 +64,6 @@ def router(context: Context) -> Router:
             if owner is None:
                 owner = owners[route.owner] = route.owner(context)
             handler = MethodType(route.handler, owner)
-            for method, path in paths_of(route):
-                routes.add(method, path, handler)
+            for place in places(route):
+                routes.add(place.method, place.path, handler)
     return routes

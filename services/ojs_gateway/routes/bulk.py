@@ -140,7 +140,7 @@ BULK: Final = Part(
         Route(
             Batch,
             Batch.push,
-            ("POST /jobs/batch",),
+            ("POST /jobs/batch createJobBatch",),
             "Push jobs, all or none",
             dict.fromkeys(
                 (200, 201),
@@ -162,7 +162,7 @@ BULK: Final = Part(
         Route(
             Bulk,
             Bulk.enqueue,
-            ("POST /jobs/bulk",),
+            ("POST /jobs/bulk bulkCreateJobs",),
             "Push jobs one by one",
             dict.fromkeys((201, 207, 422), _ENQUEUED),
             _PARTLY,
@@ -173,7 +173,7 @@ BULK: Final = Part(
         Route(
             Bulk,
             Bulk.cancel,
-            ("POST /jobs/bulk/cancel",),
+            ("POST /jobs/bulk/cancel bulkCancelJobs",),
             "Cancel jobs",
             _changed("cancelled"),
             _BY + "Active jobs are skipped. " + _PARTLY,
@@ -184,7 +184,7 @@ BULK: Final = Part(
         Route(
             Bulk,
             Bulk.retry,
-            ("POST /jobs/bulk/retry",),
+            ("POST /jobs/bulk/retry bulkRetryJobs",),
             "Retry jobs",
             _changed("retried"),
             _BY + _PARTLY,
@@ -195,7 +195,7 @@ BULK: Final = Part(
         Route(
             Bulk,
             Bulk.delete,
-            ("POST /jobs/bulk/delete",),
+            ("POST /jobs/bulk/delete bulkDeleteJobs",),
             "Delete finished jobs",
             _changed("deleted"),
             _BY + _PARTLY,
@@ -206,7 +206,7 @@ BULK: Final = Part(
         Route(
             Bulk,
             Bulk.confirmed_retry,
-            ("POST /admin/jobs/bulk/retry",),
+            ("POST /admin/jobs/bulk/retry adminBulkRetry",),
             "Retry all jobs that fit a filter",
             _confirmed("retry"),
             body=_CONFIRMED_BODY,
@@ -215,7 +215,7 @@ BULK: Final = Part(
         Route(
             Bulk,
             Bulk.confirmed_cancel,
-            ("POST /admin/jobs/bulk/cancel",),
+            ("POST /admin/jobs/bulk/cancel adminBulkCancel",),
             "Cancel all jobs that fit a filter",
             _confirmed("cancel"),
             body=_CONFIRMED_BODY,
@@ -224,7 +224,7 @@ BULK: Final = Part(
         Route(
             Bulk,
             Bulk.confirmed_delete,
-            ("POST /admin/jobs/bulk/delete",),
+            ("POST /admin/jobs/bulk/delete adminBulkDelete",),
             "Delete all finished jobs that fit a filter",
             _confirmed("delete"),
             body=_CONFIRMED_BODY,

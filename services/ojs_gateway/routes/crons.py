@@ -27,8 +27,8 @@ from ojs_nats.cron import OVERLAPS
 __all__ = ["CRONS"]
 
 
-def _paths(method: str, below: str = "") -> tuple[str, ...]:
-    return tuple(f"{method} {base}{below}" for base in ("/cron", "/crons"))  # the admin UI's plural
+def _paths(operation_id: str, method: str, below: str = "") -> tuple[str, ...]:
+    return f"{method} /cron{below} {operation_id}", f"{method} /crons{below}"  # the admin UI's plural
 
 
 _TEMPLATE: Final[dict[str, Schema]] = {"type": TYPE_NAME, "args": list_of(ANYTHING), "options": OBJECT, "meta": OBJECT}
@@ -92,7 +92,7 @@ CRONS: Final = Part(
         Route(
             Crons,
             Crons.register,
-            _paths("POST"),
+            _paths("registerCronJob", "POST"),
             "Register a cron entry",
             {200: _REGISTERED, 201: _REGISTERED},
             "201 for a new one, 200 for one that was there and is replaced.",
@@ -102,17 +102,24 @@ CRONS: Final = Part(
         Route(
             Crons,
             Crons.list,
-            _paths("GET"),
+            _paths("listCronJobs", "GET"),
             "List cron entries",
             {200: _LIST},
             "By name.",
             query=(Parameter("enabled", FLAG), *PAGED),
         ),
-        Route(Crons, Crons.read, _paths("GET", "/{cron}"), "Read a cron entry", {200: _REGISTERED}, errors=_KNOWN[:1]),
+        Route(
+            Crons,
+            Crons.read,
+            _paths("getCronJob", "GET", "/{cron}"),
+            "Read a cron entry",
+            {200: _REGISTERED},
+            errors=_KNOWN[:1],
+        ),
         Route(
             Crons,
             Crons.patch,
-            _paths("PATCH", "/{cron}"),
+            _paths("updateCronJob", "PATCH", "/{cron}"),
             "Change a cron entry",
             {200: _REGISTERED},
             "What is sent is changed, members of `options` one by one.",
@@ -122,7 +129,7 @@ CRONS: Final = Part(
         Route(
             Crons,
             Crons.delete,
-            _paths("DELETE", "/{cron}"),
+            _paths("deleteCronJob", "DELETE", "/{cron}"),
             "Delete a cron entry",
             {200: record({"deleted": FLAG, **_ONE}, _OPTIONAL)},
             "Jobs that it has created stay.",
@@ -131,18 +138,32 @@ CRONS: Final = Part(
         Route(
             Crons,
             Crons.run,
-            _paths("POST", "/{cron}/trigger"),
+            _paths("triggerCronJob", "POST", "/{cron}/trigger"),
             "Run a cron entry now",
             {201: _RUN, 202: _RUN},
             "202 if the run waits for the job before it.",
             errors=(*_KNOWN, "backend_timeout"),
         ),
-        Route(Crons, Crons.pause, _paths("POST", "/{cron}/pause"), "Pause a cron entry", {200: _REGISTERED}, errors=_KNOWN),
-        Route(Crons, Crons.resume, _paths("POST", "/{cron}/resume"), "Resume a cron entry", {200: _REGISTERED}, errors=_KNOWN),
+        Route(
+            Crons,
+            Crons.pause,
+            _paths("pauseCronJob", "POST", "/{cron}/pause"),
+            "Pause a cron entry",
+            {200: _REGISTERED},
+            errors=_KNOWN,
+        ),
+        Route(
+            Crons,
+            Crons.resume,
+            _paths("resumeCronJob", "POST", "/{cron}/resume"),
+            "Resume a cron entry",
+            {200: _REGISTERED},
+            errors=_KNOWN,
+        ),
         Route(
             Crons,
             Crons.history,
-            _paths("GET", "/{cron}/history"),
+            _paths("listCronRuns", "GET", "/{cron}/history"),
             "Read a cron entry's last runs",
             {200: record({"name": TEXT, "executions": list_of(_EXECUTION), "count": COUNT, "run_count": COUNT})},
             "Up to 50, the newest first.",

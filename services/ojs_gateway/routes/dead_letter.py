@@ -27,7 +27,6 @@ from ojs_nats.wire.worker import OverrideBody, OverrideMembers
 
 __all__ = ["DEAD_LETTERS"]
 
-_BOTH: Final = ("/dead-letter", "/admin/dead-letter")
 _FILTERS: Final = (
     Parameter("queue", QUEUE_NAME),
     Parameter("type", TEXT, "A job type, or the beginning of one with * at its end."),
@@ -61,7 +60,7 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.list,
-            ("GET /dead-letter",),
+            ("GET /dead-letter listDeadLetterJobs",),
             "List dead letters",
             {200: _PAGE},
             "The latest first.",
@@ -70,7 +69,7 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.admin_list,
-            ("GET /admin/dead-letter",),
+            ("GET /admin/dead-letter adminListDeadLetter",),
             "List dead letters in numbered pages",
             {200: _PAGE},
             "The latest first.",
@@ -79,7 +78,7 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.stats,
-            tuple(f"GET {prefix}/stats" for prefix in _BOTH),
+            ("GET /dead-letter/stats getDeadLetterStats", "GET /admin/dead-letter/stats adminDeadLetterStats"),
             "Count dead letters",
             {
                 200: record(
@@ -96,7 +95,7 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.read,
-            tuple(f"GET {prefix}/{{job_id}}" for prefix in _BOTH),
+            ("GET /dead-letter/{job_id} getDeadLetterJob", "GET /admin/dead-letter/{job_id}"),
             "Read a dead letter",
             {200: record({"job": JOB_DETAIL})},
             errors=("not_found",),
@@ -104,7 +103,10 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.retry,
-            tuple(f"POST {prefix}/{{job_id}}/retry" for prefix in _BOTH),
+            (
+                "POST /dead-letter/{job_id}/retry retryDeadLetterJob",
+                "POST /admin/dead-letter/{job_id}/retry adminRetryDeadLetter",
+            ),
             "Retry a dead letter",
             {200: record({"job": JOB})},
             "A new life under the same id, changed by `override` if there is one.",
@@ -117,7 +119,7 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.delete,
-            ("DELETE /dead-letter/{job_id}",),
+            ("DELETE /dead-letter/{job_id} deleteDeadLetterJob",),
             "Delete a dead letter",
             {200: record({"deleted": FLAG, "job_id": JOB_ID})},
             errors=("not_found", "conflict", "backend_timeout"),
@@ -125,7 +127,7 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.admin_delete,
-            ("DELETE /admin/dead-letter/{job_id}",),
+            ("DELETE /admin/dead-letter/{job_id} adminDeleteDeadLetter",),
             "Delete a dead letter, as an operator",
             {204: Other(None, "It is gone.")},
             errors=("not_found", "conflict", "backend_timeout"),
@@ -133,7 +135,7 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.retry_all,
-            tuple(f"POST {prefix}/retry" for prefix in _BOTH),
+            ("POST /dead-letter/retry bulkRetryDeadLetter", "POST /admin/dead-letter/retry adminBulkRetryDeadLetter"),
             "Retry all dead letters that fit a filter",
             {200: _done("retry", "retried")},
             body=body_of(DeadBulk, "confirm", **_CONFIRMED),
@@ -142,7 +144,7 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.purge,
-            tuple(f"POST {prefix}/purge" for prefix in _BOTH),
+            ("POST /dead-letter/purge purgeDeadLetter", "POST /admin/dead-letter/purge"),
             "Delete all dead letters that fit a filter",
             {200: _DELETED},
             "It needs no `confirm`. The filter may stand in the query where there is no body.",
@@ -153,7 +155,7 @@ DEAD_LETTERS: Final = Part(
         Route(
             DeadLetter,
             DeadLetter.clear,
-            tuple(f"DELETE {prefix}" for prefix in _BOTH),
+            ("DELETE /dead-letter clearDeadLetter", "DELETE /admin/dead-letter"),
             "Delete all dead letters that fit a filter, when confirmed",
             {200: _DELETED},
             "The filter and `confirm` may stand in the query where there is no body.",

@@ -50,7 +50,7 @@ EVENTS: Final = Part(
         Route(
             Events,
             Events.poll,
-            ("GET /events",),
+            ("GET /events listEvents",),
             "Poll events",
             {
                 200: record(
@@ -74,7 +74,7 @@ EVENTS: Final = Part(
         Route(
             Events,
             Events.stream,
-            ("GET /events/stream",),
+            ("GET /events/stream streamEvents",),
             "Follow events",
             {200: _STREAM},
             query=(
@@ -86,7 +86,7 @@ EVENTS: Final = Part(
         Route(
             Events,
             Events.of_job,
-            ("GET /jobs/{job_id}/events",),
+            ("GET /jobs/{job_id}/events subscribeJobEvents",),
             "Follow a job's events",
             {200: _STREAM},
             query=_FROM,
@@ -95,7 +95,7 @@ EVENTS: Final = Part(
         Route(
             Events,
             Events.of_queue,
-            ("GET /queues/{queue}/events",),
+            ("GET /queues/{queue}/events subscribeQueueEvents",),
             "Follow a queue's events",
             {200: _STREAM},
             query=_FROM,
@@ -104,7 +104,7 @@ EVENTS: Final = Part(
         Route(
             Events,
             Events.socket,
-            ("GET /ws",),
+            ("GET /ws websocketConnect",),
             "Follow events over a WebSocket",
             {101: Other(None, "The connection is a WebSocket from here on.")},
             'Clients send `{"action": "subscribe", "channel": …, "filter": {…}}` and `{"action": "unsubscribe", …}`.',

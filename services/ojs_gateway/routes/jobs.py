@@ -92,7 +92,7 @@ JOBS: Final = Part(
         Route(
             Jobs,
             Jobs.push,
-            ("POST /jobs",),
+            ("POST /jobs createJob",),
             "Push a job",
             {
                 201: _ONE,
@@ -108,7 +108,7 @@ JOBS: Final = Part(
         Route(
             Lists,
             Lists.jobs,
-            ("GET /jobs",),
+            ("GET /jobs listJobs",),
             "List jobs",
             {200: _PAGE},
             f"The newest first by default. It has everything that any gateway has answered before. {_META}",
@@ -117,17 +117,17 @@ JOBS: Final = Part(
         Route(
             Lists,
             Lists.admin_jobs,
-            ("GET /admin/jobs",),
+            ("GET /admin/jobs adminListJobs",),
             "List jobs in numbered pages",
             {200: _PAGE},
             f"The newest first by default. {_META}",
             query=(*_FILTERS, *NUMBERED),
         ),
-        Route(Jobs, Jobs.read, ("GET /jobs/{job_id}",), "Read a job", {200: _ONE}, errors=("not_found",)),
+        Route(Jobs, Jobs.read, ("GET /jobs/{job_id} getJob",), "Read a job", {200: _ONE}, errors=("not_found",)),
         Route(
             Lists,
             Lists.detail,
-            ("GET /admin/jobs/{job_id}",),
+            ("GET /admin/jobs/{job_id} adminGetJob",),
             "Read a job in detail",
             {200: JOB_DETAIL},
             "With its timeline (what happened, when, by whom, why) and what will happen to it by itself.",
@@ -136,7 +136,7 @@ JOBS: Final = Part(
         Route(
             Admin,
             Admin.trace,
-            ("GET /admin/jobs/{job_id}/trace", "GET /events/{job_id}/history"),
+            ("GET /admin/jobs/{job_id}/trace getJobTrace", "GET /events/{job_id}/history"),
             "Read a job's log in short",
             {
                 200: record(
@@ -154,7 +154,7 @@ JOBS: Final = Part(
         Route(
             Lists,
             Lists.unique_jobs,
-            ("GET /unique-jobs",),
+            ("GET /unique-jobs listUniqueJobs",),
             "List fingerprints of unique jobs",
             {200: page_of(_FINGERPRINT, "items", "unique_jobs")},
             "Those that jobs hold which have not ended.",
@@ -163,7 +163,7 @@ JOBS: Final = Part(
         Route(
             Jobs,
             Jobs.cancel,
-            ("DELETE /jobs/{job_id}", "POST /jobs/{job_id}/cancel"),
+            ("DELETE /jobs/{job_id} cancelJob", "POST /jobs/{job_id}/cancel"),
             "Cancel a job",
             {200: _ONE},
             "The worker of an active job hears of it with its next heartbeat.",
@@ -173,7 +173,7 @@ JOBS: Final = Part(
         Route(
             Admin,
             Admin.cancel,
-            ("POST /admin/jobs/{job_id}/cancel",),
+            ("POST /admin/jobs/{job_id}/cancel adminCancelJob",),
             "Cancel a job, as an operator",
             {200: _CHANGED},
             body=_CANCEL_BODY,
@@ -182,7 +182,7 @@ JOBS: Final = Part(
         Route(
             Admin,
             Admin.retry,
-            ("POST /admin/jobs/{job_id}/retry",),
+            ("POST /admin/jobs/{job_id}/retry adminRetryJob",),
             "Retry a job now",
             {200: _CHANGED},
             "A discarded or cancelled job gets a new life, one that waits for its next attempt gets it now.",
@@ -191,7 +191,7 @@ JOBS: Final = Part(
         Route(
             Jobs,
             Jobs.activate,
-            ("POST /jobs/{job_id}/activate",),
+            ("POST /jobs/{job_id}/activate activateJob",),
             "Activate a pending job",
             {200: _ONE},
             errors=("not_found", "conflict", "backend_timeout"),
@@ -199,7 +199,7 @@ JOBS: Final = Part(
         Route(
             Jobs,
             Jobs.reprioritise,
-            ("PATCH /jobs/{job_id}", "PATCH /admin/jobs/{job_id}"),
+            ("PATCH /jobs/{job_id} updateJobPriority", "PATCH /admin/jobs/{job_id}"),
             "Change a job's priority",
             {200: record({"id": JOB_ID, "priority": whole(-100, 100), "previous_priority": whole(-100, 100), "job": JOB})},
             "Until it is fetched.",
@@ -209,7 +209,7 @@ JOBS: Final = Part(
         Route(
             Admin,
             Admin.retries,
-            ("GET /jobs/{job_id}/retries",),
+            ("GET /jobs/{job_id}/retries listJobRetries",),
             "Read a job's failed attempts",
             {
                 200: record(
@@ -236,7 +236,7 @@ JOBS: Final = Part(
         Route(
             Jobs,
             Jobs.result,
-            ("GET /jobs/{job_id}/result",),
+            ("GET /jobs/{job_id}/result getJobResult",),
             "Read or await a job's result",
             {200: _RESULT},
             "408 if it isn't there in time, 410 if it was not kept.",
@@ -253,7 +253,7 @@ JOBS: Final = Part(
         Route(
             Jobs,
             Jobs.results,
-            ("POST /jobs/results",),
+            ("POST /jobs/results getJobResults",),
             "Read the results of several jobs",
             {200: record({"results": map_of(_RESULT, "By id as sent; `state` is `not_found` where there is no such job.")})},
             body=body_of(IdsBody, "ids", ids=list_of(text(), most=DEFAULT_LIMITS.max_result_ids)),

@@ -63,7 +63,7 @@ LIMITS: Final = Part(
         Route(
             RateLimits,
             RateLimits.list,
-            ("GET /rate-limits",),
+            ("GET /rate-limits listRateLimits",),
             "List limits",
             {200: page_of(_LIMIT, "rate_limits", "items")},
             "Every key that was used within a month, by name.",
@@ -72,7 +72,7 @@ LIMITS: Final = Part(
         Route(
             RateLimits,
             RateLimits.read,
-            ("GET /rate-limits/{key}",),
+            ("GET /rate-limits/{key} getRateLimit",),
             "Read a limit",
             {200: _LIMIT},
             "404 if no job ever named the key.",
@@ -81,7 +81,7 @@ LIMITS: Final = Part(
         Route(
             RateLimits,
             RateLimits.override,
-            ("PUT /rate-limits/{key}/override", "PUT /rate-limits/{key}"),
+            ("PUT /rate-limits/{key}/override overrideRateLimit", "PUT /rate-limits/{key}"),
             "Override a limit",
             {200: _LIMIT},
             "In place of what jobs say, until `expires_at` if there is one.",
@@ -90,7 +90,7 @@ LIMITS: Final = Part(
         Route(
             RateLimits,
             RateLimits.restore,
-            ("DELETE /rate-limits/{key}/override",),
+            ("DELETE /rate-limits/{key}/override restoreRateLimit",),
             "End an override",
             {200: _LIMIT},
             errors=("not_found",),
@@ -154,15 +154,15 @@ POOLS: Final = Part(
         Route(
             Pools,
             Pools.list,
-            ("GET /admin/pools",),
+            ("GET /admin/pools listPools",),
             "List pools",
             {200: record({"items": list_of(_POOL), "pools": list_of(_LISTED)})},
         ),
-        Route(Pools, Pools.read, ("GET /admin/pools/{pool}",), "Read a pool", {200: _ONE}, errors=_NAMED),
+        Route(Pools, Pools.read, ("GET /admin/pools/{pool} getPool",), "Read a pool", {200: _ONE}, errors=_NAMED),
         Route(
             Pools,
             Pools.put,
-            ("PUT /admin/pools/{pool}",),
+            ("PUT /admin/pools/{pool} putPool",),
             "Set a pool",
             {200: _ONE, 201: _ONE},
             body=record(
@@ -183,7 +183,7 @@ POOLS: Final = Part(
         Route(
             Pools,
             Pools.delete,
-            ("DELETE /admin/pools/{pool}",),
+            ("DELETE /admin/pools/{pool} deletePool",),
             "Delete a pool",
             {200: record({"deleted": FLAG, "name": TEXT})},
             errors=_NAMED,
@@ -191,7 +191,7 @@ POOLS: Final = Part(
         Route(
             Pools,
             Pools.stats,
-            ("GET /admin/scheduling/stats",),
+            ("GET /admin/scheduling/stats getSchedulingStats",),
             "Read what each queue gave lately",
             {200: _SCHEDULING},
             "Within the last minute, through whichever gateway.",

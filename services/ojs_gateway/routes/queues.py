@@ -161,11 +161,11 @@ QUEUES: Final = Part(
     "Queues",
     "Queues: numbers, settings, pause, removal",
     (
-        Route(Lists, Lists.queues, ("GET /queues",), "List queues", {200: _PAGE}, "By name.", query=PAGED),
+        Route(Lists, Lists.queues, ("GET /queues listQueues",), "List queues", {200: _PAGE}, "By name.", query=PAGED),
         Route(
             Lists,
             Lists.admin_queues,
-            ("GET /admin/queues",),
+            ("GET /admin/queues adminListQueues",),
             "List queues in numbered pages",
             {200: _PAGE},
             "By name.",
@@ -174,7 +174,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.create,
-            ("POST /queues",),
+            ("POST /queues createQueue",),
             "Create a queue",
             {201: _QUEUE},
             "Not needed to push to it. The settings may also stand beside `name`.",
@@ -184,7 +184,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.read,
-            ("GET /queues/{queue}", "GET /admin/queues/{queue}"),
+            ("GET /queues/{queue} getQueue", "GET /admin/queues/{queue} adminGetQueue"),
             "Read a queue's settings and numbers",
             {200: _READ},
             errors=(*_NAMED, "not_found"),
@@ -192,7 +192,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.delete,
-            ("DELETE /queues/{queue}",),
+            ("DELETE /queues/{queue} deleteQueue",),
             "Delete a queue",
             {200: _DELETED, 202: _DELETED},
             "202 while jobs of it are left: repeat the request. The queue takes no jobs meanwhile.",
@@ -203,7 +203,7 @@ QUEUES: Final = Part(
         Route(
             Lists,
             Lists.queue_stats,
-            ("GET /queues/{queue}/stats",),
+            ("GET /queues/{queue}/stats getQueueStats",),
             "Read a queue's numbers",
             {
                 200: record(
@@ -223,7 +223,7 @@ QUEUES: Final = Part(
         Route(
             Lists,
             Lists.priority_stats,
-            ("GET /queues/{queue}/priority-stats",),
+            ("GET /queues/{queue}/priority-stats getQueuePriorityStats",),
             "Count what waits, by priority",
             {
                 200: record(
@@ -241,7 +241,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.pause,
-            ("POST /queues/{queue}/pause", "POST /admin/queues/{queue}/pause"),
+            ("POST /queues/{queue}/pause pauseQueue", "POST /admin/queues/{queue}/pause adminPauseQueue"),
             "Pause a queue",
             {200: _SWITCHED},
             f"Once this is answered, nothing is fetched from it. {_AS_TEXT}",
@@ -250,7 +250,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.resume,
-            ("POST /queues/{queue}/resume", "POST /admin/queues/{queue}/resume"),
+            ("POST /queues/{queue}/resume resumeQueue", "POST /admin/queues/{queue}/resume adminResumeQueue"),
             "Resume a queue",
             {200: _SWITCHED},
             f"Ends a pause, and a drain. {_AS_TEXT}",
@@ -259,7 +259,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.read_config,
-            ("GET /queues/{queue}/config", "GET /admin/queues/{queue}/config"),
+            ("GET /queues/{queue}/config getQueueConfig", "GET /admin/queues/{queue}/config"),
             "Read a queue's settings",
             {200: _QUEUE},
             "`_default` stands for the settings of all queues.",
@@ -268,7 +268,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.configure,
-            ("PUT /queues/{queue}/config", "PUT /admin/queues/{queue}/config"),
+            ("PUT /queues/{queue}/config setQueueConfig", "PUT /admin/queues/{queue}/config"),
             "Set a queue's settings",
             {200: _QUEUE},
             "`_default` stands for the settings of all queues. Jobs that are queued keep what they have.",
@@ -278,7 +278,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.limit,
-            ("PUT /admin/queues/{queue}/rate-limit",),
+            ("PUT /admin/queues/{queue}/rate-limit setQueueRateLimit",),
             "Limit a queue",
             {200: _QUEUE},
             "What is left out is taken back.",
@@ -288,7 +288,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.purge,
-            ("POST /queues/{queue}/purge",),
+            ("POST /queues/{queue}/purge purgeQueue",),
             "Remove a queue's waiting jobs",
             {200: record(_PURGED)},
             "Or those in the states that the body names.",
@@ -298,7 +298,7 @@ QUEUES: Final = Part(
         Route(
             Queues,
             Queues.purge_states,
-            ("DELETE /admin/queues/{queue}/jobs",),
+            ("DELETE /admin/queues/{queue}/jobs adminPurgeQueue",),
             "Remove a queue's jobs by state",
             {200: record(_PURGED)},
             body=body_of(PurgeBody, "states", "confirm", states=list_of(STATE), older_than=OLDER_THAN, confirm=CONFIRM),

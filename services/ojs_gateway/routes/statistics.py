@@ -34,7 +34,7 @@ STATISTICS: Final = Part(
         Route(
             Statistics,
             Statistics.history,
-            ("GET /admin/stats/history",),
+            ("GET /admin/stats/history getStatsHistory",),
             "Read statistics over time",
             {200: _HISTORY},
             f"{_ABOUT} `data_points` is there for the `ojs` CLI.",
@@ -44,7 +44,7 @@ STATISTICS: Final = Part(
         Route(
             Statistics,
             Statistics.queue_history,
-            ("GET /queues/{queue}/stats/history", "GET /admin/queues/{queue}/stats/history"),
+            ("GET /queues/{queue}/stats/history getQueueStatsHistory", "GET /admin/queues/{queue}/stats/history"),
             "Read a queue's statistics over time",
             {200: _HISTORY},
             _ABOUT,
@@ -54,7 +54,7 @@ STATISTICS: Final = Part(
         Route(
             Statistics,
             Statistics.stream,
-            ("GET /admin/stats/stream",),
+            ("GET /admin/stats/stream streamStats",),
             "Follow the statistics",
             {200: Other("text/event-stream", "The events `metrics` and `stats` every two seconds.")},
         ),

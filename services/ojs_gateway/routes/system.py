@@ -127,7 +127,7 @@ SYSTEM: Final = Part(
         Route(
             System,
             System.manifest,
-            ("GET /ojs/manifest",),
+            ("GET /ojs/manifest getManifest",),
             "Read what the server supports",
             {200: _MANIFEST},
             absolute=True,
@@ -135,7 +135,7 @@ SYSTEM: Final = Part(
         Route(
             System,
             System.health,
-            ("GET /ojs/v1/health", "GET /readyz", "GET /health", "GET /ready"),
+            ("GET /ojs/v1/health getHealth", "GET /readyz", "GET /health", "GET /ready"),
             "Read whether the server can work",
             {200: _HEALTH, 503: _HEALTH},
             "503 while NATS doesn't answer.",
@@ -144,7 +144,7 @@ SYSTEM: Final = Part(
         Route(
             System,
             System.alive,
-            ("GET /healthz",),
+            ("GET /healthz getLiveness",),
             "Read whether the process runs",
             {200: record(_ALIVE)},
             "Whatever NATS does.",
@@ -153,7 +153,7 @@ SYSTEM: Final = Part(
         Route(
             Measurements,
             Measurements.exposition,
-            ("GET /metrics",),
+            ("GET /metrics getMetrics",),
             "Read this process's metrics",
             {200: Other(metrics.CONTENT_TYPE, "In the text format of Prometheus.")},
             absolute=True,
@@ -161,7 +161,7 @@ SYSTEM: Final = Part(
         Route(
             Measurements,
             Measurements.summary,
-            ("GET /metrics",),
+            ("GET /metrics getSystemMetrics",),
             "Read a few numbers of the whole system",
             {200: _SUMMARY},
             "`format=prometheus` is `GET /metrics`.",
@@ -170,7 +170,7 @@ SYSTEM: Final = Part(
         Route(
             Admin,
             Admin.stats,
-            ("GET /admin/stats",),
+            ("GET /admin/stats adminStats",),
             "Read the system's totals",
             {200: _STATS},
             query=(
@@ -183,14 +183,14 @@ SYSTEM: Final = Part(
         Route(
             Operations,
             Operations.maintenance,
-            ("GET /admin/system/maintenance", "GET /admin/maintenance"),
+            ("GET /admin/system/maintenance getMaintenance", "GET /admin/maintenance"),
             "Read whether there is maintenance",
             {200: _MAINTENANCE},
         ),
         Route(
             Operations,
             Operations.maintain,
-            ("POST /admin/system/maintenance", "POST /admin/maintenance"),
+            ("POST /admin/system/maintenance setMaintenance", "POST /admin/maintenance"),
             "Begin or end maintenance",
             {200: _MAINTENANCE},
             "During maintenance nothing is fetched from any queue, and nothing that was delayed becomes available.",
@@ -199,14 +199,14 @@ SYSTEM: Final = Part(
         Route(
             Operations,
             Operations.config,
-            ("GET /admin/system/config", "GET /admin/config"),
+            ("GET /admin/system/config getConfig", "GET /admin/config"),
             "Read what this gateway is set to",
             {200: _CONFIG},
         ),
         Route(
             Operations,
             Operations.middleware,
-            ("GET /middleware",),
+            ("GET /middleware listMiddleware",),
             "List the enqueue middleware",
             {200: record({"enqueue": list_of(_MIDDLEWARE), "execution": list_of(_MIDDLEWARE)})},
             "The outermost first. Workers have their own.",
@@ -214,7 +214,7 @@ SYSTEM: Final = Part(
         Route(
             System,
             System.reset,
-            ("POST /admin/reset",),
+            ("POST /admin/reset resetSystem",),
             "Wipe everything",
             {200: record({"reset": FLAG})},
             test_only=True,

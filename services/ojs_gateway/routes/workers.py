@@ -114,7 +114,7 @@ WORKERS: Final = Part(
         Route(
             Workers,
             Workers.fetch,
-            ("POST /workers/fetch", "POST /jobs/fetch"),
+            ("POST /workers/fetch fetchJobs", "POST /jobs/fetch"),
             "Fetch jobs to work on",
             {200: record({"jobs": list_of(_FETCHED)})},
             "Answered at once if there is work, else as soon as some arrives or `wait_ms` is over.",
@@ -132,7 +132,7 @@ WORKERS: Final = Part(
         Route(
             Workers,
             Workers.ack,
-            ("POST /workers/ack", "POST /jobs/{job_id}/ack"),
+            ("POST /workers/ack ackJob", "POST /jobs/{job_id}/ack"),
             "Report that a job is done",
             {200: record({"acknowledged": FLAG, **_OUTCOME}, _OUTCOME_TIMES)},
             body=body_of(AckBody, job_id=_IN_BODY, result=ANYTHING, **_FENCE),
@@ -142,7 +142,7 @@ WORKERS: Final = Part(
             Workers,
             Workers.nack,
             (
-                "POST /workers/nack",
+                "POST /workers/nack nackJob",
                 "POST /workers/fail",
                 "POST /jobs/{job_id}/nack",
                 "POST /jobs/{job_id}/fail",
@@ -162,7 +162,7 @@ WORKERS: Final = Part(
         Route(
             Workers,
             Workers.heartbeat,
-            ("POST /workers/heartbeat", "POST /workers/beat"),
+            ("POST /workers/heartbeat workerHeartbeat", "POST /workers/beat"),
             "Send a sign of life",
             {
                 200: record(
@@ -180,7 +180,7 @@ WORKERS: Final = Part(
         Route(
             Workers,
             Workers.register,
-            ("POST /workers/register",),
+            ("POST /workers/register registerWorker",),
             "Announce a worker",
             {
                 200: record(
@@ -200,7 +200,7 @@ WORKERS: Final = Part(
         Route(
             Workers,
             Workers.health,
-            ("GET /workers/{worker_id}/health",),
+            ("GET /workers/{worker_id}/health getWorkerHealth",),
             "Read whether a worker takes jobs",
             {200: _HEALTH, 503: _HEALTH},
             "503 if it is about to leave, or was not heard of for 30 s.",
@@ -209,7 +209,7 @@ WORKERS: Final = Part(
         Route(
             Workers,
             Workers.deregister,
-            ("POST /workers/deregister", "DELETE /workers/{worker_id}"),
+            ("POST /workers/deregister deregisterWorker", "DELETE /workers/{worker_id}"),
             "Say that a worker is gone",
             {200: _GONE},
             body=body_of(WorkerBody, **{**_WORKER_MEMBERS, "worker_id": _WORKER_IN_BODY}),
@@ -248,7 +248,7 @@ FLEET: Final = Part(
         Route(
             Fleet,
             Fleet.list,
-            ("GET /admin/workers", "GET /workers"),
+            ("GET /admin/workers adminListWorkers", "GET /workers"),
             "List workers",
             {200: page_of(_SEEN, "workers", "items", total=COUNT, summary=_SUMMARY)},
             "By id. The summary counts all of them.",
@@ -257,7 +257,7 @@ FLEET: Final = Part(
         Route(
             Fleet,
             Fleet.read,
-            ("GET /admin/workers/{worker_id}",),
+            ("GET /admin/workers/{worker_id} getWorker",),
             "Read a worker",
             {200: record({**_WORKER, "jobs": list_of(_HELD)}, _WORKER_OPTIONAL)},
             "With up to 200 of the jobs that it holds.",
@@ -266,7 +266,7 @@ FLEET: Final = Part(
         Route(
             Fleet,
             Fleet.remove,
-            ("DELETE /admin/workers/{worker_id}",),
+            ("DELETE /admin/workers/{worker_id} removeWorker",),
             "Forget a stale worker",
             {200: record({"deleted": FLAG, "id": TEXT, "worker_id": TEXT})},
             errors=("not_found", "conflict"),
@@ -274,7 +274,7 @@ FLEET: Final = Part(
         Route(
             Fleet,
             Fleet.quiet,
-            ("POST /admin/workers/{worker_id}/quiet",),
+            ("POST /admin/workers/{worker_id}/quiet adminQuietWorker",),
             "Tell a worker to fetch no more",
             {200: _SEEN},
             "By its next heartbeat.",
@@ -283,7 +283,7 @@ FLEET: Final = Part(
         Route(
             Fleet,
             Fleet.direct,
-            ("POST /admin/workers/{worker_id}/directive",),
+            ("POST /admin/workers/{worker_id}/directive directWorker",),
             "Direct a worker",
             {200: _SEEN},
             "By its next heartbeat.",
@@ -293,7 +293,7 @@ FLEET: Final = Part(
         Route(
             Fleet,
             Fleet.direct_all,
-            ("POST /admin/workers/directive",),
+            ("POST /admin/workers/directive directAllWorkers",),
             "Direct all workers that are there",
             {200: record({"directive": one_of(*get_args(Wish)), "workers": COUNT, "affected": COUNT})},
             body=_DIRECTIVE,

@@ -131,7 +131,7 @@ WORKFLOWS: Final = Part(
         Route(
             Workflows,
             Workflows.create,
-            ("POST /workflows",),
+            ("POST /workflows createWorkflow",),
             "Create a workflow",
             {201: _WHOLE},
             "Its first jobs are in their queues when this is answered.",
@@ -141,7 +141,7 @@ WORKFLOWS: Final = Part(
         Route(
             Workflows,
             Workflows.list,
-            ("GET /workflows",),
+            ("GET /workflows listWorkflows",),
             "List workflows",
             {200: page_of(record(_LISTED, _TIMES), "workflows", "items", total=COUNT)},
             "The newest first.",
@@ -150,7 +150,7 @@ WORKFLOWS: Final = Part(
         Route(
             Workflows,
             Workflows.read,
-            ("GET /workflows/{workflow_id}",),
+            ("GET /workflows/{workflow_id} getWorkflow",),
             "Read a workflow with its steps",
             {200: _WHOLE},
             query=(
@@ -162,7 +162,7 @@ WORKFLOWS: Final = Part(
         Route(
             Workflows,
             Workflows.progress,
-            ("GET /workflows/{workflow_id}/progress",),
+            ("GET /workflows/{workflow_id}/progress getWorkflowProgress",),
             "Read how far a workflow is",
             {
                 200: _wrapped(
@@ -194,7 +194,7 @@ WORKFLOWS: Final = Part(
         Route(
             Workflows,
             Workflows.cancel,
-            ("DELETE /workflows/{workflow_id}", "POST /workflows/{workflow_id}/cancel"),
+            ("DELETE /workflows/{workflow_id} cancelWorkflow", "POST /workflows/{workflow_id}/cancel"),
             "Cancel a workflow",
             {
                 200: _wrapped(
@@ -208,7 +208,7 @@ WORKFLOWS: Final = Part(
         Route(
             Workflows,
             Workflows.retry,
-            ("POST /workflows/{workflow_id}/retry",),
+            ("POST /workflows/{workflow_id}/retry retryWorkflow",),
             "Retry a workflow",
             {200: _WHOLE},
             "It goes on where it failed or was cancelled.",

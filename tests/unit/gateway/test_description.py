@@ -61,7 +61,7 @@ def test_every_operation_says_what_it_is() -> None:
         named = [parameter["name"] for parameter in one.get("parameters", ()) if parameter["in"] == "path"]
         assert named == re.findall(r"\{(\w+)\}", path)
     ids = Counter(one["operationId"] for one in operations(made).values())
-    assert [name for name, count in ids.items() if count > 1] == []
+    assert [name for name, count in ids.items() if count > 1 or re.fullmatch("[a-z][A-Za-z]+", name) is None] == []
 
 
 def test_nothing_is_described_twice() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from ojs_command.endpoints_reference import INSTEAD, own_description, reference, specification
@@ -22,6 +23,13 @@ def test_every_operation_of_the_specification_is_served_or_says_what_there_is_fo
     assert f"{len(rows) - len(INSTEAD)} of {len(rows)} operations are served" in table
     more = {line.split("`")[1] for line in beyond.splitlines() if line.startswith("| `")}
     assert more.isdisjoint(f"{method} {path}" for _, method, path in operations)
+
+
+def test_operations_of_the_specification_have_its_ids() -> None:
+    paths = {re.sub(r"\{\w+\}", "{}", path): methods for path, methods in own_description()["paths"].items()}
+    for name, method, path in specification().operations:
+        if name not in INSTEAD:
+            assert paths[re.sub(r"\{\w+\}", "{}", path)][method.lower()]["operationId"] == name
 
 
 def test_an_operation_that_is_no_longer_served_shows() -> None:
