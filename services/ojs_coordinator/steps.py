@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
-from msgspec import Raw
 
 from ojs_nats.errors import OjsError
 from ojs_nats.store.workflows import Report
@@ -85,7 +84,7 @@ class StepKeeper:
                 return True
         if stored.job is None:
             # There was a job, or there would be no hint; that it is gone means that it had ended.
-            report.ended(hint.node, gone(hint.node, hint.run, now), Raw())
+            report.ended(hint.node, gone(hint.node, hint.run, now), None)
             return True
         if old:
             log.debug("step hint dropped: its commit never came", job_id=hint.job_id, kind=hint.kind)
@@ -100,7 +99,7 @@ class StepKeeper:
             return False
         outcome = outcome_of(job)
         if outcome is not None:
-            report.ended(hint.node, outcome, job.result)
+            report.ended(hint.node, outcome, job)
             return True
         if hint.kind == "started" and job.started_at is not None:
             report.started(job.started_at)

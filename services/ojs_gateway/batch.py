@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.lists import with_results
 from ojs_gateway.pressure import pressure_headers
 from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing
@@ -55,7 +56,9 @@ class Batch:
         superfluous = [index for index, (draft, job) in enumerate(zip(drafts, jobs, strict=True)) if draft.id != job.id]
         status = 201 if len(superfluous) < len(jobs) else 200
         headers = pressure_headers(self._store, (draft.queue for draft in drafts))
-        return Answer(status, batch_body(await _views(jobs), superfluous, dropped), headers)
+        return Answer(
+            status, batch_body(await _views(await with_results(self._context.store, jobs)), superfluous, dropped), headers
+        )
 
 
 async def drafts_of(context: Context, envelopes: Sequence[Raw]) -> list[Job]:

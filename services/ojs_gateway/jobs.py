@@ -49,7 +49,7 @@ class Jobs:
             await self._refusals.tell(error, [draft])
             raise
         if job.id != draft.id:  # its uniqueness policy says `ignore`
-            return Answer(200, job_body(job, flat=call.dialect.flat_job, beside={"deduplicated": True}))
+            return Answer(200, job_body(await self._whole(job), flat=call.dialect.flat_job, beside={"deduplicated": True}))
         headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *_limit_headers(job))
         return Answer(201, job_body(job, flat=call.dialect.flat_job), headers)
 
@@ -92,7 +92,7 @@ class Jobs:
 
     async def result(self, call: Call) -> Answer:
         """GET /jobs/{id}/result?wait=true&timeout=30: 408 if it isn't there in time, 410 if it was not kept."""
-        job = await self._read(job_id_of(call.parameters[0]))
+        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
         if not job.terminal and _flag(call, "wait"):
             timeout_s = self._timeout_s(call)
             waited = await self._context.unless_stopping(self._store.jobs.wait_terminal(job.id, timeout_s))
@@ -104,9 +104,10 @@ class Jobs:
                     details={"job_id": job.id, "current_state": job.state},
                     retry_after=1,
                 )
-        if job.state is State.COMPLETED and not job.result and job.result_ttl_s is not None and job.result_ttl_s >= 0:
+        whole = await self._whole(job)
+        if not whole.result and (job.result_stored_at is not None or (job.state is State.COMPLETED and job.result_ttl_s == 0)):
             raise OjsError("result_pruned", f"the result of job {job.id} is not kept any more", details={"job_id": job.id})
-        return Answer(200, encode(result_view(job)), () if job.terminal else _ASK_AGAIN)
+        return Answer(200, encode(result_view(whole)), () if job.terminal else _ASK_AGAIN)
 
     async def results(self, call: Call) -> Answer:
         """POST /jobs/results: one entry for each id, `not_found` where there is no such job."""
@@ -124,7 +125,11 @@ class Jobs:
         return {"job_id": job_id, "state": "not_found", "result": None}
 
     async def _read(self, job_id: str) -> Job:
-        return without_expired_result(await self._store.jobs.get(job_id), self._store.clock.now())
+        return await self._whole(await self._store.jobs.get(job_id))
+
+    async def _whole(self, job: Job) -> Job:
+        """The job with its result, as long as that is there."""
+        return await self._store.blobs.whole(without_expired_result(job, self._store.clock.now()))
 
     def _timeout_s(self, call: Call) -> float:
         text = call.query("timeout")

@@ -22,13 +22,15 @@ from ojs_nats.wire.lists import (
     unique_jobs_view,
     with_progress,
 )
-from ojs_nats.wire.output import encode
+from ojs_nats.wire.output import encode, without_expired_result
 from ojs_nats.wire.pages import Page, parse_page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ojs_nats.store import Store
 
-__all__ = ["Lists", "whole_jobs"]
+__all__ = ["Lists", "whole_jobs", "with_results"]
 
 _MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 _CHUNK: Final = 25
@@ -45,6 +47,7 @@ async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Jo
     """
     jobs: list[Job] = []
     size = 0
+    now = store.clock.now()
     for start in range(0, len(page.jobs), _CHUNK):
         rows = page.jobs[start : start + _CHUNK]
         found = await store.records.many([row.id for row in rows])
@@ -53,7 +56,7 @@ async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Jo
             if job is None:
                 continue
             size += len(job.args) + len(job.meta) + len(job.result)
-            jobs.append(job)
+            jobs.append(without_expired_result(job, now))
             if size > _MAX_PAGE_BYTES and row is not page.jobs[-1]:
                 return jobs, _cursor(row, order)
     return jobs, page.next_cursor
@@ -63,6 +66,12 @@ def _cursor(row: JobRow, order: Order) -> str:
     if order == "finished_at":
         return cursor_after(row.finished_at or 0, row.id)
     return job_cursor(order, getattr(row, order), row.created_at, row.id)
+
+
+async def with_results(store: Store, jobs: Iterable[Job]) -> list[Job]:
+    """Jobs as they are shown together, in order: with their results as far as one answer has room for them."""
+    now = store.clock.now()
+    return await store.blobs.wholes((without_expired_result(job, now) for job in jobs), _MAX_PAGE_BYTES)
 
 
 class Lists:
@@ -111,8 +120,8 @@ class Lists:
 
     async def detail(self, call: Call) -> Answer:
         """GET /admin/jobs/{id}: the bare job with its timeline and timers."""
-        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
-        return Answer(200, encode(job_detail(job)))
+        job = without_expired_result(await self._store.jobs.get(job_id_of(call.parameters[0])), self._store.clock.now())
+        return Answer(200, encode(job_detail(await self._store.blobs.whole(job))))
 
     async def queues(self, call: Call) -> Answer:
         """GET /queues: by name, each with its counts."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
@@ -102,8 +103,8 @@ class Workers:
         """POST /workers/ack, POST /jobs/{id}/ack."""
         ask = parse_ack(await call.body(), self._limits, _from_path(call))
         change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment))
-        done = await tracing.settled("ojs.ack", ask.job_id, change)
-        return Answer(200, ack_body(done.after))
+        done = (await tracing.settled("ojs.ack", ask.job_id, change)).after
+        return Answer(200, ack_body(done if done.result_blob is None else replace(done, result=ask.result)))
 
     async def nack(self, call: Call) -> Answer:
         """POST /workers/nack, /workers/fail, POST /jobs/{id}/nack, /jobs/{id}/fail."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.lists import with_results
 from ojs_nats.errors import OjsError, invalid, not_found
 from ojs_nats.queries import WorkflowsAsk
 from ojs_nats.store.workflow_records import StoredWorkflow
@@ -93,7 +94,8 @@ class Workflows:
         _, record, graph = stored
         shown = pages(graph, page)
         jobs = await self._store.workflows.members(record, shown_jobs(graph, record, shown))
-        return workflow_body(graph, record, jobs, shown)
+        whole = await with_results(self._store, jobs.values())
+        return workflow_body(graph, record, dict(zip(jobs, whole, strict=True)), shown)
 
     def _page(self, call: Call) -> Page:
         most = self._limits.max_workflow_page

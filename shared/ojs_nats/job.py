@@ -18,6 +18,7 @@ __all__ = [
     "SYSTEM_RETRY",
     "TERMINAL",
     "Backoff",
+    "Blob",
     "Entry",
     "Exhaustion",
     "Job",
@@ -102,6 +103,13 @@ class Timer(Struct, frozen=True):
     op: str
     at: int
     service: Service
+
+
+class Blob(Struct, frozen=True):
+    """A result that is a record of its own, `blob.<job id>.<op>.result` (docs/adr/020). `size` is in bytes."""
+
+    op: str
+    size: int
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -194,6 +202,8 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Manual retries so far."""
     worker: str | None = None
     result: Raw = NOTHING
+    result_blob: Blob | None = None
+    """Where the result is if it is not here."""
     error: JobError | None = None
     errors: tuple[JobError, ...] = ()
     retry_delay_ms: int | None = None
@@ -234,3 +244,10 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def terminal(self) -> bool:
         return self.state in TERMINAL
+
+    @property
+    def result_bytes(self) -> int | None:
+        """The size of its result, wherever that is; None without one."""
+        if self.result:
+            return len(self.result)
+        return None if self.result_blob is None else self.result_blob.size

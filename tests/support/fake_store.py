@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
+
+from msgspec import Raw
+from msgspec.structs import replace
 
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError, duplicate, not_found
@@ -60,7 +63,9 @@ class Jobs:
 
     async def change(self, job_id: str, decide: Decide) -> Change:
         before = await self.get(job_id)
-        return Change(before, self._store.put(decide(before, self._store.clock.moment()).job))
+        transition = decide(before, self._store.clock.moment())
+        self._store.blobs.keep(transition)
+        return Change(before, self._store.put(transition.job))
 
     async def revive(self, job_id: str, decide: Decide) -> Change:
         return await self.change(job_id, decide)
@@ -137,6 +142,28 @@ class Workers:
         return self.records.pop(worker_id, None) is not None
 
 
+class Blobs:
+    """Results that are set apart, by their subject."""
+
+    def __init__(self, store: FakeStore) -> None:
+        self._store = store
+        self.stored: dict[str, Raw] = {}
+
+    def keep(self, transition: Transition) -> None:
+        blob = transition.job.result_blob
+        if transition.apart is not None and blob is not None:
+            self.stored[self._store.config.result(transition.job.id, blob.op)] = transition.apart.body
+
+    async def whole(self, job: Job) -> Job:
+        if job.result_blob is None:
+            return job
+        body = self.stored.get(self._store.config.result(job.id, job.result_blob.op))
+        return replace(job, result_blob=None) if body is None else replace(job, result=body)
+
+    async def wholes(self, jobs: Iterable[Job], _room: int) -> list[Job]:
+        return [await self.whole(job) for job in jobs]
+
+
 class Atomic:
     def __init__(self, store: FakeStore) -> None:
         self._store = store
@@ -162,6 +189,7 @@ class FakeStore:
         self.resets = 0
         self.jobs = Jobs(self)
         self.atomic = Atomic(self)
+        self.blobs = Blobs(self)
         self.handout = Handout(self)
         self.workers = Workers(self)
         self.bounds = Bounds()

@@ -115,18 +115,19 @@ def _completed(facts: Facts) -> Event:
     members: dict[str, Any] = {"duration_ms": facts.duration_ms or 0, "attempt": entry.attempt}
     if entry.worker is not None:
         members["worker_id"] = entry.worker
-    if job.result and len(job.result) <= RESULT_BYTES:
+    if job.result and len(job.result) <= RESULT_BYTES:  # what is stored apart isn't read for an event
         members["result"] = job.result
     return job_event(job, entry, "job.completed", **members)
 
 
 def _result_stored(facts: Facts) -> list[Event]:
     job = facts.job
-    if not job.result:
+    size = job.result_bytes
+    if size is None:
         return []
     expires_at = result_expires_at(job)
     members = _given(expires_at=None if expires_at is None else format_ms(expires_at))
-    return [job_event(job, facts.entry, "result.stored", result_size_bytes=len(job.result), **members)]
+    return [job_event(job, facts.entry, "result.stored", result_size_bytes=size, **members)]
 
 
 def _failed(facts: Facts) -> Event:

@@ -15,6 +15,7 @@ from ojs_nats.masking import mask
 from ojs_nats.problems import Unreachable
 from ojs_nats.store.atomic import Atomic, Outbox
 from ojs_nats.store.batch import Batches
+from ojs_nats.store.blobs import Blobs
 from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer
@@ -60,7 +61,8 @@ class Store:
         self._keeper: asyncio.Task[None] | None = None
         self.clock = ServerClock()
         self.records = Records(link, bulk, config)
-        self.committer = Committer(link, self.records, config)
+        self.blobs = Blobs(link, self.records, config)
+        self.committer = Committer(link, self.records, self.blobs, config)
         self.queues = Queues(link, self.records, self.clock, config, instance)
         self.atomic = Atomic(link, self.records, self.committer, self.clock, config)
         swapper = Swapper(link, self.records, config.records_stream)
@@ -78,7 +80,7 @@ class Store:
         self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, *choice, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)
         rules = (self.queues, self.bounds, self.unique)
-        self.workflows = Workflows(link, bulk, self.records, self.committer, self.jobs, *rules, self.clock, config)
+        self.workflows = Workflows(link, bulk, self.records, self.blobs, self.committer, self.jobs, *rules, self.clock, config)
         self.together = Together(self.records, self.unique, self.atomic, self.clock)
         self.idempotency = Idempotency(self.records, swapper, self.clock, config)
         self.workers = Workers(link, self.records, self.clock, config)

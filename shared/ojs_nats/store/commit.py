@@ -15,8 +15,10 @@ import structlog
 
 from ojs_nats import metrics
 from ojs_nats.errors import OjsError, too_large, unavailable
-from ojs_nats.job import Job, State, Timer
-from ojs_nats.store.api import ApiError, PubAck, parse_ack, refused
+from ojs_nats.job import Blob, Job, State, Timer
+from ojs_nats.store.answers import ack_of, outcome, stored, why, worth_another_try
+from ojs_nats.store.api import PubAck, refused
+from ojs_nats.store.blobs import Blobs
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records, Stored, decode_job
@@ -71,9 +73,10 @@ class Written:
 class Committer:
     """Writes transitions. Several at once leave in one socket write and are awaited together."""
 
-    def __init__(self, link: Link, records: Records, config: StoreConfig) -> None:
+    def __init__(self, link: Link, records: Records, blobs: Blobs, config: StoreConfig) -> None:
         self._link = link
         self._records = records
+        self._blobs = blobs
         self._config = config
         self.on_unique_end: Callable[[Job, int], None] | None = None
         """Told of each unique job whose last record is stored, with the seconds until that record leaves."""
@@ -90,6 +93,8 @@ class Committer:
         metrics.stored(transition.job, op)
         if transition.ttl_s is not None and transition.job.unique_key is not None and self.on_unique_end is not None:
             self.on_unique_end(transition.job, transition.ttl_s)
+        if transition.drops is not None:
+            self._drop_result(transition.job.id, transition.drops)
 
     async def commit_all(self, commits: Sequence[tuple[Transition, int, str]]) -> list[int | Conflict | OjsError]:
         """Store many transitions of different jobs, in one write; one outcome each, in order."""
@@ -108,9 +113,9 @@ class Committer:
 
         Two tokens with one word do no harm: the first that is met wins the claim, the other is dropped as stale.
         """
-        ack = _ack(await self.token(job, sequence))
-        if not _stored(ack):
-            raise unavailable(_why(ack))
+        ack = ack_of(await self.token(job, sequence))
+        if not stored(ack):
+            raise unavailable(why(ack))
 
     async def tend(self, found: Stored, now: int) -> None:
         """For a push repeated by a client that never heard its 201: the first may have lost its token on the way.
@@ -133,7 +138,7 @@ class Committer:
             b"",
             self._schedule(job_id, timer) + "Nats-Expected-Last-Subject-Sequence: 0\r\n",
         )
-        ack = _ack(answer)
+        ack = ack_of(answer)
         if isinstance(ack, Failed):
             raise unavailable(f"a timer was not set: {ack.reason}")
         if ack.error is not None and not ack.conflict:
@@ -152,11 +157,14 @@ class Committer:
 
     def _write(self, transition: Transition, expected: int, op: str) -> Written:
         written = Written(transition, expected, op)
-        if len(written.body) + HEADROOM <= self._link.max_payload:
-            self._write_hints(written)
-            if transition.token is None or self._token_goes_along:
-                self._write_record(written)
+        if transition.apart is None and len(written.body) + HEADROOM <= self._link.max_payload:
+            self._send(written)
         return written
+
+    def _send(self, written: Written) -> None:
+        self._write_hints(written)
+        if written.transition.token is None or self._token_goes_along:
+            self._write_record(written)
 
     def _write_hints(self, written: Written) -> None:
         transition = written.transition
@@ -226,8 +234,14 @@ class Committer:
 
     async def _see_through(self, written: Written, deadline: float) -> int:
         """Wait for what is written, unless it was too large to be."""
+        apart = written.transition.apart
+        if apart is not None:
+            self._check_size("the job's result", len(apart.body))
+            self._check_size("the job's record", len(written.body))
+            await self._blobs.write(written.transition, deadline)
+            self._send(written)
         if written.record is None and written.token is None:
-            raise too_large("envelope_too_large", "the job's record", len(written.body), self._link.max_payload - HEADROOM)
+            self._check_size("the job's record", len(written.body))
         if written.record is None:  # on a cluster the token comes first
             try:
                 await self._secure_token(written, deadline)
@@ -236,6 +250,10 @@ class Committer:
                 raise
             self._write_record(written)
         return await self._settle(written, deadline)
+
+    def _check_size(self, what: str, size: int) -> None:
+        if size + HEADROOM > self._link.max_payload:
+            raise too_large("envelope_too_large", what, size, self._link.max_payload - HEADROOM)
 
     async def _settle(self, written: Written, deadline: float) -> int:
         """Wait for every ack; try again as a whole what was not stored, look when it is not known.
@@ -246,9 +264,9 @@ class Committer:
         pause = _FIRST_PAUSE_S
         unsure = False
         while True:
-            timer = await _outcome(written.timer)
-            token = await _outcome(written.token)
-            record = await _outcome(written.record)
+            timer = await outcome(written.timer)
+            token = await outcome(written.token)
+            record = await outcome(written.record)
             sequence = 0
             if isinstance(record, PubAck) and record.error is None:
                 sequence = record.seq
@@ -257,26 +275,26 @@ class Committer:
                 unsure = True
                 sequence = await self._look(written, token, deadline)
             if sequence:
-                if timer is not None and not _stored(timer):
+                if timer is not None and not stored(timer):
                     await self._secure_timer(written, deadline)
-                if written.step is not None and not _stored(await _outcome(written.step)):
+                if written.step is not None and not stored(await outcome(written.step)):
                     await self._secure_step(written, deadline)
                 if written.releases:
                     await self._secure_releases(written, deadline)
-                if token is not None and not _stored(token):
+                if token is not None and not stored(token):
                     await self._secure_token(written, deadline)
                 return sequence
             if isinstance(record, PubAck) and record.conflict and not unsure:
                 self._withdraw(written, token)
                 raise Conflict
-            if isinstance(record, PubAck) and record.error is not None and not _worth_another_try(record.error):
+            if isinstance(record, PubAck) and record.error is not None and not worth_another_try(record.error):
                 if not unsure:
                     self._withdraw(written, token)
                 raise refused("a job record", record.error)
             if _now() + pause > deadline or not self._link.connected:
                 if not unsure:
                     self._withdraw(written, token)
-                raise unavailable(_why(record, timer, token))
+                raise unavailable(why(record, timer, token))
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LAST_PAUSE_S)
             self._write_hints(written)
@@ -323,7 +341,7 @@ class Committer:
     async def _secure_releases(self, written: Written, deadline: float) -> None:
         """Repeat the hints to limits until they are stored: jobs may wait for them."""
         pause = _FIRST_PAUSE_S
-        while not all([_stored(await _outcome(one)) for one in written.releases]):
+        while not all([stored(await outcome(one)) for one in written.releases]):
             if _now() + pause > deadline or not self._link.connected:
                 raise unavailable("NATS JetStream can't store a hint now")
             await asyncio.sleep(pause)
@@ -333,18 +351,18 @@ class Committer:
     async def _secure_step(self, written: Written, deadline: float) -> None:
         """Repeat the step hint until it is stored: its record is, and the workflow would wait for it."""
         pause = _FIRST_PAUSE_S
-        while not _stored(step := await _outcome(self.write_step(written.transition))):
+        while not stored(step := await outcome(self.write_step(written.transition))):
             if _now() + pause > deadline or not self._link.connected:
-                raise unavailable(_why(step))
+                raise unavailable(why(step))
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LAST_PAUSE_S)
 
     async def _secure_token(self, written: Written, deadline: float) -> None:
         """Repeat the token until it is stored. A second one for the same word does no harm: one claim wins."""
         pause = _FIRST_PAUSE_S
-        while not _stored(token := await _outcome(written.token)):
+        while not stored(token := await outcome(written.token)):
             if _now() + pause > deadline or not self._link.connected:
-                raise unavailable(_why(token))
+                raise unavailable(why(token))
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LAST_PAUSE_S)
             written.token = self._write_token(written)
@@ -359,6 +377,11 @@ class Committer:
             self.purge(self._config.timer(transition.job.id, transition.arm.op))
         if isinstance(token, PubAck) and token.error is None:
             self._tell(f"STREAM.MSG.DELETE.{self._config.ready_stream}", {"seq": token.seq, "no_erase": True})
+        if transition.apart is not None and transition.job.result_blob is not None:
+            self._drop_result(transition.job.id, transition.job.result_blob)
+
+    def _drop_result(self, job_id: str, blob: Blob) -> None:
+        self.purge(self._config.result(job_id, blob.op))
 
     def purge(self, timer: str) -> None:
         """Take a timer back, by its subject."""
@@ -384,31 +407,3 @@ def _now() -> float:
 
 def _deadline() -> float:
     return _now() + COMMIT_DEADLINE_S
-
-
-async def _outcome(future: asyncio.Future[Answer] | None) -> PubAck | Failed | None:
-    return None if future is None else _ack(await future)
-
-
-def _ack(answer: Answer) -> PubAck | Failed:
-    if isinstance(answer, Failed):
-        return answer
-    return parse_ack(answer.data)
-
-
-def _stored(ack: PubAck | Failed | None) -> bool:
-    return isinstance(ack, PubAck) and ack.error is None
-
-
-def _worth_another_try(error: ApiError) -> bool:
-    """JetStream's own 503s pass (elections, a stream not ready yet); anything else will say the same again."""
-    return error.code == 503
-
-
-def _why(*outcomes: PubAck | Failed | None) -> str:
-    for outcome in outcomes:
-        if isinstance(outcome, Failed):
-            return f"NATS JetStream can't store the job now: {outcome.reason}"
-        if outcome is not None and outcome.error is not None:
-            return f"NATS JetStream can't store the job now: {outcome.error.description}"
-    return "NATS JetStream can't store the job now"

@@ -78,6 +78,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(job_id)
         return f"$KV.{self.bucket}.job.{job_id}"
 
+    def result(self, job_id: str, op: str) -> str:
+        """Subject of a job's result that is a record of its own; `op` is that of the ack."""
+        return self.record("blob", f"{job_id}.{op}.result")
+
     @property
     def epoch(self) -> str:
         """Subject of the record that a reset writes last: jobs of lower sequence are gone, without a marker of their own."""

@@ -28,6 +28,7 @@ log = structlog.get_logger(__name__)
 SUBJECT: Final = "ojs.control.reset"
 _KINDS: Final = (
     "job",
+    "blob",
     "unique",
     "idempotency",
     "worker",

@@ -17,7 +17,7 @@ from ojs_nats.store.link import Failed, Link
 from ojs_nats.store.lru import Lru
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records
-from ojs_nats.workflows.inputs import Source, inputs_of, leaves
+from ojs_nats.workflows.inputs import Source, inputs_of, leaves, reference
 from ojs_nats.workflows.record import Workflow, job_id, run_of
 
 __all__ = ["Results"]
@@ -114,7 +114,7 @@ class Results:
                 late = await self._records.leader_raw(self._config.step_result(workflow_id, node))
                 gathering.add([node], {} if late is None else {node: self._remember(workflow_id, node, late[1])})
             if node not in gathering.values:
-                gathering.values[node] = _reference(job_id(workflow_id, node, run_of(record, node)) if record else "")
+                gathering.values[node] = reference(job_id(workflow_id, node, run_of(record, node)) if record else "")
 
     def _remember(self, workflow_id: str, node: int, body: bytes) -> Raw:
         result = Raw(body)
@@ -152,8 +152,3 @@ def _encoded(source: Source, values: Mapping[int, Raw]) -> Raw:
     if isinstance(source, int):
         return values[source]
     return Raw(msgspec.json.encode({name: _encoded(inner, values) for name, inner in source.items()}))
-
-
-def _reference(name: str) -> Raw:
-    """Where to get a result for which there was no room."""
-    return Raw(msgspec.json.encode({"$ref": f"/ojs/v1/jobs/{name}/result"}))

@@ -9,7 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from ojs_nats.errors import OjsError, unavailable
-from ojs_nats.store.api import PubAck, parse_ack, refused
+from ojs_nats.store.answers import ack_of
+from ojs_nats.store.api import PubAck, refused
 from ojs_nats.store.commit import COMMIT_DEADLINE_S, Conflict
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.records import Records
@@ -77,7 +78,7 @@ class Swapper:
         while True:
             # One socket write, and one stream: a crash leaves a timer too many, never a record without.
             timer = None if swap.arm is None else self._link.request(swap.arm.subject, b"", swap.arm.headers)
-            record = _ack(await self._link.request(swap.subject, swap.body, swap.headers))
+            record = ack_of(await self._link.request(swap.subject, swap.body, swap.headers))
             if isinstance(record, PubAck) and record.error is None:
                 await self._secure(swap.arm, timer, deadline)
                 return record.seq
@@ -102,7 +103,7 @@ class Swapper:
 
     async def set(self, alarm: Alarm) -> None:
         """Set a timer again that fired early; one that is live stays as it is. Raises OjsError backend_unavailable."""
-        ack = _ack(await self._link.request(alarm.subject, b"", alarm.headers + "Nats-Expected-Last-Subject-Sequence: 0\r\n"))
+        ack = ack_of(await self._link.request(alarm.subject, b"", alarm.headers + "Nats-Expected-Last-Subject-Sequence: 0\r\n"))
         if isinstance(ack, Failed):
             raise unavailable(f"a timer was not set: {ack.reason}")
         if ack.error is not None and not ack.conflict:
@@ -127,7 +128,7 @@ class Swapper:
         """See the timer stored: its record is, and may not stay without."""
         if alarm is None or timer is None:
             return
-        ack = _ack(await timer)
+        ack = ack_of(await timer)
         if isinstance(ack, PubAck) and ack.error is None:
             return
         pause = _FIRST_PAUSE_S
@@ -146,10 +147,6 @@ class Swapper:
         """Take the timer of a record back that certainly won't be."""
         if swap.arm is not None and not unsure:
             self.unset(swap.arm.subject)
-
-
-def _ack(answer: Answer) -> PubAck | Failed:
-    return answer if isinstance(answer, Failed) else parse_ack(answer.data)
 
 
 def _now() -> float:

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import structlog
-from msgspec import Raw
 
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError, not_found
 from ojs_nats.job import Job, State
 from ojs_nats.store.admission import Admission
 from ojs_nats.store.births import PORTION, Births
+from ojs_nats.store.blobs import Blobs
 from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
@@ -58,19 +58,20 @@ class Report:
 
     def __init__(self) -> None:
         self.outcomes: dict[int, Outcome] = {}
-        self.results: dict[int, Raw] = {}
+        self.completed: dict[int, Job] = {}
+        """The jobs whose results may have to be handed on."""
         self.started_at: int | None = None
 
-    def ended(self, node: int, outcome: Outcome, result: Raw) -> None:
-        """Of several jobs that a node had, one for each run, the latest counts."""
+    def ended(self, node: int, outcome: Outcome, job: Job | None) -> None:
+        """Of several jobs that a node had, one for each run, the latest counts. None stands for one that is gone."""
         known = self.outcomes.get(node)
         if known is not None and known.run > outcome.run:
             return
         self.outcomes[node] = outcome
-        if outcome.letter == "c":
-            self.results[node] = result
+        if outcome.letter == "c" and job is not None:
+            self.completed[node] = job
         else:
-            self.results.pop(node, None)
+            self.completed.pop(node, None)
 
     def started(self, at: int) -> None:
         self.started_at = at if self.started_at is None else min(at, self.started_at)
@@ -84,6 +85,7 @@ class Workflows:
         link: Link,
         bulk: Link,
         records: Records,
+        blobs: Blobs,
         committer: Committer,
         jobs: Jobs,
         queues: Queues,
@@ -95,6 +97,7 @@ class Workflows:
         self._link = link
         self._bulk = bulk
         self._records = records
+        self._blobs = blobs
         self._committer = committer
         self._jobs = jobs
         self._clock = clock
@@ -352,13 +355,18 @@ class Workflows:
                 raise
 
     async def _keep(self, graph: Graph, record: Workflow, report: Report) -> None:
-        results = {
-            node: result
-            for node, result in report.results.items()
+        completed = {
+            node: job
+            for node, job in report.completed.items()
             if report.outcomes[node].run == run_of(record, node) and needed(graph, node)
         }
-        if results:
-            await self.results.keep(record.id, results)
+        inline = {node: job.result for node, job in completed.items() if job.result_blob is None}
+        if inline:
+            await self.results.keep(record.id, inline)
+        for node, job in completed.items():
+            # One after the other, since they are large. One that has left is found at the job's own address, or not at all.
+            if job.result_blob is not None and (result := (await self._blobs.whole(job)).result):
+                await self.results.keep(record.id, {node: result})
 
     async def _look(self, record: Workflow, nodes: Sequence[int]) -> Report:
         report = Report()
@@ -369,9 +377,9 @@ class Workflows:
             if job is None or (not job.terminal and not self._records.nearest_is_leader):
                 job = (await self._records.leader_for_hint(job_id(record.id, node, run))).job
             if job is None:
-                report.ended(node, gone(node, run, self._clock.now()), Raw())
+                report.ended(node, gone(node, run, self._clock.now()), None)
             elif (outcome := outcome_of(job)) is not None:
-                report.ended(node, outcome, job.result)
+                report.ended(node, outcome, job)
         return report
 
     @staticmethod

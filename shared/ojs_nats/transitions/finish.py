@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ojs_nats.errors import too_large
-from ojs_nats.job import NOTHING, Job, State
+from ojs_nats.job import NOTHING, Blob, Job, State
 from ojs_nats.transitions.claim import Holder, require_holder
 from ojs_nats.transitions.failure import Failure, non_retryable, reported
 from ojs_nats.transitions.outcome import Verdict, failed
-from ojs_nats.transitions.result import Moment, Transition
+from ojs_nats.transitions.result import Apart, Moment, Transition
+from ojs_nats.transitions.retention import TOMBSTONE_S, result_kept_s, retention_s
 from ojs_nats.transitions.settle import conclude, entered, made_available
 
-__all__ = ["ack", "nack"]
+__all__ = ["INLINE_BYTES", "ack", "nack"]
 
 DEFAULT_RESULT_LIMIT: Final = 1_048_576
+INLINE_BYTES: Final = 32_768
+"""A larger result is a record of its own, so that not everybody who reads the job's record has to carry it."""
 
 
 def ack(job: Job, result: Raw, holder: Holder, moment: Moment) -> Transition:
@@ -38,7 +42,25 @@ def ack(job: Job, result: Raw, holder: Holder, moment: Moment) -> Transition:
         result_stored_at=moment.now if kept else None,
         error=None,
     )
-    return conclude(job, new, moment, "acked", worker=job.worker)
+    apart = _apart(new)
+    if apart is None:
+        return conclude(job, new, moment, "acked", worker=job.worker)
+    named = replace(new, result=NOTHING, result_blob=Blob(moment.op, len(apart.body)))
+    return replace(conclude(job, named, moment, "acked", worker=job.worker), apart=apart)
+
+
+def _apart(job: Job) -> Apart | None:
+    """The result of a completed job if it is large, or leaves before its job: then it is a record of its own."""
+    if not job.result or (job.result_ttl_s is None and len(job.result) <= INLINE_BYTES):
+        return None
+    stays_s, kept_s = retention_s(job), result_kept_s(job)
+    if stays_s is None or kept_s is None:  # what has no end stays in the record: beside it, nobody would clear it away
+        return None
+    if job.workflow is not None:  # the coordinator may come late to hand it on
+        kept_s = max(kept_s, TOMBSTONE_S)
+    if kept_s >= stays_s and len(job.result) <= INLINE_BYTES:
+        return None
+    return Apart(job.result, min(kept_s, stays_s))
 
 
 def nack(job: Job, failure: Failure, holder: Holder, moment: Moment) -> Transition:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from ojs_nats.job import Job, Timer
+from ojs_nats.job import Blob, Job, Timer
 
-__all__ = ["Moment", "Rearm", "Transition"]
+__all__ = ["Apart", "Moment", "Rearm", "Transition"]
 
 
 class Moment(Struct, frozen=True):
@@ -22,6 +22,13 @@ class Moment(Struct, frozen=True):
     op: str
     chance: float = 0.5
     late_ms: int = 0
+
+
+class Apart(Struct, frozen=True):
+    """A result to store ahead of the record that names it, and the seconds after which it leaves by itself."""
+
+    body: Raw
+    ttl_s: int
 
 
 class Transition(Struct, frozen=True):
@@ -42,6 +49,10 @@ class Transition(Struct, frozen=True):
     """The op of that claim."""
     ttl_s: int | None = None
     """Seconds until the record leaves by itself; only terminal records and tombstones have one."""
+    apart: Apart | None = None
+    """The body of `job.result_blob`."""
+    drops: Blob | None = None
+    """What the record named before, and nothing names any more."""
 
 
 class Rearm(Struct, frozen=True):

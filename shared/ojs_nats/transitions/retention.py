@@ -1,4 +1,4 @@
-"""How long a finished job's record stays (requirements §12, §14, §23)."""
+"""How long a finished job's record and its result stay (requirements §11, §12, §14, §23)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from ojs_nats.job import Job, Retention, State
 from ojs_nats.unique import kept_s
 
-__all__ = ["DEAD_LETTER_S", "RETENTION_S", "TOMBSTONE_S", "retention_s"]
+__all__ = ["DEAD_LETTER_S", "RETENTION_S", "TOMBSTONE_S", "result_kept_s", "retention_s"]
 
 _DAY_S: Final = 86_400
 
@@ -44,3 +44,10 @@ def retention_s(job: Job) -> int | None:
     if job.result_ttl_s == -1:
         return None
     return max(_asked_s(job), TOMBSTONE_S, job.result_ttl_s or 0, kept_s(job))
+
+
+def result_kept_s(job: Job) -> int | None:
+    """Seconds for which a completed job's result can be read: its own `result_ttl`, else as long as the job. None: for ever."""
+    if job.result_ttl_s is None:
+        return retention_s(job)
+    return None if job.result_ttl_s < 0 else job.result_ttl_s

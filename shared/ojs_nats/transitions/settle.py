@@ -41,6 +41,7 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
         releases=released,
         claim=_claim_of(old) if released and old is not None else None,
         ttl_s=retention_s(new) if new.terminal or new.deleted else None,
+        drops=old.result_blob if old is not None and new.result_blob is None else None,
     )
 
 

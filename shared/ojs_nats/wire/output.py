@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from ojs_nats.job import NOTHING, Job, JobError, State
 from ojs_nats.transitions import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS, LIVENESS_MS
+from ojs_nats.transitions.retention import result_kept_s
 from ojs_nats.wire.enqueue import SPECVERSION
 from ojs_nats.wire.retry import retry_members, retry_raw
 from ojs_nats.wire.times import format_ms
 
 __all__ = [
-    "DEFAULT_RESULT_TTL_S",
     "ack_body",
     "encode",
     "envelope",
@@ -35,7 +35,6 @@ __all__ = [
     "without_expired_result",
 ]
 
-DEFAULT_RESULT_TTL_S: Final = 604_800
 _HEARTBEAT_INTERVAL_S: Final = 5
 _NULL: Final = Raw(b"null")
 
@@ -104,9 +103,11 @@ def _add_history(view: dict[str, Any], job: Job) -> None:
         view["retry_delay_ms"] = job.retry_delay_ms
     if job.worker is not None:
         view["worker_id"] = job.worker
-    if job.result:
-        view["result"] = job.result
-        view["result_size_bytes"] = len(job.result)
+    size = job.result_bytes
+    if size is not None:
+        if job.result:
+            view["result"] = job.result
+        view["result_size_bytes"] = size
         expires_at = result_expires_at(job)
         if expires_at is not None:
             view["result_expires_at"] = format_ms(expires_at)
@@ -280,8 +281,10 @@ def registered_body(worker_id: str, now: int) -> bytes:
 
 def result_expires_at(job: Job) -> int | None:
     """When the result leaves (Unix ms); None if there is none or it stays."""
-    ttl_s = DEFAULT_RESULT_TTL_S if job.result_ttl_s is None else job.result_ttl_s
-    return None if job.result_stored_at is None or ttl_s < 0 else job.result_stored_at + ttl_s * 1_000
+    if job.result_stored_at is None:
+        return None
+    kept_s = result_kept_s(job)
+    return None if kept_s is None else job.result_stored_at + kept_s * 1_000
 
 
 def without_expired_result(job: Job, now: int) -> Job:
@@ -289,7 +292,7 @@ def without_expired_result(job: Job, now: int) -> Job:
     expires_at = result_expires_at(job)
     if expires_at is None or expires_at > now:
         return job
-    return replace(job, result=NOTHING, result_stored_at=None)
+    return replace(job, result=NOTHING, result_blob=None, result_stored_at=None)
 
 
 def result_view(job: Job) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from ojs_nats.wire.pages import Page as ListPage
 from ojs_nats.wire.pages import pagination
 from ojs_nats.wire.times import format_ms
 from ojs_nats.workflows.graph import Composite, Graph
+from ojs_nats.workflows.inputs import reference
 from ojs_nats.workflows.record import StepError, Workflow, counts, job_id, run_of
 
 __all__ = ["Page", "cancelled_body", "pages", "progress_body", "shown_jobs", "workflow_body", "workflows_body"]
@@ -286,5 +287,7 @@ class _Steps:
                 view[name] = format_ms(at)
         if job.result:
             view["result"] = job.result
+        elif job.result_blob is not None:
+            view["result"] = reference(job.id)
         if job.error is not None:
             view["error"] = error_view(job.error)

@@ -6,9 +6,12 @@ on. Whoever has no such predecessor gets what the workflow around it gets.
 
 from __future__ import annotations
 
+import msgspec
+from msgspec import Raw
+
 from ojs_nats.workflows.graph import Composite, Graph
 
-__all__ = ["Source", "has_inputs", "inputs_of", "leaves", "needed"]
+__all__ = ["Source", "has_inputs", "inputs_of", "leaves", "needed", "reference"]
 
 Source = int | dict[str, "Source"]
 """Where a result comes from: a job's node, or the members of a nested workflow by name."""
@@ -87,3 +90,8 @@ def needed(graph: Graph, node: int) -> bool:
                 pass
         node = parent.node
     return False
+
+
+def reference(job_id: str) -> Raw:
+    """Where to get a result for which there was no room."""
+    return Raw(msgspec.json.encode({"$ref": f"/ojs/v1/jobs/{job_id}/result"}))

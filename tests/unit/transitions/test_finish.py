@@ -7,12 +7,15 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError
-from ojs_nats.job import NOTHING, Job, Retry, State, Timer
-from ojs_nats.transitions import Failure, ack, claim, nack
-from unit.transitions.samples import ANYONE, SECOND, T0, active, at, json, once
+from ojs_nats.job import NOTHING, Blob, Job, Membership, Retention, Retry, State, Timer
+from ojs_nats.transitions import Failure, ack, claim, nack, remove
+from ojs_nats.transitions.finish import INLINE_BYTES
+from ojs_nats.transitions.result import Apart
+from unit.transitions.samples import ANYONE, SECOND, T0, active, at, completed, json, once
 
 HOUR_S = 3_600
 DAY_S = 24 * HOUR_S
+MEMBER = Membership(id="flow", node=1, kind="chain", step="0", index=0, size=2)
 
 
 def _nack(job: Job, **members: Any) -> Job:
@@ -46,6 +49,52 @@ def test_null_is_a_result_and_an_absent_one_is_not() -> None:
 def test_a_result_ttl_of_zero_keeps_no_result() -> None:
     transition = ack(active(result_ttl_s=0), Raw(b"1"), ANYONE, at())
     assert (transition.job.result, transition.job.result_stored_at, transition.ttl_s) == (NOTHING, None, 7 * DAY_S)
+
+
+LARGE = Raw(b"1" * (INLINE_BYTES + 1))
+
+
+@pytest.mark.parametrize("members", [{}, {"result_ttl_s": 7 * DAY_S}, {"result_ttl_s": 30 * DAY_S}, {"result_ttl_s": -1}])
+def test_a_small_result_that_stays_as_long_as_its_job_is_part_of_the_record(members: Any) -> None:
+    transition = ack(active(**members), Raw(b"1" * INLINE_BYTES), ANYONE, at())
+    assert (len(transition.job.result), transition.job.result_blob, transition.apart) == (INLINE_BYTES, None, None)
+
+
+@pytest.mark.parametrize(
+    ("members", "result", "kept_s"),
+    [
+        ({}, LARGE, 7 * DAY_S),
+        ({"retention": Retention(completed_s=DAY_S)}, LARGE, DAY_S),
+        ({"result_ttl_s": 30 * DAY_S}, LARGE, 30 * DAY_S),
+        ({"result_ttl_s": 1}, LARGE, 1),
+        ({"result_ttl_s": 1}, Raw(b"1"), 1),
+        ({"result_ttl_s": 1, "workflow": MEMBER}, Raw(b"1"), HOUR_S),  # until its coordinator has it
+        ({"result_ttl_s": 0, "workflow": MEMBER}, Raw(b"1"), HOUR_S),
+    ],
+)
+def test_a_large_result_and_one_that_leaves_before_its_job_are_set_apart(members: Any, result: Raw, kept_s: int) -> None:
+    moment = at(SECOND)
+    transition = ack(active(**members), result, ANYONE, moment)
+    job = transition.job
+    assert transition.apart == Apart(result, kept_s)
+    assert (job.result, job.result_blob, job.result_stored_at) == (NOTHING, Blob(moment.op, len(result)), T0 + SECOND)
+    assert (job.result_bytes, transition.drops) == (len(result), None)
+    assert transition.ttl_s is not None
+    assert transition.ttl_s >= kept_s
+
+
+def test_a_large_result_that_stays_for_ever_stays_in_the_record() -> None:
+    """Beside it, a crash would leave it behind for ever."""
+    transition = ack(active(result_ttl_s=-1), LARGE, ANYONE, at())
+    assert (transition.job.result, transition.apart, transition.ttl_s) == (LARGE, None, None)
+
+
+def test_what_removes_a_job_drops_its_result() -> None:
+    job = ack(active(), LARGE, ANYONE, at()).job
+    assert job.result_blob is not None
+    transition = remove(job, at())
+    assert (transition.drops, transition.job.result_blob) == (job.result_blob, None)
+    assert remove(completed(), at()).drops is None
 
 
 @pytest.mark.parametrize(("limit", "size"), [(None, 1_048_576), (10, 10), (2_000_000, 1_500_000)])

@@ -1,0 +1,85 @@
+"""Results that are records of their own: written ahead of the record that names them, read with it (docs/adr/020)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ojs_nats.errors import OjsError
+from ojs_nats.job import Job
+from ojs_nats.store.api import put
+from ojs_nats.store.link import Link
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.records import Records
+from ojs_nats.transitions import Transition
+
+__all__ = ["Blobs"]
+
+_FIRST_PAUSE_S: Final = 0.02
+_LAST_PAUSE_S: Final = 0.25
+_AT_ONCE: Final = 8
+
+
+class Blobs:
+    """Their subject carries the op of the ack, so one that is refused leaves alone what the faster one wrote."""
+
+    def __init__(self, link: Link, records: Records, config: StoreConfig) -> None:
+        self._link = link
+        self._records = records
+        self._config = config
+
+    async def write(self, transition: Transition, deadline: float) -> None:
+        """Store what a transition sets apart; until then its record may not be sent. `deadline` is in loop time.
+
+        Raises OjsError backend_unavailable. Repeating it does no harm: nothing else is ever stored there.
+        """
+        blob, apart = transition.job.result_blob, transition.apart
+        assert blob is not None and apart is not None, "it sets nothing apart"  # noqa: PT018
+        subject = self._config.result(transition.job.id, blob.op)
+        loop = asyncio.get_running_loop()
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                await put(self._link, subject, bytes(apart.body), apart.ttl_s, "a result")
+            except OjsError:
+                if loop.time() + pause > deadline or not self._link.connected:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LAST_PAUSE_S)
+            else:
+                return
+
+    async def whole(self, job: Job) -> Job:
+        """The job with its result; without, and without its name, if that has left. For reading, not for writing.
+
+        Raises OjsError backend_unavailable.
+        """
+        blob = job.result_blob
+        if blob is None:
+            return job
+        found = await self._records.latest_raw(self._config.result(job.id, blob.op))
+        if found is None or not found[1]:
+            return replace(job, result_blob=None)
+        return replace(job, result=Raw(found[1]))
+
+    async def wholes(self, jobs: Iterable[Job], room: int) -> list[Job]:
+        """Several jobs as `whole` gives them, in order, as long as their results have room (bytes); the rest as they are."""
+        found = list(jobs)
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def fill(place: int) -> None:
+            async with limit:
+                found[place] = await self.whole(found[place])
+
+        places = []
+        for place, job in enumerate(found):
+            size = 0 if job.result_blob is None else job.result_blob.size
+            if 0 < size <= room:
+                room -= size
+                places.append(place)
+        await asyncio.gather(*(fill(place) for place in places))
+        return found
