@@ -151,7 +151,7 @@ async def test_the_largest_arguments_and_result_fit_together(store: Store, other
     [claimed] = await fetch(store, queue)
     assert bytes(claimed.args) == bytes(args)
     await store.jobs.change(pushed.id, lambda job, moment: transitions.ack(job, result, ANYONE, moment))
-    found = await other.jobs.get(pushed.id)
+    found = await other.blobs.whole(await other.jobs.get(pushed.id))
     assert (bytes(found.args), bytes(found.result)) == (bytes(args), bytes(result))
 
 
