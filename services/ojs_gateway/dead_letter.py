@@ -16,6 +16,7 @@ from ojs_nats import transitions
 from ojs_nats.errors import OjsError, invalid, not_found
 from ojs_nats.job import Job, State
 from ojs_nats.queries import MAX_PAGE, DeadLettersAsk
+from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET
 from ojs_nats.transitions import Moment, Override, Transition
 from ojs_nats.wire.fields import before_ms, shown, struct_of, timestamp
 from ojs_nats.wire.ids import job_id_of
@@ -102,8 +103,12 @@ class DeadLetter:
         return Answer(200, encode({**view, "job": view} if call.dialect.flat_job else {"job": view}))
 
     async def stats(self, call: Call) -> Answer:
-        """GET /dead-letter/stats?queue."""
-        return Answer(200, encode(dead_letter_stats_view(await self._queries.dead_letter_stats(call.query("queue")))))
+        """GET /dead-letter/stats?queue: with the retention of that queue, or of those that nobody configured."""
+        queue = call.query("queue")
+        stats, settings = await asyncio.gather(
+            self._queries.dead_letter_stats(queue), self._store.queues.settings(queue or DEFAULT_QUEUE)
+        )
+        return Answer(200, encode(dead_letter_stats_view(stats, NOT_SET if settings is None else settings.config)))
 
     async def retry(self, call: Call) -> Answer:
         """POST /dead-letter/{id}/retry: a new life under the same id, changed by `override` if the body has one."""

@@ -17,13 +17,12 @@ from ojs_nats.errors import OjsError, not_found
 from ojs_nats.events.announce import announce
 from ojs_nats.job import TERMINAL, State
 from ojs_nats.queries import MAX_PAGE, JobsAsk
-from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET, QueueConfig, QueueRecord
+from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET, Patch, QueueRecord
 from ojs_nats.wire.fields import queue_name
 from ojs_nats.wire.lists import queue_stats_view, with_progress
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.queues import (
     Deletion,
-    Patch,
     config_view,
     parse_config,
     parse_create,
@@ -61,7 +60,7 @@ class Queues:
         """POST /queues: 201, or 409 if it was created before."""
         name, patch = parse_create(await call.body(), self._limits)
         record = await self._store.queues.change(
-            name, lambda old, moment: pure.created(old, name, _patched(NOT_SET, patch), moment)
+            name, lambda old, moment: pure.created(old, name, pure.patched(NOT_SET, patch), moment)
         )
         await self._tell("queue.created", name)
         view = await self._view(name, record, None)
@@ -99,7 +98,7 @@ class Queues:
     async def _configure(self, name: str, patch: Patch) -> Answer:
         def decide(old: QueueRecord | None, moment: transitions.Moment) -> QueueRecord:
             standing = old.config if old is not None and old.state != "deleted" else NOT_SET
-            return pure.configured(old, name, _patched(standing, patch), moment)
+            return pure.configured(old, name, pure.patched(standing, patch), moment)
 
         record = await self._store.queues.change(name, decide)
         await self._tell("queue.config_updated", name)
@@ -252,10 +251,6 @@ class Queues:
     async def _tell(self, event_type: str, name: str) -> None:
         if name != DEFAULT_QUEUE:
             await announce(self._store, event_type, scope=name, subject=name, data={"queue": name})
-
-
-def _patched(config: QueueConfig, patch: Patch) -> QueueConfig:
-    return msgspec.structs.replace(config, **patch)
 
 
 async def _acted(act: Act, job_id: str) -> bool:

@@ -35,6 +35,7 @@ from ojs_projector.dispatches import dispatches
 from ojs_projector.history import history
 from ojs_projector.locks import unique_jobs
 from ojs_projector.model import Model
+from ojs_projector.pruning import next_round
 from ojs_projector.reached import Reached
 from ojs_projector.relay import Relay
 from ojs_projector.workflows import workflows
@@ -57,7 +58,13 @@ class Answers:
     """The queries of one replica; each question goes to one of the replicas, `relayed` to all, and the relay answers."""
 
     def __init__(
-        self, store: Store, model: Model, reached: Reached, relay: Relay, status: Callable[[], ProjectorStatus]
+        self,
+        store: Store,
+        model: Model,
+        reached: Reached,
+        relay: Relay,
+        status: Callable[[], ProjectorStatus],
+        dead_letters: int,
     ) -> None:
         self._link = store.bulk
         self._model = model
@@ -80,7 +87,12 @@ class Answers:
                 WorkflowsAsk, lambda ask: workflows(model.db, ask, partial=model.partial, progress=model.progress)
             ),
             "dead_letters": _Query(DeadLettersAsk, lambda ask: lists.dead_letters(model, ask)),
-            "dead_letter_stats": _Query(StatsAsk, lambda ask: lists.dead_letter_stats(model, ask.queue)),
+            "dead_letter_stats": _Query(
+                StatsAsk,
+                lambda ask: msgspec.structs.replace(
+                    lists.dead_letter_stats(model, ask.queue), max_count=dead_letters, next_prune_at=next_round(now())
+                ),
+            ),
             "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
             "unique_jobs": _Query(
                 UniqueAsk, lambda ask: unique_jobs(model.db, ask, partial=model.partial, progress=model.progress)

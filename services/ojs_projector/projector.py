@@ -32,6 +32,7 @@ from ojs_projector.gauges import Gauges
 from ojs_projector.keeper import Keeper
 from ojs_projector.model import Model, Seen
 from ojs_projector.place import Place
+from ojs_projector.pruning import Pruner
 from ojs_projector.reached import Reached
 from ojs_projector.relay import Relay
 from ojs_projector.safety import SafetyNet
@@ -57,10 +58,11 @@ _decode_crossing: Final = msgspec.json.Decoder(CrossingRecord).decode
 class Projector:
     """`folder` holds the index; None keeps it in memory, to be built anew at every start.
 
-    `searched` is how many bytes of a job's arguments can be searched; 0 for none.
+    `searched` is how many bytes of a job's arguments can be searched; 0 for none. `dead_letters` is how many of them each queue
+    keeps that doesn't say otherwise; 0 for any number.
     """
 
-    def __init__(self, store: Store, folder: Path | None, searched: int = 0) -> None:
+    def __init__(self, store: Store, folder: Path | None, searched: int = 0, dead_letters: int = 0) -> None:
         self._store = store
         self._searched = searched
         self._place = Place(folder) if folder is not None else None
@@ -72,6 +74,7 @@ class Projector:
         self._feed: Feed | None = None
         self._safety: SafetyNet | None = None
         self._keeper: Keeper | None = None
+        self._dead_letters = dead_letters
         self._lag_ms = 0
         self._stop_gauges: Callable[[], None] | None = None
         self.reached = Reached()
@@ -107,13 +110,15 @@ class Projector:
         self._safety = safety = SafetyNet(store, model)
         self._keeper = keeper = Keeper(store, model, lambda: relay.leading)
         store.on_reset(keeper.clear)
-        self._answers = Answers(store, model, self.reached, relay, self.status)
+        pruner = Pruner(store, model, self.reached, lambda: relay.leading, self._dead_letters)
+        self._answers = Answers(store, model, self.reached, relay, self.status, self._dead_letters)
         await self._answers.start()
         await relay.start()
         await keeper.start()
         self._tasks = [
             asyncio.create_task(self._read(model, feed, relay, keeper), name="projector"),
             asyncio.create_task(self._tend(model, relay, safety), name="projector-tend"),
+            asyncio.create_task(pruner.run(), name="projector-prune"),
         ]
         self._stop_gauges = metrics.refresh_with(Gauges(model, self.status).refresh)
         log.info("following the job records", after=model.applied, rebuilding=model.partial)

@@ -40,6 +40,7 @@ __all__ = [
     "OTHER",
     "PROJECTOR_LAG",
     "PROJECTOR_PROGRESS",
+    "PRUNED",
     "QUEUE_ACTIVE",
     "QUEUE_DEAD",
     "QUEUE_DEPTH",
@@ -191,6 +192,9 @@ PROJECTOR_PROGRESS: Final = _projector(
 )
 RELAYING: Final = _projector(Gauge, "ojs_projector_relaying", "1 on the projector that publishes the events, 0 on the others.")
 RELAYED_EVENTS: Final = _projector(Counter, "ojs_projector_relayed_events", "Lifecycle events published by this process.")
+PRUNED: Final = _projector(
+    Counter, "ojs_dead_letter_pruned", "Dead letters deleted because their queue had more than it keeps.", "queue"
+)
 SAFETY_NET: Final = _projector(
     Counter, "ojs_safety_net_finds", "Lost hints that were issued again; anything but 0 deserves a look at the log.", "kind"
 )

@@ -60,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     test_mode: bool = False
     projector_data: Path = Path("data/projector")
     searched_args: int = 1_024
+    dead_letter_max_count: int = 10_000
     data: Path = Path("data")
     nats_port: int = 4222
     nats_server: str = "auto"
@@ -167,6 +168,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         readers.integer(0, 65_536),
         "BYTES",
         "how much of a job's arguments can be searched for words, which a projector keeps in its index; 0 for nothing",
+        _INDEXES,
+    ),
+    Option(
+        "dead_letter_max_count",
+        readers.integer(0, 10_000_000),
+        "N",
+        "dead letters that each queue keeps, the newest, unless its configuration says otherwise; 0 for any number",
         _INDEXES,
     ),
     Option("data", readers.path, "FOLDER", "where `dev` keeps NATS' files, its log and run.json", _DEV),

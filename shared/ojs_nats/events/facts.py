@@ -49,10 +49,10 @@ class Facts(NamedTuple):
     @property
     def dead_letter(self) -> bool:
         """Whether the job was a dead letter once it was discarded by the entry."""
-        after = next((entry for entry in self.later if entry.event in {"retried", "deleted"}), None)
+        after = next((entry for entry in self.later if entry.event in {"retried", "deleted", "pruned"}), None)
         if after is None:
             return self.job.dead_letter
-        return after.event == "deleted" or after.reason == "dead_letter"
+        return after.event != "retried" or after.reason == "dead_letter"
 
     @property
     def error(self) -> JobError:

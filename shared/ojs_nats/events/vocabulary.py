@@ -81,6 +81,8 @@ def _lifecycle(facts: Facts) -> list[Event]:
             return [_reprioritised(facts)]
         case "deleted":
             return [job_event(job, entry, "dead_letter.deleted")]
+        case "pruned":
+            return [job_event(job, entry, "dead_letter.pruned", count=1, **_given(reason=entry.reason))]
         case _:
             return []
 

@@ -6,7 +6,7 @@ any client was told before the question, through whichever gateway. Times are Un
 
 from __future__ import annotations
 
-from ojs_nats.queries.client import Queries
+from ojs_nats.queries.client import Barrier, Queries
 from ojs_nats.queries.messages import (
     BEHIND,
     MAX_ANSWER_BYTES,
@@ -57,6 +57,7 @@ __all__ = [
     "WAIT_S",
     "Answer",
     "Ask",
+    "Barrier",
     "Counts",
     "DeadLetterStats",
     "DeadLettersAsk",

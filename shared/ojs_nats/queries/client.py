@@ -38,7 +38,7 @@ from ojs_nats.store import Store
 from ojs_nats.store.api import parse_ack, refused
 from ojs_nats.store.link import Failed
 
-__all__ = ["Queries"]
+__all__ = ["Barrier", "Queries"]
 
 _MARGIN_S: Final = 1.0
 _BARRIER_TTL: Final = "Nats-TTL: 60s\r\n"
@@ -54,7 +54,7 @@ class Queries:
 
     def __init__(self, store: Store) -> None:
         self._link = store.bulk
-        self._barrier = _Barrier(store)
+        self._barrier = Barrier(store)
 
     async def queue(self, name: str) -> Queue:
         """One queue's statistics; all zero if nothing is known of it."""
@@ -120,8 +120,10 @@ class Queries:
         return msgspec.json.decode(outcome.answer, type=answer)
 
 
-class _Barrier:
-    """Barrier writes, one at a time: all questions that arrive during one share the next."""
+class Barrier:
+    """Barrier writes, one at a time: all who ask during one share the next. An index that has reached one has seen everything
+    that was stored before it was asked for.
+    """
 
     def __init__(self, store: Store) -> None:
         self._link = store.link

@@ -268,6 +268,9 @@ class DeadLetterStats(Answer, frozen=True, kw_only=True, omit_defaults=True):
     by_error_type: dict[str, int]
     oldest_at: int | None = None
     newest_at: int | None = None
+    max_count: int = 0
+    """How many a queue keeps that doesn't say otherwise; 0 for any number."""
+    next_prune_at: int | None = None
 
 
 class DispatchesOfQueue(Struct, frozen=True, kw_only=True, omit_defaults=True):

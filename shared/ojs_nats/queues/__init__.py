@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ojs_nats.queues.admission import Settings, admitted
-from ojs_nats.queues.config import DEFAULT_QUEUE, MAINTENANCE, NOT_SET, Overflow, QueueConfig, Rate, layered
+from ojs_nats.queues.config import DEFAULT_QUEUE, MAINTENANCE, NOT_SET, Overflow, Patch, QueueConfig, Rate, layered, patched
 from ojs_nats.queues.record import (
     Maintenance,
     QueueRecord,
@@ -23,6 +23,7 @@ __all__ = [
     "NOT_SET",
     "Maintenance",
     "Overflow",
+    "Patch",
     "QueueConfig",
     "QueueRecord",
     "QueueState",
@@ -35,6 +36,7 @@ __all__ = [
     "draining",
     "layered",
     "maintained",
+    "patched",
     "paused",
     "resumed",
 ]

@@ -6,14 +6,17 @@ its layer. Times are milliseconds, retention is seconds.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ojs_nats.job import Retention, Retry
 
-__all__ = ["DEFAULT_QUEUE", "MAINTENANCE", "NOT_SET", "Overflow", "QueueConfig", "Rate", "layered"]
+__all__ = ["DEFAULT_QUEUE", "MAINTENANCE", "NOT_SET", "Overflow", "Patch", "QueueConfig", "Rate", "layered", "patched"]
+
+_NO_RETENTION: Final = Retention()
 
 DEFAULT_QUEUE: Final = "_default"
 """The policy of every queue that sets nothing else; no queue can have this name."""
@@ -45,6 +48,8 @@ class QueueConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     default_timeout_ms: int | None = None
     default_retry: Retry | None = None
     retention: Retention | None = None
+    dead_letter_max: int | None = None
+    """Dead letters of the queue that are kept, the newest; 0 for any number."""
     allowed_job_types: tuple[str, ...] | None = None
     """Types that may be pushed; an entry may end in `*`."""
     rotation_ms: int | None = None
@@ -56,6 +61,19 @@ class QueueConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NOT_SET: Final = QueueConfig()
+
+Patch = Mapping[str, Any]
+"""Members of `QueueConfig` by name, or `dead_letter_s` for that member of `retention` alone; None takes one back."""
+
+
+def patched(config: QueueConfig, patch: Patch) -> QueueConfig:
+    """A layer with some of its members changed."""
+    members = dict(patch)
+    if "dead_letter_s" in members:
+        kept = members.get("retention", config.retention) or _NO_RETENTION
+        kept = replace(kept, dead_letter_s=members.pop("dead_letter_s"))
+        members["retention"] = None if kept == _NO_RETENTION else kept
+    return replace(config, **members)
 
 
 def layered(lower: QueueConfig, upper: QueueConfig) -> QueueConfig:

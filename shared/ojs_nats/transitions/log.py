@@ -37,6 +37,7 @@ Event = Literal[
     "removed",
     "postponed",
     "deleted",
+    "pruned",
 ]
 """What happened, as `Entry.event` says it. `failed` is the worker's own report; what a deadline did has its own word, so
 that a worker whose error happens to be called `timeout` is not mistaken for the server's execution timeout."""

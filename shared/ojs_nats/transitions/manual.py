@@ -18,6 +18,7 @@ __all__ = [
     "Override",
     "cancel",
     "delete",
+    "prune",
     "reissue",
     "reprioritise",
     "retry_by_hand",
@@ -104,6 +105,16 @@ def delete(job: Job, moment: Moment) -> Transition:
     if not job.dead_letter:
         raise not_found("dead letter job", job.id)
     return conclude(job, tombstone(job), moment, "deleted")
+
+
+def prune(job: Job, discarded_at: int, moment: Moment) -> Transition:
+    """Delete a dead letter that is one too many, if it is still the one that was discarded then (Unix ms): one that was
+    retried and has died again is a new one. Raises as `delete`.
+    """
+    require(job, "prune", State.DISCARDED)
+    if not job.dead_letter or job.discarded_at != discarded_at:
+        raise not_found("dead letter job", job.id)
+    return conclude(job, tombstone(job), moment, "pruned", reason="max_count")
 
 
 def tombstone(job: Job) -> Job:

@@ -10,13 +10,13 @@ import msgspec
 from ojs_nats.events.facts import stack_trace
 from ojs_nats.job import Job, JobError
 from ojs_nats.queries import Answer, Counts, DeadLetterStats, Queue, QueuePage, UniquePage
-from ojs_nats.queues import QueueRecord
-from ojs_nats.transitions.retention import DEAD_LETTER_S
+from ojs_nats.queues import QueueConfig, QueueRecord
+from ojs_nats.transitions.retention import DEAD_LETTER_S, retention_s
 from ojs_nats.wire.output import error_view, job_view
 from ojs_nats.wire.pages import Page, pagination
 from ojs_nats.wire.queues import status_of
 from ojs_nats.wire.statistics import lately_view, windows_view
-from ojs_nats.wire.times import format_ms
+from ojs_nats.wire.times import format_age, format_ms
 
 __all__ = [
     "dead_letter_stats_view",
@@ -29,7 +29,6 @@ __all__ = [
     "with_progress",
 ]
 
-_DAY_S: Final = 86_400
 _OPTIONS: Final = (
     "queue",
     "priority",
@@ -136,14 +135,21 @@ def unique_jobs_view(page: UniquePage, asked: Page) -> dict[str, Any]:
     return with_progress(view, page)
 
 
-def dead_letter_stats_view(stats: DeadLetterStats) -> dict[str, Any]:
-    """GET /dead-letter/stats."""
+def dead_letter_stats_view(stats: DeadLetterStats, config: QueueConfig) -> dict[str, Any]:
+    """GET /dead-letter/stats. `max_count` is left out where any number is kept."""
+    max_age_s = config.retention.dead_letter_s if config.retention is not None else None
+    retention: dict[str, Any] = {"max_age": format_age(DEAD_LETTER_S if max_age_s is None else max_age_s)}
+    max_count = stats.max_count if config.dead_letter_max is None else config.dead_letter_max
+    if max_count:
+        retention["max_count"] = max_count
+    if stats.next_prune_at is not None:
+        retention["next_prune_at"] = format_ms(stats.next_prune_at)
     view: dict[str, Any] = {
         "total": stats.total,
         "by_queue": stats.by_queue,
         "by_type": stats.by_type,
         "by_error_type": stats.by_error_type,
-        "retention": {"max_age": f"P{DEAD_LETTER_S // _DAY_S}D"},
+        "retention": retention,
     }
     for name, at in (("oldest_at", stats.oldest_at), ("newest_at", stats.newest_at)):
         if at is not None:
@@ -155,6 +161,7 @@ def job_detail(job: Job) -> dict[str, Any]:
     """A job with what happened to it - who, when, why - and what will happen by itself (GET /admin/jobs/{id}).
 
     What ojs-admin-api §7.2 shows as null is null. `options` are what the CLI prints; `errors` is always a list (admin UI).
+    `leaves_at`: when the record of a finished job leaves.
     """
     view = job_view(job)
     view |= {
@@ -184,6 +191,9 @@ def job_detail(job: Job) -> dict[str, Any]:
     if job.visible_until is not None:
         view["visible_until"] = format_ms(job.visible_until)
     view["dead_letter"] = job.dead_letter
+    ended_at = job.completed_at or job.cancelled_at or job.discarded_at
+    if job.terminal and ended_at is not None and (kept_s := retention_s(job)) is not None:
+        view["leaves_at"] = format_ms(ended_at + kept_s * 1_000)
     return view
 
 

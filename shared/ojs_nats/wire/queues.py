@@ -11,7 +11,7 @@ from msgspec import Struct
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Retention, Retry, State
 from ojs_nats.limits import MAX_CONCURRENCY, read_policy
-from ojs_nats.queues import QueueConfig, QueueRecord, Rate
+from ojs_nats.queues import Patch, QueueConfig, QueueRecord, Rate
 from ojs_nats.wire.fields import (
     before_ms,
     duration_ms,
@@ -28,12 +28,11 @@ from ojs_nats.wire.fields import (
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.retry import check_retry, retry_members
 from ojs_nats.wire.starvation import parse_rotation, prevention_view
-from ojs_nats.wire.times import format_duration, format_ms
+from ojs_nats.wire.times import format_age, format_duration, format_ms
 
 __all__ = [
     "Deletion",
     "DeletionBody",
-    "Patch",
     "Purge",
     "PurgeBody",
     "config_view",
@@ -46,9 +45,6 @@ __all__ = [
     "state_view",
     "status_of",
 ]
-
-Patch = Mapping[str, Any]
-"""Members of `QueueConfig` by name; None takes one back."""
 
 Strategy = Literal["reject", "discard", "move"]
 
@@ -158,13 +154,32 @@ def _threshold(value: Any, path: str, _limits: Limits) -> float:
 def _backpressure(value: Any, path: str, limits: Limits) -> dict[str, Any]:
     if value is None:
         return {"max_size": None, "overflow_policy": None, "warning_threshold": None}
+    return _members(value, path, limits, _BACKPRESSURE)
+
+
+def _members(value: Any, path: str, limits: Limits, readers: Mapping[str, _Reader]) -> dict[str, Any]:
     patch: dict[str, Any] = {}
     for name, item in mapping(value, path).items():
-        reader = _BACKPRESSURE.get(name)
+        reader = readers.get(name)
         if reader is None:
-            raise invalid(f"{path}.{name}", f"{path}.{name} is not a setting; settings are {', '.join(_BACKPRESSURE)}")
+            raise invalid(f"{path}.{name}", f"{path}.{name} is not a setting; settings are {', '.join(readers)}")
         patch |= reader(item, f"{path}.{name}", limits)
     return patch
+
+
+def _dead_letter(value: Any, path: str, limits: Limits) -> dict[str, Any]:
+    """The form of ojs-dead-letter §5.1: `{"retention": {"max_age", "max_count"}}`."""
+    if value is None:
+        return {"dead_letter_s": None, "dead_letter_max": None}
+    return _members(value, path, limits, {"retention": _dead_letter_retention})
+
+
+def _dead_letter_retention(value: Any, path: str, limits: Limits) -> dict[str, Any]:
+    return _dead_letter(None, path, limits) if value is None else _members(value, path, limits, _DEAD_LETTER)
+
+
+def _age(value: Any, path: str, limits: Limits) -> int:
+    return duration_ms(value, path, 1_000, limits) // 1_000
 
 
 def _rate(value: Any, path: str, limits: Limits) -> Rate:
@@ -190,7 +205,7 @@ def _retention(value: Any, path: str, limits: Limits) -> Retention:
             raise invalid(f"{path}.{name}", f"{path}.{name} is not a way to end; {path} has {', '.join(_RETENTION)}")
     return Retention(
         **{
-            attribute: duration_ms(members[name], f"{path}.{name}", 1_000, limits) // 1_000
+            attribute: _age(members[name], f"{path}.{name}", limits)
             for name, attribute in _RETENTION.items()
             if members.get(name) is not None
         }
@@ -221,6 +236,10 @@ _BACKPRESSURE: Final[dict[str, _Reader]] = {
     "warning_threshold": _member("warning_threshold", _threshold),
     "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_depth"),
 }
+_DEAD_LETTER: Final[dict[str, _Reader]] = {
+    "max_age": _member("dead_letter_s", _age),
+    "max_count": _member("dead_letter_max", _count),
+}
 _READERS: Final[dict[str, _Reader]] = {
     "max_size": _member("max_size", _count),
     "overflow_policy": _member("overflow_policy", _overflow),
@@ -232,14 +251,15 @@ _READERS: Final[dict[str, _Reader]] = {
     "default_timeout": _member("default_timeout_ms", _seconds),
     "default_retry": _member("default_retry", _retry),
     "retention": _member("retention", _retention),
+    "dead_letter": _dead_letter,
+    "dead_letter_max_size": _member("dead_letter_max", _count),
+    "dead_letter_ttl": _member("dead_letter_s", _age),
     "allowed_job_types": _member("allowed_job_types", _types),
     "strict_pause": _member("strict_pause", _flag),
     "starvation_prevention": _member("rotation_ms", parse_rotation),
     "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_size"),
     "producers": _unsupported((["*"],), "producers aren't told apart"),
     "dead_letter_queue": _unsupported((), "dead letters are listed under /dead-letter; see retention.dead_letter"),
-    "dead_letter_max_size": _unsupported((0,), "see retention.dead_letter"),
-    "dead_letter_ttl": _unsupported((), "use retention.dead_letter"),
 }
 
 
@@ -348,6 +368,11 @@ def config_view(config: QueueConfig) -> dict[str, Any]:
             for name, attribute in _RETENTION.items()
             if kept[attribute] is not None
         }
+    if config.dead_letter_max is not None:
+        view["dead_letter"] = {"retention": {"max_count": config.dead_letter_max}}
+    if config.retention is not None and config.retention.dead_letter_s is not None:
+        max_age = format_age(config.retention.dead_letter_s)
+        view.setdefault("dead_letter", {"retention": {}})["retention"]["max_age"] = max_age
     if config.allowed_job_types is not None:
         view["allowed_job_types"] = config.allowed_job_types
     return view

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["format_duration", "format_ms", "parse_duration_ms", "parse_moment", "parse_timestamp"]
+__all__ = ["format_age", "format_duration", "format_ms", "parse_duration_ms", "parse_moment", "parse_timestamp"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -87,3 +87,9 @@ def format_duration(ms: int) -> str:
     seconds = f"{rest / 1_000:.3f}".rstrip("0").rstrip(".")
     text = (f"{hours}H" if hours else "") + (f"{minutes}M" if minutes else "") + (f"{seconds}S" if rest else "")
     return f"PT{text or '0S'}"
+
+
+def format_age(seconds: int) -> str:
+    """An age that is usually counted in days: `P180D`, else as `format_duration` writes it."""
+    days, rest = divmod(seconds, 86_400)
+    return f"P{days}D" if days and not rest else format_duration(seconds * 1_000)

@@ -24,9 +24,9 @@ async def start_projector(nats_server: NatsServer, open_store: OpenStore, tmp_pa
     """`await start_projector()`: one more projector, with its index in the test's folder; all are stopped at the end."""
     started: list[Projector] = []
 
-    async def start(*, in_memory: bool = False) -> Projector:
+    async def start(*, in_memory: bool = False, dead_letters: int = 10_000) -> Projector:
         store = await open_store(nats_server.url, role="projector")
-        projector = Projector(store, None if in_memory else tmp_path / "index")
+        projector = Projector(store, None if in_memory else tmp_path / "index", dead_letters=dead_letters)
         started.append(projector)
         await projector.start()
         return projector
