@@ -29,6 +29,7 @@ from ojs_nats.transitions import (
     move,
     nack,
     postpone,
+    prune,
     push,
     reissue,
     remove,
@@ -70,6 +71,7 @@ REQUIRED = {
     "dead_letter.added": {"total_attempts", "last_error"},
     "dead_letter.retried": {"retry_count"},
     "dead_letter.deleted": set(),
+    "dead_letter.pruned": {"count", "reason"},
     "backpressure.dropped": set(),
     "queue.overflow": set(),
     "rate_limit.dropped": set(),
@@ -162,6 +164,7 @@ CASES: dict[str, tuple[str, Callable[[], Job], list[str]]] = {
     ),
     "reissued": ("reissued", lambda: reissue(available(), at()).job, []),
     "reprioritised": ("reprioritised", lambda: reprioritise(available(), -7, at()).job, ["priority.changed"]),
+    "pruned": ("pruned", lambda: prune(dead_letter(), T0, at()).job, ["dead_letter.pruned"]),
     "deleted": ("deleted", lambda: delete(dead_letter(), at()).job, ["dead_letter.deleted"]),
     "dropped": ("dropped", lambda: drop(available(), "queue_deleted", at()).job, ["job.discarded"]),
     "made room": (
@@ -298,11 +301,15 @@ def test_all_events_of_a_life_can_be_told_from_its_end() -> None:
     }
 
 
-def test_a_dead_letter_that_was_retried_and_deleted_is_told_from_the_tombstone() -> None:
+@pytest.mark.parametrize(
+    ("end", "told_as"),
+    [(delete, "dead_letter.deleted"), (lambda job, moment: prune(job, job.discarded_at, moment), "dead_letter.pruned")],
+)
+def test_a_dead_letter_that_was_retried_and_deleted_is_told_from_the_tombstone(end: Any, told_as: str) -> None:
     job = dead_letter()
     job = retry_discarded(job, Override(), at(SECOND)).job
     job = failing(claim(job, "w2", None, at(2 * SECOND)).job, "DEAD_LETTER")
-    tombstone = delete(job, at(3 * SECOND)).job
+    tombstone = end(job, at(3 * SECOND)).job
     types = [[event.type for event in events_of(tombstone, entry)] for entry in tombstone.transitions]
     assert types == [
         ["job.enqueued"],
@@ -311,7 +318,7 @@ def test_a_dead_letter_that_was_retried_and_deleted_is_told_from_the_tombstone()
         ["dead_letter.retried", "job.enqueued"],
         ["job.started"],
         ["job.failed", "job.discarded", "dead_letter.added"],
-        ["dead_letter.deleted"],
+        [told_as],
     ]
 
 
@@ -362,6 +369,13 @@ def test_a_log_that_has_lost_its_beginning_still_tells_the_rest() -> None:
 
 
 # Members
+
+
+def test_a_result_that_is_set_apart_is_told_of_by_its_size() -> None:
+    job = ack(active(result_ttl_s=60), Raw(b"12345"), ANYONE, at(5)).job
+    completed, stored = (event.data for event in events_of(job, job.transitions[-1]))
+    assert "result" not in completed
+    assert (stored["result_size_bytes"], stored["expires_at"]) == (5, "2027-01-15T08:01:00.005Z")
 
 
 def test_a_large_result_stays_with_the_job() -> None:

@@ -165,6 +165,37 @@ async def test_a_result_that_is_not_kept_is_gone(
     assert "result" not in body["job"]
 
 
+@pytest.mark.parametrize("size", [4, 100_000])
+async def test_a_result_that_is_set_apart_is_answered_everywhere_until_it_leaves(
+    http: aiohttp.ClientSession, store: FakeStore, size: int
+) -> None:
+    result = "r" * size
+    await pushed(http, result_ttl=60)
+    store.put(replace(store.records[ID], state=State.ACTIVE, attempt=1))
+    _, acked = await send(http, "POST", f"/jobs/{ID}/ack", {"result": result})
+    assert (store.records[ID].result, store.records[ID].result_blob is None) == (Raw(b""), False)
+    _, read = await send(http, "GET", f"/jobs/{ID}")
+    _, detail = await send(http, "GET", f"/admin/jobs/{ID}")
+    for body in (acked["job"], read["job"], detail):
+        assert (body["result"], body["result_size_bytes"]) == (result, size + 2)
+        assert body["result_expires_at"] > body["result_stored_at"]
+    _, alone = await send(http, "GET", f"/jobs/{ID}/result?wait=true")
+    _, together = await send(http, "POST", "/jobs/results", {"ids": [ID]})
+    assert (alone["result"], together["results"][ID]["result"]) == (result, result)
+    store.blobs.stored.clear()  # it has left, perhaps a moment early
+    status, body = await send(http, "GET", f"/jobs/{ID}/result")
+    assert (status, body["error"]["code"]) == (410, "result_pruned")
+    _, read = await send(http, "GET", f"/jobs/{ID}")
+    assert (read["job"]["state"], "result" in read["job"], "result_size_bytes" in read["job"]) == ("completed", False, False)
+
+
+async def test_a_job_that_brought_no_result_has_none_and_nothing_is_gone(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    await pushed(http)
+    await finish(store, result=Raw(b""), result_stored_at=None, result_ttl_s=60)
+    status, body = await send(http, "GET", f"/jobs/{ID}/result")
+    assert (status, body["result"]) == (200, None)
+
+
 async def test_the_failure_of_a_discarded_job_is_its_result(http: aiohttp.ClientSession, store: FakeStore) -> None:
     await pushed(http, retry={"max_attempts": 1})
     await send(http, "POST", "/workers/fetch", {"queues": ["q"]})

@@ -18,6 +18,7 @@ from ojs_nats.transitions import (
     delete,
     extend,
     nack,
+    prune,
     reissue,
     reprioritise,
     retry_discarded,
@@ -151,6 +152,30 @@ def test_delete_leaves_a_tombstone() -> None:
     assert new.transitions[:-1] == job.transitions
     last = new.transitions[-1]
     assert (last.event, last.before, last.after) == ("deleted", State.DISCARDED, None)
+
+
+def test_one_too_many_leaves_a_tombstone_that_says_so() -> None:
+    job = dead_letter()
+    assert job.discarded_at is not None
+    transition = prune(job, job.discarded_at, at(SECOND))
+    last = transition.job.transitions[-1]
+    assert (transition.job.deleted, transition.ttl_s) == (True, 3_600)
+    assert (last.event, last.reason, last.before, last.after) == ("pruned", "max_count", State.DISCARDED, None)
+
+
+@pytest.mark.parametrize(
+    ("job", "code"),
+    [
+        (retry_discarded(dead_letter(), Override(), at()).job, "conflict"),  # it was retried meanwhile
+        (dead_letter(), "not_found"),  # and died again
+        (discarded(), "not_found"),
+        (delete(dead_letter(), at()).job, "not_found"),
+    ],
+)
+def test_what_is_not_that_dead_letter_any_more_is_not_pruned(job: Job, code: str) -> None:
+    with pytest.raises(OjsError) as refusal:
+        prune(job, T0 - 1, at())
+    assert refusal.value.code == code
 
 
 def test_a_discarded_job_outside_the_dead_letters_is_not_found_there() -> None:

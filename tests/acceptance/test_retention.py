@@ -1,0 +1,100 @@
+"""What stays and what goes, over HTTP: large results, results with a time of their own, dead letters beyond their number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from acceptance.test_lists import call, dead_letter, fetch, push
+from support.system import System
+from support.waiting import until
+
+
+def completed(system: System, queue: str, result: Any, **options: Any) -> dict[str, Any]:
+    """The answer to the ack of a new job."""
+    job_id = push(system, queue, **options)
+    assert fetch(system, queue) == [job_id]
+    answer: dict[str, Any] = call(system, "POST", "/workers/ack", {"job_id": job_id, "result": result})
+    return answer
+
+
+def test_a_result_of_a_mebibyte_comes_back_as_it_was(system: System) -> None:
+    result = {"pages": "ä" + "p" * 1_048_500, "n": [1, 2.5, None]}
+    acked = completed(system, "large", result)
+    job_id = acked["job_id"]
+    assert acked["job"]["result"] == result
+    size = acked["job"]["result_size_bytes"]
+    assert size > 1_048_000
+    assert call(system, "GET", f"/jobs/{job_id}")["job"]["result"] == result
+    assert call(system, "GET", f"/jobs/{job_id}/result?wait=true")["result"] == result
+    assert call(system, "POST", "/jobs/results", {"ids": [job_id]})["results"][job_id]["result"] == result
+    assert call(system, "GET", f"/admin/jobs/{job_id}")["result"] == result
+    [listed] = call(system, "GET", "/jobs?queue=large")["jobs"]
+    assert (listed["id"], listed["result_size_bytes"], "result" in listed) == (job_id, size, False)
+    purged = call(system, "POST", "/queues/large/purge", {"states": ["completed"]})
+    assert purged["purged"] == 1
+    call(system, "GET", f"/jobs/{job_id}/result", status=404)
+
+
+@pytest.mark.parametrize("result", ["small", "l" * 100_000])
+def test_a_result_with_a_time_of_its_own_leaves_before_its_job(system: System, result: str) -> None:
+    job_id = completed(system, "short", result, result_ttl=1)["job_id"]
+
+    def gone() -> bool:
+        return system.request("GET", f"/ojs/v1/jobs/{job_id}/result").status == 410
+
+    until(gone, 5.0)
+    job = call(system, "GET", f"/jobs/{job_id}")["job"]
+    assert (job["state"], job["result_ttl"], "result" in job) == ("completed", 1, False)
+    assert call(system, "POST", "/jobs/results", {"ids": [job_id]})["results"][job_id]["result"] is None
+
+
+def test_a_unique_job_that_exists_is_answered_with_its_result(system: System) -> None:
+    unique = {"keys": ["args"], "states": ["completed"], "on_conflict": "ignore"}
+    result = "r" * 100_000
+    job_id = completed(system, "once", result, unique=unique)["job_id"]
+    body = {"type": "test.list", "args": [1], "options": {"queue": "once", "unique": unique}}
+    existing = call(system, "POST", "/jobs", body)["job"]
+    assert (existing["id"], existing["result"]) == (job_id, result)
+    [existing] = call(system, "POST", "/jobs/batch", {"jobs": [body]})["jobs"]
+    assert (existing["id"], existing["result"]) == (job_id, result)
+
+
+def test_a_workflow_shows_and_hands_on_large_results(system: System) -> None:
+    steps = [{"type": "test.step", "args": [], "options": {"queue": "flow"}} for _ in range(2)]
+    workflow = call(system, "POST", "/workflows", {"type": "chain", "name": "large", "steps": steps}, 201)["workflow"]
+    [first] = fetch(system, "flow")
+    result = "r" * 1_000_000
+    call(system, "POST", "/workers/ack", {"job_id": first, "result": result})
+
+    def second() -> Any:
+        return call(system, "POST", "/workers/fetch", {"queues": ["flow"], "wait_ms": 500})["jobs"]
+
+    [job] = until(second)
+    assert job["parent_results"] == [result]
+    shown = call(system, "GET", f"/workflows/{workflow['id']}")["workflow"]["steps"]
+    assert shown[0]["result"] == result
+
+
+def test_a_queue_keeps_its_newest_dead_letters(system: System) -> None:
+    limits = {"dead_letter": {"retention": {"max_age": "P90D", "max_count": 2}}}
+    assert call(system, "PUT", "/queues/dead/config", limits)["config"]["dead_letter"] == limits["dead_letter"]
+    ids = [dead_letter(system, "dead") for _ in range(4)]
+    other = dead_letter(system, "other")
+
+    def pruned() -> bool:
+        return bool(call(system, "GET", "/dead-letter/stats?queue=dead")["total"] == 2)
+
+    until(pruned, 20.0)
+    assert [job["id"] for job in call(system, "GET", "/dead-letter?queue=dead")["jobs"]] == [ids[3], ids[2]]
+    call(system, "GET", f"/dead-letter/{ids[0]}", status=404)
+    events = call(system, "GET", "/events?types=dead_letter.pruned")["events"]
+    told = {(event["subject"], event["data"]["count"], event["data"]["reason"]) for event in events}
+    assert told == {(ids[0], 1, "max_count"), (ids[1], 1, "max_count")}
+    stats = call(system, "GET", "/dead-letter/stats?queue=dead")["retention"]
+    assert (stats["max_age"], stats["max_count"]) == ("P90D", 2)
+    common = call(system, "GET", "/admin/dead-letter/stats")["retention"]
+    assert (common["max_age"], common["max_count"], common["next_prune_at"] > events[0]["time"]) == ("P180D", 10_000, True)
+    detail = call(system, "GET", f"/dead-letter/{other}")["job"]
+    assert detail["leaves_at"] > detail["discarded_at"]

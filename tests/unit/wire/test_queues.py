@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ojs_nats.errors import OjsError
+from ojs_nats.job import Retention
+from ojs_nats.queries import DeadLetterStats
+from ojs_nats.queues import NOT_SET, QueueConfig, patched
+from ojs_nats.wire.limits import DEFAULT_LIMITS
+from ojs_nats.wire.lists import dead_letter_stats_view
+from ojs_nats.wire.queues import config_view, parse_config
+
+DAY_S = 86_400
+BEFORE = QueueConfig(retention=Retention(completed_s=DAY_S, dead_letter_s=2 * DAY_S), dead_letter_max=7)
+
+
+def configured(body: Any, before: QueueConfig = NOT_SET) -> QueueConfig:
+    return patched(before, parse_config(msgspec.json.encode(body), DEFAULT_LIMITS))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"dead_letter": {"retention": {"max_age": "P90D", "max_count": 50}}},
+        {"dead_letter_ttl": "P90D", "dead_letter_max_size": 50},
+        {"retention": {"dead_letter": "P90D"}, "dead_letter_max_size": 50},
+    ],
+)
+def test_the_retention_of_dead_letters_has_three_spellings(body: Any) -> None:
+    config = configured(body)
+    assert config == QueueConfig(retention=Retention(dead_letter_s=90 * DAY_S), dead_letter_max=50)
+    assert config_view(config)["dead_letter"] == {"retention": {"max_age": "P90D", "max_count": 50}}
+
+
+@pytest.mark.parametrize(
+    ("body", "age_s", "number"),
+    [
+        ({"dead_letter": {"retention": {"max_count": 0}}}, 2 * DAY_S, 0),
+        ({"dead_letter_max_size": None}, 2 * DAY_S, None),
+        ({"dead_letter_ttl": None}, None, 7),
+        ({"dead_letter": None}, None, None),
+        ({"dead_letter": {"retention": None}}, None, None),
+        ({"dead_letter": {}}, 2 * DAY_S, 7),
+    ],
+)
+def test_one_limit_is_changed_without_the_rest(body: Any, age_s: int | None, number: int | None) -> None:
+    config = configured(body, BEFORE)
+    assert (config.retention, config.dead_letter_max) == (Retention(completed_s=DAY_S, dead_letter_s=age_s), number)
+
+
+def test_nothing_is_left_of_a_retention_that_is_taken_back() -> None:
+    assert configured({"dead_letter": None}, configured({"dead_letter_ttl": "P1D"})) == NOT_SET
+    assert "dead_letter" not in config_view(NOT_SET)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"dead_letter": {"queue": "x"}}, "dead_letter.queue"),
+        ({"dead_letter": {"retention": {"max": 1}}}, "dead_letter.retention.max"),
+        ({"dead_letter": {"retention": {"max_count": -1}}}, "dead_letter.retention.max_count"),
+        ({"dead_letter": {"retention": {"max_age": "soon"}}}, "dead_letter.retention.max_age"),
+        ({"dead_letter_max_size": "many"}, "dead_letter_max_size"),
+    ],
+)
+def test_a_wrong_limit_is_refused_by_name(body: Any, field: str) -> None:
+    with pytest.raises(OjsError) as refusal:
+        configured(body)
+    assert refusal.value.details["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("config", "max_count", "expected"),
+    [
+        (NOT_SET, 10_000, {"max_age": "P180D", "max_count": 10_000}),
+        (NOT_SET, 0, {"max_age": "P180D"}),
+        (BEFORE, 10_000, {"max_age": "P2D", "max_count": 7}),
+        (QueueConfig(dead_letter_max=0, retention=Retention(dead_letter_s=5_400)), 5, {"max_age": "PT1H30M"}),
+    ],
+)
+def test_statistics_say_what_is_kept(config: QueueConfig, max_count: int, expected: Any) -> None:
+    stats = DeadLetterStats(total=0, by_queue={}, by_type={}, by_error_type={}, max_count=max_count, next_prune_at=0)
+    view = dead_letter_stats_view(stats, config)
+    assert view["retention"] == expected | {"next_prune_at": "1970-01-01T00:00:00.000Z"}
