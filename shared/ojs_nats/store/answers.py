@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
+from ojs_nats.errors import OjsError
 from ojs_nats.store.api import ApiError, PubAck, parse_ack
-from ojs_nats.store.link import Answer, Failed
+from ojs_nats.store.link import Answer, Failed, Link
 
-__all__ = ["ack_of", "outcome", "stored", "why", "worth_another_try"]
+__all__ = ["FIRST_PAUSE_S", "LAST_PAUSE_S", "ack_of", "outcome", "pause_or_raise", "stored", "why", "worth_another_try"]
+
+FIRST_PAUSE_S: Final = 0.02
+LAST_PAUSE_S: Final = 0.25
+
+
+async def pause_or_raise(link: Link, pause: float, deadline: float, error: OjsError) -> float:
+    """Wait before another try and return the pause before the next; raises `error` if the deadline (loop time) leaves none."""
+    if asyncio.get_running_loop().time() + pause > deadline or not link.connected:
+        raise error
+    await asyncio.sleep(pause)
+    return min(pause * 2, LAST_PAUSE_S)
 
 
 async def outcome(future: asyncio.Future[Answer] | None) -> PubAck | Failed | None:

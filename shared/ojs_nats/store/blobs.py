@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job
+from ojs_nats.store.answers import FIRST_PAUSE_S, pause_or_raise
 from ojs_nats.store.api import put
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
@@ -19,8 +20,6 @@ from ojs_nats.transitions import Transition
 
 __all__ = ["Blobs"]
 
-_FIRST_PAUSE_S: Final = 0.02
-_LAST_PAUSE_S: Final = 0.25
 _AT_ONCE: Final = 8
 
 
@@ -40,16 +39,12 @@ class Blobs:
         blob, apart = transition.job.result_blob, transition.apart
         assert blob is not None and apart is not None, "it sets nothing apart"  # noqa: PT018
         subject = self._config.result(transition.job.id, blob.op)
-        loop = asyncio.get_running_loop()
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 await put(self._link, subject, bytes(apart.body), apart.ttl_s, "a result")
-            except OjsError:
-                if loop.time() + pause > deadline or not self._link.connected:
-                    raise
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LAST_PAUSE_S)
+            except OjsError as error:
+                pause = await pause_or_raise(self._link, pause, deadline, error)
             else:
                 return
 

@@ -16,7 +16,16 @@ import structlog
 from ojs_nats import metrics
 from ojs_nats.errors import OjsError, too_large, unavailable
 from ojs_nats.job import Blob, Job, State, Timer
-from ojs_nats.store.answers import ack_of, outcome, stored, why, worth_another_try
+from ojs_nats.store.answers import (
+    FIRST_PAUSE_S,
+    LAST_PAUSE_S,
+    ack_of,
+    outcome,
+    pause_or_raise,
+    stored,
+    why,
+    worth_another_try,
+)
 from ojs_nats.store.api import PubAck, refused
 from ojs_nats.store.blobs import Blobs
 from ojs_nats.store.link import Answer, Failed, Link
@@ -34,8 +43,6 @@ COMMIT_DEADLINE_S: Final = 3.0
 one request may take, so that a write whose answer is lost is still looked for."""
 REPEAT_WITHIN_MS: Final = 60_000
 """A repeated push tends to the token of a job this young; what is older is the safety net's."""
-_FIRST_PAUSE_S: Final = 0.02
-_LAST_PAUSE_S: Final = 0.25
 
 _LATEST_TIMER_MS: Final = 7_258_118_400_000
 """The year 2200. nats-server counts nanoseconds in 64 bits, and a schedule past 2262 fires at once. One that is set for
@@ -86,7 +93,7 @@ class Committer:
 
         `op` is the `Moment.op` that the transition was made with.
         """
-        return await self._complete(self._write(transition, expected, op), _deadline())
+        return await self._complete(self._write(transition, expected, op), _now() + COMMIT_DEADLINE_S)
 
     def stored(self, transition: Transition, op: str) -> None:
         """To be called once for each transition that is stored."""
@@ -99,7 +106,7 @@ class Committer:
     async def commit_all(self, commits: Sequence[tuple[Transition, int, str]]) -> list[int | Conflict | OjsError]:
         """Store many transitions of different jobs, in one write; one outcome each, in order."""
         batch = [self._write(*commit) for commit in commits]
-        deadline = _deadline()
+        deadline = _now() + COMMIT_DEADLINE_S
         outcomes: list[int | Conflict | OjsError] = []
         for written in batch:
             try:
@@ -261,7 +268,7 @@ class Committer:
         Hints are withdrawn only when it is certain that their record will never be: a write that was not answered may be
         stored even after a look has found its place free.
         """
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         unsure = False
         while True:
             timer = await outcome(written.timer)
@@ -296,7 +303,7 @@ class Committer:
                     self._withdraw(written, token)
                 raise unavailable(why(record, timer, token))
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE_S)
+            pause = min(pause * 2, LAST_PAUSE_S)
             self._write_hints(written)
             if token is not None and not self._token_goes_along:
                 await self._secure_token(written, deadline)
@@ -304,16 +311,13 @@ class Committer:
 
     async def _look(self, written: Written, token: PubAck | Failed | None, deadline: float) -> int:
         """The record's sequence if this commit's transition is in it, 0 if its place is still free; Conflict otherwise."""
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         while True:
             try:
-                left = max(deadline - _now(), _LAST_PAUSE_S)
+                left = max(deadline - _now(), LAST_PAUSE_S)
                 found = await self._records.leader_raw(self._config.job(written.transition.job.id), left)
-            except OjsError:
-                if _now() + pause > deadline or not self._link.connected:
-                    raise
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LAST_PAUSE_S)
+            except OjsError as error:
+                pause = await pause_or_raise(self._link, pause, deadline, error)
                 continue
             sequence, data = found or (0, b"")
             if data and carries(data, written.op):
@@ -326,45 +330,33 @@ class Committer:
     async def _secure_timer(self, written: Written, deadline: float) -> None:
         """Repeat the timer until it is known to be set: its record is stored, and may not stay without."""
         assert written.transition.arm is not None
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 await self.rearm(written.transition.job.id, written.transition.arm)
-            except OjsError:
-                if _now() + pause > deadline or not self._link.connected:
-                    raise
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LAST_PAUSE_S)
+            except OjsError as error:
+                pause = await pause_or_raise(self._link, pause, deadline, error)
             else:
                 return
 
     async def _secure_releases(self, written: Written, deadline: float) -> None:
         """Repeat the hints to limits until they are stored: jobs may wait for them."""
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         while not all([stored(await outcome(one)) for one in written.releases]):
-            if _now() + pause > deadline or not self._link.connected:
-                raise unavailable("NATS JetStream can't store a hint now")
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE_S)
+            pause = await pause_or_raise(self._link, pause, deadline, unavailable("NATS JetStream can't store a hint now"))
             written.releases = self.write_releases(written.transition)
 
     async def _secure_step(self, written: Written, deadline: float) -> None:
         """Repeat the step hint until it is stored: its record is, and the workflow would wait for it."""
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         while not stored(step := await outcome(self.write_step(written.transition))):
-            if _now() + pause > deadline or not self._link.connected:
-                raise unavailable(why(step))
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE_S)
+            pause = await pause_or_raise(self._link, pause, deadline, unavailable(why(step)))
 
     async def _secure_token(self, written: Written, deadline: float) -> None:
         """Repeat the token until it is stored. A second one for the same word does no harm: one claim wins."""
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         while not stored(token := await outcome(written.token)):
-            if _now() + pause > deadline or not self._link.connected:
-                raise unavailable(why(token))
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE_S)
+            pause = await pause_or_raise(self._link, pause, deadline, unavailable(why(token)))
             written.token = self._write_token(written)
 
     def _withdraw(self, written: Written, token: PubAck | Failed | None) -> None:
@@ -403,7 +395,3 @@ def carries(data: bytes, op: str) -> bool:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _deadline() -> float:
-    return _now() + COMMIT_DEADLINE_S

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from msgspec import Struct
 
 from ojs_nats.errors import OjsError, unavailable
-from ojs_nats.store.answers import ack_of
+from ojs_nats.store.answers import FIRST_PAUSE_S, LAST_PAUSE_S, ack_of, pause_or_raise
 from ojs_nats.store.api import PubAck, refused
 from ojs_nats.store.commit import COMMIT_DEADLINE_S, Conflict
 from ojs_nats.store.link import Answer, Failed, Link
@@ -17,9 +16,6 @@ from ojs_nats.store.records import Records
 from ojs_nats.wire.times import format_ms
 
 __all__ = ["Alarm", "Swap", "Swapper"]
-
-_FIRST_PAUSE_S: Final = 0.02
-_LAST_PAUSE_S: Final = 0.25
 
 
 class Alarm(Struct, frozen=True):
@@ -73,7 +69,7 @@ class Swapper:
         Raises Conflict if another write was faster, OjsError backend_unavailable, which may leave it open.
         """
         deadline = _now() + COMMIT_DEADLINE_S
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         unsure = False
         while True:
             # One socket write, and one stream: a crash leaves a timer too many, never a record without.
@@ -99,7 +95,7 @@ class Swapper:
                 self._withdraw(swap, unsure)
                 raise unavailable("NATS JetStream can't store a record now")
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE_S)
+            pause = min(pause * 2, LAST_PAUSE_S)
 
     async def set(self, alarm: Alarm) -> None:
         """Set a timer again that fired early; one that is live stays as it is. Raises OjsError backend_unavailable."""
@@ -131,15 +127,12 @@ class Swapper:
         ack = ack_of(await timer)
         if isinstance(ack, PubAck) and ack.error is None:
             return
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 await self.set(alarm)
-            except OjsError:
-                if _now() + pause > deadline or not self._link.connected:
-                    raise
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LAST_PAUSE_S)
+            except OjsError as error:
+                pause = await pause_or_raise(self._link, pause, deadline, error)
             else:
                 return
 
