@@ -15,6 +15,7 @@ from ojs_nats.job import NOTHING, Job, Retention, State
 from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 from ojs_nats.store.commit import Conflict
+from ojs_nats.store.names import ANY
 from ojs_nats.store.reset import Reset
 from ojs_nats.transitions import Moment, Transition, ack, retention
 from ojs_nats.transitions.finish import INLINE_BYTES
@@ -43,7 +44,7 @@ async def completed(store: Store, queue: str, result: Raw = LARGE, **members: An
 
 
 async def blobs(store: Store, job_id: str) -> list[str]:
-    return list(await subjects(store, store.config.records_stream, store.config.result(job_id, "*")))
+    return list(await subjects(store, store.config.records_stream, store.config.result(job_id, ANY)))
 
 
 async def result_of(store: Store, job_id: str) -> Raw:

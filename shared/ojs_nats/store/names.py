@@ -80,7 +80,8 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def result(self, job_id: str, op: str) -> str:
         """Subject of a job's result that is a record of its own; `op` is that of the ack."""
-        return self.record("blob", f"{job_id}.{op}.result")
+        _check(job_id, op)
+        return f"$KV.{self.bucket}.blob.{job_id}.{op}.result"
 
     @property
     def epoch(self) -> str:

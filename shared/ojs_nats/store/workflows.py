@@ -360,9 +360,7 @@ class Workflows:
             for node, job in report.completed.items()
             if report.outcomes[node].run == run_of(record, node) and needed(graph, node)
         }
-        inline = {node: job.result for node, job in completed.items() if job.result_blob is None}
-        if inline:
-            await self.results.keep(record.id, inline)
+        await self.results.keep(record.id, {n: job.result for n, job in completed.items() if job.result_blob is None})
         for node, job in completed.items():
             # One after the other, since they are large. One that has left is found at the job's own address, or not at all.
             if job.result_blob is not None and (result := (await self._blobs.whole(job)).result):
