@@ -132,7 +132,7 @@ _ATTRIBUTES: Final[dict[str, Schema]] = {
     "heartbeat_timeout_ms": DURATION_MS,
     "grace_period": SECONDS,
     "grace_period_ms": DURATION_MS,
-    "result_ttl": whole(-1, _LONGEST_S, "Seconds; -1 keeps the result as long as the job."),
+    "result_ttl": whole(-1, _LONGEST_S, "Seconds; 0 keeps no result, -1 keeps it and its job for ever."),
     "result_size_limit": whole(1, DEFAULT_LIMITS.max_result_bytes, "Bytes."),
     "meta": OBJECT,
     "metadata": OBJECT,

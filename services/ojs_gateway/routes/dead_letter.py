@@ -21,7 +21,20 @@ from ojs_gateway.openapi.common import (
     page_of,
 )
 from ojs_gateway.openapi.envelope import OLDER_THAN, RETRY_REQUEST
-from ojs_gateway.openapi.schema import ANYTHING, FLAG, TEXT, TIME, Named, Schema, body_of, list_of, map_of, one_of, record
+from ojs_gateway.openapi.schema import (
+    ANYTHING,
+    FLAG,
+    TEXT,
+    TIME,
+    Named,
+    Schema,
+    body_of,
+    list_of,
+    map_of,
+    one_of,
+    record,
+    whole,
+)
 from ojs_nats.job import State
 from ojs_nats.wire.worker import OverrideBody, OverrideMembers
 
@@ -85,7 +98,7 @@ DEAD_LETTERS: Final = Part(
                     {
                         "total": COUNT,
                         **dict.fromkeys(("by_queue", "by_type", "by_error_type"), map_of(COUNT)),
-                        "retention": record({"max_age": TEXT}),
+                        "retention": record({"max_age": TEXT}, {"max_count": whole(1), "next_prune_at": TIME}),
                     },
                     {"oldest_at": TIME, "newest_at": TIME, **PROGRESS},
                 )

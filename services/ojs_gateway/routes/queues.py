@@ -71,11 +71,13 @@ _SETTINGS: Final = Named(
             "default_timeout": number(0),
             "default_retry": RETRY_POLICY,
             "retention": record({}, dict.fromkeys(("completed", "cancelled", "discarded", "dead_letter"), DURATION)),
+            "dead_letter": record({"retention": record({}, {"max_age": DURATION, "max_count": COUNT})}),
             "allowed_job_types": list_of(TEXT),
         },
         about="What is set nowhere is left out.",
     ),
 )
+_DEAD_LETTERS: Final = record({}, {"max_age": nullable(SECONDS), "max_count": nullable(COUNT)})
 _WANTED: Final = Named(
     "QueueSettingsRequest",
     record(
@@ -95,6 +97,9 @@ _WANTED: Final = Named(
             "retention": nullable(
                 either(record({}, dict.fromkeys(("completed", "cancelled", "discarded", "dead_letter"), SECONDS)), DURATION)
             ),
+            "dead_letter": nullable(record({}, {"retention": nullable(_DEAD_LETTERS)})),
+            "dead_letter_max_size": nullable(COUNT),
+            "dead_letter_ttl": nullable(SECONDS),
             "allowed_job_types": nullable(list_of(TEXT, most=100)),
             "starvation_prevention": nullable(PREVENTION_REQUEST),
             "strict_pause": nullable(FLAG),
