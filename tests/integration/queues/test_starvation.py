@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integration.samples import draft, fetch
+from ojs_nats import metrics
 from ojs_nats.pools import Pool, Prevention
 from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
@@ -22,6 +23,11 @@ class Clock:
 
     def now(self) -> int:
         return self.time
+
+
+def starved() -> float:
+    """How often somebody was served only because of a wait."""
+    return sum(child.value for child in metrics._STARVED._children.values())
 
 
 async def taken(store: Store, *queues: str, number: int) -> list[str]:
@@ -44,6 +50,26 @@ async def test_a_strict_pool_gives_every_queue_its_part(store: Store, queue: str
     assert set(await taken(store, a, b, number=9)) == {a}, "left to right again"
 
 
+async def test_a_starved_queue_of_a_pool_is_served_once_an_interval(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = f"{queue}.a", f"{queue}.b"
+    for name in (a, b):
+        for _ in range(9):
+            await store.jobs.push(draft(queue=name))
+    prevention = Prevention(interval_ms=INTERVAL_MS, ratio=0.0)
+    await store.pools.put(Pool(name=queue, strategy="strict", weights={a: 1, b: 1}, prevention=prevention))
+    clock, before = Clock(store, monkeypatch), starved()
+    assert await taken(store, a, b, number=1) == [a]
+    clock.time = 1
+    assert await taken(store, a, b, number=2) == [a] * 2
+    clock.time = INTERVAL_MS
+    assert await taken(store, a, b, number=3) == [b, a, a]
+    assert starved() - before == 1
+    monkeypatch.undo()
+    await store.pools.delete(queue)
+
+
 async def test_a_passed_over_priority_has_its_turn_and_no_other_job_comes_early(
     store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +83,7 @@ async def test_a_passed_over_priority_has_its_turn_and_no_other_job_comes_early(
     async def priorities(number: int, count: int = 1) -> list[int]:
         return [job.priority for _ in range(number) for job in await fetch(store, queue, count=count)]
 
+    before = starved()
     assert await priorities(3) == [10] * 3
     clock.time = INTERVAL_MS - 1
     assert await priorities(2) == [10] * 2, "nobody has waited for the whole interval"
@@ -67,6 +94,7 @@ async def test_a_passed_over_priority_has_its_turn_and_no_other_job_comes_early(
     clock.time = 3 * INTERVAL_MS
     await store.jobs.push(draft(queue=queue, priority=99))
     assert await priorities(5) == [10, 5, -5, 99, 10], "a level that is new has not waited"
+    assert starved() - before == 7, "5 and -5 three times, and 10 ahead of 99"
 
 
 async def test_without_it_a_low_priority_waits_as_long_as_there_is_a_higher_one(
