@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 import time
@@ -9,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from support.system import System, send
+from ojs_nats.job import Job, State
+from ojs_nats.store import Store, StoreConfig
+from support.nats import NatsServer
+from support.system import Processes, System, send
+from support.truth import all_jobs
+from support.waiting import eventually, until
 
 pytestmark = pytest.mark.faults
 
@@ -96,3 +102,108 @@ def test_a_limit_holds_and_leaks_nothing_through_kills(system: System, victim: s
     assert 0 < runs.most <= LIMIT
     view = system.request("GET", "/ojs/v1/rate-limits/k").body
     assert (view["active"], view["waiting"]) == (0, 0)
+
+
+def push(url: str, queue: str, **options: Any) -> str:
+    """Push a job; its id."""
+    answer = send("POST", f"{url}/ojs/v1/jobs", {"type": "test.limit", "args": [], "options": {"queue": queue, **options}})
+    assert answer.status == 201, answer
+    return str(answer.body["job"]["id"])
+
+
+def next_of(url: str, queue: str) -> str | None:
+    """Fetch one job and finish it."""
+    body = {"queues": [queue], "wait_ms": 0, "visibility_timeout_ms": 60_000}
+    answer = send("POST", f"{url}/ojs/v1/workers/fetch", body, seconds=10)
+    if answer.status != 200 or not answer.body["jobs"]:
+        return None
+    job_id = str(answer.body["jobs"][0]["id"])
+    assert send("POST", f"{url}/ojs/v1/workers/ack", {"job_id": job_id}).status == 200
+    return job_id
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("victim", ["gateway", "scheduler"])
+def test_a_key_at_its_limit_holds_up_nobody_else_and_keeps_its_order_through_kills(system: System, victim: str) -> None:
+    key = {"key": "slow", "concurrency": 1}
+    holder = push(system.url, "mixed", rate_limit=key)
+    body = {"queues": ["mixed"], "wait_ms": 0, "visibility_timeout_ms": 100_000}
+    assert [job["id"] for job in system.request("POST", "/ojs/v1/workers/fetch", body).body["jobs"]] == [holder]
+    limited, plain = [], []
+    for number in range(16):
+        if number % 2:
+            plain.append(push(system.url, "mixed"))
+        else:
+            limited.append(push(system.url, "mixed", rate_limit=key))
+
+    def one() -> str | None:
+        return next_of(system.url, "mixed")
+
+    done: list[str] = []
+    for number in range(len(plain)):
+        if number in {1, 5}:
+            system.wait_restarted(victim, system.kill_child(victim))
+        found = until(one, 20)
+        assert found is not None
+        done.append(found)
+    assert done == plain
+    assert one() is None
+    assert system.request("GET", "/ojs/v1/rate-limits/slow").body["waiting"] == len(limited)
+    assert until(lambda: system.request("POST", "/ojs/v1/workers/ack", {"job_id": holder}).status == 200, 10)
+    freed: list[str] = []
+    while len(freed) < len(limited):
+        if len(freed) == 4:
+            system.wait_restarted(victim, system.kill_child(victim))
+        found = until(one, 20)
+        assert found is not None
+        freed.append(found)
+    assert freed == limited
+    view = system.request("GET", "/ojs/v1/rate-limits/slow").body
+    assert (view["active"], view["waiting"]) == (0, 0)
+
+
+@pytest.mark.timeout(120)
+async def test_a_rate_holds_over_two_gateways_that_are_killed(processes: Processes, nats_server: NatsServer) -> None:
+    period_ms, limit, jobs = 1_000, 8, 40
+    gateways = [processes.start("gateway") for _ in range(2)]
+    urls = [str(gateway.ready()["url"]) for gateway in gateways]
+    processes.start("scheduler").ready()
+    processes.start("reaper").ready()
+    rate = {"key": "api", "rate": {"limit": limit, "period": "PT1S"}}
+    ids = {push(urls[n % 2], "rated", rate_limit=rate, visibility_timeout_ms=2_000) for n in range(jobs)}
+    over = threading.Event()
+
+    def work(place: int) -> None:
+        while not over.is_set():
+            try:
+                body = {"queues": ["rated"], "count": 3, "wait_ms": 300, "visibility_timeout_ms": 2_000}
+                for job in send("POST", f"{urls[place]}/ojs/v1/workers/fetch", body, seconds=5).body["jobs"]:
+                    send("POST", f"{urls[place]}/ojs/v1/workers/ack", {"job_id": job["id"]}, seconds=5)
+            except (OSError, ValueError, KeyError):
+                over.wait(0.05)
+
+    workers = [threading.Thread(target=work, args=(place,)) for place in (0, 0, 1, 1)]
+    for worker in workers:
+        worker.start()
+    store = await Store.open(nats_server.url, StoreConfig(), role="test")
+
+    async def all_done() -> list[Job]:
+        found = await all_jobs(store)
+        return found if {job.id for job in found if job.state is State.COMPLETED} == ids else []
+
+    try:
+        for place in (0, 1, 0):
+            await asyncio.sleep(0.7)
+            gateways[place].kill()
+            gateways[place] = processes.start("gateway")
+            urls[place] = str(gateways[place].ready()["url"])
+        found: list[Job] = await eventually(all_done, 40, every=0.2)
+    finally:
+        over.set()
+        for worker in workers:
+            worker.join()
+        await store.close()
+    starts = sorted(entry.at for job in found for entry in job.transitions if entry.event == "claimed")
+    # A claim's time is taken just before its permit.
+    spans = [later - first for first, later in zip(starts, starts[limit:], strict=False)]
+    assert min(spans) >= period_ms - 150
