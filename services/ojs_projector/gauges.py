@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from prometheus_client import Gauge
@@ -23,8 +23,10 @@ _MAX_QUEUES: Final = 500
 class Gauges:
     """Brings the gauges up to date ahead of each exposition."""
 
-    def __init__(self, model: Model, status: Callable[[], ProjectorStatus]) -> None:
+    def __init__(self, model: Model, status: Callable[[], ProjectorStatus], bound: Callable[[str], int]) -> None:
+        """`bound` says how many jobs of a queue may wait, 0 if any number."""
         self._model = model
+        self._bound = bound
         self._status = status
         self._shown: dict[Gauge, set[tuple[str, ...]]] = {}
 
@@ -36,6 +38,7 @@ class Gauges:
         depth: Counter[tuple[str, ...]] = Counter()
         active: Counter[tuple[str, ...]] = Counter()
         dead: Counter[tuple[str, ...]] = Counter()
+        pressure: dict[tuple[str, ...], float] = {}
         counts = counts_of_queues(self._model.db)
         sizes: Counter[str] = Counter()
         for (name, _), number in counts.items():
@@ -44,6 +47,8 @@ class Gauges:
         for (name, state), number in counts.items():
             queue = name if name in largest else metrics.OTHER
             depth[queue, state] += number
+            if state == "available" and queue == name and (bound := self._bound(name)):
+                pressure[name,] = number / bound
             active[queue,] += number if state == "active" else 0
             dead[queue,] += 0
         for name, letters in dead_of_queues(self._model.db).items():
@@ -51,8 +56,9 @@ class Gauges:
         self._show(metrics.QUEUE_DEPTH, depth)
         self._show(metrics.QUEUE_ACTIVE, active)
         self._show(metrics.QUEUE_DEAD, dead)
+        self._show(metrics.PRESSURE, pressure)
 
-    def _show(self, gauge: Gauge, values: dict[tuple[str, ...], int]) -> None:
+    def _show(self, gauge: Gauge, values: Mapping[tuple[str, ...], float]) -> None:
         for labels in self._shown.get(gauge, set()) - set(values):
             gauge.remove(*labels)
         for labels, value in values.items():

@@ -113,6 +113,7 @@ class Projector:
         pruner = Pruner(store, model, self.reached, lambda: relay.leading, self._dead_letters)
         self._answers = Answers(store, model, self.reached, relay, self.status, self._dead_letters)
         await self._answers.start()
+        await store.queues.all()  # from now on they are known by heart
         await relay.start()
         await keeper.start()
         self._tasks = [
@@ -120,7 +121,7 @@ class Projector:
             asyncio.create_task(self._tend(model, relay, safety), name="projector-tend"),
             asyncio.create_task(pruner.run(), name="projector-prune"),
         ]
-        self._stop_gauges = metrics.refresh_with(Gauges(model, self.status).refresh)
+        self._stop_gauges = metrics.refresh_with(Gauges(model, self.status, store.queues.bound).refresh)
         log.info("following the job records", after=model.applied, rebuilding=model.partial)
 
     async def stop(self) -> None:

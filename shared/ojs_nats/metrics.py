@@ -179,6 +179,17 @@ _STARVED: Final = _counter(
     "queue",
 )
 
+# Limits and bounds
+
+_REJECTED: Final = _counter("ojs_backpressure_rejected", "Pushes that full queues refused, a batch as one.", "queue")
+_DROPPED: Final = _counter("ojs_backpressure_dropped", "Jobs that made room for newer ones.", "queue")
+PRESSURE: Final = _projector(
+    Gauge, "ojs_backpressure_pressure", "How full a bounded queue is: its available jobs by its bound.", "queue"
+)
+LIMITED: Final = _counter(
+    "ojs_rate_limit_exceeded", "Jobs put aside, dropped or rescheduled at a limit, and fetches that it turned away.", "strategy"
+)
+
 # The services
 
 DUE_LATENESS: Final = _histogram(
@@ -359,6 +370,16 @@ def stored(job: Job, op: str) -> None:
 def starved(queue: str) -> None:
     """Count a queue, or a priority of it, that had waited too long and was served."""
     _STARVED.labels(_all_series.queue(queue)).inc()
+
+
+def rejected(queue: str) -> None:
+    """Count a push that a full queue refused."""
+    _REJECTED.labels(_all_series.queue(queue)).inc()
+
+
+def dropped(queue: str) -> None:
+    """Count a job that made room for a newer one."""
+    _DROPPED.labels(_all_series.queue(queue)).inc()
 
 
 # Counting requests

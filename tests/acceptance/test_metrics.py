@@ -130,6 +130,31 @@ def test_the_projector_says_how_full_the_queues_are(system: System) -> None:
     until(nothing_is_left)
 
 
+def test_limits_and_bounds_are_counted_and_pressure_is_shown(system: System) -> None:
+    before = everything(system)
+    for policy in ("reject", "drop_oldest"):
+        put = system.request("PUT", f"/ojs/v1/queues/{QUEUE}/config", {"max_size": 2, "overflow_policy": policy})
+        assert put.status == 200
+        for _ in range(2):
+            system.request("POST", "/ojs/v1/jobs", {"type": TYPE, "args": [], "options": {"queue": QUEUE}})
+    limited = {"type": TYPE, "args": [], "options": {"queue": "limited", "rate_limit": {"key": "k", "concurrency": 1}}}
+    for _ in range(2):
+        call(system, "/jobs", limited, 201)
+    call(system, "/workers/fetch", {"queues": ["limited"], "count": 2})
+    refused = {"jobs": [{"type": TYPE, "args": [], "options": {"queue": QUEUE}}] * 3}
+    call(system, "/jobs/batch", refused, 429)
+    changes = everything(system) - before
+    assert changes["ojs_backpressure_dropped_total", QUEUE] == 2
+    assert changes["ojs_backpressure_rejected_total", QUEUE] == 1
+    assert changes["ojs_rate_limit_exceeded_total", "concurrency"] == 1
+    projector = system.state["urls"]["projector"]
+
+    def pressed() -> bool:
+        return scrape(projector).of("ojs_backpressure_pressure") == {(QUEUE,): 1.0}
+
+    until(pressed)
+
+
 def test_the_summary_is_of_the_whole_system(system: System) -> None:
     push(system)
     push(system)

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import structlog
 
-from ojs_nats import transitions
+from ojs_nats import metrics, transitions
 from ojs_nats.crossings import Bound, level_of, pressed
 from ojs_nats.errors import OjsError, queue_full, unavailable
 from ojs_nats.job import Job, State
@@ -163,7 +163,8 @@ class Bounds:
             elif standing.seats and standing.tokens + number <= bound and asyncio.get_running_loop().time() < until:
                 await self._clear_seats(queue)
                 await asyncio.sleep(_PAUSE_S)  # others' pushes are under way, and may fail
-            elif not await self._make_room(queue, standing.tokens + standing.seats + number - bound):
+            elif number > bound or not await self._make_room(queue, standing.tokens + standing.seats + number - bound):
+                metrics.rejected(queue)
                 raise queue_full(queue, standing.tokens, bound, self._policy(queue))
         raise unavailable(f"queue {queue!r} is too busy to be bounded; try again")
 
@@ -256,6 +257,7 @@ class Bounds:
             await self._committer.commit(transitions.drop(job, "overflow", moment), sequence, moment.op)
         except Conflict:  # it is fetched or cancelled just now
             return False
+        metrics.dropped(job.queue)
         log.info("job dropped to make room", job_id=job.id, queue=job.queue)
         return True
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from typing import Any, Final, NamedTuple
 
-from ojs_nats import crossings
+from ojs_nats import crossings, metrics
 from ojs_nats import limits as pure
 from ojs_nats.errors import unavailable
 from ojs_nats.job import Job, State
@@ -85,6 +85,7 @@ class Held:
     async def stopped(self, scope: str, queue: str | None, hit: Hit) -> int | None:
         """Note that a limit holds jobs up, of a key or of a `queue`; when that can be told if it is too soon now."""
         name = queue or key_of_scope(scope)
+        metrics.LIMITED.labels(hit.strategy).inc()
         told = hit._asdict()
         return await self._reached.note(
             scope, "exceeded", lambda old, moment: crossings.exceeded(old, name, queue, told, moment)

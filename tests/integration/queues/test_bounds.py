@@ -136,6 +136,17 @@ async def test_the_oldest_makes_room_where_the_queue_says_so(store: Store, queue
     assert await only_tokens(store, queue) == 3
 
 
+async def test_the_oldest_make_room_for_a_whole_batch_if_it_can_fit_at_all(store: Store, queue: str) -> None:
+    await bound([store], queue, max_size=3, overflow_policy="drop_oldest")
+    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(3)]
+    with refusal("queue_full"):
+        await store.batches.push([draft(queue=queue) for _ in range(4)])
+    assert await only_tokens(store, queue) == 3
+    batch = await store.batches.push([draft(queue=queue) for _ in range(2)])
+    states = [(await store.jobs.get(job.id)).state for job in (*jobs, *batch)]
+    assert states == [State.DISCARDED] * 2 + [State.AVAILABLE] * 3
+
+
 async def test_places_of_a_gateway_that_died_are_given_to_others(
     store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,35 @@ async def test_a_key_at_its_limit_does_not_stop_others_of_the_queue(store: Store
     assert ids(found)[1:] == ids(others)
 
 
+@pytest.mark.usefixtures("keeper")
+async def test_who_waited_goes_on_by_priority_and_ahead_of_those_that_came_later(store: Store, queue: str, key: str) -> None:
+    [running] = await started(store, queue, key)
+    low, high, last = [
+        await store.jobs.push(msgspec.structs.replace(limited(queue, key, concurrency=1), priority=n)) for n in (0, 5, 0)
+    ]
+    assert await fetch(store, queue, count=5) == []
+    for expected in (high, low, last):
+        later = await store.jobs.push(draft(queue=queue))
+        await store.jobs.change(running.id, acked)
+        await eventually(lambda: is_ready(store, queue))
+        [running] = await fetch(store, queue)
+        assert running.id == expected.id
+        assert ids(await fetch(store, queue, count=5)) == [later.id]
+
+
+async def started(store: Store, queue: str, key: str) -> list[Job]:
+    await push(store, queue, key, 1, concurrency=1)
+    return await fetch(store, queue)
+
+
+async def is_ready(store: Store, queue: str) -> bool:
+    """Whether a token has been let go."""
+    return any(
+        subject.endswith(".front")
+        for subject in await subjects(store, store.config.ready_stream, store.config.ready_of_queue(queue))
+    )
+
+
 async def test_one_key_holds_over_several_queues_and_gateways(store: Store, other: Store, queue: str, key: str) -> None:
     for name in (queue, f"{queue}.b"):
         await push(store, name, key, 5, concurrency=3)

@@ -17,6 +17,7 @@ from ojs_nats.limits import (
     Override,
     Policy,
     Room,
+    closed,
     effective,
     forgotten,
     granted,
@@ -101,6 +102,28 @@ def test_a_throttle_spaces_starts() -> None:
     record = taken(EMPTY, holders(1), policy, T0, "op")
     assert room(record, policy, T0 + 249) == Room(0, T0 + 250, Hit("throttle", 4, 1))
     assert room(record, policy, T0 + 250) == Room(1)
+
+
+def test_all_that_is_given_must_be_satisfied() -> None:
+    policy = Policy(key="k", concurrency=3, rate=Rate(3, 10_000), throttle=Rate(1, 1_000))
+    record = EMPTY
+    for n in range(3):
+        assert room(record, policy, T0 + n * 1_000).number == 1
+        record = taken(record, holders(n + 1)[n:], policy, T0 + n * 1_000, "op")
+        assert room(record, policy, T0 + n * 1_000 + 999).number == 0
+    assert room(record, policy, T0 + 3_000).hit == Hit("concurrency", 3, 3)
+    ended = forgotten(record, record.holders, "op")
+    assert room(ended, policy, T0 + 3_000) == Room(0, T0 + 10_000, Hit("rate", 3, 3))
+    assert room(ended, policy, T0 + 10_000).number == 1
+
+
+def test_nothing_starts_before_the_time_that_a_handler_was_told() -> None:
+    policy = Policy(key="k", concurrency=3)
+    record = closed(EMPTY, T0 + 5_000, "op")
+    assert record is not None
+    assert closed(record, T0 + 4_000, "op") is None
+    assert room(record, policy, T0) == Room(0, T0 + 5_000, Hit("dynamic", 0, 0))
+    assert room(record, policy, T0 + 5_000) == Room(3)
 
 
 def test_a_record_stays_small_and_never_grants_too_much() -> None:
