@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_gateway.lists import with_results
+from ojs_gateway.pressure import pressure_headers
+from ojs_gateway.refusals import Refusals
 from ojs_nats.errors import OjsError, invalid, not_found
 from ojs_nats.queries import WorkflowsAsk
 from ojs_nats.store.workflow_records import StoredWorkflow
@@ -32,6 +34,7 @@ class Workflows:
     def __init__(self, context: Context) -> None:
         self._store = context.store
         self._limits = context.limits
+        self._refusals = Refusals(context.store)
         self._prepare = context.prepare
         self._queries = context.queries
 
@@ -43,8 +46,14 @@ class Workflows:
             definition = parse_workflow(body, now, self._limits)
         else:
             definition = await asyncio.to_thread(parse_workflow, body, now, self._limits)
-        stored = await self._store.workflows.create(await self._prepared(definition))
-        headers = (("Location", _LOCATION + stored.record.id),)
+        definition = await self._prepared(definition)
+        try:
+            stored = await self._store.workflows.create(definition)
+        except OjsError as error:
+            await self._refusals.tell(error, list(definition.jobs.values()))
+            raise
+        pressed = pressure_headers(self._store, (draft.queue for draft in definition.jobs.values()))
+        headers = (("Location", _LOCATION + stored.record.id), *pressed)
         return Answer(201, await self._body(stored, Page(0, self._limits.max_workflow_page)), headers)
 
     async def list(self, call: Call) -> Answer:

@@ -27,6 +27,7 @@ MAX_CONCURRENCY: Final = 1_000
 _MAX_RATE: Final = 1_000_000
 _MAX_PERIOD_MS: Final = 366 * 86_400_000
 _KEY: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]{0,254}", re.ASCII)
+_SECOND_MS: Final = 1_000
 _NAMED_MS: Final = {"second": 1_000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 _ON_LIMIT: Final = ("wait", "reschedule", "drop")
 
@@ -52,7 +53,7 @@ def read_policy(value: dict[str, Any], path: str) -> Policy:
         concurrency = _whole(concurrency, f"{path}.concurrency", 0, MAX_CONCURRENCY)
     rate = _rate(value.get("rate"), value.get("period"), f"{path}.rate")
     if value.get("max_per_second") is not None:
-        rate = Rate(_whole(value["max_per_second"], f"{path}.max_per_second", 1, _MAX_RATE), 1_000)
+        rate = Rate(_whole(value["max_per_second"], f"{path}.max_per_second", 1, _MAX_RATE), _SECOND_MS)
     on_limit = value.get("on_limit")
     if on_limit is not None and on_limit not in _ON_LIMIT:
         raise invalid(f"{path}.on_limit", f"{path}.on_limit must be one of {', '.join(_ON_LIMIT)}")
@@ -76,14 +77,15 @@ def _rate(value: Any, period: Any, path: str) -> Rate | None:
     """`{limit, period}`, or a number with a `period` beside it."""
     if value is None:
         return None
-    if type(value) is dict:
-        period, value, path = value.get("period"), value.get("limit"), f"{path}.limit"
-    return Rate(_whole(value, path, 1, _MAX_RATE), _period_ms(period, path))
+    if type(value) is not dict:
+        beside = f"{path.rpartition('.')[0]}.period"
+        return Rate(_whole(value, path, 1, _MAX_RATE), _SECOND_MS if period is None else _period_ms(period, beside))
+    if value.get("period") is None:
+        raise invalid(f"{path}.period", f"{path}.period is required: a duration such as PT1M")
+    return Rate(_whole(value.get("limit"), f"{path}.limit", 1, _MAX_RATE), _period_ms(value["period"], f"{path}.period"))
 
 
 def _period_ms(value: Any, path: str) -> int:
-    if value is None:
-        return 1_000
     ms = _NAMED_MS.get(value) if type(value) is str else None
     if ms is None and type(value) is str:
         try:
@@ -93,7 +95,7 @@ def _period_ms(value: Any, path: str) -> int:
     elif type(value) in (int, float) and math.isfinite(value):
         ms = round(min(value, _MAX_PERIOD_MS) * 1_000)
     if ms is None or not 0 < ms <= _MAX_PERIOD_MS:
-        raise invalid(path, f"the period of {path} must be a duration such as PT1M, above 0 and at most a year")
+        raise invalid(path, f"{path} must be a duration such as PT1M, above 0 and at most a year")
     return ms
 
 
