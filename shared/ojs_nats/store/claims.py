@@ -164,7 +164,7 @@ class Claims:
                 transition = transitions.expire(job, moment)
             else:
                 transition = transitions.claim(job, worker, lease_ms, moment)
-            candidates.append(Candidate(job, transition, moment, stored.sequence, token.data))
+            candidates.append(Candidate(job, transition, moment, stored.sequence, token.data, token.front))
         judged = await self._gate.judge(queue, candidates)
         commits: list[tuple[Transition, int, str]] = []
         tokens: list[Token] = []

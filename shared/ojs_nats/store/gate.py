@@ -31,13 +31,16 @@ Aside = Literal["held", "back"]
 
 
 class Candidate(NamedTuple):
-    """A job in hand with the transition that is to be written over its revision `expects`; `data` is its token's."""
+    """A job in hand with the transition that is to be written over its revision `expects`; `data` is its token's, which may
+    come from the `front`.
+    """
 
     job: Job
     transition: Transition
     moment: Moment
     expects: int
     data: bytes
+    front: bool
 
 
 class Outcome(NamedTuple):
@@ -125,7 +128,7 @@ class Gate:
 
     async def _step_aside(self, scope: str, policy: Policy, candidate: Candidate, taken: Taken) -> Transition | Aside:
         if policy.on_limit == "wait":
-            await self._held.hold(scope, policy, candidate.job, candidate.data)
+            await self._held.hold(scope, policy, candidate.job, candidate.data, front=candidate.front)
             return "held"
         if taken.hit is not None:
             await self._held.stopped(scope, None, taken.hit)

@@ -1,6 +1,7 @@
 """Jobs that wait for a permit of a key, and whoever lets them go on (architecture §5, docs/adr/014).
 
-A token whose key has no permit left moves to `ojs.hold.<key>.<priority>.<queue>`, where nobody fetches it.
+A token whose key has no permit left moves to `ojs.hold.<key>.<priority>.<queue>`, where nobody fetches it; one that had been
+let go before, to `….front`, so that it keeps its place.
 `ojs.step.limit.<scope>.<what>` is the hint to look whether held tokens can go on: ahead of every end of a claim that holds a
 permit, after a token was held though there is room by then, after a stale token of a limited key was dropped, and as a timer
 when time alone makes room.
@@ -67,9 +68,12 @@ class Held:
 
     # Putting aside
 
-    async def hold(self, scope: str, policy: Policy, job: Job, data: bytes) -> None:
-        """Put a token aside until its key has a permit; returns when somebody is sure to look at it then."""
-        await put(self._link, self._config.hold(scope, job.priority, job.queue), data, None, "a token")
+    async def hold(self, scope: str, policy: Policy, job: Job, data: bytes, *, front: bool) -> None:
+        """Put a token aside until its key has a permit; returns when somebody is sure to look at it then.
+
+        One that comes from the `front` has waited before, and keeps its place: two looks may let more go than can start.
+        """
+        await put(self._link, self._config.hold(scope, job.priority, job.queue, front=front), data, None, "a token")
         _, _, room, later = await self._limits.judge(scope, policy)
         if room.hit is None:
             await self._limits.hint(scope)
@@ -131,7 +135,7 @@ class Held:
         left = min(room.number, _MOST)
         looked_at = 0
         last: str | None = None
-        for subject in sorted(subjects, key=_priority, reverse=True):
+        for subject in sorted(subjects, key=_order):
             while left and (token := await self._next(subject)) is not None:
                 looked_at += 1
                 if await self._move_one(subject, token):
@@ -186,5 +190,5 @@ def _first(*times: int | None) -> int | None:
     return min((at for at in times if at is not None), default=None)
 
 
-def _priority(subject: str) -> int:
-    return int(subject.split(".")[3])
+def _order(subject: str) -> tuple[int, bool]:
+    return -int(subject.split(".")[3]), not subject.endswith(".front")

@@ -209,10 +209,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(scope, op)
         return f"ojs.timer.limit.{scope}.{op}"
 
-    def hold(self, scope: str, priority: int, queue: str) -> str:
-        """Subject of the tokens that wait for a permit of a key."""
+    def hold(self, scope: str, priority: int, queue: str, *, front: bool) -> str:
+        """Subject of the tokens that wait for a permit of a key; `front` of those that had been let go, and come back."""
         _check(scope, queue)
-        return f"ojs.hold.{scope.removeprefix('key.')}.{priority + 100:03d}.{queue.replace('.', '_')}"
+        subject = f"ojs.hold.{scope.removeprefix('key.')}.{priority + 100:03d}.{queue.replace('.', '_')}"
+        return f"{subject}.front" if front else subject
 
     def hold_of(self, scope: str) -> str:
         _check(scope)
@@ -220,7 +221,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def ready_of_hold(self, subject: str) -> str:
         """Where a held token goes on."""
-        _, _, _, priority, queue = subject.split(".")
+        priority, queue = subject.split(".")[3:5]
         return f"ojs.ready.{queue}.{priority}.front"
 
     def wake_for_limit(self, scope: str) -> str:

@@ -46,6 +46,8 @@ class Token(NamedTuple):
     priority: int
     ack: str
     stored_at: int
+    front: bool
+    """Whether it goes ahead of its priority: it had been handed out, or let go, before."""
 
     @property
     def data(self) -> bytes:
@@ -54,9 +56,11 @@ class Token(NamedTuple):
     @classmethod
     def of(cls, message: Reply, queue: str) -> Token:
         job_id, word, replaces = message.data.decode().split(" ")
-        priority = priority_of(message.subject.decode())
+        subject = message.subject.decode()
         ack = message.reply.decode()
-        return cls(job_id, word, int(replaces), queue, priority, ack, int(ack.split(".")[-2]) // 1_000_000)
+        stored_at = int(ack.split(".")[-2]) // 1_000_000
+        front = subject.endswith(".front")
+        return cls(job_id, word, int(replaces), queue, priority_of(subject), ack, stored_at, front)
 
 
 class Pulls:

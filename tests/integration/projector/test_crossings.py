@@ -77,6 +77,15 @@ async def test_a_queue_that_fills_and_empties_is_told_of_once(store: Store, othe
     assert cleared[0][2]["depth"] < 8
 
 
+@pytest.mark.usefixtures("projector")
+async def test_pushes_alone_tell_of_a_threshold(store: Store, other: Store) -> None:
+    await set_up([store, other], "mail.out", max_size=4, warning_threshold=0.5)
+    for one in (store, other, store):
+        await one.jobs.push(draft(queue="mail.out"))
+    [warning] = await told(store)
+    assert (warning[0], warning[2]["depth"]) == ("backpressure.warning", 2)
+
+
 async def more(store: Store, worker: Store, before: list[Any]) -> list[Any]:
     """What was told after `before`; an idle worker asks again meanwhile."""
     await fetch(worker, "mail.out")
@@ -170,6 +179,23 @@ async def test_jobs_that_are_dropped_at_a_limit_tell_of_it_once(store: Store, ot
     dropped = [event for event in found if event[0] == "rate_limit.dropped"]
     assert len(dropped) == 4
     assert {event[2]["key"] for event in dropped} == {"api"}
+
+
+@pytest.mark.usefixtures("projector")
+async def test_a_limit_that_drops_is_released_by_the_next_that_starts(store: Store) -> None:
+    rate = {"limit": 1, "period": "PT0.2S"}
+    for _ in range(2):
+        await store.jobs.push(limited("api", rate=rate, on_limit="drop"))
+    await fetch(store, "limited", count=2)
+
+    async def starts() -> list[Job]:
+        await store.jobs.push(limited("api", rate=rate, on_limit="drop"))
+        return await fetch(store, "limited")
+
+    [job] = await eventually(starts)
+    found = [event for event in await told(store) if event[0] != "rate_limit.dropped"]
+    assert types(found) == ["rate_limit.exceeded", "rate_limit.released"]
+    assert found[1][2] == {"key": "api", "strategy": "rate", "job_id": job.id}
 
 
 async def test_a_projector_that_was_away_tells_each_crossing_once(start_projector: StartProjector, store: Store) -> None:

@@ -157,6 +157,17 @@ async def test_places_of_a_gateway_that_died_are_given_to_others(
     assert (await store.jobs.push(draft(queue=queue))).state is State.AVAILABLE
 
 
+async def test_places_that_are_taken_count_until_they_are_given_back(
+    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ojs_nats.store.bounds._WAIT_S", 0.1)
+    await bound([store, other], queue, max_size=2)
+    async with store.bounds.places(queue, 1):
+        assert await attempt(other, queue) is not None
+        assert await attempt(other, queue) is None
+    assert await attempt(other, queue) is not None
+
+
 async def test_a_batch_that_does_not_fit_is_refused_as_a_whole(store: Store, queue: str) -> None:
     await bound([store], queue, max_size=4)
     await store.batches.push([draft(queue=queue) for _ in range(3)])

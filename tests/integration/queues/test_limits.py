@@ -13,7 +13,7 @@ from msgspec import Raw
 from integration.samples import acked, draft, failed, fetch, requeued, subjects, tokens
 from ojs_nats import transitions
 from ojs_nats.job import Job, Retry, State
-from ojs_nats.limits import Override
+from ojs_nats.limits import Override, Room
 from ojs_nats.queues import QueueConfig, Rate, configured
 from ojs_nats.store import Store
 from ojs_nats.store.limits import key_scope, queue_scope
@@ -109,6 +109,20 @@ async def test_who_waited_goes_on_by_priority_and_ahead_of_those_that_came_later
         [running] = await fetch(store, queue)
         assert running.id == expected.id
         assert ids(await fetch(store, queue, count=5)) == [later.id]
+
+
+async def test_who_was_let_go_too_soon_keeps_the_place(store: Store, queue: str, key: str) -> None:
+    jobs = await push(store, queue, key, 9, concurrency=2)
+    ended: list[str] = []
+    running = await fetch(store, queue, count=10)
+    while running:
+        for job in running:
+            await store.jobs.change(job.id, acked)
+            ended.append(job.id)
+        for _ in range(2):  # neither knows what the other lets go
+            await store.held.look(key_scope(key), "", b"", store.clock.now())
+        running = await fetch(store, queue, count=10)
+    assert ended == ids(jobs)
 
 
 async def started(store: Store, queue: str, key: str) -> list[Job]:
@@ -278,14 +292,20 @@ async def test_a_queues_rate_holds_over_gateways(store: Store, other: Store, que
     assert (await store.limits.read(queue_scope(queue)))[1].holders == ()
 
 
+async def there_is_room(_scope: str, _policy: Any) -> Room:
+    return Room(1)
+
+
 async def test_a_job_needs_both_permits_and_gives_back_the_one_it_cannot_use(
-    store: Store, other: Store, queue: str, key: str
+    store: Store, other: Store, queue: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await limit_queue([store, other], queue, concurrency=1)
     await store.jobs.push(draft(queue=queue))
     [running] = await fetch(store, queue)
     await push(store, queue, key, 1, concurrency=1)
-    assert await fetch(store, queue) == []
+    with monkeypatch.context() as patch:  # as if another gateway's claim came after this one had looked for room
+        patch.setattr(store.limits, "room", there_is_room)
+        assert await fetch(store, queue) == []
     assert (await store.limits.read(key_scope(key)))[1].holders == ()
     await store.jobs.change(running.id, acked)
     [job] = await fetch(store, queue)

@@ -33,7 +33,7 @@ NAMED: list[Callable[[str], str]] = [
     CONFIG.limit,
     lambda name: CONFIG.limit_step("key.a", name),
     lambda name: CONFIG.limit_timer(name, "op"),
-    lambda name: CONFIG.hold("key.a", 0, name),
+    lambda name: CONFIG.hold("key.a", 0, name, front=False),
     CONFIG.hold_of,
     CONFIG.wake_for_limit,
     CONFIG.wake_of_queue,
