@@ -250,6 +250,14 @@ async def test_a_rate_without_a_key_is_the_queues(store: Store, other: Store, qu
     assert 0.5 < asyncio.get_running_loop().time() - began < 1.6
 
 
+async def test_a_fetch_that_waits_is_woken_when_its_queues_rate_has_room(store: Store, queue: str) -> None:
+    jobs = await push(store, queue, None, 2, rate=1, period=0.3)
+    assert ids(await fetch(store, queue, count=2)) == [jobs[0].id]
+    began = asyncio.get_running_loop().time()
+    assert ids(await fetch(store, queue, wait_ms=5_000)) == [jobs[1].id]
+    assert asyncio.get_running_loop().time() - began < 0.9  # it would look by itself after a second
+
+
 # Queues
 
 
