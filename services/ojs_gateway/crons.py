@@ -8,6 +8,7 @@ from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats import cron as pure
 from ojs_nats.errors import OjsError, invalid
+from ojs_nats.job import Job
 from ojs_nats.transitions import Moment
 from ojs_nats.wire.cron import (
     cron_body,
@@ -38,13 +39,17 @@ class Crons:
     async def register(self, call: Call) -> Answer:
         """POST /cron: 201 for a new entry, 200 for one that was there (CRON-26)."""
         wanted = parse_registration(await call.body(), self._limits)
-        try:
-            await self._store.queues.admit(wanted.draft)
-        except OjsError as error:
-            if error.code == "job_type_not_allowed":  # what else a queue refuses will pass
-                raise
+        await self._check_type(wanted.draft)
         created, found = await self._store.crons.register(wanted)
         return Answer(201 if created else 200, cron_body(found))
+
+    async def _check_type(self, draft: Job) -> None:
+        """Raise OjsError job_type_not_allowed; whatever else a queue may refuse will pass."""
+        try:
+            await self._store.queues.admit(draft)
+        except OjsError as error:
+            if error.code == "job_type_not_allowed":
+                raise
 
     async def list(self, call: Call) -> Answer:
         """GET /cron?enabled=true, with the paging of all lists; sorted by name."""
@@ -67,11 +72,13 @@ class Crons:
         enabled = parse_switch(body, self._limits)
         if enabled is not None:
             return await self._switch(call, enabled=enabled)
+        name = cron_name(call.parameters[0])
+        await self._check_type(parse_patch(body, await self._store.crons.get(name), self._limits).draft)
 
         def decide(cron: pure.Cron, moment: Moment) -> pure.Step:
             return pure.register(cron, parse_patch(body, cron, self._limits), moment)
 
-        return Answer(200, cron_body(await self._store.crons.change(cron_name(call.parameters[0]), decide)))
+        return Answer(200, cron_body(await self._store.crons.change(name, decide)))
 
     async def pause(self, call: Call) -> Answer:
         """POST /cron/{name}/pause."""

@@ -311,6 +311,10 @@ def test_a_workflow_that_a_queue_refuses_says_where_and_when_to_come_back(system
     assert (error["code"], error["details"]["field"]) == ("job_type_not_allowed", "$.steps[1]")
     cron = {"name": "bad", "cron": "0 0 1 1 *", "type": "bad.c", "options": {"queue": "full"}}
     assert call(system, "POST", "/cron", cron, 400)["error"]["code"] == "job_type_not_allowed"
+    call(system, "POST", "/cron", cron | {"type": "ok.c"}, 201)
+    assert call(system, "PATCH", "/cron/bad", {"type": "bad.c"}, 400)["error"]["code"] == "job_type_not_allowed"
+    call(system, "PUT", "/queues/full/config", {"allowed_job_types": ["no.*"]})
+    assert call(system, "POST", "/cron/bad/trigger", None, 400)["error"]["code"] == "job_type_not_allowed"
     events = call(system, "GET", "/events?types=backpressure.rejected")["events"]
     assert [event["data"]["job_type"] for event in events] == ["ok.a"]
 

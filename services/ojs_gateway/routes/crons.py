@@ -142,7 +142,7 @@ CRONS: Final = Part(
             "Run a cron entry now",
             {201: _RUN, 202: _RUN},
             "202 if the run waits for the job before it.",
-            errors=(*_KNOWN, "backend_timeout"),
+            errors=(*_KNOWN, *_REFUSALS, "queue_full"),
         ),
         Route(
             Crons,

@@ -6,6 +6,7 @@ from typing import Any, Final, get_args
 
 from ojs_gateway.openapi import Parameter, Part, Route
 from ojs_gateway.openapi.common import COUNT, FAILED_ATTEMPT, JOB_ID, OBJECT, PAGED, STATE, page_of
+from ojs_gateway.openapi.envelope import PUSH_REFUSALS
 from ojs_gateway.openapi.schema import (
     ANYTHING,
     FLAG,
@@ -136,7 +137,7 @@ WORKFLOWS: Final = Part(
             {201: _WHOLE},
             "Its first jobs are in their queues when this is answered.",
             body=_REQUEST,
-            errors=("invalid_workflow", "duplicate", "metadata_too_large", "backend_timeout"),
+            errors=("invalid_workflow", *PUSH_REFUSALS),
         ),
         Route(
             Workflows,
