@@ -6,12 +6,14 @@ of all its jobs from then on. Jobs of later steps are work that was accepted, so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError, duplicate
 from ojs_nats.job import Job
+from ojs_nats.store.bounds import Bounds
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.unique import Uniqueness
 from ojs_nats.unique import policy_of
@@ -23,8 +25,9 @@ __all__ = ["Admission"]
 class Admission:
     """Judges definitions. Raises OjsError with the `field`, and in the message, that says which job is refused."""
 
-    def __init__(self, queues: Queues, unique: Uniqueness) -> None:
+    def __init__(self, queues: Queues, bounds: Bounds, unique: Uniqueness) -> None:
         self._queues = queues
+        self._bounds = bounds
         self._unique = unique
 
     async def admitted(self, definition: Definition) -> Definition:
@@ -37,8 +40,14 @@ class Admission:
                 raise _placed(error, definition, node) from None
         return replace(definition, jobs=jobs)
 
-    async def check_unique(self, definition: Definition, first: Sequence[int]) -> None:
-        """Raise OjsError duplicate if one of the jobs that are created at once is not unique, and says so of itself."""
+    @asynccontextmanager
+    async def room(self, definition: Definition, first: Sequence[int]) -> AsyncIterator[None]:
+        """Hold places for the jobs that are created at once. Raises OjsError queue_full, and duplicate for one of them."""
+        await self._check_unique(definition, first)
+        async with self._bounds.places_for(definition.jobs[node] for node in first):
+            yield
+
+    async def _check_unique(self, definition: Definition, first: Sequence[int]) -> None:
         owners: dict[str, Job] = {}
         for node in first:
             draft = definition.jobs[node]

@@ -104,8 +104,7 @@ class Workflows:
         self._config = config
         self._definitions = Definitions(link, records, config)
         self._flows = WorkflowRecords(link, records, self._definitions, clock, config)
-        self._bounds = bounds
-        self._admission = Admission(queues, unique)
+        self._admission = Admission(queues, bounds, unique)
         self._births = Births(records, committer, unique, clock, self._definitions)
         self.results = Results(link, records, config, self._definitions, DEFAULT_LIMITS.max_parent_results_bytes)
         self._made: Lru[bool] = Lru(1_000_000)
@@ -135,9 +134,7 @@ class Workflows:
         moment = self._clock.moment()
         graph = definition.graph
         record = progress.begin(graph, definition.id, definition.name, moment)
-        first = list(expand(graph, (*record.births, *record.growing)))
-        await self._admission.check_unique(definition, first)
-        async with self._bounds.places_for(definition.jobs[node] for node in first):
+        async with self._admission.room(definition, list(expand(graph, (*record.births, *record.growing)))):
             return await self._created(definition, record, moment)
 
     async def _created(self, definition: Definition, record: Workflow, moment: Moment) -> StoredWorkflow:
