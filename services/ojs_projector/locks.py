@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
+import structlog
 from msgspec import Struct
 
 from ojs_nats.job import TERMINAL, State
@@ -19,6 +20,8 @@ from ojs_nats.store.feed import Record
 from ojs_nats.store.locks import Verdict
 
 __all__ = ["SCHEMA", "Suspect", "apply_locks", "forget_locks", "owners_ended", "settle", "suspects", "unique_jobs"]
+
+log = structlog.get_logger(__name__)
 
 SCHEMA: Final = """
 CREATE TABLE locks (
@@ -60,18 +63,30 @@ def apply_locks(db: sqlite3.Connection, records: Iterable[Record]) -> None:
     rows = []
     gone = []
     for key, record in newest.items():
-        if not record.data:
+        owner = _owner(record)
+        if owner is None:
             gone.append((key, record.sequence))
             continue
         leaves_at = None if record.ttl_s is None else record.at + record.ttl_s * 1_000
         check_at = record.at + _GRACE_MS if leaves_at is None else None
-        rows.append((key, record.sequence, _decode(record.data).owner, leaves_at, check_at))
+        rows.append((key, record.sequence, owner, leaves_at, check_at))
     db.executemany("DELETE FROM locks WHERE key = ? AND seq < ?", gone)
     db.executemany(
         "INSERT INTO locks VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seq = excluded.seq, owner = excluded.owner, "
         "leaves_at = excluded.leaves_at, check_at = excluded.check_at WHERE excluded.seq > seq",
         rows,
     )
+
+
+def _owner(record: Record) -> str | None:
+    """The id of the job that a lock names; None for a lock that has left, or that can't be read."""
+    if not record.data:
+        return None
+    try:
+        return _decode(record.data).owner
+    except (msgspec.DecodeError, ValueError) as error:
+        log.error("record can't be read", kind="unique", sequence=record.sequence, error=str(error))
+        return None
 
 
 def owners_ended(db: sqlite3.Connection, ended: Iterable[tuple[str, int]]) -> None:

@@ -65,6 +65,7 @@ async def test_health_follows_nats(http: aiohttp.ClientSession, store: FakeStore
     async with http.get(path) as answer:
         body = await answer.json(content_type=None)
     assert (answer.status, body["status"], body["version"]) == (200, "ok", "1.0")
+    assert answer.headers["X-OJS-Version"] == "1.0", "the CLI's audit looks for it"
     assert body["backend"] == {"type": "nats", "status": "healthy", "latency_ms": 1}
     assert body["uptime_seconds"] >= 0
     store.failure = unavailable_store()
