@@ -13,6 +13,7 @@ from ojs_nats.job import State
 from ojs_nats.queues import MAINTENANCE, Maintenance, resumed
 from ojs_nats.settings import Settings
 from ojs_nats.store import Store
+from ojs_nats.store.api import call
 from ojs_scheduler import build
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -62,6 +63,20 @@ async def test_it_holds_every_queue_on_every_gateway_at_once(store: Store, other
 
     await eventually(all_are_fetched)
     assert set(found) == {*(job.id for job in jobs), late.id}
+
+
+async def test_a_durable_that_opened_by_itself_is_not_pulled_from(store: Store, other: Store) -> None:
+    """Its maker died before it could take it away again, and another gateway knows the durable from before."""
+    await store.jobs.push(draft(queue="a"))
+    (job,) = await fetch(store, "a")
+    await store.jobs.change(job.id, requeued)
+    await store.queues.hold_all(Maintenance())
+    subject = store.config.ready("a", 0)
+    assert await other.handout._durables.create(subject)
+    name = f"{store.config.ready_stream}.{store.config.ready_consumer(subject)}"
+    assert "error" not in await call(store.link, f"CONSUMER.PAUSE.{name}", {})
+    await eventually(lambda: store.queues._watch.fresh)
+    assert await fetch(store, "a") == []
 
 
 async def test_it_survives_a_restart_of_the_gateways_and_leaves_pauses_alone(

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from ojs_nats import dueloop as module
+from ojs_nats.dueloop import DueLoop
+from ojs_nats.store.due import Due, DueMessages
+from support.waiting import eventually
+
+DUE = Due("job", 1, 0, 1, "ack")
+
+
+class Messages:
+    """One message, again and again until it is let go."""
+
+    def __init__(self) -> None:
+        self.pulls = 0
+        self.put_off: list[Due] = []
+
+    async def next(self) -> list[Due]:
+        self.pulls += 1
+        await asyncio.sleep(0)
+        return [DUE]
+
+    def later(self, due: Due, _delay_ms: int) -> None:
+        self.put_off.append(due)
+
+
+async def test_nothing_is_pulled_while_it_is_held_and_what_was_pulled_meanwhile_is_put_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_HELD_S", 0.001)
+    messages = Messages()
+    handled: list[Due] = []
+    answers: list[bool] = [False, True]
+    asked = 0
+
+    async def held() -> bool:
+        nonlocal asked
+        asked += 1
+        return answers.pop(0) if answers else released is False
+
+    async def handle(batch: list[Due]) -> None:
+        handled.extend(batch)
+        await asyncio.sleep(0.01)
+
+    released: Any = False
+    loop = DueLoop("test", cast("DueMessages", messages), handle, held)
+    await loop.start()
+    try:
+        await eventually(lambda: asked > 9)
+        assert (messages.pulls, messages.put_off, handled) == (1, [DUE], [])
+        released = True
+        await eventually(lambda: handled)
+    finally:
+        await loop.stop()
