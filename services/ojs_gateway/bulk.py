@@ -162,7 +162,7 @@ class Bulk:
         return await self._operate("delete", call)
 
     async def confirmed_cancel(self, call: Call) -> Answer:
-        """POST /admin/jobs/bulk/cancel."""
+        """POST /admin/jobs/bulk/cancel: active jobs, too, if the filter names that state."""
         return await self._confirmed("cancel", call)
 
     async def confirmed_retry(self, call: Call) -> Answer:
@@ -179,7 +179,7 @@ class Bulk:
         outcomes: list[Outcome] = []
         while True:
             matched, cursor = await self._matching(selection)
-            outcomes += await self._outcomes(operation, selection, matched)
+            outcomes += await self._outcomes(operation, selection, matched, _CONFIRMED[operation])
             if cursor is None or len(outcomes) >= _MOST_CONFIRMED:
                 break
             selection = replace(selection, cursor=cursor)
@@ -196,7 +196,7 @@ class Bulk:
 
         async def work(run: Run | None) -> tuple[int, bytes]:
             matched, cursor = await self._matching(selection)
-            outcomes = await self._outcomes(operation, selection, matched)
+            outcomes = await self._outcomes(operation, selection, matched, _DECISIONS[operation])
             if run is not None and run.repeated and not selection.dry_run:
                 outcomes = await _in_turn(outcomes, lambda outcome: self._done_before(operation, outcome, run.began))
             if not selection.dry_run:
@@ -209,8 +209,9 @@ class Bulk:
 
         return await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
 
-    async def _outcomes(self, operation: Operation, selection: Selection, matched: Sequence[str]) -> list[Outcome]:
-        decide = _DECISIONS[operation]
+    async def _outcomes(
+        self, operation: Operation, selection: Selection, matched: Sequence[str], decide: Decide
+    ) -> list[Outcome]:
         if selection.atomic and not selection.dry_run and matched:
             changed = await self._store.together.change(matched, decide)
             refused = any(isinstance(one, OjsError) for one in changed)
@@ -313,6 +314,7 @@ def _ask(wanted: Filter, state: State, *, limit: int = MAX_PAGE, cursor: str | N
     )
 
 
+Decide = Callable[[Job, Moment], Transition]
 _Work = Callable[[Run | None], Awaitable[tuple[int, bytes]]]
 _PARTICIPLES: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
 
@@ -365,11 +367,13 @@ def _cancelled(job: Job, moment: Moment) -> Transition:
     return transitions.cancel(job, moment, "bulk")
 
 
-_DECISIONS: Final[dict[Operation, Callable[[Job, Moment], Transition]]] = {
+_DECISIONS: Final[dict[Operation, Decide]] = {
     "cancel": _cancelled,
     "retry": transitions.retry_by_hand,
     "delete": transitions.remove,
 }
+_CONFIRMED: Final = _DECISIONS | {"cancel": lambda job, moment: transitions.cancel(job, moment, "bulk")}
+"""Operators who name active jobs mean them (ojs-admin-api §8.2)."""
 
 
 _EVENTS: Final[dict[Operation, tuple[Event, ...]]] = {

@@ -108,9 +108,19 @@ def test_many_jobs_are_retried_cancelled_and_deleted_only_when_confirmed(system:
 
 
 def test_a_bulk_action_says_which_jobs_it_left(system: System) -> None:
-    done = push(system)
-    call(system, "POST", "/workers/fetch", {"queues": [QUEUE]})
-    view = call(system, "POST", "/admin/jobs/bulk/cancel", {"filter": {"state": "active"}, "confirm": True})
+    active = push(system)
+    call(system, "POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})
+    view = call(system, "POST", "/admin/jobs/bulk/delete", {"filter": {"state": "active"}, "confirm": True})
     assert (view["matched"], view["succeeded"], view["failed"]) == (1, 0, 1)
-    assert view["errors"][0]["job_id"] == done
+    assert view["errors"][0]["job_id"] == active
     assert "active" in view["errors"][0]["error"]
+
+
+def test_active_jobs_are_cancelled_in_bulk_only_if_they_are_named(system: System) -> None:
+    active = push(system)
+    call(system, "POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})
+    assert call(system, "POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["matched"] == 0
+    named = {"filter": {"queue": QUEUE, "state": "active"}, "confirm": True}
+    assert call(system, "POST", "/admin/jobs/bulk/cancel", named)["succeeded"] == 1
+    beat = call(system, "POST", "/workers/heartbeat", {"worker_id": "w", "active_jobs": [active]})
+    assert beat["cancelled_jobs"] == [active]
