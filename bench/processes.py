@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-__all__ = ["GENERATOR", "Meter", "Reading", "Spent", "Usage", "descendants", "parse_busy", "parse_cpu"]
+__all__ = ["GENERATOR", "Meter", "Reading", "Spent", "Usage", "descendants", "parse_busy", "parse_cpu", "resident_mib"]
 
 GENERATOR: Final = "generator"
 """The name under which this process appears among the others."""
@@ -63,6 +63,11 @@ def _status_kib(text: str, name: str) -> int:
         if line.startswith(name + ":"):
             return int(line.split()[1])
     raise ValueError(f"no {name} in it")
+
+
+def resident_mib() -> float:
+    """The resident memory of this process."""
+    return _status_kib(Path("/proc/self/status").read_text(), "VmRSS") / 1024
 
 
 def descendants(pid: int) -> dict[str, int]:

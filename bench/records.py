@@ -66,10 +66,10 @@ def _moment(now: int) -> Moment:
     return Moment(now, new_job_id(now))
 
 
-async def store_records(store: Store, number: int) -> None:
-    """Store `records` in a bucket. Raises OSError when one of them is not taken."""
+async def store_records(store: Store, jobs: Iterable[Job]) -> None:
+    """Store them in a bucket. Raises OSError when one of them is not taken."""
     waiting: list[asyncio.Future[Answer]] = []
-    for job in records(number, store.clock.now()):
+    for job in jobs:
         waiting.append(store.link.request(store.config.job(job.id), encode_job(job), timeout_s=_TIMEOUT_S))
         if len(waiting) == _IN_FLIGHT:
             await _acknowledged(waiting)

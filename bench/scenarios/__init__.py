@@ -17,6 +17,7 @@ from bench.scenarios import (
     events,
     index,
     limits,
+    lists,
     projector,
     unique,
     whole,
@@ -58,5 +59,8 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     ),
     "index": Scenario(
         "build the index of many records from nothing, then ask; latency is that of a request", index.run, needs_nats=True
+    ),
+    "lists": Scenario(
+        "lists and counts of many jobs by every filter and order; latency is that of a request", lists.run, needs_nats=True
     ),
 }

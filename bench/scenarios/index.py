@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from itertools import cycle
 from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-import msgspec
-from msgspec import Struct, field
-
-from bench.client import Target
-from bench.load import Looper, Phase, drive
-from bench.messages import Requests
+from bench.load import Phase, drive
 from bench.plan import Bench
-from bench.records import QUEUES, TYPES, store_records
+from bench.processes import resident_mib
+from bench.reader import Reader
+from bench.records import QUEUES, TYPES, records, store_records
 from bench.result import Result
 from bench.scenarios.outcome import outcome
 from bench.scenarios.stored import caught_up, opened_store
@@ -25,11 +22,10 @@ from ojs_nats.queries import Queries
 from ojs_nats.store import Store
 from ojs_projector import Projector
 
-__all__ = ["run"]
+__all__ = ["rebuilt", "run"]
 
 _CONNECTIONS: Final = 4
-_DEEPEST: Final = 4
-_LIMIT_S: Final = 120.0
+_LIMIT_S: Final = 600.0
 _ASKED: Final = 10
 _STATES: Final = ("completed", "discarded", "cancelled", "scheduled")
 
@@ -44,70 +40,30 @@ _ASKED_FOR: Final = {
 }
 
 
-class _Pagination(Struct):
-    total: int = 1
-    next_cursor: str | None = None
-
-
-class _Page(Struct):
-    pagination: _Pagination = field(default_factory=_Pagination)
-
-
-_decode: Final = msgspec.json.Decoder(_Page).decode
-
-
-class _Reader(Looper):
-    """Asks for what an iterator names, and for the next pages of what has some."""
-
-    def __init__(self, target: Target, phase: Phase, requests: Requests, paths: Iterator[str]) -> None:
-        super().__init__(target, phase)
-        self._requests = requests
-        self._paths = paths
-        self._path = ""
-        self._next: str | None = None
-        self._depth = 0
-
-    def next_request(self) -> bytes:
-        if self._next is not None and self._depth < _DEEPEST:
-            self._depth += 1
-            return self._requests.get(f"{self._path}&cursor={self._next}")
-        self._path, self._depth = next(self._paths), 0
-        return self._requests.get(self._path)
-
-    def taken(self, body: bytes, now: float) -> None:
-        page = _decode(body).pagination
-        self._next = page.next_cursor
-        self.phase.count(now, now - self.sent)
-        if not page.total:
-            self.phase.errors["empty page"] += 1
-
-    def gave_up(self) -> None:
-        self._next = None
-
-
 async def run(bench: Bench) -> AsyncIterator[Result]:
     await bench.reset()
     number = bench.plan.records
     async with opened_store(bench) as store:
-        await store_records(store, number)
+        await store_records(store, records(number, store.clock.now()))
         await caught_up(store)
-        yield await _rebuilt(bench, store, number)
+        yield await rebuilt(bench, store, number)
     for name, paths in _ASKED_FOR.items():
         phase = Phase()
         shared = cycle(paths)
-        readers = [_Reader(bench.target, phase, bench.requests, shared) for _ in range(_CONNECTIONS)]
+        readers = [Reader(bench.target, phase, bench.requests, shared) for _ in range(_CONNECTIONS)]
         spent = await drive(phase, readers, seconds=bench.plan.duration, warmup=bench.plan.warmup, meter=bench.meter)
         yield outcome("index", f"{name} of {number:,} jobs", phase, spent, rate=True)
     await bench.reset()
 
 
-async def _rebuilt(bench: Bench, store: Store, number: int) -> Result:
+async def rebuilt(bench: Bench, store: Store, number: int, scenario: str = "index", searched: int = 0) -> Result:
     """One more projector, in this process, with an empty folder; the system's own goes on relaying events."""
     before = bench.meter.read()
+    size_mib = resident_mib()
     progress: set[float] = set()
     errors: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="ojs-bench-") as folder:
-        projector = Projector(store, Path(folder))
+        projector = Projector(store, Path(folder), searched)
         begun = perf_counter()
         await projector.start()
         try:
@@ -124,12 +80,12 @@ async def _rebuilt(bench: Bench, store: Store, number: int) -> Result:
     if len(progress) < 2:
         errors["no progress was shown"] = 1
     return Result(
-        scenario="index",
+        scenario=scenario,
         variant=f"built from nothing, {number:,} records",
         jobs=number,
         seconds=took,
         rate=number / took,
-        more={"seconds": took, "steps of progress": len(progress)},
+        more={"seconds": took, "steps of progress": len(progress), "grown by MiB": resident_mib() - size_mib},
         errors=errors,
         spent=bench.meter.spent(before),
     )

@@ -22,7 +22,7 @@ from ojs_nats.store import Store
 from ojs_nats.transitions import Holder, Moment, Transition
 from ojs_nats.wire.ids import new_job_id
 
-__all__ = ["run"]
+__all__ = ["Lives", "run"]
 
 _AT_ONCE: Final = 50
 _STEPS: Final = 3
@@ -31,7 +31,7 @@ _ANYONE: Final = Holder()
 _Stored = tuple[Job, int]
 
 
-class _Lives:
+class Lives:
     """Jobs that are pushed, claimed and acknowledged, fifty side by side; `phase` counts their transitions."""
 
     def __init__(self, store: Store, phase: Phase, queue: str) -> None:
@@ -127,7 +127,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
         watching = asyncio.create_task(watch.run())
         before = bench.meter.read()
         try:
-            await _Lives(store, phase, bench.queue("projector")).run(plan.transitions, plan.sustained)
+            await Lives(store, phase, bench.queue("projector")).run(plan.transitions, plan.sustained)
         finally:
             watching.cancel()
         spent = bench.meter.spent(before)

@@ -15,7 +15,7 @@ from ojs_nats.store import Store, StoreConfig
 
 __all__ = ["caught_up", "opened_store"]
 
-_CAUGHT_UP_S: Final = 180.0
+_CAUGHT_UP_S: Final = 600.0
 _PAUSE_S: Final = 0.2
 
 

@@ -12,12 +12,23 @@ from ojs_projector.labels import error_label, is_counted, pair_label, queue_labe
 from ojs_projector.ranges import END
 from ojs_projector.texts import condition, words
 
-__all__ = ["MAX_ENTRIES", "MAX_GATHERED", "Filters", "Subset"]
+__all__ = ["KIND", "MAX_ENTRIES", "MAX_GATHERED", "Filters", "Subset"]
 
+KIND: Final = "kind"
+"""The name of the set of a queue, type and state."""
 MAX_GATHERED: Final = 8_000
 """A set of up to so many jobs is looked through as a whole."""
-MAX_ENTRIES: Final = 100_000
+MAX_ENTRIES: Final = 50_000
 """How far the entries of an index are counted."""
+_OF_LEVELS: Final = (
+    "levels CROSS JOIN jobs INDEXED BY ages ON jobs.state = levels.state AND jobs.priority = levels.priority "
+    "AND jobs.planned = levels.planned"
+)
+# With the limit it stays a query of its own, or a range of types would be taken for one of `kinds`, instead of each type.
+_OF_KINDS: Final = (
+    "(SELECT * FROM counts WHERE {} LIMIT -1) AS counts CROSS JOIN jobs INDEXED BY kinds ON jobs.queue = counts.queue "
+    "AND jobs.type = counts.type AND jobs.state = counts.state AND jobs.priority = counts.priority WHERE true"
+)
 _HIGHEST: Final = "\U0010ffff"
 _STATES: Final = tuple(state.value for state in State)
 
@@ -35,11 +46,10 @@ class Subset(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Jobs of one state and priority, and how many of them have or had a time that they are scheduled for."""
+    """One range of the index `ages`; `planned` is 1 for jobs that have or had a time that they are scheduled for, else 0."""
 
     state: str
     priority: int
-    n: int
     planned: int
 
 
@@ -48,7 +58,7 @@ class Filters:
 
     def __init__(self, ask: JobsAsk) -> None:
         self.queue = ask.queue
-        self.type = ask.type
+        self.type = None if ask.type == "*" else ask.type
         self.state = ask.state.value if ask.state is not None else None
         self.since = -END if ask.since is None else ask.since
         self.until = END if ask.until is None else ask.until
@@ -88,14 +98,17 @@ class Filters:
     # As conditions on rows
 
     def kind(self, table: str = "counts") -> tuple[str, list[Any]]:
-        """Queue, type and state, as a condition on a table that has them."""
-        parts, values = ["true"], []
+        """Queue, type and state, as a condition on a table that has them; with `+`, one that no index is chosen for."""
+        parts: list[str] = ["true"]
+        values: list[Any] = []
         if self.queue is not None:
             parts.append(f"{table}.queue = ?")
             values.append(self.queue)
         if self.type is not None and self.type.endswith("*"):
-            parts.append(f"{table}.type BETWEEN ? AND ?")
-            values += [self.type[:-1], self.type[:-1] + _HIGHEST]
+            # Type by type, each is one range of `counts`.
+            types = "SELECT DISTINCT substr(label, 2) FROM label_counts WHERE label BETWEEN ? AND ?"
+            parts.append(f"{table}.type IN ({types})")
+            values += [type_label(self.type[:-1]), type_label(self.type[:-1]) + _HIGHEST]
         elif self.type is not None:
             parts.append(f"{table}.type = ?")
             values.append(self.type)
@@ -106,10 +119,10 @@ class Filters:
 
     def others(self, but: str | None = None) -> tuple[str, list[Any]]:
         """All filters but one, as a condition on a row of `jobs`."""
-        kind, values = self.kind("jobs")
+        kind, values = self.kind("+jobs") if but != KIND else ("true", [])
         parts = [kind]
         if self.by_time:
-            parts.append("jobs.created_at BETWEEN ? AND ?")
+            parts.append("+jobs.created_at BETWEEN ? AND ?")
             values += [self.since, self.until]
         for label in self.labels:
             if label != but:
@@ -149,16 +162,16 @@ class Filters:
 
     def levels(self, db: sqlite3.Connection) -> list[Level]:
         state = "" if self.state is None else " AND state = ?"
-        found = db.execute(f"SELECT state, priority, n, planned FROM levels WHERE n > 0{state}", self._state())
+        found = db.execute(f"SELECT state, priority, planned FROM levels WHERE n > 0{state}", self._state())
         return [Level(*row) for row in found]
 
     def within(self, db: sqlite3.Connection, most: int) -> int:
         """How many jobs of this queue, type and state were created in the time asked for, counted up to `most`."""
         where, values = self.kind()
-        source = f"counts CROSS JOIN jobs INDEXED BY kinds USING (queue, type, state, priority) WHERE {where}"
+        source = _OF_KINDS.format(where)
         if self.all_kinds:
             state = "true" if self.state is None else "levels.state = ?"
-            source = f"levels CROSS JOIN jobs INDEXED BY ages USING (state, priority) WHERE {state}"
+            source = f"{_OF_LEVELS} WHERE {state}"
         return _bounded(db, f"{source} AND created_at BETWEEN ? AND ?", [*values, self.since, self.until], most)
 
     def labelled(self, db: sqlite3.Connection, label: str, most: int) -> int:
@@ -177,17 +190,15 @@ class Filters:
         most = MAX_GATHERED + 1
         found = [
             Subset(
-                "kind",
+                KIND,
                 self.kinds(db),
-                f"counts CROSS JOIN jobs INDEXED BY kinds USING (queue, type, state, priority) WHERE {where}",
+                _OF_KINDS.format(where),
                 tuple(values),
             )
         ]
         if self.by_time:
             state = "true" if self.state is None else "levels.state = ?"
-            source = (
-                f"levels CROSS JOIN jobs INDEXED BY ages USING (state, priority) WHERE {state} AND created_at BETWEEN ? AND ?"
-            )
+            source = f"{_OF_LEVELS} WHERE {state} AND created_at BETWEEN ? AND ?"
             bounds = (*self._state(), self.since, self.until)
             found.append(Subset("time", _bounded(db, source, bounds, most), source, bounds))
         for label in self.labels:

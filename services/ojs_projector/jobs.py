@@ -18,7 +18,7 @@ import msgspec
 
 from ojs_nats.job import State
 from ojs_nats.queries import MAX_ANSWER_BYTES, MAX_OFFSET, MAX_PAGE, JobPage, JobRow, JobsAsk, cursor_after, job_cursor
-from ojs_projector.filters import MAX_ENTRIES, MAX_GATHERED, Filters, Subset
+from ojs_projector.filters import KIND, MAX_ENTRIES, MAX_GATHERED, Filters, Subset
 from ojs_projector.labels import tags_of
 from ojs_projector.model import Model
 from ojs_projector.ranges import (
@@ -95,7 +95,7 @@ class _Search:
     def page(self) -> _Found:
         filters = self._filters
         if filters.by_kind and filters.all_kinds:
-            return self._followed(self._levels(), checked=self._sort == "scheduled_at")
+            return self._followed(self._levels(), checked=self._sort == "scheduled_at" and filters.by_time)
         if filters.by_kind and self._sort != "scheduled_at":
             kinds = filters.number_of_kinds(self._db, _MOST_KINDS)
             if kinds < _MOST_KINDS:
@@ -151,16 +151,14 @@ class _Search:
     def _fitting(self, chunk: list[Position], but: str | None) -> list[Position]:
         where, values = self._filters.others(but)
         ids = msgspec.json.encode([position[2] for position in chunk]).decode()
-        found = dict(
-            self._db.execute(
-                f"SELECT jobs.id, scheduled_at FROM json_each(?) AS each CROSS JOIN jobs ON jobs.id = each.value WHERE {where}",
+        fitting = {
+            job_id
+            for (job_id,) in self._db.execute(
+                f"SELECT jobs.id FROM json_each(?) AS each CROSS JOIN jobs ON jobs.id = each.value WHERE {where}",
                 (ids, *values),
             )
-        )
-        if self._sort != "scheduled_at":
-            return [position for position in chunk if position[2] in found]
-        tail = self._bounds.unscheduled
-        return [one for one in chunk if one[2] in found and (found[one[2]] is None) == (one[0] == tail)]
+        }
+        return [position for position in chunk if position[2] in fitting]
 
     def _total(self) -> int | None:
         """How many fit in all: by numbers that are kept, or by counting the entries of one index."""
@@ -186,7 +184,7 @@ class _Search:
         for subset in subsets:
             if subset.name in filters.labels and self._sort == "created_at":
                 return [Group(0, [label_range(subset.name, state) for state in filters.states])], subset.name
-            if subset.name == "kind" and few and not filters.all_kinds and self._sort != "scheduled_at":
+            if subset.name == KIND and few and not filters.all_kinds and self._sort != "scheduled_at":
                 return self._few_kinds(), None
         return self._levels(), None
 
@@ -194,13 +192,13 @@ class _Search:
         """All jobs, of the state that is asked for."""
         levels = self._filters.levels(self._db)
         if self._sort == "priority":
-            return self._by_priority((level.priority, level_range(level.priority, *level[:2])) for level in levels)
+            return self._by_priority((level.priority, level_range(level.priority, level)) for level in levels)
         if self._sort == "created_at":
-            return [Group(0, [level_range(0, *level[:2]) for level in levels])]
+            return [Group(0, [level_range(0, level) for level in levels])]
         tail = self._bounds.unscheduled
         planned = dict.fromkeys(level.state for level in levels if level.planned)
         groups = [Group(None, [planned_range(state) for state in planned])] if planned else []
-        return [*groups, Group(tail, [level_range(tail, *level[:2]) for level in levels if level.n > level.planned])]
+        return [*groups, Group(tail, [level_range(tail, level) for level in levels if not level.planned])]
 
     def _few_kinds(self) -> list[Group]:
         where, values = self._filters.kind()

@@ -41,7 +41,7 @@ _GRACE_MS: Final = 5_000
 _FORGOTTEN: Final = 2_000
 _CACHE_KIB: Final = 64_000
 _BUILDING_KIB: Final = 256_000
-_SAVED_TOGETHER: Final = 40
+_SAVED_TOGETHER: Final = 20
 """Transactions of a rebuild that are written as one. What a crash takes back is read again."""
 
 
@@ -268,21 +268,20 @@ class Model:
 
     def _count(self, numbers: Mapping[Kind, int]) -> None:
         """Add to the numbers of jobs: by kind, by what lists begin with, by queue and by type."""
-        levels: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+        levels: defaultdict[tuple[str, int, int], list[int]] = defaultdict(lambda: [0, 0])
         labels: Counter[tuple[str, str]] = Counter()
         for kind, n in numbers.items():
-            level = levels[kind.state, kind.priority]
+            level = levels[kind.state, kind.priority, kind.planned]
             level[0] += n
             level[1] += n * kind.dead
-            level[2] += n * kind.planned
             labels[queue_label(kind.queue), kind.state] += n
             labels[type_label(kind.type), kind.state] += n
             if kind.dead:
                 labels[dead_label(kind.queue), kind.state] += n
         self._db.executemany(
-            "INSERT INTO counts VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead, planned = planned + excluded.planned",
-            [(*kind[:4], n, n * kind.dead, n * kind.planned) for kind, n in numbers.items()],
+            "INSERT INTO counts VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead",
+            [(*kind[:4], n, n * kind.dead) for kind, n in numbers.items()],
         )
         self._db.executemany(
             "DELETE FROM counts WHERE queue = ? AND type = ? AND state = ? AND priority = ? AND n = 0",
@@ -290,7 +289,7 @@ class Model:
         )
         self._db.executemany(
             "INSERT INTO levels VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead, planned = planned + excluded.planned",
+            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead",
             [(*level, *sums) for level, sums in levels.items()],
         )
         count_labels(self._db, labels)
@@ -339,7 +338,7 @@ class Model:
 
 
 def _kind(row: Row) -> Kind:
-    return Kind(row.queue, row.type, row.state, row.priority, row.dead_letter, int(row.scheduled_at is not None))
+    return Kind(row.queue, row.type, row.state, row.priority, row.dead_letter, row.planned)
 
 
 def _started_by(row: Row | None) -> int:

@@ -66,6 +66,7 @@ class Group(NamedTuple):
     ranges: Sequence[Range]
 
 
+_LEVEL: Final = "state = ? AND priority = ? AND planned = ?"
 _KIND: Final = "queue = ? AND type = ? AND state = ? AND priority = ?"
 
 
@@ -74,8 +75,9 @@ def kind_range(key: int, kind: Sequence[Any]) -> Range:
     return Range(key, "jobs INDEXED BY kinds", "created_at", _KIND, tuple(kind))
 
 
-def level_range(key: int, state: str, priority: int) -> Range:
-    return Range(key, "jobs INDEXED BY ages", "created_at", "state = ? AND priority = ?", (state, priority))
+def level_range(key: int, level: Sequence[Any]) -> Range:
+    """`level` is state, priority, and 1 for jobs that have or had a time, else 0."""
+    return Range(key, "jobs INDEXED BY ages", "created_at", _LEVEL, tuple(level))
 
 
 def label_range(label: str, state: str) -> Range:
@@ -83,7 +85,7 @@ def label_range(label: str, state: str) -> Range:
 
 
 def planned_range(state: str) -> Range:
-    return Range(0, "jobs INDEXED BY planned", "scheduled_at", "state = ? AND scheduled_at IS NOT NULL", (state,))
+    return Range(0, "jobs INDEXED BY times", "scheduled_at", "state = ? AND scheduled_at IS NOT NULL", (state,))
 
 
 def ordered(db: sqlite3.Connection, groups: Iterable[Group], bounds: Bounds) -> Iterator[Position]:

@@ -20,10 +20,10 @@ from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 9
+_VERSION: Final = 10
 """Raise it with every change below: a file of another version is built anew."""
 
-# `kinds`, `ages` and `planned` are the orders of lists (see ranges.py); any combination of queue, type, state and priority is
+# `kinds`, `ages` and `times` are the orders of lists (see ranges.py); any combination of queue, type, state and priority is
 # a union of ranges of `kinds`. The rest are partial, so a job pays only for the state it is in.
 _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -49,11 +49,12 @@ CREATE TABLE jobs (
     pairs BLOB,
     place INTEGER,
     mark INTEGER,
-    entries INTEGER NOT NULL
+    entries INTEGER NOT NULL,
+    planned INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX kinds ON jobs (queue, type, state, priority, created_at, id);
-CREATE INDEX ages ON jobs (state, priority, created_at, id);
-CREATE INDEX planned ON jobs (state, scheduled_at, created_at, id) WHERE scheduled_at IS NOT NULL;
+CREATE INDEX ages ON jobs (state, priority, planned, created_at, id);
+CREATE INDEX times ON jobs (state, scheduled_at, created_at, id) WHERE scheduled_at IS NOT NULL;
 CREATE INDEX waiting ON jobs (queue, priority, enqueued_at) WHERE state = 'available';
 CREATE INDEX due ON jobs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX dead ON jobs (finished_at, id) WHERE dead_letter = 1;
@@ -66,7 +67,6 @@ CREATE TABLE counts (
     priority INTEGER NOT NULL,
     n INTEGER NOT NULL,
     dead INTEGER NOT NULL,
-    planned INTEGER NOT NULL,
     PRIMARY KEY (queue, type, state, priority)
 ) WITHOUT ROWID;
 CREATE INDEX counts_of_type ON counts (type, state);
@@ -74,10 +74,10 @@ CREATE INDEX counts_of_dead ON counts (queue, type, dead) WHERE dead > 0;
 CREATE TABLE levels (
     state TEXT NOT NULL,
     priority INTEGER NOT NULL,
+    planned INTEGER NOT NULL,
     n INTEGER NOT NULL,
     dead INTEGER NOT NULL,
-    planned INTEGER NOT NULL,
-    PRIMARY KEY (state, priority)
+    PRIMARY KEY (state, priority, planned)
 ) WITHOUT ROWID;
 CREATE TABLE workers (
     token TEXT PRIMARY KEY,
@@ -125,6 +125,8 @@ class Row(NamedTuple):
     mark: int | None
     entries: int
     """The number of the last entry of its log, up to which they are counted."""
+    planned: int
+    """1 if it has or had a time that it is scheduled for."""
 
 
 COLUMNS: Final = ", ".join(Row._fields)
@@ -155,6 +157,7 @@ def row_of(job: Job, sequence: int, leaves_at: int | None, place: int | None, ma
         place=place,
         mark=mark,
         entries=job.transitions[-1].n if job.transitions else 0,
+        planned=int(job.scheduled_at is not None),
     )
 
 

@@ -52,7 +52,7 @@ BEHIND: Final = "behind"
 """The one error of a projector: it did not reach the barrier within `WAIT_S`."""
 WAIT_S: Final = 2.0
 MAX_PAGE: Final = 200
-MAX_OFFSET: Final = 10_000
+MAX_OFFSET: Final = 5_000
 """A larger `offset` counts as this; cursors reach any depth at the same cost."""
 MAX_COUNTED: Final = 10_000
 """How far the locks are counted that are shown."""

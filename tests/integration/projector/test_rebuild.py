@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bench.records import QUEUES, store_records
+from bench.records import QUEUES, records, store_records
 from ojs_nats.errors import OjsError
 from ojs_nats.job import State
 from ojs_nats.queries import Counts, Queries, Queue, QueueAsk, QueuesAsk
@@ -49,7 +49,7 @@ async def test_a_rebuild_shows_its_progress_and_ends_with_exact_counts(processes
     queries = Queries(store)
     first = projector(processes)
     await asyncio.to_thread(first.ready)
-    await store_records(store, RECORDS)
+    await store_records(store, records(RECORDS, store.clock.now()))
     # A successor that had all events to relay as well would be measured by these.
     await eventually(lambda: relayed(queries), 60.0)
     expected = counts_of(await all_jobs(store))

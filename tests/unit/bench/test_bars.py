@@ -6,6 +6,7 @@ from bench.bars import BARS, Bar, judge
 from bench.plan import Plan
 from bench.report import summarise
 from bench.scenarios.events import RATE as RELAYED
+from bench.scenarios.lists import VARIANTS as LISTS
 from unit.bench.results import enqueue
 
 RATE = Bar("enqueue", "32 connections", "jobs/s", 7_000, at_least=True)
@@ -48,5 +49,6 @@ def test_the_bars_name_variants_of_the_default_plan() -> None:
         "events": {f"{RELAYED}/s"},
         "projector": {f"{plan.transitions:,.0f} transitions/s"},
         "index": {f"{name} of {plan.records:,} jobs" for name in ("queue stats", "job lists", "dead letters")},
+        "lists": set(LISTS),
     }
     assert all(bar.variant in variants[bar.scenario] for bar in BARS)
