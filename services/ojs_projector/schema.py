@@ -197,6 +197,9 @@ def wipe(path: Path) -> None:
 
 
 def _open(path: Path | str) -> sqlite3.Connection:
+    if isinstance(path, Path):
+        # Words of arguments are in it. SQLite makes what it keeps beside it alike.
+        path.touch(mode=0o600)
     db = sqlite3.connect(path, isolation_level=None)
     try:
         # A power cut may cost the last transactions: they are read again from the bucket.

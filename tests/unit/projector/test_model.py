@@ -235,3 +235,62 @@ def test_a_row_says_what_lists_show() -> None:
     assert (row.finished_at, row.dead_letter, row.state) == (NOW + 9, True, State.DISCARDED)
     assert lists.long_due(model, NOW + 51, 9) == ["job-1"]
     assert lists.long_due(model, NOW + 50, 9) == []
+
+
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
+    model = Model(tmp_path / "index.sqlite")
+    model.attach(STREAM, 0)
+    model.apply([seen(1, job())])
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    model.close()
+    assert modes
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_rebuild_writes_many_batches_at_once_and_loses_none_that_were_whole(tmp_path: Path) -> None:
+    path = tmp_path / "index.sqlite"
+    model = Model(path)
+    model.attach(STREAM, 100)
+    for n in range(1, 31):
+        model.apply([seen(n, job(f"job-{n}"))])
+    assert lists.queue(model, "default", NOW).counts == Counts(available=30)
+    model.close()  # as if killed: what was not saved is read again
+    again = Model(path)
+    again.attach(STREAM, 100)
+    assert (again.partial, again.applied) == (True, 20)
+    assert lists.queue(again, "default", NOW).counts == Counts(available=20)
+    again.apply([seen(n, job(f"job-{n}")) for n in range(21, 31)])
+    again.reached_end()
+    again.close()
+    once_more = Model(path)
+    once_more.attach(STREAM, 100)
+    assert (once_more.partial, once_more.applied) == (False, 30)
+    once_more.close()
+
+
+def test_a_batch_that_fails_during_a_rebuild_takes_nothing_else_back(tmp_path: Path) -> None:
+    model = Model(tmp_path / "index.sqlite")
+    model.attach(STREAM, 100)
+    model.apply([seen(1, job("job-1"))])
+    broken = seen(2, job("job-2"))
+    with pytest.raises(AttributeError):
+        model.apply([broken, broken._replace(job=object())])  # type: ignore[arg-type]
+    model.apply([seen(3, job("job-3"))])
+    assert lists.queue(model, "default", NOW).counts == Counts(available=2)
+    model.close()
+
+
+def test_another_setting_of_the_search_builds_the_index_anew(tmp_path: Path) -> None:
+    path = tmp_path / "index.sqlite"
+    model = Model(path, 100)
+    model.attach(STREAM, 0)
+    model.apply([seen(1, job())])
+    model.close()
+    same = Model(path, 100)
+    same.attach(STREAM, 1)
+    assert same.applied == 1
+    same.close()
+    other = Model(path, 200)
+    other.attach(STREAM, 1)
+    assert other.applied == 0
+    other.close()
