@@ -20,7 +20,7 @@ from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 10
+_VERSION: Final = 11
 """Raise it with every change below: a file of another version is built anew."""
 
 # `kinds`, `ages` and `times` are the orders of lists (see ranges.py); any combination of queue, type, state and priority is
@@ -57,8 +57,8 @@ CREATE INDEX ages ON jobs (state, priority, planned, created_at, id);
 CREATE INDEX times ON jobs (state, scheduled_at, created_at, id) WHERE scheduled_at IS NOT NULL;
 CREATE INDEX waiting ON jobs (queue, priority, enqueued_at) WHERE state = 'available';
 CREATE INDEX due ON jobs (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX dead ON jobs (finished_at, id) WHERE dead_letter = 1;
-CREATE INDEX dead_of_queue ON jobs (queue, finished_at, id) WHERE dead_letter = 1;
+CREATE INDEX dead ON jobs (finished_at, id, error_type, dead_letter) WHERE dead_letter = 1;
+CREATE INDEX dead_of_queue ON jobs (queue, finished_at, id, error_type, dead_letter) WHERE dead_letter = 1;
 CREATE INDEX leaving ON jobs (leaves_at) WHERE leaves_at IS NOT NULL;
 CREATE TABLE counts (
     queue TEXT NOT NULL,

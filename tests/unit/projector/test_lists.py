@@ -189,3 +189,16 @@ def test_the_longest_waiting_come_first() -> None:
     waiting = lists.Waiting("default", 0)
     assert lists.waiting_before(model, waiting, NOW - 2, 2) == ["job-5", "job-4"]
     assert lists.waiting_before(model, waiting, NOW - 5, 9) == []
+
+
+def test_dead_letters_are_counted_by_error_without_a_look_at_each() -> None:
+    model = fresh()
+    dead(model)
+    statements: list[str] = []
+    model.db.set_trace_callback(statements.append)
+    lists.dead_letter_stats(model, None)
+    lists.dead_letter_stats(model, "q0")
+    model.db.set_trace_callback(None)
+    plans = [row[3] for text in statements for row in model.db.execute(f"EXPLAIN QUERY PLAN {text}") if "jobs" in row[3]]
+    assert len(plans) == 6
+    assert all("COVERING INDEX dead" in plan for plan in plans), plans
