@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 
 from ojs_nats.job import State
 from ojs_nats.queries import Dispatches, DispatchesAsk, DispatchesOfQueue
+from ojs_projector.history import oldest_available
 from ojs_projector.labels import counts_of_queues
-from ojs_projector.lists import waiting_kinds
 from ojs_projector.model import Model
 from ojs_projector.starts import SECOND_MS, WINDOW_S
 
@@ -38,7 +37,7 @@ def dispatches(model: Model, ask: DispatchesAsk, now: int) -> Dispatches:
     nothing = (0, 0, 0)
     names = {*standing, *ask.also, *(queue for queue, found in lately.items() if found[0])}
     largest = sorted(names, key=lambda queue: (-lately.get(queue, nothing)[0], queue))[:_MOST]
-    oldest = _oldest(model, set(largest))
+    oldest = oldest_available(db)
     return Dispatches(
         queues=[
             DispatchesOfQueue(
@@ -56,16 +55,3 @@ def dispatches(model: Model, ask: DispatchesAsk, now: int) -> Dispatches:
         partial=model.partial,
         progress=model.progress,
     )
-
-
-def _oldest(model: Model, queues: Collection[str]) -> dict[str, int]:
-    """Since when the oldest available job of each queue has waited, by one look for each of its priorities."""
-    oldest: dict[str, int] = {}
-    for kind in waiting_kinds(model):
-        if kind.queue in queues:
-            [at] = model.db.execute(
-                "SELECT min(enqueued_at) FROM jobs WHERE state = 'available' AND queue = ? AND priority = ?", kind
-            ).fetchone()
-            if at is not None:
-                oldest[kind.queue] = min(at, oldest.get(kind.queue, at))
-    return oldest

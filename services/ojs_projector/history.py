@@ -12,7 +12,7 @@ from ojs_nats.statistics import COUNTED, HOUR_MS, MINUTE_MS, Activity, Point, pe
 from ojs_projector.model import Model
 from ojs_projector.spans import ALL, COLUMNS, activity_of
 
-__all__ = ["WINDOWS", "history", "mean", "oldest_available_at", "windows"]
+__all__ = ["WINDOWS", "history", "mean", "oldest_available", "windows"]
 
 WINDOWS: Final = {"5m": 5 * MINUTE_MS, "1h": HOUR_MS, "1d": 24 * HOUR_MS}
 """The windows that `windows` tells of, with the present minute as their last."""
@@ -50,21 +50,19 @@ def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence
     return {name: _point(until - WINDOWS[name], total) for name, total in totals.items()}
 
 
-def oldest_available_at(db: sqlite3.Connection, queue: str | None) -> int | None:
-    """Since when the job waits that has waited longest: one look at the index for each queue and priority."""
-    oldest: int | None = None
-    at: tuple[str, int] = (queue or "", -(1 << 31))
-    condition = "" if queue is None else " AND queue = ?2"
-    while True:
-        found = db.execute(
-            "SELECT queue, priority, enqueued_at FROM jobs WHERE state = 'available' AND enqueued_at IS NOT NULL "
-            f"AND (queue, priority) > (?2, ?1){condition} ORDER BY queue, priority, enqueued_at LIMIT 1",
-            (at[1], at[0]),
+def oldest_available(db: sqlite3.Connection, queue: str | None = None) -> dict[str, int]:
+    """Since when the job waits that has waited longest, by queue: one look at the index for each queue and priority."""
+    condition, values = ("", ()) if queue is None else (" AND queue = ?", (queue,))
+    kinds = db.execute(f"SELECT DISTINCT queue, priority FROM counts WHERE state = 'available' AND n > 0{condition}", values)
+    oldest: dict[str, int] = {}
+    for name, priority in kinds.fetchall():
+        [at] = db.execute(
+            "SELECT min(enqueued_at) FROM jobs INDEXED BY waiting WHERE state = 'available' AND queue = ? AND priority = ?",
+            (name, priority),
         ).fetchone()
-        if found is None:
-            return oldest
-        at = (found[0], found[1])
-        oldest = found[2] if oldest is None else min(oldest, found[2])
+        if at is not None:
+            oldest[name] = min(at, oldest.get(name, at))
+    return oldest
 
 
 def _minutes(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[_Found]:

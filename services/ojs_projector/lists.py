@@ -21,7 +21,7 @@ from ojs_nats.queries import (
     Totals,
 )
 from ojs_nats.statistics import MINUTE_MS, Point
-from ojs_projector.history import WINDOWS, mean, oldest_available_at, windows
+from ojs_projector.history import WINDOWS, mean, oldest_available, windows
 from ojs_projector.jobs import limit_of, page_of, position_of
 from ojs_projector.labels import counts_of_queues, dead_label, queue_label
 from ojs_projector.model import Model
@@ -195,7 +195,7 @@ def _lately(db: sqlite3.Connection, now: int, queue: str | None, names: Sequence
         throughput_per_second=round(latest.completed / seconds, 6),
         failed_per_second=round(latest.discarded / seconds, 6),
         pushed_per_second=round(latest.pushed / seconds, 6),
-        oldest_available_at=oldest_available_at(db, queue),
+        oldest_available_at=min(oldest_available(db, queue).values(), default=None),
         windows=found,
     )
 

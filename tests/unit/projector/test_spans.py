@@ -17,9 +17,9 @@ from ojs_nats.queries import HistoryAsk
 from ojs_nats.statistics import COUNTED, HOUR_MS, MINUTE_MS, Activity, parts_of
 from ojs_nats.store.feed import Record
 from ojs_nats.transitions import Failure, Moment, Transition
-from ojs_projector.history import history, oldest_available_at, windows
+from ojs_projector.history import history, oldest_available, windows
 from ojs_projector.model import Model, Seen
-from unit.projector.samples import STREAM, epoch, gone, job, seen
+from unit.projector.samples import STREAM, epoch, fresh, gone, job, seen
 from unit.transitions.samples import ANYONE, T0, draft
 
 START = T0 - T0 % HOUR_MS
@@ -395,8 +395,15 @@ def test_the_oldest_waiting_job_is_found_over_all_priorities() -> None:
             seen(4, job("four", State.ACTIVE, enqueued_at=T0)),
         ]
     )
-    assert oldest_available_at(model.db, "default") == T0 + 3
-    assert oldest_available_at(model.db, None) == T0 + 1
-    assert oldest_available_at(model.db, "nothing") is None
+    assert oldest_available(model.db, "default") == {"default": T0 + 3}
+    assert oldest_available(model.db) == {"default": T0 + 3, "other": T0 + 1}
+    assert oldest_available(model.db, "nothing") == {}
     model.apply([gone(9, "three")])
-    assert oldest_available_at(model.db, None) == T0 + 3
+    assert oldest_available(model.db) == {"default": T0 + 3}
+
+
+def test_answers_say_that_not_all_is_there_yet() -> None:
+    model = fresh(last_sequence=10)
+    model.apply([seen(5, job())])
+    found = history(model, HistoryAsk(step_ms=MINUTE_MS, since=START, until=START + 1))
+    assert (found.partial, found.progress) == (True, 0.5)
