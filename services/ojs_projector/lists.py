@@ -224,7 +224,7 @@ def waiting_kinds(model: Model) -> Iterator[Waiting]:
     at: tuple[str, int] = ("", 0)
     while True:
         found = model.db.execute(
-            "SELECT queue, priority FROM jobs WHERE state = 'available' AND (queue, priority) > (?, ?) "
+            "SELECT queue, priority FROM jobs INDEXED BY waiting WHERE state = 'available' AND (queue, priority) > (?, ?) "
             "ORDER BY queue, priority LIMIT 1",
             at,
         ).fetchone()
@@ -237,7 +237,7 @@ def waiting_kinds(model: Model) -> Iterator[Waiting]:
 def waiting_before(model: Model, kind: Waiting, at: int, number: int) -> list[str]:
     """Ids of jobs that became available before `at`, the oldest first."""
     found = model.db.execute(
-        "SELECT id FROM jobs WHERE state = 'available' AND queue = ? AND priority = ? AND enqueued_at < ? "
+        "SELECT id FROM jobs INDEXED BY waiting WHERE state = 'available' AND queue = ? AND priority = ? AND enqueued_at < ? "
         "ORDER BY enqueued_at LIMIT ?",
         (*kind, at, number),
     )

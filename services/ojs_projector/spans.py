@@ -298,5 +298,7 @@ def activity_of(row: tuple[Any, ...]) -> Activity:
 
 def birth_of(log: Sequence[Entry | WorkflowEntry]) -> int:
     """The number of the entry with which the life began that a log tells of, or of the first one that is kept."""
-    birth = next((entry.n for entry in reversed(log) if entry.event == "pushed"), None)
-    return birth if birth is not None else log[0].n if log else 0
+    for entry in reversed(log):
+        if entry.event == "pushed":
+            return entry.n
+    return log[0].n if log else 0

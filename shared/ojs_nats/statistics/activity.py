@@ -80,10 +80,11 @@ def count(job: Job, after: int, pick: Callable[[str, int], Activity | None]) -> 
 
 def _count(activity: Activity, log: Sequence[Entry], place: int) -> None:
     entry = log[place]
-    if entry.event == "pushed":
+    event, after = entry.event, entry.after
+    if event == "pushed":
         activity.pushed += 1
         return
-    if entry.event == "claimed":
+    if event == "claimed":
         activity.started += 1
         since = _available_at(log, place)
         if since is not None:
@@ -92,20 +93,17 @@ def _count(activity: Activity, log: Sequence[Entry], place: int) -> None:
             bucket = bucket_of(waited)
             activity.waits[bucket] = activity.waits.get(bucket, 0) + 1
         return
-    if entry.after is None or entry.after is entry.before:
+    if after is None or after is entry.before:
         return
     if entry.before is State.ACTIVE:
         _count_run(activity, log, place)
-    match entry.after:
-        case State.COMPLETED:
-            activity.completed += 1
-        case State.CANCELLED:
-            activity.cancelled += 1
-        case State.DISCARDED:
-            activity.discarded += 1
-            activity.expired += entry.event in _EXPIRIES
-        case _:
-            pass
+    if after is State.COMPLETED:
+        activity.completed += 1
+    elif after is State.CANCELLED:
+        activity.cancelled += 1
+    elif after is State.DISCARDED:
+        activity.discarded += 1
+        activity.expired += event in _EXPIRIES
 
 
 def _count_run(activity: Activity, log: Sequence[Entry], place: int) -> None:
@@ -113,14 +111,14 @@ def _count_run(activity: Activity, log: Sequence[Entry], place: int) -> None:
     if entry.event in _FAILURES:
         activity.failed += 1
         activity.retried += entry.after is not State.DISCARDED
-    began = next((log[back].at for back in range(place - 1, -1, -1) if log[back].event == "claimed"), None)
-    if began is None:
-        return
-    ran = max(0, entry.at - began)
-    bucket = bucket_of(ran)
-    activity.runs[bucket] = activity.runs.get(bucket, 0) + 1
-    if entry.after is State.COMPLETED:
-        activity.completed_ms += ran
+    for back in range(place - 1, -1, -1):
+        if log[back].event == "claimed":
+            ran = max(0, entry.at - log[back].at)
+            bucket = bucket_of(ran)
+            activity.runs[bucket] = activity.runs.get(bucket, 0) + 1
+            if entry.after is State.COMPLETED:
+                activity.completed_ms += ran
+            return
 
 
 def _available_at(log: Sequence[Entry], place: int) -> int | None:
