@@ -74,16 +74,15 @@ def _hours(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterat
     first = since + -since % HOUR_MS
     last = until - until % HOUR_MS
     yield from _read(db, HOUR_MS, queue, first, last)
-    kept = {
-        start
-        for (start,) in db.execute(
-            "SELECT start FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ? AND closed = 1",
-            (HOUR_MS, ALL, first, last),
-        )
-    }
-    for begin in range(since - since % HOUR_MS, until, HOUR_MS):
-        if begin not in kept:
-            yield from _minutes(db, queue, max(begin, since), min(begin + HOUR_MS, until))
+    kept = db.execute(
+        "SELECT start FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ? AND closed = 1 ORDER BY start",
+        (HOUR_MS, ALL, first, last),
+    )
+    at = since
+    for (hour,) in [*kept, (until,)]:
+        if hour > at:
+            yield from _minutes(db, queue, at, hour)
+        at = hour + HOUR_MS
 
 
 def _read(db: sqlite3.Connection, length: int, queue: str, since: int, until: int) -> Iterator[_Found]:
