@@ -86,6 +86,8 @@ class Pruner:
             if not self._leading() or self._model.partial:
                 return False
             await self._store.queues.settings(DEFAULT_QUEUE)
+            if self._surplus() is None:
+                return False
             # Everything that was deleted or retried before now is known, by whomever.
             sequence = await self._barrier.sequence()
             until = asyncio.get_running_loop().time() + FRESH_S

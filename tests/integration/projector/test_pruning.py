@@ -13,7 +13,7 @@ from integration.samples import draft, fetch
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
-from ojs_nats.queries import DeadLettersAsk, Queries
+from ojs_nats.queries import Barrier, DeadLettersAsk, Queries
 from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 from ojs_projector import Projector, pruning
@@ -54,6 +54,13 @@ async def kept(store: Store, queue: str) -> list[str]:
     return [row.id for row in reversed(page.jobs)]
 
 
+async def indexed(*projectors: Projector) -> None:
+    """Each of them knows of everything that was stored."""
+    sequence = await Barrier(projectors[0]._store).sequence()
+    for projector in projectors:
+        assert await projector.reached.until(sequence, 10.0)
+
+
 def in_order(jobs: list[Job]) -> list[str]:
     return [job.id for job in sorted(jobs, key=lambda job: (job.discarded_at or 0, job.id))]
 
@@ -61,6 +68,7 @@ def in_order(jobs: list[Job]) -> list[str]:
 async def test_the_oldest_beyond_the_number_are_deleted_and_told_of(store: Store, projector: Projector) -> None:
     jobs = await dead_letters(store, "q", 7)
     beside = await dead_letters(store, "beside", 3)
+    await indexed(projector)
     assert await pruner(projector, 3).look() is False
     assert await kept(store, "q") == in_order(jobs)[-3:]
     assert await kept(store, "beside") == in_order(beside)
@@ -85,6 +93,7 @@ async def test_each_queue_keeps_what_it_is_told_to(store: Store, projector: Proj
         return one._store.queues.config("two").dead_letter_max == 2
 
     await eventually(known)
+    await indexed(projector)
     await one.look()
     assert [len(await kept(store, queue)) for queue in ("two", "all", "other")] == [2, 5, 3]
 
@@ -92,7 +101,7 @@ async def test_each_queue_keeps_what_it_is_told_to(store: Store, projector: Proj
 async def test_one_that_was_retried_meanwhile_stays(store: Store, projector: Projector) -> None:
     jobs = await dead_letters(store, "q", 4)
     one = pruner(projector, 1)
-    await Queries(store).queue("q")
+    await indexed(projector)
     surplus = one._surplus()
     assert surplus is not None
     oldest, second, _, _ = in_order(jobs)
@@ -110,6 +119,7 @@ async def test_one_that_was_retried_meanwhile_stays(store: Store, projector: Pro
 
 async def test_two_at_once_and_people_between_never_take_one_too_many(store: Store, other_projectors: list[Projector]) -> None:
     jobs = in_order(await dead_letters(store, "q", 260))
+    await indexed(*other_projectors)
     pruners = [pruner(projector, 50) for projector in other_projectors]
 
     async def people() -> None:
@@ -131,15 +141,16 @@ async def test_what_was_seen_too_long_ago_is_not_acted_on(
 ) -> None:
     monkeypatch.setattr(pruning, "FRESH_S", -1.0)
     jobs = await dead_letters(store, "q", 4)
+    await indexed(projector)
     assert await pruner(projector, 1).look() is True
     assert len(await kept(store, "q")) == len(jobs)
 
 
 async def test_only_the_leader_prunes_and_not_by_half_an_index(store: Store, projector: Projector) -> None:
     jobs = await dead_letters(store, "q", 4)
+    await indexed(projector)
     await pruner(projector, 1, leading=False).look()
     assert projector._model is not None
-    await Queries(store).queue("q")
     target, projector._model.target = projector._model.target, 1 << 60
     await pruner(projector, 1).look()
     projector._model.target = target
