@@ -77,6 +77,18 @@ def test_a_workflow_shows_and_hands_on_large_results(system: System) -> None:
     assert shown[0]["result"] == result
 
 
+def test_a_workflow_shows_as_many_large_results_as_one_answer_has_room_for(system: System) -> None:
+    jobs = [{"type": "test.member", "args": [], "options": {"queue": "flow"}} for _ in range(9)]
+    workflow = call(system, "POST", "/workflows", {"type": "group", "name": "large", "jobs": jobs}, 201)["workflow"]
+    ids = fetch(system, "flow", 9)
+    for job_id in ids:
+        call(system, "POST", "/workers/ack", {"job_id": job_id, "result": "r" * 1_000_000})
+    steps = call(system, "GET", f"/workflows/{workflow['id']}")["workflow"]["steps"]
+    referred = [step for step in steps if step["result"] == {"$ref": f"/ojs/v1/jobs/{step['job_id']}/result"}]
+    assert (len(steps), len(referred)) == (9, 1)
+    assert len(system.request("GET", referred[0]["result"]["$ref"]).body["result"]) == 1_000_000
+
+
 def test_a_queue_keeps_its_newest_dead_letters(system: System) -> None:
     limits = {"dead_letter": {"retention": {"max_age": "P90D", "max_count": 2}}}
     assert call(system, "PUT", "/queues/dead/config", limits)["config"]["dead_letter"] == limits["dead_letter"]

@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import ojs_reaper
 import ojs_scheduler
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, frozen, refusal, subjects, timers
+from integration.samples import ANYONE, acked, draft, fetch, frozen, refusal, subjects, timers
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
@@ -392,3 +393,14 @@ async def test_a_node_that_hangs_is_left_for_another(
             await one.jobs.push(draft(queue=queue))
         await answer(one.jobs.push, draft(queue=queue))
     await answer(store.jobs.push, draft(queue=queue))
+
+
+async def test_a_result_set_apart_is_there_through_every_node_once_its_ack_is_answered(
+    store: Store, other: Store, queue: str
+) -> None:
+    result = Raw(b'"' + b"r" * 100_000 + b'"')
+    for _ in range(20):
+        pushed = await store.jobs.push(draft(queue=queue))
+        await fetch(store, queue)
+        await store.jobs.change(pushed.id, lambda job, moment: transitions.ack(job, result, ANYONE, moment))
+        assert (await other.blobs.whole(await other.jobs.get(pushed.id))).result == result

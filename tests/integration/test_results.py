@@ -85,6 +85,13 @@ async def test_a_result_leaves_by_its_own_time_and_its_job_stays(store: Store, q
     assert (found.state, found.result_blob, found.result) == (State.COMPLETED, None, NOTHING)
 
 
+async def test_of_several_results_as_many_are_read_as_there_is_room_for(store: Store, queue: str) -> None:
+    jobs = [await completed(store, queue), await completed(store, queue, SMALL), await completed(store, queue)]
+    first, inline, last = await store.blobs.wholes(jobs, len(LARGE) + 1)
+    assert (first.result, inline.result) == (LARGE, SMALL)
+    assert last == jobs[2]
+
+
 # Writes cut short
 
 
