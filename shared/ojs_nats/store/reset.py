@@ -43,6 +43,8 @@ _KINDS: Final = (
 )
 _TIMEOUT_S: Final = 2 * MAX_GAP_MS / 1000
 """Longer than a process that was killed still counts as live."""
+_PURGE_S: Final = 60.0
+"""nats-server looks at each message that it purges by subject."""
 _LOOK_S: Final = 0.5
 
 
@@ -107,7 +109,7 @@ class Reset:
         wanted = [(records, {"filter": subject}) for subject in filters]
         wanted += [(self._config.ready_stream, {}), (self._config.events_stream, {})]
         answers = await asyncio.gather(
-            *(call(self._link, f"STREAM.PURGE.{stream}", body) for stream, body in wanted), return_exceptions=True
+            *(call(self._link, f"STREAM.PURGE.{stream}", body, _PURGE_S) for stream, body in wanted), return_exceptions=True
         )
         for answer in answers:
             if isinstance(answer, BaseException):
