@@ -31,6 +31,8 @@ _REQUEST_ID: Final = istr("X-Request-Id")
 _NOSNIFF: Final = istr("X-Content-Type-Options")
 _NO_ROUTE: Final = "none"
 _SPOKEN: Final = "1.0"
+_METHODS: Final = "GET, HEAD, POST, PUT, PATCH, DELETE"
+"""Those of all paths together, for a request whose path can't be known."""
 _LINGERING_S: Final = 2.0
 """How long the rest of a refused body is read and thrown away, so that the client sees the refusal."""
 
@@ -120,7 +122,7 @@ class _Protocol(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         if isinstance(exc, BadHttpMethod):
-            error = OjsError("method_not_allowed", "the request's method is not one of HTTP", allow="GET, HEAD, POST, DELETE")
+            error = OjsError("method_not_allowed", "the request's method is not one of HTTP", allow=_METHODS)
         elif status < 500:
             error = OjsError("invalid_payload", f"the request is not valid HTTP: {' '.join((message or '').split())}")
         else:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections import Counter
@@ -11,12 +12,13 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from ojs_gateway.context import Context
+from ojs_gateway.edge import _METHODS
 from ojs_gateway.openapi import document
 from ojs_gateway.openapi.envelope import ENVELOPE
 from ojs_gateway.routes import PARTS, router
 from ojs_nats.middleware import EnqueueChain
 from ojs_nats.store import Store
-from ojs_nats.wire import enqueue
+from ojs_nats.wire import enqueue, queues, retry
 from ojs_nats.wire.limits import DEFAULT_LIMITS
 from support.fake_store import FakeStore
 
@@ -91,6 +93,26 @@ def test_the_request_to_push_has_every_member_that_is_read() -> None:
     assert set(ENVELOPE.schema["properties"]["options"]["properties"]) == attributes - enqueue._TOP_LEVEL_ONLY
 
 
+def test_the_settings_of_a_queue_are_those_that_are_read() -> None:
+    schemas = described(test_mode=False)["components"]["schemas"]
+    refused = {"max_size_bytes", "producers", "dead_letter_queue"}
+    assert set(schemas["QueueSettingsRequest"]["properties"]) == set(queues._READERS) - refused
+    assert set(schemas["RetryRequest"]["properties"]) <= set(retry._NAMES)
+
+
+def test_every_member_of_the_query_that_a_handler_asks_for_is_described() -> None:
+    asked: dict[str, set[str]] = {}
+    told: dict[str, set[str]] = {}
+    for part in PARTS:
+        for route in part.routes:
+            owner = route.handler.__qualname__.partition(".")[0]
+            source = inspect.getsource(inspect.getmodule(route.handler) or pytest)
+            asked[owner] = set(re.findall(r"""\bquer(?:y|ies\.get)\(\s*"(\w+)"\)""", source))
+            told.setdefault(owner, set()).update(parameter.name for parameter in route.query)
+    assert {"state", "timeout"} <= asked["Lists"] | asked["Jobs"]  # the search finds something
+    assert {owner: names - told[owner] for owner, names in asked.items() if names - told[owner]} == {}
+
+
 async def test_it_is_served_and_made_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
@@ -111,8 +133,11 @@ async def test_it_is_served_and_made_once(start: Start, monkeypatch: pytest.Monk
 
 
 async def test_its_methods_are_those_that_a_refusal_allows(http: aiohttp.ClientSession) -> None:
+    every: set[str] = set()
     for path, methods in described(test_mode=False)["paths"].items():
+        every.update(method.upper() for method in methods)
         wanted = {method.upper() for method in methods} | ({"HEAD"} if "get" in methods else set())
         async with http.options(re.sub(r"\{\w+\}", "x", path)) as answer:
             assert answer.status == 405
             assert set(answer.headers["Allow"].split(", ")) == wanted, path
+    assert set(_METHODS.split(", ")) == every | {"HEAD"}
