@@ -77,7 +77,7 @@ class Reader(Looper):
         self.phase.count(now, now - self.sent)
         self.slowest = max(self.slowest, (now - self.sent, self._path))
         self.untold += page.total is None
-        if found.items is not None:
+        if found.items is not None and "/jobs?" in self._path:
             self.partial += page.has_more and len(found.items) < PAGE
         if page.total == 0 and not self._may_be_empty:
             self.phase.errors["empty page"] += 1
