@@ -31,6 +31,12 @@ async def test_the_token_of_a_cancelled_job_is_dropped(store: Store, queue: str)
     await eventually(lambda: no_token(store, queue))
 
 
+async def test_tokens_of_cancelled_jobs_do_not_end_a_fetch_that_has_something(store: Store, queue: str) -> None:
+    pushed = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (9, 5, 0)]
+    await store.jobs.change(pushed[1].id, transitions.cancel)
+    assert [job.id for job in await fetch(store, queue, count=2)] == [pushed[0].id, pushed[2].id]
+
+
 async def test_an_old_token_of_a_requeued_job_hands_out_nothing(store: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     [claimed] = await fetch(store, queue)

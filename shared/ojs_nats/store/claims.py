@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -21,7 +22,7 @@ from ojs_nats.store.returns import Returns
 from ojs_nats.store.wake import Wakes
 from ojs_nats.transitions import Transition
 
-__all__ = ["Claims"]
+__all__ = ["Claimed", "Claims"]
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +32,18 @@ REREAD_S: Final = 0.25
 DROP_AFTER_MS: Final = 60_000
 """A token whose record never came by then belongs to a push that never was."""
 PARK_NS: Final = 5_000_000_000
+
+
+@dataclass(slots=True)
+class Claimed:
+    """What came of some tokens: jobs by id, in the order of the tokens.
+
+    `stood`: some token stood for a job, whether or not it could be had. `stopped`: the queue's own limit let no more through.
+    """
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    stood: bool = False
+    stopped: bool = False
 
 
 class Claims:
@@ -56,27 +69,25 @@ class Claims:
         self._returns = returns
         self._wakes = wakes
 
-    async def claim(self, queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None) -> tuple[list[Job], bool]:
+    async def claim(self, queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None) -> Claimed:
         """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment.
 
-        What is claimed is returned even if the rest fails: nobody else knows of it. Also says whether the queue's own limit
-        has stopped it.
+        What is claimed is returned even if the rest fails: nobody else knows of it.
         """
-        claimed: dict[str, Job] = {}
-        stopped = False
+        claimed = Claimed()
         try:
-            stopped = await self._claim_into(claimed, queue, tokens, worker, lease_ms)
+            await self._claim_into(claimed, queue, tokens, worker, lease_ms)
         except OjsError:
-            if not claimed:
+            if not claimed.jobs:
                 raise
         ids = dict.fromkeys(token.job_id for token in tokens)  # a token may be there twice, its job is handed out once
-        return [claimed[job_id] for job_id in ids if job_id in claimed], stopped
+        claimed.jobs = {job_id: claimed.jobs[job_id] for job_id in ids if job_id in claimed.jobs}
+        return claimed
 
     async def _claim_into(
-        self, claimed: dict[str, Job], queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None
-    ) -> bool:
+        self, claimed: Claimed, queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None
+    ) -> None:
         waiting = tokens
-        stopped = False
         loop = asyncio.get_running_loop()
         until = loop.time() + REREAD_S
         pause = 0.002
@@ -90,9 +101,8 @@ class Claims:
                     claims.append((token, stored, stored.job))
                 elif not await self._stale(token, stored):
                     again.append(token)
-            unsettled, stopped_now = await self._swap(queue, claims, worker, lease_ms, claimed)
-            again += unsettled
-            stopped = stopped or stopped_now
+            claimed.stood = claimed.stood or bool(claims)
+            again += await self._swap(queue, claims, worker, lease_ms, claimed)
             if again and loop.time() >= until:
                 for token in again:
                     self._bulk.publish(token.ack, b"-NAK")  # at once, so it keeps its place
@@ -101,7 +111,6 @@ class Claims:
             if waiting:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.05)
-        return stopped
 
     async def _stale(self, token: Token, stored: Stored) -> bool:
         """Answer for a token that needs no second look: its commit can't succeed any more, or it is old and has no job."""
@@ -124,13 +133,11 @@ class Claims:
         claims: list[tuple[Token, Stored, Job]],
         worker: str | None,
         lease_ms: int | None,
-        claimed: dict[str, Job],
-    ) -> tuple[list[Token], bool]:
-        """Commit claims together, as far as limits let them through.
-
-        Returns the tokens that have to be looked at again, and whether the queue's own limit has stopped it.
-        """
+        claimed: Claimed,
+    ) -> list[Token]:
+        """Commit claims together, as far as limits let them through; returns the tokens that have to be looked at again."""
         commits, tokens, stopped = await self._let_through(queue, claims, worker, lease_ms)
+        claimed.stopped = claimed.stopped or stopped
         again: list[Token] = []
         failure: OjsError | None = None
         for token, commit, outcome in zip(tokens, commits, await self._committer.commit_all(commits), strict=True):
@@ -140,7 +147,7 @@ class Claims:
                     await self._gate.missed(job)
                 self._ack(token)
                 if job.state is State.ACTIVE:
-                    claimed[token.job_id] = job
+                    claimed.jobs[token.job_id] = job
                     self._jobs.cache.put(outcome, job)
             elif isinstance(outcome, Conflict):
                 await self._gate.refused(*commit)
@@ -149,9 +156,9 @@ class Claims:
                 failure = outcome
                 if job.state is State.ACTIVE:
                     self._returns.give_back(job, "the claim was not confirmed in time")
-        if failure is not None and not claimed:
+        if failure is not None and not claimed.jobs:
             raise failure
-        return again, stopped
+        return again
 
     async def _let_through(
         self, queue: str, claims: list[tuple[Token, Stored, Job]], worker: str | None, lease_ms: int | None

@@ -190,11 +190,11 @@ class Handout:
         pulls = 0
         for subject in subjects:
             while len(taken) < count and (tokens := await self._pulls.pull(subject, queue, count - len(taken))):
-                claimed, stopped = await self._claims.claim(queue, tokens, worker, lease_ms)
-                taken += claimed
+                claimed = await self._claims.claim(queue, tokens, worker, lease_ms)
+                taken += claimed.jobs.values()
                 pulls += 1
                 # Whoever has something isn't kept waiting while the jobs of a limited key step aside one by one.
-                if stopped or (not claimed and (taken or pulls >= _FRUITLESS_PULLS)):
+                if claimed.stopped or (not claimed.jobs and (pulls >= _FRUITLESS_PULLS or (taken and claimed.stood))):
                     return False
         return True
 
