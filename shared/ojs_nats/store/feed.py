@@ -6,6 +6,7 @@ the consumer's own count, after which a new consumer begins behind the last reco
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, Literal, NamedTuple
 
 import msgspec
@@ -13,7 +14,7 @@ import structlog
 
 from ojs_nats.errors import unavailable
 from ojs_nats.store.api import call
-from ojs_nats.store.link import Failed, Link, Reply, header, status
+from ojs_nats.store.link import Collected, Failed, Link, Reply, header, status
 from ojs_nats.store.names import ANY, REST, StoreConfig
 
 __all__ = ["Batch", "Feed", "Record"]
@@ -27,6 +28,8 @@ _ROOM: Final = 64 * 1024
 _SECOND_NS: Final = 1_000_000_000
 _IDLE_NS: Final = 30 * _SECOND_NS
 _MARGIN_S: Final = 2.0
+_AHEAD_MARGIN_S: Final = 10.0
+"""For a pull that is asked for before its predecessor's records are dealt with."""
 _NOTHING: Final = frozenset({404, 408})
 
 Kind = Literal["job", "gone", "workflow", "cron", "worker", "unique", "crossing", "stats", "barrier", "epoch"]
@@ -64,6 +67,7 @@ class Feed:
         self._name = name
         self._incarnation = 0
         self._consumer: str | None = None
+        self._ahead: asyncio.Task[Collected | Failed] | None = None
         self._mark = b""
         self._next = 1
         self._count = 0
@@ -87,13 +91,13 @@ class Feed:
     async def next(self, wait_s: float) -> Batch:
         """What is stored and was not read yet, up to 500 records; waits up to `wait_s` for the first.
 
-        Raises OjsError backend_unavailable; the next call goes on where the last one was.
+        While there are many more, the server gathers the next ones before it is asked for them. Raises OjsError
+        backend_unavailable; the next call goes on where the last one was.
         """
         if self._consumer is None:
             await self._begin()
-        pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.records_stream}.{self._consumer}"
-        request = {"batch": _BATCH, "max_bytes": self._bytes, "no_wait": True, "expires": int(wait_s * _SECOND_NS)}
-        outcome = await self._link.collect(pull, msgspec.json.encode(request), _BATCH, wait_s + _MARGIN_S)
+        ahead, self._ahead = self._ahead, None
+        outcome = await (ahead if ahead is not None else self._pull(wait_s, _MARGIN_S))
         if isinstance(outcome, Failed):
             self._consumer = None
             raise unavailable(f"job records can't be read: {outcome.reason}")
@@ -108,7 +112,16 @@ class Feed:
         elif not records and self._behind:
             # The server was too slow for this pull, or what was left has been removed: a new consumer knows.
             self._consumer = None
+        if self._consumer is not None and self._behind > _BATCH:
+            self._ahead = asyncio.create_task(self._pull(wait_s, _AHEAD_MARGIN_S), name=f"{self._name}-ahead")
+            for _ in range(2):  # it runs, and its request leaves, before the caller keeps the loop busy
+                await asyncio.sleep(0)
         return Batch(records, self._behind)
+
+    async def _pull(self, wait_s: float, margin_s: float) -> Collected | Failed:
+        pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.records_stream}.{self._consumer}"
+        request = {"batch": _BATCH, "max_bytes": self._bytes, "no_wait": True, "expires": int(wait_s * _SECOND_NS)}
+        return await self._link.collect(pull, msgspec.json.encode(request), _BATCH, wait_s + margin_s)
 
     def close(self) -> None:
         """Let the consumer go."""
@@ -149,6 +162,9 @@ class Feed:
 
     def _drop(self) -> None:
         """The server would find out by itself after half a minute."""
+        if self._ahead is not None:
+            self._ahead.cancel()
+            self._ahead = None
         if self._consumer is not None:
             delete = f"$JS.API.CONSUMER.DELETE.{self._config.records_stream}.{self._consumer}"
             self._link.publish(delete, b"", reply=self._link.nobody)
