@@ -74,8 +74,8 @@ def _job(place: int, created_at: int, now: int, chance: random.Random) -> Job:
     elif state is State.DISCARDED:
         error_type = ERRORS[0] if alike else ERRORS[bits % len(ERRORS)]
         error = JobError(code="handler_error", type=error_type, message="no", attempt=1, at=created_at + 50)
-        # As many as are kept by default.
-        members |= {"discarded_at": created_at + 50, "error": error, "dead_letter": bits % 12 == 0}
+        # A million jobs have nearly as many as a queue keeps by default.
+        members |= {"discarded_at": created_at + 50, "error": error, "dead_letter": bits % 14 == 0}
     elif state is State.SCHEDULED:
         later = now + _LATER_MS + bits % _LATER_MS
         members |= {"scheduled_at": later, "timer": Timer("bench", later, "scheduler")}

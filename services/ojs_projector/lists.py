@@ -82,7 +82,9 @@ def dead_letter_stats(model: Model, queue: str | None) -> DeadLetterStats:
     where = f"FROM jobs WHERE dead_letter = 1{conditions}"
 
     def by(column: str) -> dict[str, int]:
-        return dict(db.execute(f"SELECT {column}, sum(dead) FROM counts WHERE dead > 0{conditions} GROUP BY 1", values))
+        # Left to itself, SQLite takes the order of types for cheaper than the few kinds that have dead letters.
+        source = f"counts INDEXED BY counts_of_dead WHERE dead > 0{conditions}"
+        return dict(db.execute(f"SELECT {column}, sum(dead) FROM {source} GROUP BY 1", values))
 
     return DeadLetterStats(
         total=_dead(db, conditions, values),

@@ -191,7 +191,7 @@ def test_the_longest_waiting_come_first() -> None:
     assert lists.waiting_before(model, waiting, NOW - 5, 9) == []
 
 
-def test_dead_letters_are_counted_by_error_without_a_look_at_each() -> None:
+def test_dead_letters_are_counted_without_a_look_at_each_or_at_kinds_that_have_none() -> None:
     model = fresh()
     dead(model)
     statements: list[str] = []
@@ -199,6 +199,8 @@ def test_dead_letters_are_counted_by_error_without_a_look_at_each() -> None:
     lists.dead_letter_stats(model, None)
     lists.dead_letter_stats(model, "q0")
     model.db.set_trace_callback(None)
-    plans = [row[3] for text in statements for row in model.db.execute(f"EXPLAIN QUERY PLAN {text}") if "jobs" in row[3]]
-    assert len(plans) == 6
-    assert all("COVERING INDEX dead" in plan for plan in plans), plans
+    plans = [row[3] for text in statements for row in model.db.execute(f"EXPLAIN QUERY PLAN {text}")]
+    of_jobs, of_kinds = [plan for plan in plans if "jobs" in plan], [plan for plan in plans if "counts" in plan]
+    assert (len(of_jobs), len(of_kinds)) == (6, 6)
+    assert all("COVERING INDEX dead" in plan for plan in of_jobs), of_jobs
+    assert all("counts_of_dead" in plan for plan in of_kinds), of_kinds
