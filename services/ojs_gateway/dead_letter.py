@@ -57,11 +57,11 @@ class DeadBulk(Struct, frozen=True, forbid_unknown_fields=True):
 
     filter: DeadFilter | None = None
     older_than: str | int | float | None = None
-    confirm: bool = False
+    confirm: bool | None = None
 
 
 class DeadQuery(DeadFilter, frozen=True):
-    confirm: bool = False
+    confirm: bool | None = None
 
 
 class _Outcome(NamedTuple):
@@ -153,9 +153,12 @@ class DeadLetter:
         else:
             query = struct_of(encode(dict(call.queries)), DeadQuery, strict=False)
             asked = DeadBulk(query, None, query.confirm)
-        if not (asked.confirm or confirmed):
+        if not (confirmed if asked.confirm is None else asked.confirm):
             raise invalid("confirm", "this changes every dead letter that matches the filter; send confirm: true to do it")
         wanted = asked.filter or DeadFilter()
+        for name, value in msgspec.structs.asdict(wanted).items():
+            if value == "":  # somebody's form with a field that was not filled in
+                raise invalid(name, f"{name} is empty; leave it out to match any")
         if asked.older_than is not None:
             wanted = msgspec.structs.replace(wanted, older_than=asked.older_than)
         return self._asked(wanted)

@@ -172,6 +172,8 @@ def test_dead_letters_are_retried_and_purged_by_filter_only_when_confirmed(syste
     assert set(fetch(system, "ls.bulk", 10)) == wanted
     assert ids(call(system, "GET", "/dead-letter")) == [kept]
     call(system, "DELETE", "/dead-letter", status=400)
+    call(system, "POST", "/dead-letter/purge", {"confirm": False}, status=400)
+    call(system, "DELETE", "/dead-letter", {"filter": {"queue": ""}, "confirm": True}, status=400)
     assert call(system, "DELETE", "/dead-letter?queue=ls.none&confirm=true")["deleted"] == 0
     assert call(system, "POST", "/dead-letter/purge", {"confirm": True})["deleted"] == 1
     assert ids(call(system, "GET", "/dead-letter")) == []

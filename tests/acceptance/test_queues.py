@@ -122,6 +122,7 @@ def test_the_common_policy_lies_below_every_queue_and_changes_no_job_that_is_the
         ({"producers": ["me"]}, "producers", 422),
         ({"dead_letter_queue": "dead"}, "dead_letter_queue", 422),
         ({"backpressure": {"depth": 1}}, "backpressure.depth", 400),
+        ({"allowed_job_types": ["mail.*", "*.sent"]}, "allowed_job_types[1]", 400),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name(system: System, body: dict[str, Any], field: str, status: int) -> None:
@@ -177,6 +178,9 @@ def test_a_purge_removes_what_waits_or_what_it_is_told_to(system: System) -> Non
     assert [job["id"] for job in fetch(system, "q")] == [done["job"]["id"]]
     call(system, "POST", "/workers/ack", {"job_id": done["job"]["id"]})
     call(system, "DELETE", "/admin/queues/q/jobs", {"states": ["completed"]}, 400)
+    call(system, "DELETE", "/admin/queues/q/jobs", {"states": [], "confirm": True}, 400)  # a form where nothing is ticked
+    call(system, "POST", "/queues/q/purge", {"states": []}, 400)
+    call(system, "POST", "/queues/q/purge", {"confirm": False}, 400)
     answer = call(system, "POST", "/queues/q/purge")
     assert (answer["deleted"], answer["remaining"]) == (1, 0)
     call(system, "GET", f"/jobs/{waiting['job']['id']}", None, 404)
@@ -261,7 +265,20 @@ def test_a_key_is_limited_shown_and_overridden(system: System) -> None:
     for job_id in jobs[:2]:
         call(system, "POST", "/workers/ack", {"job_id": job_id})
     assert [job["id"] for job in until(lambda: fetch(system, "reports", 5))] == jobs[3:]
-    call(system, "GET", "/rate-limits/nobody", None, 404)
+    for name in ("a", "b"):
+        call(system, "PUT", f"/rate-limits/{name}", {"concurrency": 1})
+    page = call(system, "GET", "/rate-limits?limit=2")
+    cursor = page["pagination"]["next_cursor"]
+    call(system, "PUT", "/rate-limits/aa", {"concurrency": 1})  # ahead of the cursor: the walk goes on where it was
+    rest = call(system, "GET", f"/rate-limits?limit=2&cursor={cursor}")
+    assert [[view["key"] for view in one["items"]] for one in (page, rest)] == [["a", "b"], ["tenant:acme"]]
+    assert not rest["pagination"]["has_more"]
+    for method, path in (
+        ("GET", "/rate-limits/nobody"),
+        ("DELETE", "/rate-limits/nobody/override"),
+        ("GET", "/rate-limits/nobody"),
+    ):
+        call(system, method, path, None, 404)
     call(system, "PUT", "/rate-limits/tenant:acme", {"concurrency": -1}, 400)
 
 

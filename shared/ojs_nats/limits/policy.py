@@ -44,24 +44,28 @@ class Policy(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def read_policy(value: dict[str, Any], path: str) -> Policy:
-    """A `rate_limit` object in any dialect. Raises invalid_request naming the member."""
+    """A `rate_limit` object in any dialect; `path` is where it stands, "" for a whole body.
+
+    Raises invalid_request naming the member.
+    """
+    base = f"{path}." if path else ""
     key = value.get("key")
     if key is not None:
-        key = parse_key(key, f"{path}.key")
+        key = parse_key(key, f"{base}key")
     concurrency = value.get("concurrency")
     if concurrency is not None:
-        concurrency = _whole(concurrency, f"{path}.concurrency", 0, MAX_CONCURRENCY)
-    rate = _rate(value.get("rate"), value.get("period"), f"{path}.rate")
+        concurrency = _whole(concurrency, f"{base}concurrency", 0, MAX_CONCURRENCY)
+    rate = _rate(value.get("rate"), value.get("period"), f"{base}rate")
     if value.get("max_per_second") is not None:
-        rate = Rate(_whole(value["max_per_second"], f"{path}.max_per_second", 1, _MAX_RATE), _SECOND_MS)
+        rate = Rate(_whole(value["max_per_second"], f"{base}max_per_second", 1, _MAX_RATE), _SECOND_MS)
     on_limit = value.get("on_limit")
     if on_limit is not None and on_limit not in _ON_LIMIT:
-        raise invalid(f"{path}.on_limit", f"{path}.on_limit must be one of {', '.join(_ON_LIMIT)}")
+        raise invalid(f"{base}on_limit", f"{base}on_limit must be one of {', '.join(_ON_LIMIT)}")
     return Policy(
         key=key,
         concurrency=concurrency,
         rate=rate,
-        throttle=_rate(value.get("throttle"), None, f"{path}.throttle"),
+        throttle=_rate(value.get("throttle"), None, f"{base}throttle"),
         on_limit=on_limit or "wait",
     )
 
@@ -78,7 +82,7 @@ def _rate(value: Any, period: Any, path: str) -> Rate | None:
     if value is None:
         return None
     if type(value) is not dict:
-        beside = f"{path.rpartition('.')[0]}.period"
+        beside = f"{path.removesuffix('rate')}period"
         return Rate(_whole(value, path, 1, _MAX_RATE), _SECOND_MS if period is None else _period_ms(period, beside))
     if value.get("period") is None:
         raise invalid(f"{path}.period", f"{path}.period is required: a duration such as PT1M")

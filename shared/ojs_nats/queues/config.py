@@ -63,16 +63,16 @@ class QueueConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
 NOT_SET: Final = QueueConfig()
 
 Patch = Mapping[str, Any]
-"""Members of `QueueConfig` by name, or `dead_letter_s` for that member of `retention` alone; None takes one back."""
+"""Members of `QueueConfig` by name, those of its `retention` each by their own; None takes one back."""
 
 
 def patched(config: QueueConfig, patch: Patch) -> QueueConfig:
     """A layer with some of its members changed."""
-    members = dict(patch)
-    if "dead_letter_s" in members:
-        kept = members.get("retention", config.retention) or _NO_RETENTION
-        kept = replace(kept, dead_letter_s=members.pop("dead_letter_s"))
-        members["retention"] = None if kept == _NO_RETENTION else kept
+    kept = {name: patch[name] for name in Retention.__struct_fields__ if name in patch}
+    members = {name: value for name, value in patch.items() if name not in kept}
+    if kept:
+        retention = replace(config.retention or _NO_RETENTION, **kept)
+        members["retention"] = None if retention == _NO_RETENTION else retention
     return replace(config, **members)
 
 

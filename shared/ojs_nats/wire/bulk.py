@@ -165,14 +165,17 @@ class Selection(Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
 
 
-class SelectionBody(Struct, forbid_unknown_fields=True):
-    job_ids: list[str] | None = None
+class ConfirmedBody(Struct, forbid_unknown_fields=True):
     filter: Raw = NOTHING
+    confirm: bool | None = None
+    cursor: str | None = None
+
+
+class SelectionBody(ConfirmedBody):
+    job_ids: list[str] | None = None
     atomicity: str | None = None
     dry_run: bool | None = None
-    confirm: bool | None = None
     limit: int | None = None
-    cursor: str | None = None
     idempotency_key: str | None = None
 
 
@@ -192,7 +195,7 @@ class FilterBody(Struct, forbid_unknown_fields=True):
 
 def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Limits) -> Selection:
     """POST /admin/jobs/bulk/… `{filter, confirm: true}`. Raises invalid_payload, invalid_request."""
-    sent = struct_of(body, SelectionBody)
+    sent = struct_of(body, ConfirmedBody)
     if not sent.confirm:
         raise invalid("confirm", f"this would {operation} every job that matches the filter; send confirm: true to do it")
     if absent(sent.filter):

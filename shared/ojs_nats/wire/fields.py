@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -104,15 +104,25 @@ def _mistyped(error: Exception) -> OjsError:
     found = _WHERE.search(str(error))
     unknown = _UNKNOWN.search(str(error))
     if unknown is not None:
-        field = unknown[1] if found is None else f"{found[2]}.{unknown[1]}"
-        return invalid(field[:64], f"{field[:64]} is not a member of this request")
+        return _no_member(unknown[1] if found is None else f"{found[2]}.{unknown[1]}")
     if found is None:
         return OjsError("invalid_payload", f"the request body must be a JSON object: {words}")
     field = found[2]
     return invalid(field, f"{field}: {words[: words.rindex(' - at ')]}")
 
 
+def _no_member(field: str) -> OjsError:
+    return invalid(field[:64], f"{field[:64]} is not a member of this request")
+
+
 # Members
+
+
+def check_known(members: Iterable[str], known: Collection[str]) -> None:
+    """Refuse what a request doesn't have: left unread, a misspelt member would do more than was meant."""
+    for name in members:
+        if name not in known:
+            raise _no_member(name)
 
 
 def value_of(raw: Raw, path: str, limits: Limits) -> Any:

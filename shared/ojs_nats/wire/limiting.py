@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -10,26 +10,31 @@ from msgspec import Raw
 from ojs_nats.errors import invalid
 from ojs_nats.limits import LimitRecord, Override, effective, granted, next_start, read_policy
 from ojs_nats.queues import Rate
-from ojs_nats.wire.fields import object_of, value_of
+from ojs_nats.wire.fields import check_known, object_of, value_of
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.times import format_duration, format_ms, parse_timestamp
 
 __all__ = ["limit_view", "parse_override"]
 
+_MEMBERS: Final = ("concurrency", "rate", "throttle", "expires_at", "limit", "period", "max_per_second")
 
-def parse_override(body: bytes, limits: Limits) -> Override:
+
+def parse_override(body: bytes, now: int, limits: Limits) -> Override:
     """`{concurrency?, rate?, throttle?, expires_at?}`. Raises invalid_request naming the member."""
     members: dict[str, Raw] = object_of(body)
+    check_known(members, _MEMBERS)
     values = {name: value_of(raw, name, limits) for name, raw in members.items()}
     if type(values.get("limit")) is int:  # the form of the admin UI
         values["rate"] = {"limit": values.pop("limit"), "period": values.get("period")}
-    policy = read_policy({name: value for name, value in values.items() if name != "key"}, "override")
+    policy = read_policy(values, "")
     expires_at = None
     if values.get("expires_at") is not None:
         try:
             expires_at = parse_timestamp(str(values["expires_at"]))
         except ValueError as error:
             raise invalid("expires_at", f"expires_at must be an RFC 3339 timestamp with a zone: {error}") from None
+        if expires_at <= now:
+            raise invalid("expires_at", "expires_at is over; name a time to come, or none to override until further notice")
     if policy.concurrency is None and policy.rate is None and policy.throttle is None:
         raise invalid("concurrency", "concurrency, rate or throttle is required")
     return Override(concurrency=policy.concurrency, rate=policy.rate, throttle=policy.throttle, expires_at=expires_at)
@@ -61,7 +66,7 @@ def limit_view(key: str, record: LimitRecord, waiting: int, now: int, *, as_numb
         view["throttle"] = {**_rate(policy.throttle), "next_allowed_at": format_ms(next_at)}
     if record.until is not None and record.until > now:
         view["rate_limit_until"] = format_ms(record.until)
-    if record.override is not None:
+    if record.override is not None and (record.override.expires_at is None or record.override.expires_at > now):
         override = msgspec.structs.asdict(record.override)
         shown: dict[str, Any] = {"concurrency": override["concurrency"]} if override["concurrency"] is not None else {}
         for name in ("rate", "throttle"):

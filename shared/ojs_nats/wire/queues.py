@@ -9,11 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from ojs_nats.errors import OjsError, invalid
-from ojs_nats.job import Retention, Retry, State
+from ojs_nats.job import Retry, State
 from ojs_nats.limits import MAX_CONCURRENCY, read_policy
 from ojs_nats.queues import Patch, QueueConfig, QueueRecord, Rate
 from ojs_nats.wire.fields import (
     before_ms,
+    check_known,
     duration_ms,
     flag,
     integer,
@@ -51,6 +52,7 @@ Strategy = Literal["reject", "discard", "move"]
 _OVERFLOW: Final = ("reject", "drop_oldest")
 _MOST: Final = 2**53 - 1
 _MAX_PATTERNS: Final = 100
+_QUEUE_LIMIT: Final = ("concurrency", "rate", "period", "max_per_second", "throttle", "key", "on_limit")
 _PURGEABLE: Final = tuple(state for state in State if state is not State.ACTIVE)
 
 
@@ -82,10 +84,13 @@ def parse_config(body: bytes, limits: Limits) -> Patch:
 def parse_queue_limit(body: bytes, limits: Limits) -> Patch:
     """PUT /admin/queues/{name}/rate-limit: the members of `Policy` that a queue can have; what is left out is taken back."""
     members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
-    policy = read_policy(members, "rate_limit")
-    if policy.throttle is not None or policy.key is not None:
-        field = "throttle" if policy.throttle is not None else "key"
+    if (field := next((name for name in ("throttle", "key", "on_limit") if members.get(name) is not None), None)) is not None:
         raise invalid(field, f"{field} belongs to jobs; a queue has concurrency and rate")
+    check_known(members, _QUEUE_LIMIT)
+    policy = read_policy(members, "")
+    if policy.concurrency == 0:
+        message = "concurrency must be at least 1; pause the queue to let nothing start, leave it out to lift the limit"
+        raise invalid("concurrency", message)
     return {"concurrency": policy.concurrency, "rate_limit": policy.rate}
 
 
@@ -196,20 +201,15 @@ def _seconds(value: Any, path: str, limits: Limits) -> int:
     return duration_ms(value, path, 1_000, limits)
 
 
-def _retention(value: Any, path: str, limits: Limits) -> Retention:
-    if type(value) is str:  # the CLI's one time for every end
+def _retention(value: Any, path: str, limits: Limits) -> dict[str, Any]:
+    """Each member by itself: what isn't sent stays. A text is the CLI's one time for every end."""
+    if value is None or type(value) is str:
         value = dict.fromkeys(_RETENTION, value)
     members = mapping(value, path)
     for name in members:
         if name not in _RETENTION:
             raise invalid(f"{path}.{name}", f"{path}.{name} is not a way to end; {path} has {', '.join(_RETENTION)}")
-    return Retention(
-        **{
-            attribute: _age(members[name], f"{path}.{name}", limits)
-            for name, attribute in _RETENTION.items()
-            if members.get(name) is not None
-        }
-    )
+    return {_RETENTION[name]: None if age is None else _age(age, f"{path}.{name}", limits) for name, age in members.items()}
 
 
 def _retry(value: Any, path: str, limits: Limits) -> Retry:
@@ -217,7 +217,11 @@ def _retry(value: Any, path: str, limits: Limits) -> Retry:
 
 
 def _types(value: Any, path: str, limits: Limits) -> tuple[str, ...]:
-    return text_list(value, path, _MAX_PATTERNS, limits)
+    types = text_list(value, path, _MAX_PATTERNS, limits)
+    for index, one in enumerate(types):
+        if "*" in one[:-1]:
+            raise invalid(f"{path}[{index}]", f"{path}[{index}] may have its * at the end only, as in mail.*, not {shown(one)}")
+    return types
 
 
 def _flag(value: Any, path: str, _limits: Limits) -> bool:
@@ -250,7 +254,7 @@ _READERS: Final[dict[str, _Reader]] = {
     "visibility_timeout": _member("visibility_timeout_ms", _seconds),
     "default_timeout": _member("default_timeout_ms", _seconds),
     "default_retry": _member("default_retry", _retry),
-    "retention": _member("retention", _retention),
+    "retention": _retention,
     "dead_letter": _dead_letter,
     "dead_letter_max_size": _member("dead_letter_max", _count),
     "dead_letter_ttl": _member("dead_letter_s", _age),
@@ -288,7 +292,7 @@ def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: Li
 class PurgeBody(Struct, frozen=True, forbid_unknown_fields=True):
     states: list[str] | None = None
     older_than: str | int | float | None = None
-    confirm: bool = False
+    confirm: bool | None = None
 
 
 def parse_purge(body: bytes, now: int, limits: Limits, *, confirmed: bool) -> Purge:
@@ -297,10 +301,12 @@ def parse_purge(body: bytes, now: int, limits: Limits, *, confirmed: bool) -> Pu
     `confirmed` is for POST /queues/{name}/purge, which says it by its name.
     """
     asked = struct_of(body, PurgeBody)
-    if not (asked.confirm or confirmed):
+    if not (confirmed if asked.confirm is None else asked.confirm):
         raise invalid("confirm", "this removes every job that matches; send confirm: true to do it")
     if asked.states is None and not confirmed:
         raise invalid("states", f"states is required: a list of {', '.join(_PURGEABLE)}")
+    if asked.states is not None and not asked.states:
+        raise invalid("states", f"states must name at least one of {', '.join(_PURGEABLE)}")
     states = []
     for index, state in enumerate(asked.states or (State.AVAILABLE, State.SCHEDULED, State.RETRYABLE, State.PENDING)):
         if state not in _PURGEABLE:

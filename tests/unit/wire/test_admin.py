@@ -83,6 +83,8 @@ def test_an_unknown_directive_is_refused(body: bytes) -> None:
         (b'{"filter":{"colour":"red"},"confirm":true}', "filter"),
         (b'{"filter":{"since":"soon"},"confirm":true}', "filter.since"),
         (b'{"filter":{"state":"dead"},"confirm":true}', "filter.state"),
+        (b'{"filter":{"queue":"q"},"limit":1,"confirm":true}', "limit"),
+        (b'{"filter":{"queue":"q"},"job_ids":["1"],"confirm":true}', "job_ids"),
     ],
 )
 def test_a_bulk_action_needs_a_filter_and_a_confirmation(body: bytes, field: str) -> None:

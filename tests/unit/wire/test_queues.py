@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Retention
@@ -49,6 +50,21 @@ def test_the_retention_of_dead_letters_has_three_spellings(body: Any) -> None:
 def test_one_limit_is_changed_without_the_rest(body: Any, age_s: int | None, number: int | None) -> None:
     config = configured(body, BEFORE)
     assert (config.retention, config.dead_letter_max) == (Retention(completed_s=DAY_S, dead_letter_s=age_s), number)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"retention": {"discarded": "P3D"}}, Retention(completed_s=DAY_S, discarded_s=3 * DAY_S, dead_letter_s=2 * DAY_S)),
+        ({"retention": {"completed": None}}, Retention(dead_letter_s=2 * DAY_S)),
+        ({"retention": {}}, BEFORE.retention),
+        ({"retention": None}, None),
+        ({"retention": "7d"}, Retention(**dict.fromkeys(Retention.__struct_fields__, 7 * DAY_S))),
+        ({"retention": {"completed": "P3D"}, "dead_letter_ttl": None}, Retention(completed_s=3 * DAY_S)),
+    ],
+)
+def test_a_retention_is_changed_end_by_end(body: Any, expected: Retention | None) -> None:
+    assert configured(body, BEFORE) == replace(BEFORE, retention=expected)
 
 
 def test_nothing_is_left_of_a_retention_that_is_taken_back() -> None:
