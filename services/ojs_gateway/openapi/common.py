@@ -22,6 +22,7 @@ from ojs_gateway.openapi.schema import (
 )
 from ojs_nats.errors import CODES
 from ojs_nats.job import Backoff, Exhaustion, State
+from ojs_nats.queries import MAX_OFFSET
 from ojs_nats.wire.errors import wire_code
 from ojs_nats.wire.limits import DEFAULT_LIMITS
 from ojs_nats.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
@@ -249,8 +250,8 @@ def _paged(standard: int, most: int) -> tuple[Parameter, ...]:
     return (
         Parameter("limit", whole(1, MAX_PAGE) | {"default": standard}, "More counts as the most."),
         Parameter("cursor", TEXT, "`next_cursor` of the page before."),
-        Parameter("offset", whole(0), "How many to pass over."),
-        Parameter("page", whole(1), "Counts pages in place of `cursor` and `offset`."),
+        Parameter("offset", whole(0, MAX_OFFSET), "How many to pass over."),
+        Parameter("page", whole(1), f"Counts pages in place of `cursor` and `offset`, to {MAX_OFFSET:,} items deep."),
         Parameter("per_page", whole(1, most) | {"default": standard}, "More counts as the most."),
     )
 

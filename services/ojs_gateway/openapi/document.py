@@ -130,6 +130,8 @@ def _operation(part: Part, route: Route, place: Place, own: Place, components: _
         if status in refusals and not isinstance(answer, Other):  # an answer about each item, or a refusal of all
             told = either(answer, ERROR)
         responses[str(status)] = _answer(status, told, f"{title}{suffix}", components)
+    if route.also is not None and route.also.media_type is not None:
+        responses["200"]["content"] |= _text(route.also.media_type)
     for status, codes in refusals.items():
         if status not in route.answers:
             responses[str(status)] = components.refusal(status, codes)
@@ -152,8 +154,12 @@ def _answer(status: int, answer: Schema | Other, name: str, components: _Compone
         return {"description": HTTPStatus(status).phrase, "content": _json(components.named(answer, name))}
     view: dict[str, Any] = {"description": answer.about}
     if answer.media_type is not None:
-        view["content"] = {answer.media_type: {"schema": TEXT}}
+        view["content"] = _text(answer.media_type)
     return view
+
+
+def _text(media_type: str) -> dict[str, Any]:
+    return {media_type: {"schema": TEXT}}
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:

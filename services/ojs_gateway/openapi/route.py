@@ -47,6 +47,8 @@ class Route(NamedTuple):
     query: tuple[Parameter, ...] = ()
     errors: tuple[str, ...] = ()
     absolute: bool = False
+    also: Other | None = None
+    """Another form of the answer 200, which a parameter asks for."""
     test_only: bool = False
     """Whether it is there in test mode alone."""
 

@@ -33,6 +33,7 @@ from ojs_nats.wire.maintenance import MaintenanceBody
 __all__ = ["SYSTEM"]
 
 _ALIVE: Final[dict[str, Schema]] = {"status": {"const": "ok"}, "uptime_seconds": COUNT}
+_EXPOSITION: Final = Other(metrics.CONTENT_TYPE, "In the text format of Prometheus.")
 _HEALTH: Final = Named(
     "Health",
     record(
@@ -155,7 +156,7 @@ SYSTEM: Final = Part(
             Measurements.exposition,
             ("GET /metrics getMetrics",),
             "Read this process's metrics",
-            {200: Other(metrics.CONTENT_TYPE, "In the text format of Prometheus.")},
+            {200: _EXPOSITION},
             absolute=True,
         ),
         Route(
@@ -166,6 +167,7 @@ SYSTEM: Final = Part(
             {200: _SUMMARY},
             "`format=prometheus` is `GET /metrics`.",
             query=(Parameter("format", one_of("json", "prometheus")),),
+            also=_EXPOSITION,
         ),
         Route(
             Admin,

@@ -53,7 +53,7 @@ BEHIND: Final = "behind"
 WAIT_S: Final = 2.0
 MAX_PAGE: Final = 200
 MAX_OFFSET: Final = 5_000
-"""A larger `offset` counts as this; cursors reach any depth at the same cost."""
+"""A larger `offset` is refused at the edge, and counts as this here; cursors reach any depth at the same cost."""
 MAX_COUNTED: Final = 10_000
 """How far the locks are counted that are shown."""
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ojs_nats.errors import invalid
+from ojs_nats.queries import MAX_OFFSET
 
 __all__ = ["DEFAULT_PAGE", "MAX_PAGE", "Page", "pagination", "parse_page"]
 
@@ -30,7 +31,9 @@ class Page(Struct, frozen=True):
 
 
 def parse_page(query: Mapping[str, str], *, numbered: bool = False, default: int | None = None) -> Page:
-    """`limit`, `cursor` and `offset`, or `page` and `per_page` (JS SDK, admin UI). What is above the most counts as the most.
+    """`limit`, `cursor` and `offset`, or `page` and `per_page` (JS SDK, admin UI). More than the largest page is that page.
+
+    Raises invalid_request for what begins deeper than `MAX_OFFSET`: a page that is no deeper would be taken for that one.
 
     `numbered` is for lists that count pages unless a cursor or an offset is given.
     """
@@ -39,8 +42,8 @@ def parse_page(query: Mapping[str, str], *, numbered: bool = False, default: int
     limit = min(max(limit, 1), MAX_PAGE)
     if "page" in query or (numbered and "cursor" not in query and "offset" not in query):
         number = max(_number(query, "page", 1), 1)
-        return Page(limit, None, (number - 1) * limit, number)
-    return Page(limit, query.get("cursor") or None, _number(query, "offset", 0))
+        return Page(limit, None, _reachable("page", (number - 1) * limit), number)
+    return Page(limit, query.get("cursor") or None, _reachable("offset", _number(query, "offset", 0)))
 
 
 def pagination(page: Page, total: int | None, next_cursor: str | None) -> dict[str, Any]:
@@ -52,6 +55,12 @@ def pagination(page: Page, total: int | None, next_cursor: str | None) -> dict[s
     if page.number is not None:
         view |= {"page": page.number, "per_page": page.limit}
     return view
+
+
+def _reachable(name: str, offset: int) -> int:
+    if offset > MAX_OFFSET:
+        raise invalid(name, f"{name} passes over {offset:,} items; the limit is {MAX_OFFSET:,}: go on with cursor from there")
+    return offset
 
 
 def _number(query: Mapping[str, str], name: str, default: int) -> int:

@@ -80,6 +80,11 @@ def test_other_names_of_an_operation_say_so() -> None:
     assert (own["responses"], own["summary"]) == (other["responses"], other["summary"])
 
 
+def test_an_answer_with_two_forms_has_both() -> None:
+    content = operations(described(test_mode=False))["GET", "/ojs/v1/metrics"]["responses"]["200"]["content"]
+    assert [kind.partition(";")[0] for kind in content] == ["application/openjobspec+json", "application/json", "text/plain"]
+
+
 def test_every_reference_leads_somewhere_and_everything_is_referred_to() -> None:
     made = described(test_mode=True)
     wanted = set(re.findall(r'"#/(components/[^"]+)"', json.dumps(made)))

@@ -39,5 +39,16 @@ def test_a_page_that_is_no_number_is_refused_by_name() -> None:
     assert refused.value.details["field"] == "per_page"
 
 
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [({"offset": "5001"}, "offset"), ({"page": "252", "per_page": "20"}, "page"), ({"page": "9999999999"}, "page")],
+)
+def test_a_page_that_is_too_deep_is_not_taken_for_another(query: dict[str, str], field: str) -> None:
+    with pytest.raises(OjsError) as refused:
+        parse_page(query)
+    assert refused.value.details["field"] == field
+    assert parse_page({"offset": "5000"}).offset == parse_page({"page": "251", "per_page": "20"}).offset == 5_000
+
+
 def test_what_is_left_out_is_not_known() -> None:
     assert pagination(Page(2, number=1), None, None) == {"limit": 2, "offset": 0, "has_more": False, "page": 1, "per_page": 2}
