@@ -36,6 +36,7 @@ from ojs_nats.store.provision import check_server, provision
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records
 from ojs_nats.store.reset import Drop, Reset
+from ojs_nats.store.strays import Strays
 from ojs_nats.store.swap import Swapper
 from ojs_nats.store.together import Together
 from ojs_nats.store.unique import Uniqueness
@@ -68,14 +69,16 @@ class Store:
         swapper = Swapper(link, self.records, config.records_stream)
         self.unique = Uniqueness(self.records, self.committer, swapper, self.atomic, self.clock, config)
         reached = Crossings(link, self.records, self.clock, config)
-        self.bounds = Bounds(link, bulk, self.records, self.committer, self.queues, reached, self.clock, config)
         self.limits = Limits(link, self.records, self.committer, self.clock, config)
         self.held = Held(link, self.records, self.limits, reached, self.clock, config)
+        gate = Gate(self.limits, self.held, self.queues, self.clock)
+        strays = Strays(link, bulk, self.records, gate, self.clock, config)
+        self.bounds = Bounds(link, self.committer, self.queues, strays, reached, self.clock, config)
+        self.committer.on_strays = self.bounds.strays
         self.batches = Batches(self.records, self.queues, self.bounds, self.unique, self.atomic, self.clock)
         guards = (self.queues, self.bounds, self.limits, self.unique)
         self.jobs = Jobs(link, self.records, self.committer, *guards, self.clock, config)
         self.pools = Pools(link, self.records, self.clock, config, instance)
-        gate = Gate(self.limits, self.held, self.queues, self.clock)
         choice = (self.queues, self.pools, gate, self.bounds)
         self.handout = Handout(bulk, self.jobs, self.records, self.committer, self.clock, *choice, config)
         self.crons = Crons(link, bulk, self.records, self.jobs, self.clock, config)

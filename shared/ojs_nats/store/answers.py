@@ -8,11 +8,39 @@ from typing import Final
 from ojs_nats.errors import OjsError
 from ojs_nats.store.api import ApiError, PubAck, parse_ack
 from ojs_nats.store.link import Answer, Failed, Link
+from ojs_nats.transitions.result import Transition
 
-__all__ = ["FIRST_PAUSE_S", "LAST_PAUSE_S", "ack_of", "outcome", "pause_or_raise", "stored", "why", "worth_another_try"]
+__all__ = [
+    "FIRST_PAUSE_S",
+    "LAST_PAUSE_S",
+    "Written",
+    "ack_of",
+    "outcome",
+    "pause_or_raise",
+    "stored",
+    "why",
+    "worth_another_try",
+]
 
 FIRST_PAUSE_S: Final = 0.02
 LAST_PAUSE_S: Final = 0.25
+
+
+class Written:
+    """The answers that a commit's messages wait for."""
+
+    __slots__ = ("body", "expected", "op", "record", "releases", "step", "timer", "token", "transition")
+
+    def __init__(self, transition: Transition, expected: int, op: str, body: bytes) -> None:
+        self.transition = transition
+        self.body = body
+        self.expected = expected
+        self.op = op
+        self.timer: asyncio.Future[Answer] | None = None
+        self.step: asyncio.Future[Answer] | None = None
+        self.releases: list[asyncio.Future[Answer]] = []
+        self.token: asyncio.Future[Answer] | None = None
+        self.record: asyncio.Future[Answer] | None = None
 
 
 async def pause_or_raise(link: Link, pause: float, deadline: float, error: OjsError) -> float:

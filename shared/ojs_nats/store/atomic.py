@@ -112,6 +112,7 @@ class Atomic:
             self._committer.stored(commit.transition, commit.op)
         if any(commit.transition.token for commit in commits) and await self._hand_out(commits):
             self._committer.purge(outbox)
+        await self._committer.left_behind([commit.transition for commit in commits])
 
     async def room_for(self, jobs: int) -> int | None:
         """How many of so many jobs one batch has room for; None while NATS doesn't say.

@@ -10,27 +10,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from ojs_nats import metrics, transitions
 from ojs_nats.crossings import Bound, level_of, pressed
 from ojs_nats.errors import OjsError, queue_full, unavailable
-from ojs_nats.job import Job, State
+from ojs_nats.job import Job
 from ojs_nats.store.api import call, parse_ack, refused
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.crossings import Crossings
-from ojs_nats.store.link import Failed, Link, header, status
+from ojs_nats.store.link import Failed, Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
-from ojs_nats.store.records import Records
+from ojs_nats.store.strays import Strays
 
 __all__ = ["Bounds", "Pressure"]
 
@@ -44,10 +43,9 @@ _WAIT_S: Final = 2.0
 _SEAT_MS: Final = 10_000
 """Places that are older were taken by somebody who died."""
 _LOOKED_AT: Final = 128
-"""Tokens that are judged at a time when a queue seems full."""
+"""Jobs of which the oldest are dropped at a time."""
 _NOT_FOUND: Final = 10037
 _WARNING: Final = 0.8
-_READ_S: Final = 2.0
 
 
 class Pressure(NamedTuple):
@@ -70,38 +68,31 @@ class _Standing(NamedTuple):
     seats: int
 
 
-class _Message(NamedTuple):
-    """One message of the ready stream; `at` is when it was stored (Unix ms)."""
-
-    sequence: int
-    at: int
-    data: bytes
-
-
 class Bounds:
     """Takes places in bounded queues; one at a time per queue within a process, since they exclude each other anyway."""
 
     def __init__(
         self,
         link: Link,
-        bulk: Link,
-        records: Records,
         committer: Committer,
         queues: Queues,
+        strays: Strays,
         reached: Crossings,
         clock: ServerClock,
         config: StoreConfig,
     ) -> None:
         self._link = link
-        self._bulk = bulk
-        self._records = records
         self._committer = committer
         self._queues = queues
+        self._strays = strays
         self._reached = reached
         self._clock = clock
         self._config = config
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._pressure: dict[str, Pressure] = {}
+        self._left: dict[str, list[Job]] = {}
+        """By queue, jobs as they were whose tokens are to be taken out."""
+        self._clearing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def pressure(self, queue: str) -> Pressure | None:
         """None if the queue has no bound, or this process hasn't pushed to it."""
@@ -161,7 +152,7 @@ class Bounds:
                     self._remember(queue, depth, bound)
                     return seat, depth
             elif standing.seats and standing.tokens + number <= bound and asyncio.get_running_loop().time() < until:
-                await self._clear_seats(queue)
+                await self._strays.clear_seats(queue, self._clock.now() - _SEAT_MS)
                 await asyncio.sleep(_PAUSE_S)  # others' pushes are under way, and may fail
             elif number > bound or not await self._make_room(queue, standing.tokens + standing.seats + number - bound):
                 metrics.rejected(queue)
@@ -188,7 +179,13 @@ class Bounds:
         error = last.get("error")
         if error is not None and error.get("err_code") != _NOT_FOUND:
             raise unavailable(f"NATS refused a read of tokens: {error.get('description')}")
-        info = await call(self._link, f"STREAM.INFO.{stream}", {"subjects_filter": everything})
+        tokens, seats = await self._holds(queue)
+        return _Standing(0 if error is not None else int(last["message"]["seq"]), tokens, seats)
+
+    async def _holds(self, queue: str) -> tuple[int, int]:
+        """How many tokens there are, and how many places are taken."""
+        request = {"subjects_filter": self._config.ready_of_queue(queue)}
+        info = await call(self._link, f"STREAM.INFO.{self._config.ready_stream}", request)
         if "error" in info:
             raise unavailable(f"NATS refused to say what is ready: {info['error'].get('description')}")
         tokens = seats = 0
@@ -196,7 +193,7 @@ class Bounds:
             size = self._config.seat_size(subject)
             tokens += 0 if size else messages
             seats += size * messages
-        return _Standing(0 if error is not None else int(last["message"]["seq"]), tokens, seats)
+        return tokens, seats
 
     async def _sit(self, queue: str, number: int, sequence: int) -> int | None:
         """None if somebody else was faster."""
@@ -221,57 +218,57 @@ class Bounds:
         subject = f"$JS.API.STREAM.MSG.DELETE.{self._config.ready_stream}"
         self._link.publish(subject, body, reply=self._link.nobody)
 
-    async def _clear_seats(self, queue: str) -> None:
-        """Let places go that nobody will give back."""
-        horizon = self._clock.now() - _SEAT_MS
-        for message in await self._oldest(self._config.seat_of_queue(queue)):
-            if message.at < horizon:
-                self._delete(message.sequence)
-
     # Making room
 
+    async def strays(self, jobs: Sequence[Job]) -> None:
+        """Take the tokens of jobs out that have left their bounded queues otherwise than by a fetch.
+
+        Nothing fails by it: a token that stays is found when the queue seems full.
+        """
+        queues: set[str] = set()
+        for job in jobs:
+            await self._queues.settings(job.queue)
+            if self._queues.bound(job.queue):
+                self._left.setdefault(job.queue, []).append(job)
+                queues.add(job.queue)
+        for queue in queues:
+            try:
+                await self._take_out(queue)
+            except OjsError as error:
+                log.debug("tokens of jobs that are gone stay for now", queue=queue, reason=error.message)
+
+    async def _take_out(self, queue: str) -> None:
+        """What is left while one waits for its turn goes with the one before, so many together cost little more than one."""
+        turn = self._clearing.setdefault(queue, asyncio.Lock())
+        async with turn:
+            jobs = self._left.pop(queue, [])
+            if jobs and await self._strays.take_out(queue, jobs):
+                await self.observe(queue, (await self._holds(queue))[0])
+
     async def _make_room(self, queue: str, wanted: int) -> bool:
-        """Delete tokens that stand for nothing any more, and drop the oldest jobs where the queue says so; whether any."""
-        dropping = self._policy(queue) == "drop_oldest"
-        made = 0
-        for token in await self._oldest(self._config.ready_of_queue(queue)):
+        """Delete tokens that stand for nothing any more, else drop the oldest jobs where the queue says so; whether any."""
+        if await self._strays.sweep(queue):
+            return True
+        return self._policy(queue) == "drop_oldest" and await self._drop_oldest(queue, wanted)
+
+    async def _drop_oldest(self, queue: str, wanted: int) -> bool:
+        look = await self._strays.look(queue, most=_LOOKED_AT)
+        made = look.deleted
+        for token, stored in look.live:
             if made >= wanted:
                 break
-            job_id, _, rest = token.data.decode(errors="replace").partition(" ")
-            if not rest:
-                continue
-            stored = await self._records.leader_for_hint(job_id)
-            job = stored.job
-            waits = job is not None and job.state is State.AVAILABLE and job.token == rest.partition(" ")[0]
-            if job is None or (not waits and stored.sequence == int(rest.partition(" ")[2] or 0)):
-                continue  # its record is on the way
-            if waits and not (dropping and await self._drop(job, stored.sequence)):
-                continue
-            self._delete(token.sequence)
-            made += 1
+            if stored.job is not None and await self._drop(stored.job, stored.sequence):
+                await self._strays.delete(token)
+                made += 1
         return made > 0
 
     async def _drop(self, job: Job, sequence: int) -> bool:
         moment = self._clock.moment()
+        dropped = replace(transitions.drop(job, "overflow", moment), stray=None)  # its token is known
         try:
-            await self._committer.commit(transitions.drop(job, "overflow", moment), sequence, moment.op)
+            await self._committer.commit(dropped, sequence, moment.op)
         except Conflict:  # it is fetched or cancelled just now
             return False
         metrics.dropped(job.queue)
         log.info("job dropped to make room", job_id=job.id, queue=job.queue)
         return True
-
-    async def _oldest(self, subjects: str) -> list[_Message]:
-        request: dict[str, Any] = {"seq": 1, "next_by_subj": subjects, "batch": _LOOKED_AT}
-        get = f"$JS.API.DIRECT.GET.{self._config.ready_stream}"
-        outcome = await self._bulk.collect(get, msgspec.json.encode(request), 0, _READ_S)
-        if isinstance(outcome, Failed) or outcome.closing is None or status(outcome.closing) not in {204, 404}:
-            raise unavailable("NATS did not answer a read of tokens")
-        return [
-            _Message(int(header(message, b"Nats-Sequence") or 0), _stored_at(header(message, b"Nats-Time-Stamp")), message.data)
-            for message in outcome.messages
-        ]
-
-
-def _stored_at(stamp: bytes | None) -> int:
-    return int(datetime.fromisoformat((stamp or b"1970-01-01T00:00:00Z").decode()).timestamp() * 1000)

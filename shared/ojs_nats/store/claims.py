@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,7 +17,8 @@ from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.gate import Candidate, Gate
 from ojs_nats.store.jobs import Jobs
 from ojs_nats.store.link import Link
-from ojs_nats.store.pulls import Token
+from ojs_nats.store.pulls import DROP_AFTER_MS, Token
+from ojs_nats.store.queues import Queues
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.returns import Returns
 from ojs_nats.store.wake import Wakes
@@ -29,9 +31,9 @@ log = structlog.get_logger(__name__)
 YOUNG_MS: Final = 1_000
 """A token this young may be ahead of its record; it is looked at again for up to `REREAD_S` while others are claimed."""
 REREAD_S: Final = 0.25
-DROP_AFTER_MS: Final = 60_000
-"""A token whose record never came by then belongs to a push that never was."""
 PARK_NS: Final = 5_000_000_000
+_GONE_S: Final = 0.5
+"""How long a fetch waits to hear that tokens of a bounded queue are gone."""
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ class Claims:
         records: Records,
         committer: Committer,
         clock: ServerClock,
+        queues: Queues,
         gate: Gate,
         returns: Returns,
         wakes: Wakes,
@@ -65,6 +68,7 @@ class Claims:
         self._records = records
         self._committer = committer
         self._clock = clock
+        self._queues = queues
         self._gate = gate
         self._returns = returns
         self._wakes = wakes
@@ -97,7 +101,7 @@ class Claims:
             claims: list[tuple[Token, Stored, Job]] = []
             for token in waiting:
                 stored = found[token.job_id]
-                if stored.job is not None and _stands_for(token, stored.job):
+                if stored.job is not None and token.stands_for(stored.job):
                     claims.append((token, stored, stored.job))
                 elif not await self._stale(token, stored):
                     again.append(token)
@@ -116,10 +120,11 @@ class Claims:
         """Answer for a token that needs no second look: its commit can't succeed any more, or it is old and has no job."""
         if not self._records.nearest_is_leader:
             stored = await self._records.leader_for_hint(token.job_id)
-        if stored.job is not None and stored.sequence != token.replaces:
-            if _stands_for(token, stored.job):
+        if token.superseded(stored):
+            if token.stands_for(stored.job):
                 return False
-            await self._gate.missed(stored.job)
+            if stored.job is not None:
+                await self._gate.missed(stored.job)
             self._ack(token)
             return True
         if self._clock.now() - token.stored_at <= YOUNG_MS:
@@ -139,13 +144,14 @@ class Claims:
         commits, tokens, stopped = await self._let_through(queue, claims, worker, lease_ms)
         claimed.stopped = claimed.stopped or stopped
         again: list[Token] = []
+        done: list[Token] = []
         failure: OjsError | None = None
         for token, commit, outcome in zip(tokens, commits, await self._committer.commit_all(commits), strict=True):
             job = commit[0].job
             if isinstance(outcome, int):
                 if job.state is not State.ACTIVE:
                     await self._gate.missed(job)
-                self._ack(token)
+                done.append(token)
                 if job.state is State.ACTIVE:
                     claimed.jobs[token.job_id] = job
                     self._jobs.cache.put(outcome, job)
@@ -156,6 +162,7 @@ class Claims:
                 failure = outcome
                 if job.state is State.ACTIVE:
                     self._returns.give_back(job, "the claim was not confirmed in time")
+        await self._ack_all(queue, done)
         if failure is not None and not claimed.jobs:
             raise failure
         return again
@@ -189,6 +196,14 @@ class Claims:
             self._wakes.wake_later(queue, (judged.opens_at - self._clock.now()) / 1_000)
         return commits, tokens, stopped
 
+    async def _ack_all(self, queue: str, tokens: Sequence[Token]) -> None:
+        """In a bounded queue the places of these jobs are free when the fetch is answered."""
+        if self._queues.bound(queue):
+            await asyncio.gather(*(self._bulk.request(token.ack, b"+ACK", timeout_s=_GONE_S) for token in tokens))
+            return
+        for token in tokens:
+            self._ack(token)
+
     def _ack(self, token: Token) -> None:
         self._bulk.publish(token.ack, b"+ACK")
 
@@ -199,9 +214,3 @@ class Claims:
             self._ack(token)
         else:
             self._bulk.publish(token.ack, b'-NAK {"delay": %d}' % PARK_NS)
-
-
-def _stands_for(token: Token, job: Job) -> bool:
-    return (
-        job.state is State.AVAILABLE and job.token == token.word and job.queue == token.queue and job.priority == token.priority
-    )

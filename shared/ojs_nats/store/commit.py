@@ -7,7 +7,7 @@ open whether the record was stored; nothing else does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +19,7 @@ from ojs_nats.job import Blob, Job, State, Timer
 from ojs_nats.store.answers import (
     FIRST_PAUSE_S,
     LAST_PAUSE_S,
+    Written,
     ack_of,
     outcome,
     pause_or_raise,
@@ -60,23 +61,6 @@ class Conflict(Exception):
     """Another transition was faster: read the record again and decide anew."""
 
 
-class Written:
-    """The answers that a commit's messages wait for."""
-
-    __slots__ = ("body", "expected", "op", "record", "releases", "step", "timer", "token", "transition")
-
-    def __init__(self, transition: Transition, expected: int, op: str) -> None:
-        self.transition = transition
-        self.body = encode_job(transition.job)
-        self.expected = expected
-        self.op = op
-        self.timer: asyncio.Future[Answer] | None = None
-        self.step: asyncio.Future[Answer] | None = None
-        self.releases: list[asyncio.Future[Answer]] = []
-        self.token: asyncio.Future[Answer] | None = None
-        self.record: asyncio.Future[Answer] | None = None
-
-
 class Committer:
     """Writes transitions. Several at once leave in one socket write and are awaited together."""
 
@@ -87,13 +71,24 @@ class Committer:
         self._config = config
         self.on_unique_end: Callable[[Job, int], None] | None = None
         """Told of each unique job whose last record is stored, with the seconds until that record leaves."""
+        self.on_strays: Callable[[Sequence[Job]], Awaitable[None]] | None = None
+        """Told of the jobs, as they were, whose tokens stand for nothing any more."""
 
     async def commit(self, transition: Transition, expected: int, op: str) -> int:
         """Store one transition over the record's revision `expected` (0: none); returns the new sequence.
 
         `op` is the `Moment.op` that the transition was made with.
         """
-        return await self._complete(self._write(transition, expected, op), _now() + COMMIT_DEADLINE_S)
+        sequence = await self._complete(self._write(transition, expected, op), _now() + COMMIT_DEADLINE_S)
+        if transition.stray is not None:
+            await self.left_behind([transition])
+        return sequence
+
+    async def left_behind(self, transitions: Sequence[Transition]) -> None:
+        """To be awaited before anybody hears that transitions are stored: their jobs may have left tokens."""
+        strays = [transition.stray for transition in transitions if transition.stray is not None]
+        if strays and self.on_strays is not None:
+            await self.on_strays(strays)
 
     def stored(self, transition: Transition, op: str) -> None:
         """To be called once for each transition that is stored."""
@@ -113,6 +108,7 @@ class Committer:
                 outcomes.append(await self._complete(written, deadline))
             except (Conflict, OjsError) as error:
                 outcomes.append(error)
+        await self.left_behind([one.transition for one, found in zip(batch, outcomes, strict=True) if isinstance(found, int)])
         return outcomes
 
     async def repeat_token(self, job: Job, sequence: int) -> None:
@@ -163,7 +159,7 @@ class Committer:
         return self._config.replicas == 1
 
     def _write(self, transition: Transition, expected: int, op: str) -> Written:
-        written = Written(transition, expected, op)
+        written = Written(transition, expected, op, encode_job(transition.job))
         if transition.apart is None and len(written.body) + HEADROOM <= self._link.max_payload:
             self._send(written)
         return written

@@ -62,7 +62,7 @@ class Handout:
         self._pulls = Pulls(bulk, self._durables, config)
         self._returns = Returns(jobs)
         self.wakes = Wakes(bulk, config)
-        self._claims = Claims(bulk, jobs, records, committer, clock, gate, self._returns, self.wakes)
+        self._claims = Claims(bulk, jobs, records, committer, clock, queues, gate, self._returns, self.wakes)
         self._turns: Lru[Turns[int]] = Lru(_ROTATED)
         self._looks: set[asyncio.Task[list[Job]]] = set()
         queues.went_on = self.wakes.wake_queue

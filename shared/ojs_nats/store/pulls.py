@@ -9,15 +9,19 @@ import structlog
 from msgspec import Struct
 
 from ojs_nats.errors import unavailable
+from ojs_nats.job import Job, State
 from ojs_nats.store.api import ApiError
 from ojs_nats.store.durables import Durables
 from ojs_nats.store.link import Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.records import Stored
 
-__all__ = ["Pulls", "Token", "priority_of"]
+__all__ = ["DROP_AFTER_MS", "Pulls", "Token", "priority_of"]
 
 log = structlog.get_logger(__name__)
 
+DROP_AFTER_MS: Final = 60_000
+"""A token whose record never came by then belongs to a push that never was."""
 _PULL_TIMEOUT_S: Final = 2.0
 _CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
 
@@ -52,6 +56,22 @@ class Token(NamedTuple):
     @property
     def data(self) -> bytes:
         return f"{self.job_id} {self.word} {self.replaces}".encode()
+
+    def stands_for(self, job: Job | None) -> bool:
+        """Whether a job waits to be fetched by this token."""
+        return (
+            job is not None
+            and job.state is State.AVAILABLE
+            and job.token == self.word
+            and job.queue == self.queue
+            and job.priority == self.priority
+        )
+
+    def superseded(self, stored: Stored) -> bool:
+        """Whether the commit that this token was written for can't succeed any more; `stored` is the leader's word, read
+        after the token.
+        """
+        return stored.sequence > self.replaces
 
     @classmethod
     def of(cls, message: Reply, queue: str) -> Token:

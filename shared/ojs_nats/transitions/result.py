@@ -41,6 +41,8 @@ class Transition(Struct, frozen=True):
     """The op of the timer that the record's message purges."""
     token: Literal["back", "front"] | None = None
     """Where to put the job's token; the token carries `job.token`."""
+    stray: Job | None = None
+    """The job as it was, if this leaves its token without anything to stand for. A claim has its token in hand."""
     step: Literal["started", "ended"] | None = None
     """What to tell the coordinator of the workflow that the job belongs to."""
     releases: tuple[str, ...] = ()

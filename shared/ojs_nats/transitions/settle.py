@@ -32,11 +32,13 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
         timer = Timer(moment.op, *deadline)
     kept = timer is live
     released = old.permits if old is not None and old.permits and new.state is not State.ACTIVE else ()
+    left = old is not None and old.token is not None and new.token != old.token and new.state is not State.ACTIVE
     return Transition(
         job=replace(new, timer=timer),
         arm=None if kept else timer,
         cancel=None if kept or live is None else live.op,
         token="back" if new.token == moment.op else None,
+        stray=old if left else None,
         step=None if new.workflow is None else _step(new),
         releases=released,
         claim=_claim_of(old) if released and old is not None else None,

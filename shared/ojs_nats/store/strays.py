@@ -1,0 +1,237 @@
+"""Tokens that stand for nothing any more, and taking them out of bounded queues, where they would count (docs/adr/024).
+
+Who may delete a token: whoever has stored the transition that left it behind, and whoever has read, on the leader and after the
+token, that its record is past the revision that the token's commit expects and doesn't name it. Neither can change again,
+because revisions only grow and ops never repeat. A fetch that has such a token in hand finds it stale as well; its ack then
+meets nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_nats.errors import unavailable
+from ojs_nats.job import Job
+from ojs_nats.store.clock import ServerClock
+from ojs_nats.store.gate import Gate
+from ojs_nats.store.link import Answer, Failed, Link, Reply, header, status
+from ojs_nats.store.lru import Lru
+from ojs_nats.store.names import StoreConfig
+from ojs_nats.store.pulls import DROP_AFTER_MS, Token, priority_of
+from ojs_nats.store.records import Records, Stored
+from ojs_nats.wire.times import format_ms
+
+__all__ = ["Live", "Look", "Strays"]
+
+log = structlog.get_logger(__name__)
+
+_PAGE: Final = 256
+_FIRST_PAGE: Final = 32
+_READ_S: Final = 2.0
+_AHEAD_MS: Final = 100
+"""By so much a token may seem older than its job's transition: what clocks are apart."""
+_BEHIND_MS: Final = 10_000
+"""So much later it may have been stored: a commit is tried for seconds, and a batch's tokens follow it."""
+_SEARCHED: Final = 5_000
+"""Tokens that are looked through for those of one group of jobs; what isn't found is a sweep's."""
+_SWEEP_S: Final = 0.2
+"""How long one push is kept waiting for a sweep, which the next one goes on with."""
+_REST_S: Final = 1.0
+_REST_FACTOR: Final = 20
+"""A sweep that has found nothing isn't begun again for this many times of what it took."""
+_KNOWN: Final = 1_000
+"""Queues whose sweeps this process remembers."""
+
+
+class Live(NamedTuple):
+    """A token whose job waits, by its sequence in the ready stream, and that job's record."""
+
+    token: int
+    stored: Stored
+
+
+class Look(NamedTuple):
+    """What became of some tokens of a queue: those that stand, oldest first, and how many were deleted."""
+
+    live: list[Live]
+    deleted: int
+    following: int | None
+    """The sequence to go on at; None at the end."""
+
+
+class _Sighted(NamedTuple):
+    sequence: int
+    token: Token | None
+    """None for a message that is no token, and no place either."""
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """How far a queue has been swept; `rests_until` (loop time) once all of it has."""
+
+    following: int | None = 1
+    spent: float = 0.0
+    rests_until: float = 0.0
+
+
+class Strays:
+    """Looks through tokens without taking them. Raises OjsError backend_unavailable."""
+
+    def __init__(self, link: Link, bulk: Link, records: Records, gate: Gate, clock: ServerClock, config: StoreConfig) -> None:
+        self._link = link
+        self._bulk = bulk
+        self._records = records
+        self._gate = gate
+        self._clock = clock
+        self._config = config
+        self._sweeps: Lru[_Sweep] = Lru(_KNOWN)
+
+    async def take_out(self, queue: str, jobs: Collection[Job]) -> int:
+        """Delete the tokens of jobs that were available in a queue and aren't any more, as they were; how many were found.
+
+        Only where they must be by their times is looked: one that was put aside for its limit and let go since isn't found.
+        """
+        wanted = {f"{job.id} {job.token}".encode(): job for job in jobs}
+        times = [_available_at(job) for job in wanted.values()]
+        until = max(times) + _BEHIND_MS
+        start: dict[str, Any] = {"start_time": format_ms(max(min(times) - _AHEAD_MS, 0))}
+        subjects = self._config.ready_of_queue(queue)
+        found: dict[int, Job] = {}
+        looked_at = 0
+        most = _FIRST_PAGE + len(wanted)
+        while wanted and looked_at < _SEARCHED:
+            messages, left = await self._messages(subjects, start, most)
+            for message in messages:
+                job = wanted.pop(message.data.rpartition(b" ")[0], None)
+                if job is not None:
+                    found[_sequence(message)] = job
+            looked_at += len(messages)
+            if not left or _stored_at(messages[-1]) > until:
+                break
+            start, most = {"seq": _sequence(messages[-1]) + 1}, _PAGE
+        deleted = await self._delete(list(found))
+        for job in found.values():
+            await self._gate.missed(job)
+        return deleted
+
+    async def sweep(self, queue: str) -> int:
+        """Look through a queue that seems full, until something was deleted; how many tokens that were.
+
+        What leaves a token behind takes it out itself. This is for those that died before they could, and for a queue that
+        had no bound then: it takes a small part of the time, whatever the number of pushes that find the queue full.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        sweep = self._sweeps.get(queue)
+        if sweep is None or (sweep.following is None and began >= sweep.rests_until):
+            sweep = _Sweep()
+            self._sweeps.put(queue, sweep, 1)
+        deleted = 0
+        while sweep.following is not None and not deleted and loop.time() < began + _SWEEP_S:
+            look = await self.look(queue, sweep.following)
+            deleted, sweep.following = look.deleted, look.following
+        now = loop.time()
+        sweep.spent += now - began
+        if sweep.following is None and not sweep.rests_until:
+            sweep.rests_until = now + max(_REST_S, _REST_FACTOR * sweep.spent)
+        if deleted:
+            log.info("tokens of jobs that are gone deleted", queue=queue, tokens=deleted)
+        return deleted
+
+    async def look(self, queue: str, start: int = 1, most: int = _PAGE) -> Look:
+        """Judge a queue's tokens from a sequence on, and delete those that stand for nothing any more."""
+        messages, left = await self._messages(self._config.ready_of_queue(queue), {"seq": start}, most)
+        sighted = [one for message in messages if (one := self._sighted(message, queue)) is not None]
+        junk = [sequence for sequence, token in sighted if token is None]
+        tokens = {sequence: token for sequence, token in sighted if token is not None}
+        found = await self._records.many(list(dict.fromkeys(token.job_id for token in tokens.values()))) if tokens else {}
+        suspects = {sequence: token for sequence, token in tokens.items() if not token.stands_for(found[token.job_id].job)}
+        surely = await self._surely(list(suspects.values()), found)
+        dead = [sequence for sequence, token in suspects.items() if self._is_dead(token, surely[token.job_id])]
+        live = [Live(sequence, found[token.job_id]) for sequence, token in tokens.items() if sequence not in suspects]
+        deleted = await self._delete([*junk, *dead])
+        for sequence in dead:
+            job = surely[tokens[sequence].job_id].job
+            if job is not None:
+                await self._gate.missed(job)
+        return Look(live, deleted, _sequence(messages[-1]) + 1 if left else None)
+
+    async def delete(self, token: int) -> None:
+        """Delete a token by its sequence: its job was taken out by whoever asks for this."""
+        await self._delete([token])
+
+    async def clear_seats(self, queue: str, before: int) -> None:
+        """Let places go that were taken before some time (Unix ms) and that nobody will give back."""
+        messages, _ = await self._messages(self._config.seat_of_queue(queue), {"seq": 1}, _PAGE)
+        await self._delete([_sequence(message) for message in messages if _stored_at(message) < before])
+
+    async def _surely(self, tokens: Sequence[Token], found: dict[str, Stored]) -> dict[str, Stored]:
+        if self._records.nearest_is_leader:
+            return found
+        ids = list(dict.fromkeys(token.job_id for token in tokens))
+        return dict(zip(ids, await asyncio.gather(*map(self._records.leader_for_hint, ids)), strict=True))
+
+    def _is_dead(self, token: Token, stored: Stored) -> bool:
+        if token.stands_for(stored.job):
+            return False
+        return token.superseded(stored) or self._clock.now() - token.stored_at > DROP_AFTER_MS
+
+    async def _messages(self, subjects: str, start: dict[str, Any], most: int) -> tuple[Sequence[Reply], int]:
+        """Messages of the ready stream from `start` on, and how many there are beyond them."""
+        get = f"$JS.API.DIRECT.GET.{self._config.ready_stream}"
+        request = msgspec.json.encode(start | {"next_by_subj": subjects, "batch": most})
+        outcome = await self._bulk.collect(get, request, 0, _READ_S)
+        if isinstance(outcome, Failed) or outcome.closing is None or status(outcome.closing) not in {204, 404}:
+            raise unavailable("NATS did not answer a read of tokens")
+        left = int(header(outcome.closing, b"Nats-Num-Pending") or 0)
+        return outcome.messages, left if outcome.messages else 0
+
+    def _sighted(self, message: Reply, queue: str) -> _Sighted | None:
+        subject = (header(message, b"Nats-Subject") or b"").decode()
+        if self._config.seat_size(subject):
+            return None
+        sequence = _sequence(message)
+        try:
+            job_id, word, replaces = message.data.decode().split(" ")
+            at, front = _stored_at(message), subject.endswith(".front")
+            return _Sighted(sequence, Token(job_id, word, int(replaces), queue, priority_of(subject), "", at, front))
+        except ValueError:
+            return _Sighted(sequence, None)
+
+    async def _delete(self, sequences: Sequence[int]) -> int:
+        """How many of some messages of the ready stream were there to be deleted."""
+        delete = f"$JS.API.STREAM.MSG.DELETE.{self._config.ready_stream}"
+        answers = [self._link.request(delete, b'{"seq":%d,"no_erase":true}' % sequence) for sequence in sequences]
+        return sum([_success(await answer) for answer in answers])
+
+
+class _Deleted(msgspec.Struct):
+    success: bool = False
+
+
+def _success(answer: Answer) -> bool:
+    return not isinstance(answer, Failed) and msgspec.json.decode(answer.data, type=_Deleted).success
+
+
+def _available_at(job: Job) -> int:
+    """When a job was made available as it stands (Unix ms): its token is stored soon after."""
+    return next(
+        (entry.at + entry.late_ms for entry in reversed(job.transitions) if entry.op == job.token), job.enqueued_at or 0
+    )
+
+
+def _sequence(message: Reply) -> int:
+    return int(header(message, b"Nats-Sequence") or 0)
+
+
+def _stored_at(message: Reply) -> int:
+    return int(
+        datetime.fromisoformat((header(message, b"Nats-Time-Stamp") or b"1970-01-01T00:00:00Z").decode()).timestamp() * 1000
+    )
