@@ -244,6 +244,24 @@ def test_a_full_queue_refuses_with_its_numbers_and_warns_before(system: System) 
     push(system, "full")
 
 
+def test_a_purge_or_a_cancellation_makes_room_at_once(system: System) -> None:
+    call(system, "PUT", "/queues/full/config", {"max_size": 3})
+    job = {"type": "test.full", "args": [], "options": {"queue": "full"}}
+
+    def pushed() -> tuple[int, str | None]:
+        answer = system.request("POST", "/ojs/v1/jobs", job)
+        return answer.status, answer.headers.get("X-OJS-Queue-Depth")
+
+    assert [pushed() for _ in range(4)] == [(201, None), (201, None), (201, "3"), (429, "3")]
+    assert call(system, "POST", "/queues/full/purge")["purged_count"] == 3
+    assert [pushed() for _ in range(4)] == [(201, None), (201, None), (201, "3"), (429, "3")]
+    one = call(system, "GET", "/jobs?queue=full&state=available&limit=1")["jobs"][0]["id"]
+    call(system, "DELETE", f"/jobs/{one}")
+    assert call(system, "GET", "/queues/full/stats")["stats"]["depth"] == 2
+    assert [pushed() for _ in range(2)] == [(201, "3"), (429, "3")]
+    assert len(fetch(system, "full", 5)) == 3
+
+
 def test_a_key_is_limited_shown_and_overridden(system: System) -> None:
     policy = {"key": "tenant:acme", "concurrency": 2}
     jobs = [push(system, "reports", rate_limit=policy)["job"]["id"] for _ in range(4)]

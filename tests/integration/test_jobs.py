@@ -345,9 +345,11 @@ async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, ot
     pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + 60_000))
     await store.jobs.push(draft(queue=queue))
     await fetch(other, queue)
+    await put_raw(store, store.config.crossing("bound.some"), b"{}")
     await store.reset()
     with refusal("not_found"):
         await other.jobs.get(pushed.id)
+    assert await message(store, store.config.crossing("bound.some")) is None
     assert await subjects(store, store.config.records_stream, "ojs.timer.>") == {}
     assert await tokens(store, queue) == 0
     again = await other.jobs.push(draft(queue=queue))

@@ -31,6 +31,14 @@ async def test_the_token_of_a_cancelled_job_is_dropped(store: Store, queue: str)
     await eventually(lambda: no_token(store, queue))
 
 
+async def test_the_token_of_a_purged_job_is_not_kept_for_a_record_to_come(store: Store, queue: str) -> None:
+    gone = await store.jobs.push(draft(queue=queue))
+    await store.jobs.change(gone.id, transitions.cancel)
+    await store.jobs.change(gone.id, transitions.remove)
+    assert await fetch(store, queue) == []
+    await eventually(lambda: no_token(store, queue), 5)
+
+
 async def test_tokens_of_cancelled_jobs_do_not_end_a_fetch_that_has_something(store: Store, queue: str) -> None:
     pushed = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (9, 5, 0)]
     await store.jobs.change(pushed[1].id, transitions.cancel)

@@ -43,7 +43,8 @@ _WAIT_S: Final = 2.0
 _SEAT_MS: Final = 10_000
 """Places that are older were taken by somebody who died."""
 _LOOKED_AT: Final = 128
-"""Jobs of which the oldest are dropped at a time."""
+"""Tokens among which the oldest jobs are found, at most; of a few, `_SPARE` more than are wanted, at first."""
+_SPARE: Final = 7
 _NOT_FOUND: Final = 10037
 _WARNING: Final = 0.8
 
@@ -225,22 +226,21 @@ class Bounds:
 
         Nothing fails by it: a token that stays is found when the queue seems full.
         """
-        queues: set[str] = set()
-        for job in jobs:
-            await self._queues.settings(job.queue)
-            if self._queues.bound(job.queue):
-                self._left.setdefault(job.queue, []).append(job)
-                queues.add(job.queue)
-        for queue in queues:
-            try:
+        try:
+            for job in jobs:
+                await self._queues.settings(job.queue)
+                if self._queues.bound(job.queue):
+                    self._left.setdefault(job.queue, []).append(job)
+            for queue in dict.fromkeys(job.queue for job in jobs):
                 await self._take_out(queue)
-            except OjsError as error:
-                log.debug("tokens of jobs that are gone stay for now", queue=queue, reason=error.message)
+        except OjsError as error:
+            log.debug("tokens of jobs that are gone stay for now", reason=error.message)
 
     async def _take_out(self, queue: str) -> None:
         """What is left while one waits for its turn goes with the one before, so many together cost little more than one."""
-        turn = self._clearing.setdefault(queue, asyncio.Lock())
-        async with turn:
+        if queue not in self._left and queue not in self._clearing:
+            return
+        async with self._clearing.setdefault(queue, asyncio.Lock()):
             jobs = self._left.pop(queue, [])
             if jobs and await self._strays.take_out(queue, jobs):
                 await self.observe(queue, (await self._holds(queue))[0])
@@ -252,14 +252,19 @@ class Bounds:
         return self._policy(queue) == "drop_oldest" and await self._drop_oldest(queue, wanted)
 
     async def _drop_oldest(self, queue: str, wanted: int) -> bool:
-        look = await self._strays.look(queue, most=_LOOKED_AT)
-        made = look.deleted
-        for token, stored in look.live:
-            if made >= wanted:
+        """Some of the oldest may be just fetched, or on their way, so more are looked at if those few make no room."""
+        made = 0
+        for most in (min(wanted + _SPARE, _LOOKED_AT), _LOOKED_AT):
+            look = await self._strays.look(queue, most=most)
+            made += look.deleted
+            for token, stored in look.live:
+                if made >= wanted:
+                    break
+                if stored.job is not None and await self._drop(stored.job, stored.sequence):
+                    await self._strays.delete(token)
+                    made += 1
+            if made:
                 break
-            if stored.job is not None and await self._drop(stored.job, stored.sequence):
-                await self._strays.delete(token)
-                made += 1
         return made > 0
 
     async def _drop(self, job: Job, sequence: int) -> bool:

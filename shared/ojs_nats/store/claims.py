@@ -197,12 +197,16 @@ class Claims:
         return commits, tokens, stopped
 
     async def _ack_all(self, queue: str, tokens: Sequence[Token]) -> None:
-        """In a bounded queue the places of these jobs are free when the fetch is answered."""
-        if self._queues.bound(queue):
-            await asyncio.gather(*(self._bulk.request(token.ack, b"+ACK", timeout_s=_GONE_S) for token in tokens))
-            return
+        """In a bounded queue the places of these jobs are free when the fetch is answered.
+
+        All of them come from one consumer, which acts on acks in order: the last one's answer is enough.
+        """
+        last = tokens[-1] if tokens and self._queues.bound(queue) else None
         for token in tokens:
-            self._ack(token)
+            if token is not last:
+                self._ack(token)
+        if last is not None:
+            await self._bulk.request(last.ack, b"+ACK", timeout_s=_GONE_S)
 
     def _ack(self, token: Token) -> None:
         self._bulk.publish(token.ack, b"+ACK")

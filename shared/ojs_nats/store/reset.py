@@ -38,6 +38,7 @@ _KINDS: Final = (
     "wfres",
     "queue",
     "limit",
+    "crossing",
     "pool",
     "stats",
 )

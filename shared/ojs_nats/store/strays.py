@@ -134,10 +134,11 @@ class Strays:
             sweep = _Sweep()
             self._sweeps.put(queue, sweep, 1)
         deleted = 0
-        while sweep.following is not None and not deleted and loop.time() < began + _SWEEP_S:
+        now = began
+        while sweep.following is not None and not deleted and now <= began + _SWEEP_S:
             look = await self.look(queue, sweep.following)
             deleted, sweep.following = look.deleted, look.following
-        now = loop.time()
+            now = loop.time()
         sweep.spent += now - began
         if sweep.following is None and not sweep.rests_until:
             sweep.rests_until = now + max(_REST_S, _REST_FACTOR * sweep.spent)

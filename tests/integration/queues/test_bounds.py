@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from integration.samples import acked, draft, fetch, losing_answers, refusal, requeued, subjects, tokens
-from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
 from ojs_nats.queues import QueueConfig, configured
@@ -114,15 +113,6 @@ async def test_jobs_for_later_and_returning_ones_take_no_place(store: Store, que
     assert later.state is State.SCHEDULED
     with refusal("queue_full"):
         await store.jobs.push(draft(queue=queue))
-
-
-async def test_tokens_that_stand_for_nothing_do_not_fill_a_queue(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=3)
-    for _ in range(3):
-        job = await store.jobs.push(draft(queue=queue))
-        await store.jobs.change(job.id, transitions.cancel)
-    assert await tokens(store, queue) == 3
-    assert (await store.jobs.push(draft(queue=queue))).state is State.AVAILABLE
 
 
 async def test_the_oldest_makes_room_where_the_queue_says_so(store: Store, queue: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from bench.traffic import counted, kind_of, without_limits
 from integration.samples import acked, draft, fetch
+from ojs_nats import transitions
 from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 
@@ -67,6 +68,15 @@ async def test_a_queue_with_other_settings_pays_nothing_either(store: Store, que
     await store.queues.change(queue, lambda old, moment: configured(old, queue, config, moment))
     await looked_at(store, queue)
     assert [sum(found.values()) for found in await lives(store, queue)] == [sum(found.values()) for found in (PUSH, FETCH, ACK)]
+
+
+async def test_a_job_that_leaves_a_queue_without_a_bound_costs_its_record_only(store: Store, queue: str) -> None:
+    await looked_at(store, queue)
+    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(JOBS)]
+    with counted(store) as sent:
+        for job in jobs:
+            await store.jobs.change(job.id, transitions.cancel)
+    assert sent == Counter({"read": JOBS, "$KV.ojs.job": JOBS})
 
 
 Limited = Callable[[Store, str], Awaitable[None]]

@@ -8,7 +8,23 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_nats.job import NOTHING, Job, State, Timer
-from ojs_nats.transitions import Failure, Holder, Transition, ack, activate, cancel, claim, due, nack, push, reissue
+from ojs_nats.transitions import (
+    Failure,
+    Holder,
+    Transition,
+    ack,
+    activate,
+    cancel,
+    claim,
+    drop,
+    due,
+    move,
+    nack,
+    postpone,
+    push,
+    reissue,
+    reprioritise,
+)
 from ojs_nats.transitions.retention import retention_s
 from unit.transitions.samples import (
     ANYONE,
@@ -39,6 +55,29 @@ def test_a_timer_whose_time_has_come_is_not_kept() -> None:
     transition = reissue(job, moment)
     assert job.timer is not None
     assert (transition.arm, transition.cancel) == (Timer(moment.op, T0 + SECOND, "reaper"), job.timer.op)
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        cancel,
+        reissue,
+        lambda job, moment: drop(job, "queue_deleted", moment),
+        lambda job, moment: move(job, "elsewhere", moment),
+        lambda job, moment: postpone(job, T0 + 9 * SECOND, moment),
+        lambda job, moment: reprioritise(job, 7, moment),
+    ],
+    ids=["cancel", "reissue", "drop", "move", "postpone", "reprioritise"],
+)
+def test_what_leaves_a_token_behind_says_whose_it_was(leave: Callable[..., Transition]) -> None:
+    job = available()
+    assert leave(job, at(SECOND)).stray == job
+
+
+def test_a_claim_has_the_token_in_hand_and_who_has_none_leaves_none() -> None:
+    assert claim(available(), "w", None, at(SECOND)).stray is None
+    assert cancel(active(), at(SECOND)).stray is None
+    assert push(draft(), at()).stray is None
 
 
 def test_a_timer_for_another_service_is_not_kept() -> None:
