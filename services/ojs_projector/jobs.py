@@ -19,7 +19,6 @@ import msgspec
 from ojs_nats.job import State
 from ojs_nats.queries import MAX_ANSWER_BYTES, MAX_OFFSET, MAX_PAGE, JobPage, JobRow, JobsAsk, cursor_after, job_cursor
 from ojs_projector.filters import KIND, MAX_ENTRIES, MAX_GATHERED, Filters, Subset
-from ojs_projector.labels import tags_of
 from ojs_projector.model import Model
 from ojs_projector.ranges import (
     END,
@@ -46,11 +45,14 @@ _FEW_KINDS: Final = 200
 _ROW_BYTES: Final = 512
 """An answer's row without its tags, at most about this."""
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
+_decode_tags: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 _KEYED: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 
 
 def jobs(model: Model, ask: JobsAsk) -> JobPage:
     """A page of jobs. It may hold fewer than there are, or none, and still have a cursor; `total` is exact or left out."""
+    if model.ordering is not None:
+        return JobPage(jobs=[], total=None, partial=True, progress=model.progress)
     filters = Filters(ask)
     if ask.text is not None and not (model.searched and filters.words):
         none: list[JobRow] = []
@@ -299,6 +301,6 @@ def _job_row(row: Row) -> JobRow:
         finished_at=row.finished_at,
         error_type=row.error_type,
         worker=row.worker,
-        tags=tags_of(row),
+        tags=_decode_tags(row.tags) if row.tags else (),
         dead_letter=bool(row.dead_letter),
     )

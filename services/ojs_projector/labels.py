@@ -1,6 +1,7 @@
 """What jobs are found by beside queue, type and state: a row for each tag, member of `meta`, worker and error type of a job.
 
-A label is a letter for its kind and its text; rows stand in the order of lists. Those of few values are counted.
+A label is a letter for its kind and its text; rows stand in the order of lists. Those of few values are counted. Which labels
+a job has is decided here once (`labels_of`), and kept with its row.
 """
 
 from __future__ import annotations
@@ -8,19 +9,21 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
 
-from ojs_nats.job import EMPTY_OBJECT
+from ojs_nats.job import EMPTY_OBJECT, Job
 
 if TYPE_CHECKING:
     from ojs_projector.schema import Row
 
 __all__ = [
+    "COUNTED",
     "MAX_PAIRS",
+    "ROWS",
     "SCHEMA",
     "count_labels",
     "counts_of_queues",
@@ -29,12 +32,11 @@ __all__ = [
     "error_label",
     "is_counted",
     "keep_labels",
+    "labels_of",
     "number_of",
     "pair_label",
-    "pairs_of",
     "queue_label",
     "tag_label",
-    "tags_of",
     "type_label",
     "worker_label",
 ]
@@ -43,7 +45,7 @@ MAX_PAIRS: Final = 16
 """Members of a job's `meta` that it is found by: the first ones with a plain value."""
 _MAX_LABEL: Final = 200
 _EMPTY: Final = bytes(EMPTY_OBJECT)
-_PAIR: Final = "m"
+_ERROR, _PAIR, _TAG, _WORKER = "emtw"
 
 SCHEMA: Final = """
 CREATE TABLE labels (
@@ -61,6 +63,18 @@ CREATE TABLE label_counts (
 ) WITHOUT ROWID;
 """
 
+ROWS: Final = tuple(
+    "INSERT INTO labels SELECT value, state, created_at, jobs.id FROM jobs, json_each(jobs.labels) "
+    f"WHERE value >= '{letter}' AND value < '{chr(ord(letter) + 1)}' ORDER BY 1, 2, 3, 4"
+    for letter in sorted((_ERROR, _PAIR, _TAG, _WORKER))
+)
+"""Statements that make all rows of `labels` from `jobs`, in its own order. In parts: less is sorted at a time."""
+COUNTED: Final = (
+    "INSERT INTO label_counts SELECT label, state, count(*) FROM labels "
+    f"WHERE label < '{_PAIR}' OR label >= '{chr(ord(_PAIR) + 1)}' GROUP BY label, state"
+)
+"""A statement that counts them."""
+
 _decode_texts: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_meta: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_text: Final = msgspec.json.Decoder(str).decode
@@ -70,15 +84,15 @@ _Line = tuple[str, str, int, str]
 
 
 def tag_label(tag: str) -> str:
-    return f"t{tag}"
+    return _label(_TAG, tag)
 
 
 def worker_label(worker: str) -> str:
-    return f"w{worker}"
+    return _label(_WORKER, worker)
 
 
 def error_label(error_type: str) -> str:
-    return f"e{error_type}"
+    return _label(_ERROR, error_type)
 
 
 def queue_label(queue: str) -> str:
@@ -96,11 +110,15 @@ def dead_label(queue: str) -> str:
 
 
 def pair_label(key: str, value: str) -> str:
-    """`value` is a string's text, or a number, true, false or null as JSON writes it. Long ones are known by their hash."""
-    label = f"{_PAIR}{key}\0{value}"
-    if len(label) <= _MAX_LABEL:
-        return label
-    return f"{_PAIR}\0{hashlib.blake2b(label.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
+    """`value` is a string's text, or a number, true, false or null as JSON writes it."""
+    return _label(_PAIR, f"{key}\x1f{value}")
+
+
+def _label(kind: str, text: str) -> str:
+    """Long ones are known by their hash, as are those that SQLite's JSON would cut short."""
+    if len(text) < _MAX_LABEL and "\0" not in text:
+        return f"{kind}{text}"
+    return f"{kind}\x1e{hashlib.blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def is_counted(label: str) -> bool:
@@ -125,15 +143,20 @@ def dead_of_queues(db: sqlite3.Connection) -> dict[str, int]:
     return dict(db.execute("SELECT substr(label, 2), n FROM label_counts WHERE label >= 'd' AND label < 'e'"))
 
 
-def tags_of(row: Row) -> tuple[str, ...]:
-    return _decode_texts(row.tags) if row.tags else ()
+def labels_of(job: Job) -> str | None:
+    """All labels of a job, as JSON; None if it has none. Metadata that can't be read has none."""
+    labels = [] if job.meta == _EMPTY else _pairs(job.meta)
+    if job.tags:
+        labels += [tag_label(tag) for tag in job.tags]
+    if job.worker is not None:
+        labels.append(worker_label(job.worker))
+    if job.error is not None:
+        labels.append(error_label(job.error.type))
+    return _encode(tuple(dict.fromkeys(labels))).decode() if labels else None
 
 
-def pairs_of(meta: Raw) -> bytes | None:
-    """The labels of a job's metadata, as JSON; None if it has none, or if it can't be read."""
-    if meta == _EMPTY:
-        return None
-    labels = []
+def _pairs(meta: Raw) -> list[str]:
+    labels: list[str] = []
     try:
         for key, raw in _decode_meta(meta).items():
             value = bytes(raw)
@@ -142,8 +165,8 @@ def pairs_of(meta: Raw) -> bytes | None:
             if len(labels) == MAX_PAIRS:
                 break
     except ValueError:
-        return None
-    return _encode(labels) if labels else None
+        return []
+    return labels
 
 
 def keep_labels(db: sqlite3.Connection, rows: Iterable[Row], gone: Iterable[Row], known: Mapping[str, Row]) -> None:
@@ -179,19 +202,12 @@ def count_labels(db: sqlite3.Connection, numbers: Mapping[tuple[str, str], int])
 
 
 def _labelled(row: Row) -> tuple[Any, ...]:
-    return row.state, row.created_at, row.tags, row.pairs, row.worker, row.error_type
+    return row.state, row.created_at, row.labels
 
 
 def _lines(rows: Iterable[Row]) -> list[_Line]:
     return [(label, row.state, row.created_at, row.id) for row in rows for label in _labels(row)]
 
 
-def _labels(row: Row) -> list[str]:
-    labels = [tag_label(tag) for tag in dict.fromkeys(tags_of(row))] if row.tags else []
-    if row.pairs is not None:
-        labels += _decode_texts(row.pairs)
-    if row.worker is not None:
-        labels.append(worker_label(row.worker))
-    if row.error_type is not None:
-        labels.append(error_label(row.error_type))
-    return labels
+def _labels(row: Row) -> Sequence[str]:
+    return _decode_texts(row.labels) if row.labels is not None else ()

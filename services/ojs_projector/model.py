@@ -22,10 +22,11 @@ from ojs_nats.job import Job
 from ojs_nats.store.feed import Record
 from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.workflows.record import Workflow
-from ojs_projector import workers
+from ojs_projector import orders, workers
 from ojs_projector.crons import apply_crons
 from ojs_projector.labels import count_labels, dead_label, keep_labels, queue_label, type_label
 from ojs_projector.locks import apply_locks, forget_locks, owners_ended
+from ojs_projector.orders import Ordering
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
 from ojs_projector.spans import Spans
 from ojs_projector.starts import Start, forget_starts, keep_starts, starts_of
@@ -41,6 +42,8 @@ _GRACE_MS: Final = 5_000
 _FORGOTTEN: Final = 2_000
 _CACHE_KIB: Final = 64_000
 _BUILDING_KIB: Final = 256_000
+_READING: Final = 0.8
+"""The part of a rebuild that is reading, about."""
 _SAVED_TOGETHER: Final = 20
 """Transactions of a rebuild that are written as one. What a crash takes back is read again."""
 
@@ -68,7 +71,7 @@ class Kind(NamedTuple):
 
 
 class Model:
-    """One replica's index. All methods are short and block; `applied` is the last sequence it has seen.
+    """One replica's index. All methods but `make_orders` are short and block; `applied` is the last sequence it has seen.
 
     `searched` is how many bytes of a job's arguments are indexed by their words; 0 for none.
     """
@@ -80,7 +83,9 @@ class Model:
         self._unsaved = 0
         self.applied = 0
         self.target = 0
-        """Where a rebuild is done."""
+        """Where a rebuild has read everything."""
+        self.ordering: Ordering | None = None
+        """Makes the orders of lists, which are left out until everything is read; None if they are there."""
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -94,11 +99,20 @@ class Model:
 
     @property
     def partial(self) -> bool:
-        return self.applied < self.target
+        """While it is built anew."""
+        return self.ordering is not None or not self.complete
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that a rebuild has to read is read."""
+        return self.applied >= self.target
 
     @property
     def progress(self) -> float:
-        return min(1.0, self.applied / self.target) if self.target else 1.0
+        read = 1.0 if self.complete else self.applied / self.target
+        if self.ordering is None:
+            return read
+        return read * _READING + self.ordering.progress * (1 - _READING)
 
     def close(self) -> None:
         """What was not saved yet is read again the next time. May be called twice."""
@@ -119,6 +133,8 @@ class Model:
         searched = int(found.get("searched", 0))
         if found.get("stream") == stream and applied <= last_sequence and searched == self.searched:
             self.applied, self.target = applied, int(found.get("target", 0))
+            if self._path is not None and not orders.are_there(self._db):
+                self.ordering = Ordering(self._path)
             self._fit_cache()
             return
         if found:
@@ -133,6 +149,10 @@ class Model:
         self._open()
         self._unsaved = 0
         self.applied, self.target = 0, last_sequence
+        self.ordering = None
+        if last_sequence and self._path is not None:
+            orders.leave_out(self._db)
+            self.ordering = Ordering(self._path)
         values = [("stream", stream), ("applied", "0"), ("target", str(last_sequence)), ("searched", str(self.searched))]
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", values)
         self._fit_cache()
@@ -146,6 +166,16 @@ class Model:
         self._save()
         self._db.execute("UPDATE meta SET value = ? WHERE key = 'target'", (str(self.target),))
         self._fit_cache()
+
+    async def make_orders(self) -> None:
+        """The end of a rebuild, ahead of which nothing is listed. Nothing may be taken up meanwhile.
+
+        Raises sqlite3.DatabaseError.
+        """
+        if self.ordering is not None:
+            await self.ordering.run()
+            self.ordering = None
+            self._fit_cache()
 
     def apply(self, batch: Sequence[Seen]) -> None:
         """Take up records, in order of their sequence."""
@@ -169,8 +199,10 @@ class Model:
     def forget(self, now: int) -> int:
         """Drop the rows of records whose TTL is over, and what the statistics no longer need; returns the number of rows.
 
-        A follower that was away did not see them leave.
+        A follower that was away did not see them leave. While the index is built there is time for that later.
         """
+        if self.partial:
+            return 0
         gone = self._db.execute(
             f"SELECT {COLUMNS} FROM jobs WHERE leaves_at < ? LIMIT ?",
             (now - _GRACE_MS, _FORGOTTEN),
@@ -255,11 +287,13 @@ class Model:
             if before is None or before.queue != row.queue:
                 queues[row.queue] = min(queues.get(row.queue, row.created_at), row.created_at)
         db = self._db
-        keep_labels(db, rows, gone, known)
+        if self.ordering is None:
+            keep_labels(db, rows, gone, known)
         self._texts.keep(rows, gone, known)
         db.executemany("DELETE FROM jobs WHERE id = ?", [(row.id,) for row in gone])
         marks = ",".join("?" * len(Row._fields))
-        db.executemany(f"INSERT OR REPLACE INTO jobs ({COLUMNS}) VALUES ({marks})", rows)
+        # The driver reads plain tuples much faster than named ones.
+        db.executemany(f"INSERT OR REPLACE INTO jobs ({COLUMNS}) VALUES ({marks})", map(tuple, rows))
         self._count({kind: n for kind, n in numbers.items() if n})
         db.executemany(
             "INSERT INTO queues VALUES (?, ?) ON CONFLICT DO UPDATE SET created_at = min(created_at, excluded.created_at)",

@@ -206,8 +206,9 @@ class Projector:
         batch = await feed.next(PARK_S)
         seen = [_seen(record) for record in batch.records]
         model.apply(seen)
-        if model.partial and not batch.behind:
+        if model.partial and (model.complete or not batch.behind):
             model.reached_end()
+            await model.make_orders()
             log.info("the index is complete", applied=model.applied)
         if not batch.behind:
             keeper.caught_up(model.applied, at)

@@ -11,8 +11,9 @@ import msgspec
 from ojs_nats.job import Job, State
 from ojs_projector.crons import SCHEMA as CRONS
 from ojs_projector.labels import SCHEMA as LABELS
-from ojs_projector.labels import pairs_of
+from ojs_projector.labels import labels_of
 from ojs_projector.locks import SCHEMA as LOCKS
+from ojs_projector.orders import SCHEMA as ORDERS
 from ojs_projector.spans import SCHEMA as SPANS
 from ojs_projector.starts import SCHEMA as STARTS
 from ojs_projector.texts import SCHEMA as TEXTS
@@ -20,11 +21,10 @@ from ojs_projector.workflows import SCHEMA as WORKFLOWS
 
 __all__ = ["COLUMNS", "Row", "connect", "row_of", "wipe"]
 
-_VERSION: Final = 11
+_VERSION: Final = 12
 """Raise it with every change below: a file of another version is built anew."""
 
-# `kinds`, `ages` and `times` are the orders of lists (see ranges.py); any combination of queue, type, state and priority is
-# a union of ranges of `kinds`. The rest are partial, so a job pays only for the state it is in.
+# The indexes here are partial, so a job pays only for the state it is in.
 _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE jobs (
@@ -46,14 +46,12 @@ CREATE TABLE jobs (
     dead_letter INTEGER NOT NULL,
     due_at INTEGER,
     leaves_at INTEGER,
-    pairs BLOB,
+    labels TEXT,
     place INTEGER,
     mark INTEGER,
     entries INTEGER NOT NULL,
     planned INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX kinds ON jobs (queue, type, state, priority, created_at, id);
-CREATE INDEX ages ON jobs (state, priority, planned, created_at, id);
 CREATE INDEX times ON jobs (state, scheduled_at, created_at, id) WHERE scheduled_at IS NOT NULL;
 CREATE INDEX waiting ON jobs (queue, priority, enqueued_at) WHERE state = 'available';
 CREATE INDEX due ON jobs (due_at) WHERE due_at IS NOT NULL;
@@ -118,8 +116,8 @@ class Row(NamedTuple):
     dead_letter: int
     due_at: int | None
     leaves_at: int | None
-    pairs: bytes | None
-    """Labels of its metadata (labels.py)."""
+    labels: str | None
+    """What it is found by, as JSON (labels.py)."""
     place: int | None
     """Where its arguments are in the text index (texts.py), and what they looked like then; None if they are not there."""
     mark: int | None
@@ -153,7 +151,7 @@ def row_of(job: Job, sequence: int, leaves_at: int | None, place: int | None, ma
         dead_letter=int(job.dead_letter),
         due_at=None if job.timer is None else job.timer.at,
         leaves_at=leaves_at,
-        pairs=pairs_of(job.meta),
+        labels=labels_of(job),
         place=place,
         mark=mark,
         entries=job.transitions[-1].n if job.transitions else 0,
@@ -207,7 +205,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            parts = f"{_SCHEMA}{SPANS}{LABELS}{TEXTS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS}"
+            parts = f"{_SCHEMA}{ORDERS}{SPANS}{LABELS}{TEXTS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS}"
             db.executescript(f"{parts} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()

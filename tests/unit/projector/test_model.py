@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -261,6 +262,7 @@ def test_a_rebuild_writes_many_batches_at_once_and_loses_none_that_were_whole(tm
     assert lists.queue(again, "default", NOW).counts == Counts(available=20)
     again.apply([seen(n, job(f"job-{n}")) for n in range(21, 31)])
     again.reached_end()
+    asyncio.run(again.make_orders())
     again.close()
     once_more = Model(path)
     once_more.attach(STREAM, 100)
