@@ -26,6 +26,8 @@ __all__ = ["rebuilt", "run"]
 
 _CONNECTIONS: Final = 4
 _LIMIT_S: Final = 600.0
+_LOOK_S: Final = 0.01
+"""Between two looks at the progress, which this process measures beside its work."""
 _ASKED: Final = 10
 _STATES: Final = ("completed", "discarded", "cancelled", "scheduled")
 
@@ -69,7 +71,7 @@ async def rebuilt(bench: Bench, store: Store, number: int, scenario: str = "inde
         try:
             while (status := projector.status()).partial and perf_counter() - begun < _LIMIT_S:
                 progress.add(status.progress)
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(_LOOK_S)
             took = perf_counter() - begun
             # Both answer, now one, now the other.
             found = [(await Queries(store).totals()) for _ in range(_ASKED)]
