@@ -35,6 +35,8 @@ BARS: Final = (
     Bar("index", "queue stats of 100,000 jobs", "p99 ms", 100, at_least=False),
     Bar("index", "job lists of 100,000 jobs", "p99 ms", 100, at_least=False),
     Bar("index", "dead letters of 100,000 jobs", "p99 ms", 100, at_least=False),
+    Bar("index", "built from nothing", "jobs/s", 20_000, at_least=True),
+    Bar("lists", "built from nothing", "jobs/s", 20_000, at_least=True),
     *(Bar("lists", variant, "max ms", 100, at_least=False) for variant in ("one filter", "two filters", "from end to end")),
     *(Bar("lists", variant, "p99 ms", 100, at_least=False) for variant in ("counts", "while jobs move")),
 )

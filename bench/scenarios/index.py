@@ -22,7 +22,9 @@ from ojs_nats.queries import Queries
 from ojs_nats.store import Store
 from ojs_projector import Projector
 
-__all__ = ["rebuilt", "run"]
+__all__ = ["REBUILT", "rebuilt", "run"]
+
+REBUILT: Final = "built from nothing"
 
 _CONNECTIONS: Final = 4
 _LIMIT_S: Final = 600.0
@@ -83,7 +85,7 @@ async def rebuilt(bench: Bench, store: Store, number: int, scenario: str = "inde
         errors["no progress was shown"] = 1
     return Result(
         scenario=scenario,
-        variant=f"built from nothing, {number:,} records",
+        variant=REBUILT,
         jobs=number,
         seconds=took,
         rate=number / took,

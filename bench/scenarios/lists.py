@@ -17,7 +17,7 @@ from bench.population import ALIKE, ERRORS, QUEUES, TAGS, TYPES, population, wor
 from bench.reader import PAGE, Reader
 from bench.records import store_records
 from bench.result import Result
-from bench.scenarios.index import rebuilt
+from bench.scenarios.index import REBUILT, rebuilt
 from bench.scenarios.outcome import outcome
 from bench.scenarios.projector import Lives
 from bench.scenarios.stored import caught_up, opened_store
@@ -39,7 +39,7 @@ _SLOW_S: Final = 0.1
 
 Query = dict[str, str]
 
-VARIANTS: Final = ("one filter", "two filters", "from end to end", "counts", "while jobs move")
+VARIANTS: Final = ("one filter", "two filters", "from end to end", "counts", "while jobs move", REBUILT)
 
 
 def _filters(now: int) -> list[Query]:
