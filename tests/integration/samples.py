@@ -7,7 +7,7 @@ import base64
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,7 @@ from msgspec import Raw
 
 from ojs_nats.errors import OjsError
 from ojs_nats.job import NOTHING, Job, Retry, State
+from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
 from ojs_nats.store.link import Answer, Failed, Link
@@ -31,6 +32,8 @@ from support.waiting import eventually
 __all__ = [
     "ANYONE",
     "acked",
+    "attempt",
+    "configure",
     "draft",
     "due_subjects",
     "failed",
@@ -42,6 +45,7 @@ __all__ = [
     "new_id",
     "refusal",
     "requeued",
+    "set_up",
     "subjects",
     "timers",
     "tokens",
@@ -87,6 +91,38 @@ def refusal(code: str) -> Iterator[None]:
     with pytest.raises(OjsError) as caught:
         yield
     assert caught.value.code == code, caught.value.message
+
+
+# Queues with settings
+
+
+async def configure(store: Store, queue: str, **config: Any) -> QueueConfig:
+    """Give a queue these settings and no others."""
+    wanted = QueueConfig(**config)
+    await store.queues.change(queue, lambda old, moment: configured(old, queue, wanted, moment))
+    return wanted
+
+
+async def set_up(stores: Sequence[Store], queue: str, **config: Any) -> None:
+    """Configure a queue and wait until every process knows."""
+    wanted = await configure(stores[0], queue, **config)
+    for store in stores:
+
+        async def known(one: Store = store) -> bool:
+            settings = await one.queues.settings(queue)
+            return settings is not None and settings.config == wanted
+
+        await eventually(known)
+
+
+async def attempt(store: Store, queue: str, **members: Any) -> Job | None:
+    """Push a job to a bounded queue; None if it is full."""
+    try:
+        return await store.jobs.push(draft(queue=queue, **members))
+    except OjsError as error:
+        if error.code != "queue_full":
+            raise
+        return None
 
 
 # Looking into the streams

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from integration.samples import acked, draft, fetch, refusal
+from integration.samples import acked, configure, draft, fetch, refusal
 from ojs_nats.job import State
 from ojs_nats.pools import Pool
-from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 from ojs_nats.store.commit import Conflict
 
@@ -24,8 +23,8 @@ async def complete(store: Store, queue: str) -> None:
     assert (await store.jobs.change(job.id, acked)).after.state is State.COMPLETED
 
 
-async def configure(store: Store, queue: str) -> None:
-    await store.queues.change(queue, lambda old, moment: configured(old, queue, QueueConfig(concurrency=5), moment))
+async def limit(store: Store, queue: str) -> None:
+    await configure(store, queue, concurrency=5)
 
 
 async def pool(store: Store, queue: str) -> None:
@@ -52,7 +51,7 @@ class Stall:
             monkeypatch.setattr(holder, name, stalled)
 
 
-@pytest.mark.parametrize("do", [complete, configure, pool])
+@pytest.mark.parametrize("do", [complete, limit, pool])
 async def test_a_stall_is_outlasted(store: Store, queue: str, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.jobs.push(draft(queue=queue))
     stall = Stall(monkeypatch, store, 0.4)

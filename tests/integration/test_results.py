@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
 from msgspec import Raw
 
-from integration.samples import ANYONE, acked, draft, fetch, losing_answers, message, new_id, refusal, subjects, unreachable
+from integration.samples import (
+    ANYONE,
+    acked,
+    configure,
+    draft,
+    fetch,
+    losing_answers,
+    message,
+    new_id,
+    refusal,
+    subjects,
+    unreachable,
+)
 from integration.workflows.flows import Crash, chain, coordinate, crashing, create, end
 from ojs_nats import transitions
 from ojs_nats.job import NOTHING, Job, Retention, State
-from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.names import ANY
@@ -188,8 +198,7 @@ async def test_a_finished_job_leaves_when_its_queue_says(
     store: Store, queue: str, monkeypatch: pytest.MonkeyPatch, decide: Any, seconds: int
 ) -> None:
     monkeypatch.setattr(retention, "TOMBSTONE_S", 1)  # an hour otherwise
-    config = QueueConfig(retention=RETENTION)
-    await store.queues.change(queue, partial(_configured, queue, config))
+    await configure(store, queue, retention=RETENTION)
     job = await active(store, queue)
     began = store.clock.now()
     await store.jobs.change(job.id, decide)
@@ -201,10 +210,6 @@ async def test_a_finished_job_leaves_when_its_queue_says(
     assert not await gone()
     await eventually(gone, 6.0)
     assert seconds * 1_000 <= store.clock.now() - began < seconds * 1_000 + 1_500
-
-
-def _configured(queue: str, config: QueueConfig, old: Any, moment: Moment) -> Any:
-    return configured(old, queue, config, moment)
 
 
 # Workflows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
 import msgspec
@@ -13,11 +12,10 @@ from msgspec import Raw
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import crash
-from integration.samples import acked, draft, fetch, refusal
+from integration.samples import acked, attempt, draft, fetch, refusal, set_up
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job
 from ojs_nats.queries import Queries
-from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 from ojs_projector import Projector
 from ojs_scheduler.limits import LimitKeeper
@@ -31,18 +29,6 @@ async def other(nats_server: NatsServer, open_store: OpenStore) -> Store:
     return await open_store(nats_server.url)
 
 
-async def set_up(stores: list[Store], queue: str, **config: Any) -> None:
-    wanted = QueueConfig(**config)
-    await stores[0].queues.change(queue, lambda old, moment: configured(old, queue, wanted, moment))
-    for store in stores:
-
-        async def known(one: Store = store) -> bool:
-            settings = await one.queues.settings(queue)
-            return settings is not None and settings.config == wanted
-
-        await eventually(known)
-
-
 async def told(store: Store) -> list[tuple[str, str, dict[str, Any]]]:
     """Type, subject and data of every event that is of no job, oldest first."""
     await Queries(store).until_relayed()
@@ -52,11 +38,6 @@ async def told(store: Store) -> list[tuple[str, str, dict[str, Any]]]:
 
 def types(events: list[tuple[str, str, dict[str, Any]]]) -> list[str]:
     return [event[0] for event in events]
-
-
-async def attempt(store: Store, queue: str) -> None:
-    with contextlib.suppress(OjsError):
-        await store.jobs.push(draft(queue=queue))
 
 
 @pytest.mark.usefixtures("projector")

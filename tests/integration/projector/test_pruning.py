@@ -9,12 +9,11 @@ import pytest
 
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import assert_events_complete, dead
-from integration.samples import draft, fetch
+from integration.samples import configure, draft, fetch
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
 from ojs_nats.queries import Barrier, DeadLettersAsk, Queries
-from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 from ojs_projector import Projector, pruning
 from ojs_projector.pruning import Pruner
@@ -82,8 +81,7 @@ async def test_the_oldest_beyond_the_number_are_deleted_and_told_of(store: Store
 
 async def test_each_queue_keeps_what_it_is_told_to(store: Store, projector: Projector) -> None:
     for queue, number in (("two", 2), ("all", 0)):
-        config = QueueConfig(dead_letter_max=number)
-        await store.queues.change(queue, lambda old, moment, q=queue, c=config: configured(old, q, c, moment))  # type: ignore[misc]
+        await configure(store, queue, dead_letter_max=number)
     for queue in ("two", "all", "other"):
         await dead_letters(store, queue, 5)
     one = pruner(projector, 3)

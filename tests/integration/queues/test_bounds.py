@@ -2,42 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any
 
 import pytest
 
-from integration.samples import acked, draft, fetch, losing_answers, refusal, requeued, subjects, tokens
+from integration.samples import acked, attempt, draft, fetch, losing_answers, refusal, requeued, set_up, subjects, tokens
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
-from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 from support.waiting import eventually
 
 
-async def bound(stores: list[Store], queue: str, **config: Any) -> None:
-    """Set the queue up and wait until every process knows."""
-    wanted = QueueConfig(**config)
-    await stores[0].queues.change(queue, lambda old, moment: configured(old, queue, wanted, moment))
-    for store in stores:
-
-        async def known(one: Store = store) -> bool:
-            settings = await one.queues.settings(queue)
-            return settings is not None and settings.config == wanted
-
-        await eventually(known)
-
-
-async def attempt(store: Store, queue: str, **members: Any) -> Job | None:
-    try:
-        return await store.jobs.push(draft(queue=queue, **members))
-    except OjsError as error:
-        if error.code != "queue_full":
-            raise
-        return None
-
-
 async def test_exactly_as_many_are_taken_as_there_is_room_for(store: Store, other: Store, queue: str) -> None:
-    await bound([store, other], queue, max_size=20)
+    await set_up([store, other], queue, max_size=20)
     pushes = [attempt(one, queue, priority=n % 3) for n in range(16) for one in (store, other)]
     taken = [job for job in await asyncio.gather(*pushes) if job is not None]
     assert len(taken) == 20
@@ -55,7 +31,7 @@ async def only_tokens(store: Store, queue: str) -> int | None:
 
 
 async def test_the_bound_holds_while_two_gateways_push_and_a_third_party_drains(store: Store, other: Store, queue: str) -> None:
-    await bound([store, other], queue, max_size=10)
+    await set_up([store, other], queue, max_size=10)
     chance = random.Random(1)
     pushed: list[Job] = []
     fetched: list[Job] = []
@@ -89,7 +65,7 @@ async def test_the_bound_holds_while_two_gateways_push_and_a_third_party_drains(
 
 
 async def test_a_full_queue_says_how_full_it_is(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=2)
+    await set_up([store], queue, max_size=2)
     await store.jobs.push(draft(queue=queue))
     pressure = store.bounds.pressure(queue)
     assert pressure is not None
@@ -103,7 +79,7 @@ async def test_a_full_queue_says_how_full_it_is(store: Store, queue: str) -> Non
 
 
 async def test_jobs_for_later_and_returning_ones_take_no_place(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=1)
+    await set_up([store], queue, max_size=1)
     await store.jobs.push(draft(queue=queue))
     [job] = await fetch(store, queue)
     await store.jobs.push(draft(queue=queue))
@@ -116,7 +92,7 @@ async def test_jobs_for_later_and_returning_ones_take_no_place(store: Store, que
 
 
 async def test_the_oldest_makes_room_where_the_queue_says_so(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=3, overflow_policy="drop_oldest")
+    await set_up([store], queue, max_size=3, overflow_policy="drop_oldest")
     jobs = [await store.jobs.push(draft(queue=queue, priority=n % 2)) for n in range(5)]
     states = [(await store.jobs.get(job.id)).state for job in jobs]
     assert states == [State.DISCARDED] * 2 + [State.AVAILABLE] * 3
@@ -127,7 +103,7 @@ async def test_the_oldest_makes_room_where_the_queue_says_so(store: Store, queue
 
 
 async def test_the_oldest_make_room_for_a_whole_batch_if_it_can_fit_at_all(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=3, overflow_policy="drop_oldest")
+    await set_up([store], queue, max_size=3, overflow_policy="drop_oldest")
     jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(3)]
     with refusal("queue_full"):
         await store.batches.push([draft(queue=queue) for _ in range(4)])
@@ -140,7 +116,7 @@ async def test_the_oldest_make_room_for_a_whole_batch_if_it_can_fit_at_all(store
 async def test_places_of_a_gateway_that_died_are_given_to_others(
     store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await bound([store], queue, max_size=1)
+    await set_up([store], queue, max_size=1)
     standing = await store.bounds._count(queue)
     assert await store.bounds._sit(queue, 1, standing.sequence)  # and nothing after that
     monkeypatch.setattr("ojs_nats.store.bounds._SEAT_MS", 300)
@@ -151,7 +127,7 @@ async def test_places_that_are_taken_count_until_they_are_given_back(
     store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ojs_nats.store.bounds._WAIT_S", 0.1)
-    await bound([store, other], queue, max_size=2)
+    await set_up([store, other], queue, max_size=2)
     async with store.bounds.places(queue, 1):
         assert await attempt(other, queue) is not None
         assert await attempt(other, queue) is None
@@ -159,7 +135,7 @@ async def test_places_that_are_taken_count_until_they_are_given_back(
 
 
 async def test_a_batch_that_does_not_fit_is_refused_as_a_whole(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=4)
+    await set_up([store], queue, max_size=4)
     await store.batches.push([draft(queue=queue) for _ in range(3)])
     with refusal("queue_full"):
         await store.batches.push([draft(queue=queue) for _ in range(2)])
@@ -169,7 +145,7 @@ async def test_a_batch_that_does_not_fit_is_refused_as_a_whole(store: Store, que
 
 
 async def test_a_refused_push_gives_its_place_back(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=2)
+    await set_up([store], queue, max_size=2)
     job = await store.jobs.push(draft(queue=queue))
     with refusal("duplicate"):
         await store.jobs.push(draft(id=job.id, queue=queue))
@@ -184,7 +160,7 @@ async def nothing_left(store: Store, queue: str) -> bool:
 
 
 async def test_an_answer_that_is_lost_costs_a_place_for_a_while_only(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=1)
+    await set_up([store], queue, max_size=1)
     with losing_answers(store.link, store.config.seat(queue, 1)), refusal("backend_unavailable"):
         await store.jobs.push(draft(queue=queue))
     assert await eventually(lambda: tokens(store, queue)) == 1

@@ -9,9 +9,8 @@ from contextlib import nullcontext
 import pytest
 
 from bench.traffic import counted, kind_of, without_limits
-from integration.samples import acked, draft, fetch
+from integration.samples import acked, configure, draft, fetch
 from ojs_nats import transitions
-from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 
 JOBS = 20
@@ -64,8 +63,7 @@ async def test_a_queue_without_limits_sends_what_it_would_if_there_were_none(sto
 
 
 async def test_a_queue_with_other_settings_pays_nothing_either(store: Store, queue: str) -> None:
-    config = QueueConfig(default_timeout_ms=5_000, allowed_job_types=("*",))
-    await store.queues.change(queue, lambda old, moment: configured(old, queue, config, moment))
+    await configure(store, queue, default_timeout_ms=5_000, allowed_job_types=("*",))
     await looked_at(store, queue)
     assert [sum(found.values()) for found in await lives(store, queue)] == [sum(found.values()) for found in (PUSH, FETCH, ACK)]
 
@@ -83,13 +81,11 @@ Limited = Callable[[Store, str], Awaitable[None]]
 
 
 async def bounded(store: Store, queue: str) -> None:
-    config = QueueConfig(max_size=1_000)
-    await store.queues.change(queue, lambda old, moment: configured(old, queue, config, moment))
+    await configure(store, queue, max_size=1_000)
 
 
 async def narrow(store: Store, queue: str) -> None:
-    config = QueueConfig(concurrency=1_000)
-    await store.queues.change(queue, lambda old, moment: configured(old, queue, config, moment))
+    await configure(store, queue, concurrency=1_000)
 
 
 @pytest.mark.parametrize(("limited", "part"), [(bounded, 0), (narrow, 1)])

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from integration.samples import acked, draft, failed, fetch, requeued, subjects, tokens
+from integration.samples import acked, draft, failed, fetch, requeued, set_up, subjects, tokens
 from ojs_nats import transitions
 from ojs_nats.job import Job, Retry, State
 from ojs_nats.limits import Override, Room
-from ojs_nats.queues import QueueConfig, Rate, configured
+from ojs_nats.queues import Rate
 from ojs_nats.store import Store
 from ojs_nats.store.limits import key_scope, queue_scope
 from ojs_scheduler.limits import LimitKeeper
@@ -261,21 +261,9 @@ async def test_a_fetch_that_waits_is_woken_when_its_queues_rate_has_room(store: 
 # Queues
 
 
-async def limit_queue(stores: list[Store], queue: str, **config: Any) -> None:
-    wanted = QueueConfig(**config)
-    await stores[0].queues.change(queue, lambda old, moment: configured(old, queue, wanted, moment))
-    for store in stores:
-
-        async def known(one: Store = store) -> bool:
-            settings = await one.queues.settings(queue)
-            return settings is not None and settings.config == wanted
-
-        await eventually(known)
-
-
 @pytest.mark.usefixtures("keeper")
 async def test_a_queues_concurrency_holds_and_waiting_fetches_go_on(store: Store, other: Store, queue: str) -> None:
-    await limit_queue([store, other], queue, concurrency=2)
+    await set_up([store, other], queue, concurrency=2)
     jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(5)]
     running = await fetch(store, queue, count=4)
     assert ids(running) == ids(jobs[:2])
@@ -290,7 +278,7 @@ async def test_a_queues_concurrency_holds_and_waiting_fetches_go_on(store: Store
 
 
 async def test_a_queues_rate_holds_over_gateways(store: Store, other: Store, queue: str) -> None:
-    await limit_queue([store, other], queue, rate_limit=Rate(3, 60_000))
+    await set_up([store, other], queue, rate_limit=Rate(3, 60_000))
     for _ in range(6):
         await store.jobs.push(draft(queue=queue))
     found = list(chain.from_iterable(await asyncio.gather(fetch(store, queue, count=2), fetch(other, queue, count=2))))
@@ -307,7 +295,7 @@ async def there_is_room(_scope: str, _policy: Any) -> Room:
 async def test_a_job_needs_both_permits_and_gives_back_the_one_it_cannot_use(
     store: Store, other: Store, queue: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await limit_queue([store, other], queue, concurrency=1)
+    await set_up([store, other], queue, concurrency=1)
     await store.jobs.push(draft(queue=queue))
     [running] = await fetch(store, queue)
     await push(store, queue, key, 1, concurrency=1)

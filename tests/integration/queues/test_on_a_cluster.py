@@ -6,9 +6,7 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.queues.test_limits import ids, push
-from integration.samples import acked, draft, fetch
-from ojs_nats.errors import OjsError
-from ojs_nats.queues import QueueConfig, configured
+from integration.samples import acked, attempt, draft, fetch, set_up
 from ojs_scheduler.limits import LimitKeeper
 from support.cluster import NatsCluster
 from support.waiting import eventually
@@ -38,19 +36,8 @@ async def test_pause_bound_and_limit_hold_on_three_servers(
         assert len(await eventually(lambda: fetch(other, f"{name}.p"))) == 1
 
         bounded = f"{name}.b"
-        await store.queues.change(bounded, lambda old, moment: configured(old, bounded, QueueConfig(max_size=4), moment))
-        await eventually(lambda: other.queues.bound(bounded))
-
-        async def attempt(n: int) -> bool:
-            try:
-                await (store, other)[n % 2].jobs.push(draft(queue=bounded))
-            except OjsError as error:
-                if error.code != "queue_full":
-                    raise
-                return False
-            return True
-
-        await other.queues.settings(bounded)
-        assert sum(await asyncio.gather(*(attempt(n) for n in range(10)))) == 4
+        await set_up([store, other], bounded, max_size=4)
+        pushed = await asyncio.gather(*(attempt((store, other)[n % 2], bounded) for n in range(10)))
+        assert sum(job is not None for job in pushed) == 4
     finally:
         await keeper.stop()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from integration.conftest import OpenStore
-from integration.samples import draft, fetch, losing_answers, requeued, subjects, tokens
+from integration.samples import configure, draft, fetch, losing_answers, requeued, set_up, subjects, tokens
 from ojs_nats.job import State
 from ojs_nats.queues import QueueConfig, QueueRecord, configured
 from ojs_nats.store import Store
@@ -129,14 +129,7 @@ async def test_a_pause_whose_answer_was_lost_is_completed_by_repeating_it(store:
 
 async def test_settings_reach_every_process_and_leave_when_a_reset_purges_them(store: Store, other: Store, queue: str) -> None:
     assert await other.queues.settings(queue) is None
-    config = QueueConfig(default_timeout_ms=5_000)
-    await store.queues.change(queue, lambda old, moment: configured(old, queue, config, moment))
-
-    async def known() -> bool:
-        settings = await other.queues.settings(queue)
-        return settings is not None and settings.config == config
-
-    await eventually(known)
+    await set_up([store, other], queue, default_timeout_ms=5_000)
     assert (await other.jobs.push(draft(queue=queue))).timeout_ms == 5_000
     await call(store.link, f"STREAM.PURGE.{store.config.records_stream}", {"filter": store.config.queue(queue)})
     await other.queues.reset()
@@ -144,10 +137,8 @@ async def test_settings_reach_every_process_and_leave_when_a_reset_purges_them(s
 
 
 async def test_the_common_policy_lies_below_every_queue(store: Store, other: Store, queue: str) -> None:
-    common = QueueConfig(default_timeout_ms=5_000, visibility_timeout_ms=7_000)
-    await store.queues.change("_default", lambda old, moment: configured(old, "_default", common, moment))
-    own = QueueConfig(default_timeout_ms=9_000)
-    await store.queues.change(queue, lambda old, moment: configured(old, queue, own, moment))
+    await configure(store, "_default", default_timeout_ms=5_000, visibility_timeout_ms=7_000)
+    await configure(store, queue, default_timeout_ms=9_000)
     try:
 
         async def known() -> bool:

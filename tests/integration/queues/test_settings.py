@@ -7,20 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from integration.projector.samples import dead
-from integration.samples import acked, draft, failed, fetch, message, refusal
+from integration.samples import acked, configure, draft, failed, fetch, message, refusal
 from ojs_nats import transitions
 from ojs_nats.errors import unavailable
 from ojs_nats.job import Job, Retention, Retry
-from ojs_nats.queues import DEFAULT_QUEUE, QueueConfig, configured
+from ojs_nats.queues import DEFAULT_QUEUE
 from ojs_nats.store import Store
 from ojs_nats.store.watch import Watch
 from ojs_nats.transitions import Moment, Transition
 
 KEPT = Retention(completed_s=4_000, cancelled_s=5_000, discarded_s=6_000, dead_letter_s=7_000)
-
-
-async def configure(store: Store, queue: str, config: QueueConfig) -> None:
-    await store.queues.change(queue, lambda old, moment: configured(old, queue, config, moment))
 
 
 @pytest.mark.parametrize(
@@ -30,12 +26,10 @@ async def configure(store: Store, queue: str, config: QueueConfig) -> None:
 async def test_a_finished_job_leaves_when_its_queue_said(
     store: Store, queue: str, end: Callable[[Job, Moment], Transition], seconds: int
 ) -> None:
-    await configure(store, queue, QueueConfig(retention=KEPT))
+    await configure(store, queue, retention=KEPT)
     await store.jobs.push(draft(queue=queue, retry=Retry(max_attempts=1, on_exhaustion="discard")))
     (job,) = await fetch(store, queue)
-    await configure(
-        store, queue, QueueConfig(retention=Retention(completed_s=9_999))
-    )  # changes nothing for jobs that are there
+    await configure(store, queue, retention=Retention(completed_s=9_999))  # changes nothing for jobs that are there
     await store.jobs.change(job.id, end)
     record = await message(store, store.config.job(job.id))
     assert record is not None
@@ -43,13 +37,13 @@ async def test_a_finished_job_leaves_when_its_queue_said(
 
 
 async def test_every_end_has_its_time_from_the_highest_layer_that_names_it(store: Store, queue: str) -> None:
-    await configure(store, DEFAULT_QUEUE, QueueConfig(retention=KEPT))
+    await configure(store, DEFAULT_QUEUE, retention=KEPT)
     try:
-        await configure(store, queue, QueueConfig(retention=Retention(completed_s=8_000)))
+        await configure(store, queue, retention=Retention(completed_s=8_000))
         job = await store.jobs.push(draft(queue=queue))
         assert job.retention == Retention(completed_s=8_000, cancelled_s=5_000, discarded_s=6_000, dead_letter_s=7_000)
     finally:
-        await configure(store, DEFAULT_QUEUE, QueueConfig())
+        await configure(store, DEFAULT_QUEUE)
 
 
 async def test_a_gateway_whose_knowledge_is_old_asks_the_leader_and_fails_closed(

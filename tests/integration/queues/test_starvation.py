@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from integration.samples import draft, fetch
+from integration.samples import configure, draft, fetch
 from ojs_nats import metrics
 from ojs_nats.pools import Pool, Prevention
-from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 
 INTERVAL_MS = 5_000
@@ -74,7 +73,7 @@ async def test_a_passed_over_priority_has_its_turn_and_no_other_job_comes_early(
     store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(store, monkeypatch)
-    await store.queues.change(queue, lambda old, at: configured(old, queue, QueueConfig(rotation_ms=INTERVAL_MS), at))
+    await configure(store, queue, rotation_ms=INTERVAL_MS)
     await store.queues.settings(queue)
     for priority in (10, 5, -5):
         for _ in range(15):

@@ -12,9 +12,9 @@ from msgspec import Raw
 
 import ojs_reaper
 from bench.traffic import counted
-from integration.queues.test_bounds import attempt, bound, only_tokens
+from integration.queues.test_bounds import only_tokens
 from integration.queues.test_limits import held, ids, limited
-from integration.samples import draft, fetch, losing_answers, put_raw, refusal, tokens, unreachable
+from integration.samples import attempt, draft, fetch, losing_answers, put_raw, refusal, set_up, tokens, unreachable
 from integration.test_tokens import no_token, put_token
 from ojs_nats import transitions
 from ojs_nats.job import Job, State
@@ -87,7 +87,7 @@ def level(store: Store, queue: str) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_job_that_leaves_takes_its_token_along(store: Store, other: Store, queue: str, way: str) -> None:
-    await bound([store, other], queue, max_size=3)
+    await set_up([store, other], queue, max_size=3)
     jobs = [await store.jobs.push(only_one(queue, f"{queue} {n}")) for n in range(3)]
     assert await attempt(store, queue) is None
     await WAYS[way](other, jobs[1])
@@ -97,7 +97,7 @@ async def test_a_job_that_leaves_takes_its_token_along(store: Store, other: Stor
 
 
 async def test_a_job_that_expires_takes_its_token_along(store: Store, other: Store, queue: str) -> None:
-    await bound([store, other], queue, max_size=1)
+    await set_up([store, other], queue, max_size=1)
     job = await store.jobs.push(draft(queue=queue, expires_at=store.clock.now() + 200))
     reaper = ojs_reaper.build(other, Settings())
     await reaper.start()
@@ -109,7 +109,7 @@ async def test_a_job_that_expires_takes_its_token_along(store: Store, other: Sto
 
 
 async def test_a_new_priority_has_one_token(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=2)
+    await set_up([store], queue, max_size=2)
     low, high = [await store.jobs.push(draft(queue=queue)) for _ in range(2)]
     await store.jobs.change(high.id, lambda job, moment: transitions.reprioritise(job, 5, moment))
     assert await only_tokens(store, queue) == 2
@@ -117,7 +117,7 @@ async def test_a_new_priority_has_one_token(store: Store, queue: str) -> None:
 
 
 async def test_jobs_that_leave_at_once_take_their_own_tokens_only(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=400)
+    await set_up([store], queue, max_size=400)
     jobs = await fill(store, queue, 400)
     gone = random.Random(3).sample(jobs, 250)
     await asyncio.gather(*(store.jobs.change(job.id, transitions.cancel) for job in gone))
@@ -129,7 +129,7 @@ async def test_jobs_that_leave_at_once_take_their_own_tokens_only(store: Store, 
 
 
 async def test_an_end_counts_though_its_token_can_not_be_taken_out_now(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=1)
+    await set_up([store], queue, max_size=1)
     [job] = await fill(store, queue, 1)
     with unreachable(store.link, "$JS.API.STREAM.MSG.DELETE"):
         assert (await store.jobs.change(job.id, transitions.cancel)).after.state is State.CANCELLED
@@ -138,7 +138,7 @@ async def test_an_end_counts_though_its_token_can_not_be_taken_out_now(store: St
 
 
 async def test_a_fetch_is_answered_when_its_places_are_free(store: Store, other: Store, queue: str) -> None:
-    await bound([store, other], queue, max_size=3)
+    await set_up([store, other], queue, max_size=3)
     await fill(store, queue, 3)
     with losing_answers(store.bulk, "$JS.ACK") as waited_for:
         assert len(await fetch(store, queue, count=2)) == 2
@@ -151,7 +151,7 @@ async def test_a_fetch_is_answered_when_its_places_are_free(store: Store, other:
 
 @pytest.mark.parametrize("way", ["cancelled", "purged", "moved"])
 async def test_what_somebody_who_died_has_left_is_found_wherever_it_is(store: Store, queue: str, way: str) -> None:
-    await bound([store], queue, max_size=600)
+    await set_up([store], queue, max_size=600)
     jobs = await fill(store, queue, 600)
     await left_behind(store, [jobs[-1]], WAYS[way])
     assert await tokens(store, queue) == 600
@@ -165,7 +165,7 @@ async def test_tokens_from_before_a_queue_was_bounded_do_not_count(store: Store,
     for job in jobs[1:]:
         await purge(store, job)
     assert await tokens(store, queue) == 5
-    await bound([store], queue, max_size=2)
+    await set_up([store], queue, max_size=2)
     assert await attempt(store, queue) is not None
     assert await tokens(store, queue) == 2
     assert await attempt(store, queue) is None
@@ -175,7 +175,7 @@ async def test_a_full_queue_costs_a_refused_push_nothing_but_the_count(
     store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(strays_module, "_REST_S", 0.5)
-    await bound([store], queue, max_size=20)
+    await set_up([store], queue, max_size=20)
     jobs = await fill(store, queue, 20)
     assert await attempt(store, queue) is None
     with counted(store) as sent:
@@ -189,7 +189,7 @@ async def test_a_full_queue_costs_a_refused_push_nothing_but_the_count(
 async def test_a_long_sweep_is_gone_on_with_by_the_next_push(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strays_module, "_SWEEP_S", 0.0)
     monkeypatch.setattr(Strays.look, "__defaults__", (1, 10))
-    await bound([store], queue, max_size=40)
+    await set_up([store], queue, max_size=40)
     jobs = await fill(store, queue, 40)
     await left_behind(store, jobs[-1:])
     pushes = 0
@@ -199,7 +199,7 @@ async def test_a_long_sweep_is_gone_on_with_by_the_next_push(store: Store, queue
 
 
 async def test_a_token_ahead_of_its_record_is_left_alone(store: Store, queue: str) -> None:
-    await bound([store], queue, max_size=1)
+    await set_up([store], queue, max_size=1)
     early = draft(queue=queue)
     moment = store.clock.moment()
     await put_token(store, queue, early.id, moment.op, 0)
@@ -211,7 +211,7 @@ async def test_a_token_ahead_of_its_record_is_left_alone(store: Store, queue: st
 async def test_a_token_whose_record_never_came_and_what_is_none_go(
     store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await bound([store], queue, max_size=2)
+    await set_up([store], queue, max_size=2)
     await put_token(store, queue, draft().id, "junk", 0)
     await put_raw(store, store.config.ready(queue, 3), b"hello")
     monkeypatch.setattr(strays_module, "DROP_AFTER_MS", -1)
@@ -225,7 +225,7 @@ async def test_who_waits_for_a_key_hears_of_a_job_that_left_in_its_place(
     store: Store, other: Store, queue: str, swept: bool
 ) -> None:
     """The one that was let go has ended, and its token with it: another one's turn."""
-    await bound([store, other], queue, max_size=3)
+    await set_up([store, other], queue, max_size=3)
     running, second, third = [await store.jobs.push(limited(queue, queue, concurrency=1)) for _ in range(3)]
     assert ids(await fetch(store, queue, count=3)) == [running.id]
     assert await held(store, queue) == 2
@@ -253,7 +253,7 @@ async def test_nothing_is_dropped_for_a_token_that_stands_for_nothing(
 ) -> None:
     dropped: list[str] = []
     monkeypatch.setattr("ojs_nats.metrics.dropped", dropped.append)
-    await bound([store], queue, max_size=3, overflow_policy="drop_oldest")
+    await set_up([store], queue, max_size=3, overflow_policy="drop_oldest")
     jobs = await fill(store, queue, 3)
     await left_behind(store, jobs[1:2])
     newer = await store.jobs.push(draft(queue=queue))
@@ -273,7 +273,7 @@ async def test_nothing_is_dropped_for_a_token_that_stands_for_nothing(
 async def test_the_bound_holds_and_all_of_it_can_be_used_while_jobs_are_pushed_cancelled_and_fetched(
     store: Store, other: Store, queue: str
 ) -> None:
-    await bound([store, other], queue, max_size=8)
+    await set_up([store, other], queue, max_size=8)
     chance = random.Random(7)
     waiting: list[str] = []
     most = 0

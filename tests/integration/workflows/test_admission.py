@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from integration.samples import draft, fetch, refusal, tokens
+from integration.samples import draft, fetch, refusal, set_up, tokens
 from integration.workflows.flows import Crash, batch, chain, coordinate, crashing, create, end, finish, group, job, members
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Retry, State
-from ojs_nats.queues import QueueConfig, configured
 from ojs_nats.store import Store
 from ojs_nats.store.names import ANY
 from ojs_nats.unique import keyed
@@ -21,12 +20,6 @@ from support.waiting import eventually
 
 UNIQUE = {"keys": ["type", "args", "queue"]}
 ANYWHERE = {"keys": ["type", "args"]}
-
-
-async def set_up(store: Store, queue: str, **config: Any) -> None:
-    wanted = QueueConfig(**config)
-    await store.queues.change(queue, lambda old, moment: configured(old, queue, wanted, moment))
-    await store.queues.settings(queue)
 
 
 async def refused(store: Store, definition: dict[str, Any]) -> OjsError:
@@ -38,7 +31,7 @@ async def refused(store: Store, definition: dict[str, Any]) -> OjsError:
 
 
 async def test_every_job_gets_what_it_leaves_to_its_queue(store: Store, queue: str) -> None:
-    await set_up(store, queue, default_timeout_ms=7_000, visibility_timeout_ms=9_000, default_retry=Retry(max_attempts=9))
+    await set_up([store], queue, default_timeout_ms=7_000, visibility_timeout_ms=9_000, default_retry=Retry(max_attempts=9))
     definition = batch(queue, "a", "b", callbacks=("on_success",))
     definition["jobs"][0]["options"] |= {"timeout_ms": 1_000}
     name = await create(store, {"type": "chain", "steps": [definition, job("last", queue)]})
@@ -55,7 +48,7 @@ async def test_every_job_gets_what_it_leaves_to_its_queue(store: Store, queue: s
 
 
 async def test_a_type_that_a_queue_does_not_take_refuses_the_workflow_by_place(store: Store, queue: str) -> None:
-    await set_up(store, queue, allowed_job_types=("ok.*",))
+    await set_up([store], queue, allowed_job_types=("ok.*",))
     nested = {"type": "chain", "steps": [job("ok.a", queue), group(queue, "ok.b", "bad.c")]}
     error = await refused(store, nested)
     assert error.code == "job_type_not_allowed"
@@ -66,7 +59,7 @@ async def test_a_type_that_a_queue_does_not_take_refuses_the_workflow_by_place(s
 
 
 async def test_first_jobs_take_places_and_later_ones_are_never_refused(store: Store, queue: str) -> None:
-    await set_up(store, queue, max_size=3)
+    await set_up([store], queue, max_size=3)
     name = await create(store, {"type": "chain", "steps": [group(queue, "a", "b"), group(queue, "c", "d")]})
     error = await refused(store, group(queue, "x", "y"))
     assert (error.code, error.retry_after) == ("queue_full", 1)
@@ -85,7 +78,7 @@ async def test_first_jobs_take_places_and_later_ones_are_never_refused(store: St
 async def test_the_bound_holds_for_workflows_and_pushes_together(store: Store, other: Store, queue: str) -> None:
     for one in (store, other):
         await one.queues.settings(queue)
-    await set_up(store, queue, max_size=20)
+    await set_up([store], queue, max_size=20)
     await eventually(lambda: other.queues.bound(queue) == 20)
 
     async def attempt(number: int, one: Store) -> int:
