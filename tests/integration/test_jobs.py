@@ -9,9 +9,11 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
+from integration.conftest import OpenStore
 from integration.samples import (
     ANYONE,
     acked,
+    attempt,
     draft,
     due_subjects,
     failed,
@@ -20,6 +22,7 @@ from integration.samples import (
     new_id,
     put_raw,
     refusal,
+    set_up,
     subjects,
     timers,
     tokens,
@@ -28,9 +31,11 @@ from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, Retry, State
 from ojs_nats.store import Store
+from ojs_nats.store.names import LASTING
 from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.transitions import Failure, Moment, Override, Transition, nack
 from ojs_nats.unique import keyed
+from support.nats import NatsServer
 from support.waiting import eventually
 
 NOW = 1_000
@@ -354,3 +359,18 @@ async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, ot
     assert await tokens(store, queue) == 0
     again = await other.jobs.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [again.id]
+
+
+async def test_resetting_leaves_only_the_records_of_services(nats_server: NatsServer, open_store: OpenStore) -> None:
+    store = await open_store(nats_server.url)
+    await set_up([store], "full", max_size=1, concurrency=1)
+    await store.jobs.push(draft(queue="full"))
+    assert await attempt(store, "full") is None
+    await fetch(store, "full")
+    assert {"job", "queue", "limit", "crossing"} <= await kinds(store)
+    await store.reset()
+    assert await kinds(store) <= LASTING
+
+
+async def kinds(store: Store) -> set[str]:
+    return {subject.split(".")[2] for subject in await store.records.subjects(f"$KV.{store.config.bucket}.>")}

@@ -229,7 +229,7 @@ async def test_a_connection_that_takes_nothing_any_more_is_left(
             link._nc.options["ping_interval"] = 0.1
         passing.clear()
         for _ in range(20):
-            store.link.publish(store.config.record("filler", new_id()), b"a" * 1_000_000)
+            store.link.publish(store.config.record("probe", new_id()), b"a" * 1_000_000)
         with refusal("backend_unavailable"):
             await store.jobs.push(draft(queue=queue))
         await eventually(lambda: works(store, f"{queue}.after"), 8.0)

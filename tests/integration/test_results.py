@@ -25,7 +25,7 @@ from ojs_nats import transitions
 from ojs_nats.job import NOTHING, Job, Retention, State
 from ojs_nats.store import Store
 from ojs_nats.store.commit import Conflict
-from ojs_nats.store.names import ANY
+from ojs_nats.store.names import ANY, Kind
 from ojs_nats.store.reset import Reset
 from ojs_nats.transitions import Moment, Transition, ack, retention
 from ojs_nats.transitions.finish import INLINE_BYTES
@@ -130,7 +130,7 @@ async def test_an_ack_may_be_cut_short_at_any_write(store: Store, other: Store, 
 
 
 @pytest.mark.parametrize("lost", ["blob", "job"])
-async def test_an_ack_whose_answers_are_lost_is_stored_once(store: Store, queue: str, lost: str) -> None:
+async def test_an_ack_whose_answers_are_lost_is_stored_once(store: Store, queue: str, lost: Kind) -> None:
     job = await active(store, queue)
     with losing_answers(store.link, store.config.record(lost, ""), 2) as requests:
         change = await store.jobs.change(job.id, with_result(LARGE))

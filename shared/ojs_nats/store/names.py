@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import unquote
 
 from msgspec import Struct
 
 from ojs_nats.errors import invalid
 
-__all__ = ["ANY", "MIN_SERVER", "REST", "StoreConfig", "Wildcard", "decode_token", "encode_token"]
+__all__ = ["ANY", "LASTING", "MIN_SERVER", "REST", "Kind", "StoreConfig", "Wildcard", "decode_token", "encode_token"]
 
 MIN_SERVER: Final = (2, 14, 0)
 _SECOND: Final = 1_000_000_000
@@ -20,6 +20,31 @@ _UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")
 _WILD: Final = re.compile(r"[\x00-\x20\x7f*>]")
 MAX_CONSUMER_NAME: Final = 200
 _SEAT: Final = "seat"
+
+Kind = Literal[
+    "job",
+    "blob",
+    "unique",
+    "idempotency",
+    "worker",
+    "cron",
+    "workflow",
+    "wfdef",
+    "wfres",
+    "queue",
+    "limit",
+    "crossing",
+    "pool",
+    "stats",
+    "service",
+    "relay",
+    "barrier",
+    "probe",
+    "reset",
+]
+"""What a record is, the first word of its key. All that the bucket may hold: a reset goes by this list."""
+LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "reset"})
+"""What a reset leaves: the services' own."""
 
 
 def encode_token(name: str) -> str:
@@ -69,19 +94,22 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     # Records
 
-    def record(self, kind: str, name: str) -> str:
+    def record(self, kind: Kind, name: str) -> str:
         """Subject of a record; `name` must be subject-safe (see `encode_token`). Raises invalid_request, as the others."""
         _check(name)
+        return self._key(kind, name)
+
+    def _key(self, kind: Kind, name: str) -> str:
         return f"$KV.{self.bucket}.{kind}.{name}"
 
     def job(self, job_id: str) -> str:
         _check(job_id)
-        return f"$KV.{self.bucket}.job.{job_id}"
+        return self._key("job", job_id)
 
     def result(self, job_id: str, op: str) -> str:
         """Subject of a job's result that is a record of its own; `op` is that of the ack."""
         _check(job_id, op)
-        return f"$KV.{self.bucket}.blob.{job_id}.{op}.result"
+        return self._key("blob", f"{job_id}.{op}.result")
 
     @property
     def epoch(self) -> str:
@@ -129,14 +157,14 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def definition(self, workflow_id: str, part: str) -> str:
         """Subject of a part of a workflow that never changes: `shape`, or the number of a chunk of job templates."""
         _check(workflow_id, part)
-        return f"$KV.{self.bucket}.wfdef.{workflow_id}.{part}"
+        return self._key("wfdef", f"{workflow_id}.{part}")
 
     def step_result(self, workflow_id: str, node: int | str) -> str:
         """Subject of the result of a workflow's job, kept for later ones."""
         _check(workflow_id)
         if isinstance(node, str):
             _check(node)
-        return f"$KV.{self.bucket}.wfres.{workflow_id}.{node}"
+        return self._key("wfres", f"{workflow_id}.{node}")
 
     @property
     def steps(self) -> str:
@@ -155,7 +183,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def queue(self, name: str) -> str:
         """Subject of a queue's record; `_default` is nobody's name."""
         _check(name)
-        return f"$KV.{self.bucket}.queue.{name.replace('.', '_')}"
+        return self._key("queue", name.replace(".", "_"))
 
     # Hand-out. Queue names hold dots but never underscores, so the swap is one to one.
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, get_args
 
 import structlog
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.store.api import call, parse_ack, refused
 from ojs_nats.store.link import Failed, Link, Reply
-from ojs_nats.store.names import REST, StoreConfig
+from ojs_nats.store.names import LASTING, REST, Kind, StoreConfig
 from ojs_nats.store.presence import MAX_GAP_MS, Presence
 
 __all__ = ["Drop", "Reset"]
@@ -26,22 +26,7 @@ Drop = Callable[[], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 SUBJECT: Final = "ojs.control.reset"
-_KINDS: Final = (
-    "job",
-    "blob",
-    "unique",
-    "idempotency",
-    "worker",
-    "cron",
-    "workflow",
-    "wfdef",
-    "wfres",
-    "queue",
-    "limit",
-    "crossing",
-    "pool",
-    "stats",
-)
+_WIPED: Final = [kind for kind in get_args(Kind) if kind not in LASTING]
 _TIMEOUT_S: Final = 2 * MAX_GAP_MS / 1000
 """Longer than a process that was killed still counts as live."""
 _PURGE_S: Final = 60.0
@@ -106,7 +91,7 @@ class Reset:
 
     async def _purge(self) -> None:
         records = self._config.records_stream
-        filters = [self._config.record(kind, REST) for kind in _KINDS] + ["ojs.timer.>", "ojs.due.>", "ojs.step.>"]
+        filters = [self._config.record(kind, REST) for kind in _WIPED] + ["ojs.timer.>", "ojs.due.>", "ojs.step.>"]
         wanted = [(records, {"filter": subject}) for subject in filters]
         wanted += [(self._config.ready_stream, {}), (self._config.events_stream, {})]
         answers = await asyncio.gather(

@@ -28,7 +28,7 @@ from ojs_coordinator import Coordinator
 from ojs_coordinator.steps import StepKeeper
 from ojs_nats.job import State
 from ojs_nats.store import Store
-from ojs_nats.store.names import REST
+from ojs_nats.store.names import REST, Kind
 from ojs_nats.workflows.record import counts
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -271,7 +271,8 @@ async def test_nothing_of_a_workflow_is_left_after_a_reset(nats_server: NatsServ
     await end(store, "q")
     await coordinate(store, name)
     await store.reset()
-    for kind in ("workflow", "wfdef", "wfres"):
+    kinds: tuple[Kind, ...] = ("workflow", "wfdef", "wfres")
+    for kind in kinds:
         assert await store.records.subjects(store.config.record(kind, REST)) == []
     definition = chain("q", "c")
     definition["id"] = name
