@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 import signal
 import socket
@@ -20,8 +19,7 @@ from msgspec import Raw
 from ojs_nats.errors import OjsError
 from ojs_nats.job import NOTHING, Job, Retry, State
 from ojs_nats.queues import QueueConfig, configured
-from ojs_nats.store import Store
-from ojs_nats.store.api import call
+from ojs_nats.store import Store, api
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.names import ANY
 from ojs_nats.transitions import Failure, Holder, Moment, Transition, ack, nack
@@ -130,7 +128,7 @@ async def attempt(store: Store, queue: str, **members: Any) -> Job | None:
 
 async def subjects(store: Store, stream: str, wildcard: str) -> dict[str, int]:
     """Subjects of a stream that match, with the number of messages of each."""
-    info = await call(store.link, f"STREAM.INFO.{stream}", {"subjects_filter": wildcard})
+    info = await api.call(store.link, f"STREAM.INFO.{stream}", {"subjects_filter": wildcard})
     assert "error" not in info, info
     found: dict[str, int] = info["state"].get("subjects") or {}
     return found
@@ -153,13 +151,11 @@ async def tokens(store: Store, queue: str) -> int:
 
 async def message(store: Store, subject: str) -> tuple[bytes, dict[str, str]] | None:
     """Body and headers of the last message of a subject in the bucket's stream."""
-    answer = await call(store.link, f"STREAM.MSG.GET.{store.config.records_stream}", {"last_by_subj": subject})
-    if "error" in answer:
+    found = await api.message(store.link, store.config.records_stream, {"last_by_subj": subject}, "a record")
+    if found is None:
         return None
-    found = answer["message"]
-    lines = base64.b64decode(found.get("hdrs", "")).decode().splitlines()[1:]
-    headers = dict(line.split(": ", 1) for line in lines if line)
-    return base64.b64decode(found.get("data", "")), headers
+    lines = found.hdrs.decode().splitlines()[1:]
+    return found.data, dict(line.split(": ", 1) for line in lines if line)
 
 
 async def put_raw(store: Store, subject: str, body: bytes, headers: str = "") -> int:

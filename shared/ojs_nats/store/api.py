@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -10,10 +11,11 @@ from msgspec import Struct
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.store.link import REQUEST_TIMEOUT_S, Answer, Failed, Link
 
-__all__ = ["ApiError", "PubAck", "call", "parse_ack", "put"]
+__all__ = ["ApiError", "Message", "PubAck", "call", "message", "parse_ack", "put", "refused"]
 
 CONFLICT_CODES = frozenset({10071, 10164})
 """Wrong last sequence: with and without its number (the latter while another write is in flight on a cluster)."""
+_NOT_FOUND: Final = 10037
 
 
 class ApiError(Struct, frozen=True):
@@ -36,6 +38,28 @@ class PubAck(Struct, frozen=True):
 parse_ack = msgspec.json.Decoder(PubAck).decode
 
 
+class Message(Struct, frozen=True):
+    """A stored message, as nats-server describes it; `hdrs` is the whole block of headers."""
+
+    seq: int
+    time: str
+    data: bytes = b""
+    hdrs: bytes = b""
+
+    @property
+    def at(self) -> int:
+        """When it was stored (server time, Unix ms)."""
+        return int(datetime.fromisoformat(self.time).timestamp() * 1000)
+
+
+class _Read(Struct, frozen=True):
+    message: Message | None = None
+    error: ApiError | None = None
+
+
+_parse_read = msgspec.json.Decoder(_Read).decode
+
+
 async def call(
     link: Link, subject: str, payload: dict[str, Any] | None = None, timeout_s: float = REQUEST_TIMEOUT_S
 ) -> dict[str, Any]:
@@ -43,12 +67,29 @@ async def call(
 
     Raises OjsError backend_unavailable when there is no answer.
     """
+    decoded: dict[str, Any] = msgspec.json.decode(await _answer(link, subject, payload, timeout_s))
+    return decoded
+
+
+async def _answer(link: Link, subject: str, payload: dict[str, Any] | None, timeout_s: float) -> bytes:
     body = msgspec.json.encode(payload) if payload is not None else b""
     answer: Answer = await link.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)
     if isinstance(answer, Failed):
         raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
-    decoded: dict[str, Any] = msgspec.json.decode(answer.data)
-    return decoded
+    return answer.data
+
+
+async def message(
+    link: Link, stream: str, which: dict[str, Any], what: str, timeout_s: float = REQUEST_TIMEOUT_S
+) -> Message | None:
+    """A message as the leader of its stream has it; None if there is none. `which` is a request of STREAM.MSG.GET.
+
+    Raises OjsError backend_unavailable, which names `what`.
+    """
+    read = _parse_read(await _answer(link, f"STREAM.MSG.GET.{stream}", which, timeout_s))
+    if read.error is not None and read.error.err_code != _NOT_FOUND:
+        raise unavailable(f"NATS refused a read of {what}: {read.error.description}")
+    return read.message
 
 
 async def put(link: Link, subject: str, body: bytes, ttl_s: int | None, what: str) -> int:

@@ -22,7 +22,7 @@ from ojs_nats import metrics, transitions
 from ojs_nats.crossings import Bound, level_of, pressed
 from ojs_nats.errors import OjsError, queue_full, unavailable
 from ojs_nats.job import Job
-from ojs_nats.store.api import call, parse_ack, refused
+from ojs_nats.store.api import call, message, parse_ack, refused
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.crossings import Crossings
@@ -45,7 +45,6 @@ _SEAT_MS: Final = 10_000
 _LOOKED_AT: Final = 128
 """Tokens among which the oldest jobs are found, at most; of a few, `_SPARE` more than are wanted, at first."""
 _SPARE: Final = 7
-_NOT_FOUND: Final = 10037
 _WARNING: Final = 0.8
 
 
@@ -175,13 +174,10 @@ class Bounds:
 
     async def _count(self, queue: str) -> _Standing:
         """The sequence first: what is added after it makes the swap fail."""
-        stream, everything = self._config.ready_stream, self._config.ready_of_queue(queue)
-        last = await call(self._link, f"STREAM.MSG.GET.{stream}", {"last_by_subj": everything})
-        error = last.get("error")
-        if error is not None and error.get("err_code") != _NOT_FOUND:
-            raise unavailable(f"NATS refused a read of tokens: {error.get('description')}")
+        last_of = {"last_by_subj": self._config.ready_of_queue(queue)}
+        last = await message(self._link, self._config.ready_stream, last_of, "tokens")
         tokens, seats = await self._holds(queue)
-        return _Standing(0 if error is not None else int(last["message"]["seq"]), tokens, seats)
+        return _Standing(0 if last is None else last.seq, tokens, seats)
 
     async def _holds(self, queue: str) -> tuple[int, int]:
         """How many tokens there are, and how many places are taken."""

@@ -6,20 +6,18 @@ What the relay appends carries `Ojs-Entry`; what others publish on the same subj
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_nats.errors import unavailable
-from ojs_nats.store.api import call, parse_ack, refused
+from ojs_nats.store.api import Message, call, message, parse_ack, refused
 from ojs_nats.store.link import Failed, Link
 from ojs_nats.store.names import ANY, StoreConfig, Wildcard
 
 __all__ = ["Appended", "EventLog", "Fenced", "Outgoing"]
 
-_NOT_FOUND: Final = 10037
 _APPEND_TIMEOUT_S: Final = 5.0
 _LOOKED_AT: Final = 500
 """Messages of others between two appends that are looked at one by one; more end the tenure."""
@@ -62,13 +60,13 @@ class EventLog:
     async def last_of(self, job_id: str) -> Appended | None:
         """What was appended last of a job, as the stream's leader has it."""
         every = self._config.event(Wildcard("*.*"), ANY, job_id)
-        message = await self._message({"last_by_subj": every})
-        if message is not None and _headers(message) is None:
+        last = await self._message({"last_by_subj": every})
+        if last is not None and _headers(last) is None:
             subjects = (await self._info({"subjects_filter": every})).get("subjects") or {}
             found = await asyncio.gather(*(self._message({"last_by_subj": subject}) for subject in subjects))
             relayed = [other for other in found if other is not None and _headers(other) is not None]
-            message = max(relayed, key=lambda other: int(other["seq"]), default=None)
-        headers = _headers(message) if message is not None else None
+            last = max(relayed, key=lambda other: other.seq, default=None)
+        headers = _headers(last) if last is not None else None
         return Appended(_number(headers, "Ojs-Created"), _number(headers, "Ojs-Entry")) if headers is not None else None
 
     async def append(self, events: Sequence[Outgoing], after: int) -> int:
@@ -114,7 +112,7 @@ class EventLog:
         if last < after or last - after > _LOOKED_AT:
             raise Fenced
         found = await asyncio.gather(*(self._message({"seq": number}) for number in range(after + 1, last + 1)))
-        if any(message is not None and _headers(message) is not None for message in found):
+        if any(other is not None and _headers(other) is not None for other in found):
             raise Fenced
         return last
 
@@ -125,19 +123,13 @@ class EventLog:
         state: dict[str, Any] = info["state"]
         return state
 
-    async def _message(self, which: dict[str, Any]) -> dict[str, Any] | None:
-        answer = await call(self._link, f"STREAM.MSG.GET.{self._config.events_stream}", which)
-        if error := answer.get("error"):
-            if error.get("err_code") == _NOT_FOUND:
-                return None
-            raise unavailable(f"NATS refused a read of events: {error.get('description')}")
-        message: dict[str, Any] = answer["message"]
-        return message
+    async def _message(self, which: dict[str, Any]) -> Message | None:
+        return await message(self._link, self._config.events_stream, which, "events")
 
 
-def _headers(message: dict[str, Any]) -> str | None:
+def _headers(stored: Message) -> str | None:
     """A stored message's header block, if the relay wrote it."""
-    headers = base64.b64decode(message.get("hdrs", "")).decode()
+    headers = stored.hdrs.decode()
     return headers if "\r\nOjs-Entry: " in headers else None
 
 

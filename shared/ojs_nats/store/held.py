@@ -9,7 +9,6 @@ when time alone makes room.
 
 from __future__ import annotations
 
-import base64
 from typing import Any, Final, NamedTuple
 
 from ojs_nats import crossings, metrics
@@ -17,7 +16,7 @@ from ojs_nats import limits as pure
 from ojs_nats.errors import unavailable
 from ojs_nats.job import Job, State
 from ojs_nats.limits import Hit, Holder, Policy
-from ojs_nats.store.api import call, put
+from ojs_nats.store.api import call, message, put
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.crossings import Crossings
 from ojs_nats.store.limits import LOOK, Limits, key_of_scope
@@ -32,7 +31,6 @@ _AHEAD_MS: Final = 60_000
 """A hint whose claim still runs after this long was ahead of a commit that failed."""
 _SOON_MS: Final = 20
 _LATEST_MS: Final = 1_000
-_NOT_FOUND: Final = 10037
 _MOST: Final = 1_000
 """Tokens that one hint moves."""
 
@@ -164,14 +162,8 @@ class Held:
         return good
 
     async def _next(self, subject: str) -> _Token | None:
-        request = {"seq": 1, "next_by_subj": subject}
-        answer = await call(self._link, f"STREAM.MSG.GET.{self._config.ready_stream}", request)
-        if error := answer.get("error"):
-            if error.get("err_code") == _NOT_FOUND:
-                return None
-            raise unavailable(f"NATS refused a read of tokens: {error.get('description')}")
-        message = answer["message"]
-        return _Token(int(message["seq"]), base64.b64decode(message.get("data", "")))
+        found = await message(self._link, self._config.ready_stream, {"seq": 1, "next_by_subj": subject}, "tokens")
+        return None if found is None else _Token(found.seq, found.data)
 
     async def _subjects(self, scope: str) -> dict[str, int]:
         request: dict[str, Any] = {"subjects_filter": self._config.hold_of(scope)}

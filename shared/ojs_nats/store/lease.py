@@ -6,21 +6,17 @@ know that it has lost the role.
 
 from __future__ import annotations
 
-import base64
-from datetime import datetime
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from ojs_nats.errors import unavailable
-from ojs_nats.store.api import call, parse_ack, refused
+from ojs_nats.store.api import message, parse_ack, refused
 from ojs_nats.store.link import Failed, Link
 from ojs_nats.store.names import StoreConfig
 
 __all__ = ["Held", "Lease"]
-
-_NOT_FOUND: Final = 10037
 
 
 class _Body(Struct, frozen=True):
@@ -52,15 +48,11 @@ class Lease:
 
     async def read(self) -> Held:
         """As the leader has it. Raises OjsError backend_unavailable."""
-        answer = await call(self._link, f"STREAM.MSG.GET.{self._stream}", {"last_by_subj": self._subject})
-        if error := answer.get("error"):
-            if error.get("err_code") == _NOT_FOUND:
-                return NEVER_HELD
-            raise unavailable(f"NATS refused to read a lease: {error.get('description')}")
-        message = answer["message"]
-        body = msgspec.json.decode(base64.b64decode(message["data"]), type=_Body)
-        at = int(datetime.fromisoformat(message["time"]).timestamp() * 1000)
-        return Held(int(message["seq"]), at, body.holder, body.done)
+        found = await message(self._link, self._stream, {"last_by_subj": self._subject}, "a lease")
+        if found is None:
+            return NEVER_HELD
+        body = msgspec.json.decode(found.data, type=_Body)
+        return Held(found.seq, found.at, body.holder, body.done)
 
     async def write(self, expected: int, holder: str, done: int) -> int | None:
         """Write the lease over its revision `expected`; the new revision, or None if somebody else has written it since."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Entry, Job
-from ojs_nats.store.api import call
+from ojs_nats.store.api import call, message
 from ojs_nats.store.link import REQUEST_TIMEOUT_S, Failed, Link, Reply, header, status
 from ojs_nats.store.names import StoreConfig
 
@@ -25,7 +24,6 @@ MULTI_GET_MAX: Final = 500
 MULTI_GET_BYTES: Final = 8 * 1024 * 1024
 _MULTI_GET_TIMEOUT_S: Final = 3.0
 _REPLICA_TIMEOUT_S: Final = 0.5
-_NOT_FOUND: Final = 10037
 
 decode_job = msgspec.json.Decoder(Job).decode
 
@@ -120,8 +118,8 @@ class Records:
                 read = await asyncio.gather(*(self.leader_raw(subject) for subject in missing))
                 found.update({subject: one for subject, one in zip(missing, read, strict=True) if one is not None})
                 return
-            for message in outcome.messages:
-                found[(header(message, b"Nats-Subject") or b"").decode()] = (_sequence(message), message.data)
+            for one in outcome.messages:
+                found[(header(one, b"Nats-Subject") or b"").decode()] = (_sequence(one), one.data)
             code = status(outcome.closing)
             if code not in {204, 404}:
                 raise unavailable(f"NATS refused a read of records with status {code}")
@@ -157,7 +155,7 @@ class Records:
         outcome = await self._bulk.collect(self._direct, request, 0, _MULTI_GET_TIMEOUT_S)
         if isinstance(outcome, Failed) or outcome.closing is None:
             raise unavailable("NATS did not answer a read of service records")
-        return [message.data for message in outcome.messages if message.data]
+        return [one.data for one in outcome.messages if one.data]
 
     async def nearest_raw(self, subject: str) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message from whichever replica answers; may be stale on a cluster."""
@@ -169,14 +167,9 @@ class Records:
 
     async def leader_raw(self, subject: str, timeout_s: float = REQUEST_TIMEOUT_S) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message, as the stream's leader has it."""
-        api = f"STREAM.MSG.GET.{self._config.records_stream}"
-        answer = await call(self._link, api, {"last_by_subj": subject}, timeout_s)
-        if error := answer.get("error"):
-            if error.get("err_code") == _NOT_FOUND:
-                return None
-            raise unavailable(f"NATS refused a read: {error.get('description')}")
-        message = answer["message"]
-        return int(message["seq"]), base64.b64decode(message.get("data", ""))
+        stream = self._config.records_stream
+        found = await message(self._link, stream, {"last_by_subj": subject}, "a record", timeout_s)
+        return None if found is None else (found.seq, found.data)
 
     async def _get(self, subject: str) -> tuple[int, bytes] | None:
         patience = REQUEST_TIMEOUT_S if self.nearest_is_leader else _REPLICA_TIMEOUT_S

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Final
-
-from ojs_nats.errors import unavailable
-from ojs_nats.store.api import call
+from ojs_nats.store.api import message
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 
 __all__ = ["Tokens"]
-
-_NOT_FOUND: Final = 10037
 
 
 class Tokens:
@@ -31,10 +25,5 @@ class Tokens:
         return min((at for at in times if at is not None), default=None)
 
     async def _first_at(self, subject: str) -> int | None:
-        request = {"seq": 1, "next_by_subj": subject}
-        answer = await call(self._link, f"STREAM.MSG.GET.{self._config.ready_stream}", request)
-        if error := answer.get("error"):
-            if error.get("err_code") == _NOT_FOUND:
-                return None
-            raise unavailable(f"NATS refused a read of tokens: {error.get('description')}")
-        return int(datetime.fromisoformat(answer["message"]["time"]).timestamp() * 1000)
+        found = await message(self._link, self._config.ready_stream, {"seq": 1, "next_by_subj": subject}, "tokens")
+        return None if found is None else found.at
