@@ -128,10 +128,7 @@ async def attempt(store: Store, queue: str, **members: Any) -> Job | None:
 
 async def subjects(store: Store, stream: str, wildcard: str) -> dict[str, int]:
     """Subjects of a stream that match, with the number of messages of each."""
-    info = await api.call(store.link, f"STREAM.INFO.{stream}", {"subjects_filter": wildcard})
-    assert "error" not in info, info
-    found: dict[str, int] = info["state"].get("subjects") or {}
-    return found
+    return await api.subjects_of(store.link, stream, wildcard)
 
 
 async def timers(store: Store, job_id: str) -> list[str]:

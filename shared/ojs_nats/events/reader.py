@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_nats.errors import unavailable
-from ojs_nats.store.api import call
+from ojs_nats.store.api import ask
 from ojs_nats.store.link import Failed, Link, Reply, header, status
 from ojs_nats.store.names import StoreConfig
 
@@ -120,9 +120,8 @@ class EventReader:
         return int((await self._state())["first_seq"])
 
     async def _state(self) -> dict[str, Any]:
-        info = await call(self._link, f"STREAM.INFO.{self._config.events_stream}")
-        if "error" in info:
-            raise unavailable(f"NATS refused to say how many events there are: {info['error'].get('description')}")
+        stream = self._config.events_stream
+        info = await ask(self._link, f"STREAM.INFO.{stream}", None, "to say how many events there are")
         state: dict[str, Any] = info["state"]
         return state
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.store.link import REQUEST_TIMEOUT_S, Answer, Failed, Link
 
-__all__ = ["ApiError", "Message", "PubAck", "call", "message", "parse_ack", "put", "refused"]
+__all__ = ["ApiError", "Message", "PubAck", "ask", "call", "message", "parse_ack", "put", "put_if", "refused", "subjects_of"]
 
 CONFLICT_CODES = frozenset({10071, 10164})
 """Wrong last sequence: with and without its number (the latter while another write is in flight on a cluster)."""
@@ -71,6 +71,14 @@ async def call(
     return decoded
 
 
+async def ask(link: Link, subject: str, payload: dict[str, Any] | None, what: str) -> dict[str, Any]:
+    """As `call`, for what must not fail. Raises OjsError backend_unavailable, which says `what` was refused."""
+    answer = await call(link, subject, payload)
+    if error := answer.get("error"):
+        raise unavailable(f"NATS refused {what}: {error.get('description')}")
+    return answer
+
+
 async def _answer(link: Link, subject: str, payload: dict[str, Any] | None, timeout_s: float) -> bytes:
     body = msgspec.json.encode(payload) if payload is not None else b""
     answer: Answer = await link.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)
@@ -92,18 +100,45 @@ async def message(
     return read.message
 
 
+async def subjects_of(link: Link, stream: str, pattern: str) -> dict[str, int]:
+    """A stream's subjects that match, up to 100,000, with the number of messages of each. Raises as `ask`."""
+    info = await ask(link, f"STREAM.INFO.{stream}", {"subjects_filter": pattern}, "to say what a stream holds")
+    found: dict[str, int] = info["state"].get("subjects") or {}
+    return found
+
+
 async def put(link: Link, subject: str, body: bytes, ttl_s: int | None, what: str) -> int:
     """Store a message without a condition; its sequence. It leaves after `ttl_s`, if that is given.
 
     Raises OjsError backend_unavailable, which names `what`.
     """
-    answer = await link.request(subject, body, "" if ttl_s is None else f"Nats-TTL: {ttl_s}s\r\n")
-    if isinstance(answer, Failed):
-        raise unavailable(f"NATS can't store {what} now: {answer.reason}")
-    ack = parse_ack(answer.data)
+    ack = await _published(link, subject, body, "" if ttl_s is None else f"Nats-TTL: {ttl_s}s\r\n", what)
     if ack.error is not None:
         raise refused(what, ack.error)
     return ack.seq
+
+
+async def put_if(link: Link, subject: str, body: bytes, expected: int, what: str, *, of: str = "") -> int | None:
+    """Store a message if the last of its subject, or of the subjects under `of`, has the sequence `expected`; else None.
+
+    Raises as `put`.
+    """
+    headers = f"Nats-Expected-Last-Subject-Sequence: {expected}\r\n"
+    if of:
+        headers += f"Nats-Expected-Last-Subject-Sequence-Subject: {of}\r\n"
+    ack = await _published(link, subject, body, headers, what)
+    if ack.conflict:
+        return None
+    if ack.error is not None:
+        raise refused(what, ack.error)
+    return ack.seq
+
+
+async def _published(link: Link, subject: str, body: bytes, headers: str, what: str) -> PubAck:
+    answer = await link.request(subject, body, headers)
+    if isinstance(answer, Failed):
+        raise unavailable(f"NATS can't store {what} now: {answer.reason}")
+    return parse_ack(answer.data)
 
 
 def refused(what: str, error: ApiError) -> OjsError:

@@ -22,11 +22,11 @@ from ojs_nats import metrics, transitions
 from ojs_nats.crossings import Bound, level_of, pressed
 from ojs_nats.errors import OjsError, queue_full, unavailable
 from ojs_nats.job import Job
-from ojs_nats.store.api import call, message, parse_ack, refused
+from ojs_nats.store.api import message, put_if, subjects_of
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.crossings import Crossings
-from ojs_nats.store.link import Failed, Link
+from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.strays import Strays
@@ -181,12 +181,9 @@ class Bounds:
 
     async def _holds(self, queue: str) -> tuple[int, int]:
         """How many tokens there are, and how many places are taken."""
-        request = {"subjects_filter": self._config.ready_of_queue(queue)}
-        info = await call(self._link, f"STREAM.INFO.{self._config.ready_stream}", request)
-        if "error" in info:
-            raise unavailable(f"NATS refused to say what is ready: {info['error'].get('description')}")
+        found = await subjects_of(self._link, self._config.ready_stream, self._config.ready_of_queue(queue))
         tokens = seats = 0
-        for subject, messages in (info["state"].get("subjects") or {}).items():
+        for subject, messages in found.items():
             size = self._config.seat_size(subject)
             tokens += 0 if size else messages
             seats += size * messages
@@ -194,20 +191,8 @@ class Bounds:
 
     async def _sit(self, queue: str, number: int, sequence: int) -> int | None:
         """None if somebody else was faster."""
-        answer = await self._link.request(
-            self._config.seat(queue, number),
-            b"",
-            f"Nats-Expected-Last-Subject-Sequence: {sequence}\r\n"
-            f"Nats-Expected-Last-Subject-Sequence-Subject: {self._config.ready_of_queue(queue)}\r\n",
-        )
-        if isinstance(answer, Failed):
-            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
-        ack = parse_ack(answer.data)
-        if ack.conflict:
-            return None
-        if ack.error is not None:
-            raise refused("a place in a queue", ack.error)
-        return ack.seq
+        seat, everything = self._config.seat(queue, number), self._config.ready_of_queue(queue)
+        return await put_if(self._link, seat, b"", sequence, "a place in a queue", of=everything)
 
     def _delete(self, sequence: int) -> None:
         """Let a message of the ready stream go; if that is lost, a full queue's next pusher finds it."""

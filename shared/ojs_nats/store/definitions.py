@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from ojs_nats.errors import OjsError, too_large, unavailable
+from ojs_nats.errors import OjsError, too_large
 from ojs_nats.job import Job
-from ojs_nats.store.api import call, parse_ack, refused
-from ojs_nats.store.link import Failed, Link
+from ojs_nats.store.api import ask, put, put_if
+from ojs_nats.store.link import Link
 from ojs_nats.store.lru import Lru
 from ojs_nats.store.names import REST, StoreConfig
 from ojs_nats.store.records import Records
@@ -98,9 +98,7 @@ class Definitions:
         self._graphs.drop(workflow_id)
         stream = self._config.records_stream
         for subject in (self._config.definition(workflow_id, REST), self._config.step_result(workflow_id, REST)):
-            answer = await call(self._link, f"STREAM.PURGE.{stream}", {"filter": subject})
-            if "error" in answer:
-                raise unavailable(f"NATS refused to purge a workflow: {answer['error'].get('description')}")
+            await ask(self._link, f"STREAM.PURGE.{stream}", {"filter": subject}, "to purge a workflow")
 
     def clear(self) -> None:
         self._graphs.clear()
@@ -114,17 +112,13 @@ class Definitions:
         return found[1] or None if found is not None else None
 
     async def _put(self, workflow_id: str, part: str, body: bytes, *, only_first: bool = False) -> None:
-        condition = "Nats-Expected-Last-Subject-Sequence: 0\r\n" if only_first else ""
-        answer = await self._link.request(self._config.definition(workflow_id, part), body, condition)
-        if isinstance(answer, Failed):
-            raise unavailable(f"NATS can't store a workflow now: {answer.reason}")
-        ack = parse_ack(answer.data)
-        if ack.conflict:
+        subject = self._config.definition(workflow_id, part)
+        if not only_first:
+            await put(self._link, subject, body, None, "a workflow")
+        elif await put_if(self._link, subject, body, 0, "a workflow") is None:
             raise OjsError(
                 "duplicate",
                 f"a workflow with id {workflow_id} already exists",
                 hint="Read the workflow with this id, or use another id.",
                 details={"existing_workflow_id": workflow_id},
             )
-        if ack.error is not None:
-            raise refused("a workflow", ack.error)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_nats.errors import unavailable
-from ojs_nats.store.api import ApiError, call
+from ojs_nats.store.api import ApiError, ask
 from ojs_nats.store.link import Answer, Failed, Link, Reply, status
 from ojs_nats.store.names import ANY, StoreConfig
 
@@ -92,13 +92,9 @@ class DueMessages:
             "max_deliver": -1,
             "max_ack_pending": 5_000,
         }
-        answer = await call(
-            self._link,
-            f"CONSUMER.CREATE.{stream}.{self._service}.{subject}",
-            {"stream_name": stream, "config": config},
-        )
-        if "error" in answer:
-            raise unavailable(f"NATS refused the consumer of {self._service}: {answer['error'].get('description')}")
+        request = {"stream_name": stream, "config": config}
+        create = f"CONSUMER.CREATE.{stream}.{self._service}.{subject}"
+        await ask(self._link, create, request, f"the consumer of {self._service}")
         self._ready = True
 
     async def done(self, handled: list[Due]) -> None:

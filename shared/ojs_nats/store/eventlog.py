@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_nats.errors import unavailable
-from ojs_nats.store.api import Message, call, message, parse_ack, refused
+from ojs_nats.store.api import Message, ask, message, parse_ack, refused, subjects_of
 from ojs_nats.store.link import Failed, Link
 from ojs_nats.store.names import ANY, StoreConfig, Wildcard
 
@@ -55,14 +55,16 @@ class EventLog:
 
     async def last_sequence(self) -> int:
         """Sequence of the last message of the stream, whoever wrote it."""
-        return int((await self._info({}))["last_seq"])
+        what = "to say how many events there are"
+        info = await ask(self._link, f"STREAM.INFO.{self._config.events_stream}", None, what)
+        return int(info["state"]["last_seq"])
 
     async def last_of(self, job_id: str) -> Appended | None:
         """What was appended last of a job, as the stream's leader has it."""
         every = self._config.event(Wildcard("*.*"), ANY, job_id)
         last = await self._message({"last_by_subj": every})
         if last is not None and _headers(last) is None:
-            subjects = (await self._info({"subjects_filter": every})).get("subjects") or {}
+            subjects = await subjects_of(self._link, self._config.events_stream, every)
             found = await asyncio.gather(*(self._message({"last_by_subj": subject}) for subject in subjects))
             relayed = [other for other in found if other is not None and _headers(other) is not None]
             last = max(relayed, key=lambda other: other.seq, default=None)
@@ -115,13 +117,6 @@ class EventLog:
         if any(other is not None and _headers(other) is not None for other in found):
             raise Fenced
         return last
-
-    async def _info(self, request: dict[str, Any]) -> dict[str, Any]:
-        info = await call(self._link, f"STREAM.INFO.{self._config.events_stream}", request)
-        if "error" in info:
-            raise unavailable(f"NATS refused to say how many events there are: {info['error'].get('description')}")
-        state: dict[str, Any] = info["state"]
-        return state
 
     async def _message(self, which: dict[str, Any]) -> Message | None:
         return await message(self._link, self._config.events_stream, which, "events")

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from ojs_nats.errors import unavailable
-from ojs_nats.store.api import call
+from ojs_nats.store.api import ask
 from ojs_nats.store.link import Collected, Failed, Link, Reply, header, status
 from ojs_nats.store.names import ANY, REST, StoreConfig
 
@@ -152,9 +152,8 @@ class Feed:
             "num_replicas": 1,
             "inactive_threshold": _IDLE_NS,
         }
-        answer = await call(self._link, f"CONSUMER.CREATE.{stream}.{name}", {"stream_name": stream, "config": config})
-        if "error" in answer:
-            raise unavailable(f"NATS refused a consumer of the job records: {answer['error'].get('description')}")
+        request = {"stream_name": stream, "config": config}
+        answer = await ask(self._link, f"CONSUMER.CREATE.{stream}.{name}", request, "a consumer of the job records")
         self._behind = int(answer.get("num_pending", 0))
         self._count = 0
         self._consumer = name

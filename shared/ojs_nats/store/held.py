@@ -9,14 +9,13 @@ when time alone makes room.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ojs_nats import crossings, metrics
 from ojs_nats import limits as pure
-from ojs_nats.errors import unavailable
 from ojs_nats.job import Job, State
 from ojs_nats.limits import Hit, Holder, Policy
-from ojs_nats.store.api import call, message, put
+from ojs_nats.store.api import call, message, put, subjects_of
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.crossings import Crossings
 from ojs_nats.store.limits import LOOK, Limits, key_of_scope
@@ -166,12 +165,7 @@ class Held:
         return None if found is None else _Token(found.seq, found.data)
 
     async def _subjects(self, scope: str) -> dict[str, int]:
-        request: dict[str, Any] = {"subjects_filter": self._config.hold_of(scope)}
-        info = await call(self._link, f"STREAM.INFO.{self._config.ready_stream}", request)
-        if "error" in info:
-            raise unavailable(f"NATS refused to say what is held: {info['error'].get('description')}")
-        found: dict[str, int] = info["state"].get("subjects") or {}
-        return found
+        return await subjects_of(self._link, self._config.ready_stream, self._config.hold_of(scope))
 
 
 def _claim_of(job: Job) -> str | None:

@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from ojs_nats.errors import unavailable
-from ojs_nats.store.api import message, parse_ack, refused
-from ojs_nats.store.link import Failed, Link
+from ojs_nats.store.api import message, put_if
+from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 
 __all__ = ["Held", "Lease"]
@@ -57,12 +56,4 @@ class Lease:
     async def write(self, expected: int, holder: str, done: int) -> int | None:
         """Write the lease over its revision `expected`; the new revision, or None if somebody else has written it since."""
         body = msgspec.json.encode(_Body(holder, done))
-        answer = await self._link.request(self._subject, body, f"Nats-Expected-Last-Subject-Sequence: {expected}\r\n")
-        if isinstance(answer, Failed):
-            raise unavailable(f"a lease can't be written: {answer.reason}")
-        ack = parse_ack(answer.data)
-        if ack.conflict:
-            return None
-        if ack.error is not None:
-            raise refused("a lease", ack.error)
-        return ack.seq
+        return await put_if(self._link, self._subject, body, expected, "a lease")

@@ -30,7 +30,7 @@ from ojs_nats.queues import (
     paused,
     resumed,
 )
-from ojs_nats.store.api import call
+from ojs_nats.store.api import ask
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.link import Failed, Link
@@ -190,9 +190,7 @@ class Queues:
 
     async def _durables(self) -> list[str]:
         """Some of the durables that there are; none if there is none."""
-        answer = await call(self._link, f"CONSUMER.NAMES.{self._config.ready_stream}")
-        if error := answer.get("error"):
-            raise unavailable(f"NATS refused to list the queues' consumers: {error.get('description')}")
+        answer = await ask(self._link, f"CONSUMER.NAMES.{self._config.ready_stream}", None, "to list the queues' consumers")
         return answer.get("consumers") or []
 
     async def _take(self, names: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Entry, Job
-from ojs_nats.store.api import call, message
+from ojs_nats.store.api import ask, message
 from ojs_nats.store.link import REQUEST_TIMEOUT_S, Failed, Link, Reply, header, status
 from ojs_nats.store.names import StoreConfig
 
@@ -133,9 +133,7 @@ class Records:
         found: list[str] = []
         while True:
             request = {"subjects_filter": pattern, "offset": len(found)}
-            answer = await call(self._link, f"STREAM.INFO.{self._config.records_stream}", request)
-            if error := answer.get("error"):
-                raise unavailable(f"NATS refused to list records: {error.get('description')}")
+            answer = await ask(self._link, f"STREAM.INFO.{self._config.records_stream}", request, "to list records")
             page = answer["state"].get("subjects") or {}
             found += page
             if not page or len(found) >= answer.get("total", 0):

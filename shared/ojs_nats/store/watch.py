@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from ojs_nats.errors import OjsError, unavailable
-from ojs_nats.store.api import call
+from ojs_nats.store.api import ask
 from ojs_nats.store.link import Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
 
@@ -158,11 +158,8 @@ class Watch:
             "num_replicas": 1,
             "inactive_threshold": _IDLE_NS,
         }
-        answer = await call(
-            self._link, f"CONSUMER.CREATE.{self._stream}.{name}", {"stream_name": self._stream, "config": config}
-        )
-        if "error" in answer:
-            raise unavailable(f"NATS refused a consumer of records: {answer['error'].get('description')}")
+        request = {"stream_name": self._stream, "config": config}
+        answer = await ask(self._link, f"CONSUMER.CREATE.{self._stream}.{name}", request, "a consumer of records")
         self._consumer, self._count = name, 0
         return int(answer.get("num_pending", 0))
 
