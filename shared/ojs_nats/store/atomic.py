@@ -21,7 +21,8 @@ import structlog
 
 from ojs_nats.errors import OjsError, batch_too_large, too_large, unavailable
 from ojs_nats.job import State
-from ojs_nats.store.api import PubAck, parse_ack, refused
+from ojs_nats.store.answers import FIRST_PAUSE_S, ack_of, outcome, pause_or_raise, stored, worth_another_try
+from ojs_nats.store.api import PubAck, refused
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import HEADROOM, Committer, Conflict, carries, encode_job
 from ojs_nats.store.due import Due, DueMessages
@@ -41,8 +42,6 @@ _ACK_WAIT_S: Final = 30
 _TIMEOUT_S: Final = 10.0
 _DEADLINE_S: Final = 10.0
 _HINTS_S: Final = 3.0
-_FIRST_PAUSE_S: Final = 0.02
-_LAST_PAUSE_S: Final = 0.25
 _CHUNK: Final = 500
 """Messages written, or records read, between two looks at the event loop."""
 _OUTBOX_MS: Final = 2_000
@@ -122,10 +121,10 @@ class Atomic:
         wanted = jobs + 1  # for the outbox
         condition = "Nats-Expected-Last-Subject-Sequence: 1\r\n"
         subject = self._config.record("probe", self._prefix)
-        answer = await self._send([_Message(subject, b"", condition), *[_Message(subject, b"", "")] * (wanted - 1)])
-        if isinstance(answer, Failed):
+        ack = ack_of(await self._send([_Message(subject, b"", condition), *[_Message(subject, b"", "")] * (wanted - 1)]))
+        if isinstance(ack, Failed):
             return None
-        self._learn(parse_ack(answer.data))
+        self._learn(ack)
         return jobs if self.most is None else min(jobs, self.room(1))
 
     # Ahead
@@ -142,17 +141,17 @@ class Atomic:
         """Timers and step hints. Raises OjsError backend_unavailable if one of them can't be stored."""
         deadline = _now() + _HINTS_S
         waiting = [commit.transition for commit in commits if _has_hints(commit.transition)]
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
+        failure = unavailable("NATS JetStream can't store the jobs' timers now")
         while waiting:
             written = [(transition, self._hints(transition)) async for transition in _paced(waiting)]
-            waiting = [transition for transition, answers in written if not all([_stored(await one) for one in answers])]
-            if not waiting:
-                return
-            if _now() + pause > deadline or not self._link.connected:
-                self._withdraw(commits)
-                raise unavailable("NATS JetStream can't store the jobs' timers now")
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE_S)
+            waiting = [one for one, hints in written if not all([stored(await outcome(hint)) for hint in hints])]
+            if waiting:
+                try:
+                    pause = await pause_or_raise(self._link, pause, deadline, failure)
+                except OjsError:
+                    self._withdraw(commits)
+                    raise
 
     def _hints(self, transition: Transition) -> list[asyncio.Future[Answer]]:
         hints = []
@@ -173,13 +172,12 @@ class Atomic:
     async def _store(self, messages: list[_Message], commits: Sequence[Commit], outbox: str) -> None:
         tokens = [f"{commit.transition.job.id} {commit.transition.job.token}" for commit in commits if commit.transition.token]
         deadline = _now() + _DEADLINE_S
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         unsure = False
         while True:
             closing = [self._outbox(outbox, tokens)] if tokens else []
-            answer = await self._send([*messages, *closing])
-            ack = answer if isinstance(answer, Failed) else parse_ack(answer.data)
-            if isinstance(ack, PubAck) and ack.error is None:
+            ack = ack_of(await self._send([*messages, *closing]))
+            if stored(ack):
                 return
             unsure = unsure or (isinstance(ack, Failed) and ack.sent)
             if unsure and await self._look(commits[-1], deadline):
@@ -190,12 +188,9 @@ class Atomic:
                     raise Conflict
                 if ack.error.err_code == _TOO_MANY:
                     raise batch_too_large(len(commits), self.room(len(messages) + len(closing) - len(commits)))
-                if ack.error.err_code not in _BUSY and ack.error.code != 503:
+                if ack.error.err_code not in _BUSY and not worth_another_try(ack.error):
                     raise OjsError("backend_error", f"NATS JetStream refused a batch: {refused('it', ack.error).message}")
-            if _now() + pause > deadline or not self._link.connected:
-                raise unavailable("NATS JetStream can't store the batch now")
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE_S)
+            pause = await pause_or_raise(self._link, pause, deadline, unavailable("NATS JetStream can't store the batch now"))
 
     def room(self, others: int) -> int:
         """Jobs that a batch has room for beside `others` messages; nats-server's default where it isn't known."""
@@ -218,15 +213,12 @@ class Atomic:
 
     async def _look(self, commit: Commit, deadline: float) -> bool:
         """After a lost answer: whether the batch is stored, by one of its records; Conflict if it never can be."""
-        pause = _FIRST_PAUSE_S
+        pause = FIRST_PAUSE_S
         while True:
             try:
                 found = await self._records.leader_raw(self._config.job(commit.transition.job.id))
-            except OjsError:
-                if _now() + pause > deadline or not self._link.connected:
-                    raise
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LAST_PAUSE_S)
+            except OjsError as error:
+                pause = await pause_or_raise(self._link, pause, deadline, error)
                 continue
             sequence, data = found or (0, b"")
             if data and carries(data, commit.op):
@@ -246,17 +238,18 @@ class Atomic:
         """Publish the tokens; whether all are stored. If not, the outbox will: the jobs are stored, and so is it."""
         deadline = _now() + _HINTS_S
         waiting = [commit for commit in commits if commit.transition.token]
-        pause = _FIRST_PAUSE_S
-        while True:
+        pause = FIRST_PAUSE_S
+        failure = unavailable("NATS JetStream can't store the jobs' tokens now")
+        while waiting:
             written = [(commit, self._token(commit)) async for commit in _paced(waiting)]
-            waiting = [commit for commit, answer in written if not _stored(await answer)]
-            if not waiting:
-                return True
-            if _now() + pause > deadline or not self._link.connected:
-                log.warning("tokens of a batch are left to its outbox", jobs=len(waiting))
-                return False
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LAST_PAUSE_S)
+            waiting = [commit for commit, token in written if not stored(await outcome(token))]
+            if waiting:
+                try:
+                    pause = await pause_or_raise(self._link, pause, deadline, failure)
+                except OjsError:
+                    log.warning("tokens of a batch are left to its outbox", jobs=len(waiting))
+                    return False
+        return True
 
     def _token(self, commit: Commit) -> asyncio.Future[Answer]:
         transition = commit.transition
@@ -306,10 +299,6 @@ async def _paced(items: Iterable[T]) -> AsyncIterator[T]:
         yield item
         if number % _CHUNK == 0:
             await asyncio.sleep(0)
-
-
-def _stored(answer: Answer) -> bool:
-    return not isinstance(answer, Failed) and parse_ack(answer.data).error is None
 
 
 def _now() -> float:
