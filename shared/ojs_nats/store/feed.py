@@ -16,6 +16,7 @@ from ojs_nats.errors import unavailable
 from ojs_nats.store.api import ask
 from ojs_nats.store.link import Collected, Failed, Link, Reply, header, status
 from ojs_nats.store.names import ANY, REST, StoreConfig
+from ojs_nats.store.names import Kind as Key
 
 __all__ = ["Batch", "Feed", "Record"]
 
@@ -33,6 +34,20 @@ _AHEAD_MARGIN_S: Final = 10.0
 _NOTHING: Final = frozenset({404, 408})
 
 Kind = Literal["job", "gone", "workflow", "cron", "worker", "unique", "crossing", "stats", "barrier", "epoch"]
+
+_FOLLOWED: Final[tuple[tuple[Key, str, Kind], ...]] = (
+    ("job", REST, "job"),
+    ("workflow", ANY, "workflow"),
+    ("cron", ANY, "cron"),
+    ("worker", ANY, "worker"),
+    ("unique", ANY, "unique"),
+    ("crossing", REST, "crossing"),
+    ("stats", REST, "stats"),
+    ("barrier", REST, "barrier"),
+    ("reset", "epoch", "epoch"),
+)
+"""The records that are followed: the first word of their keys, the rest of them, and what they are read as."""
+_NAMELESS: Final[frozenset[Kind]] = frozenset({"barrier", "epoch"})
 
 
 class Record(NamedTuple):
@@ -73,15 +88,9 @@ class Feed:
         self._count = 0
         self._behind = 0
         self._bytes = max(_BATCH_BYTES, link.max_payload) + _ROOM
-        self._prefix = len(config.job(""))
-        self._crossings = config.crossing("").encode()
-        self._barriers = config.record("barrier", "").encode()
-        self._epoch = config.epoch.encode()
-        self._workflows = config.workflow("").encode()
-        self._crons = config.cron("").encode()
-        self._workers = config.record("worker", "").encode()
-        self._locks = config.unique("").encode()
-        self._stats = config.span("").encode()
+        self._jobs = config.job("").encode()
+        self._keys = len(self._jobs) - len("job.")
+        self._kinds = {key.encode(): kind for key, _, kind in _FOLLOWED}
 
     async def seek(self, sequence: int) -> None:
         """Go on from `sequence`, inclusive. Raises OjsError backend_unavailable."""
@@ -134,17 +143,7 @@ class Feed:
         stream = self._config.records_stream
         config = {
             "name": name,
-            "filter_subjects": [
-                self._config.job(REST),
-                self._config.workflow(ANY),
-                self._config.cron(ANY),
-                self._config.record("worker", ANY),
-                self._config.unique(ANY),
-                self._config.crossing(REST),
-                self._config.span(REST),
-                self._config.record("barrier", REST),
-                self._config.epoch,
-            ],
+            "filter_subjects": [self._config.record(key, rest) for key, rest, _ in _FOLLOWED],
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": max(1, self._next),
             "ack_policy": "none",
@@ -180,27 +179,16 @@ class Feed:
         self._next = sequence + 1
         self._behind = int(parts[4])
         subject = message.subject
-        if subject.startswith(self._barriers):
-            return Record("barrier", sequence, at, "", b"", None)
-        if subject == self._epoch:
-            return Record("epoch", sequence, at, "", b"", None)
-        if subject.startswith(self._workflows):
-            name = subject[len(self._workflows) :].decode()
-            return Record("workflow", sequence, at, name, message.data, _ttl_s(message))
-        if subject.startswith(self._crons):
-            return Record("cron", sequence, at, subject[len(self._crons) :].decode(), message.data, _ttl_s(message))
-        if subject.startswith(self._workers):
-            return Record("worker", sequence, at, subject[len(self._workers) :].decode(), message.data, _ttl_s(message))
-        if subject.startswith(self._locks):
-            return Record("unique", sequence, at, subject[len(self._locks) :].decode(), message.data, _ttl_s(message))
-        if subject.startswith(self._crossings):
-            return Record("crossing", sequence, at, subject[len(self._crossings) :].decode(), message.data, _ttl_s(message))
-        if subject.startswith(self._stats):
-            return Record("stats", sequence, at, subject[len(self._stats) :].decode(), message.data, _ttl_s(message))
-        job_id = subject[self._prefix :].decode()
-        if not message.data:  # a marker: the record left by its TTL, or was deleted by hand
-            return Record("gone", sequence, at, job_id, b"", None)
-        return Record("job", sequence, at, job_id, message.data, _ttl_s(message))
+        if subject.startswith(self._jobs):
+            job_id = subject[len(self._jobs) :].decode()
+            if not message.data:  # a marker: the record left by its TTL, or was deleted by hand
+                return Record("gone", sequence, at, job_id, b"", None)
+            return Record("job", sequence, at, job_id, message.data, _ttl_s(message))
+        key, _, name = subject[self._keys :].partition(b".")
+        kind = self._kinds[key]
+        if kind in _NAMELESS:
+            return Record(kind, sequence, at, "", b"", None)
+        return Record(kind, sequence, at, name.decode(), message.data, _ttl_s(message))
 
 
 def _ttl_s(message: Reply) -> int | None:
