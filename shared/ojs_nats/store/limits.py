@@ -7,12 +7,13 @@ permit of a key are `ojs_nats.store.held`'s.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from ojs_nats import limits as pure
 from ojs_nats import transitions
@@ -71,6 +72,10 @@ class Judged(NamedTuple):
     later: int | None
 
 
+Decide = Callable[[LimitRecord, str], LimitRecord | None]
+"""What becomes of a record, under the op of the change; None leaves it as it is."""
+
+
 def key_scope(key: str) -> str:
     return f"key.{encode_token(key)}"
 
@@ -126,22 +131,18 @@ class Limits:
                 counted = pure.effective(record, policy, now).concurrency is not None
                 rest = pure.room(new, policy, now) if number < len(claims) else found
                 return Taken(number, rest.at, counted, rest.hit)
-        raise unavailable(f"the limit {scope!r} is too busy; try again")
+        raise _busy(scope)
 
     async def give_back(self, scope: str, claims: Sequence[Claimed]) -> None:
         """Let permits go whose claims won't be written; what fails is found out after ten seconds."""
         wanted = {(claim.job, claim.op) for claim in claims}
+
+        def without(record: LimitRecord, op: str) -> LimitRecord | None:
+            mine = [holder for holder in record.holders if (holder.job, holder.op) in wanted]
+            return pure.forgotten(record, mine, op) if mine else None
+
         try:
-            for _ in range(MAX_TRIES):
-                sequence, record = await self.read(scope)
-                mine = [holder for holder in record.holders if (holder.job, holder.op) in wanted]
-                if not mine:
-                    return
-                try:
-                    await self._write(scope, pure.forgotten(record, mine, self._clock.moment().op), sequence)
-                except Conflict:
-                    continue
-                return
+            await self._change(scope, without)
         except OjsError as error:
             log.debug("permits stay taken for a while", scope=scope, reason=error.message)
 
@@ -152,33 +153,20 @@ class Limits:
 
     async def override(self, scope: str, override: pure.Override | None) -> LimitRecord:
         """Set what an operator puts in place of the policies of jobs, or take it back, and with it what closed the limit."""
-        for _ in range(MAX_TRIES):
-            sequence, record = await self.read(scope)
-            lifted = {"until": None} if override is None else {}
-            new = msgspec.structs.replace(record, override=override, op=self._clock.moment().op, **lifted)
-            try:
-                await self._write(scope, new, sequence)
-            except Conflict:
-                continue
-            await self.hint(scope)
-            return new
-        raise unavailable(f"the limit {scope!r} is too busy; try again")
+        lifted = {"until": None} if override is None else {}
+        _, new = await self._change(scope, lambda record, op: replace(record, override=override, op=op, **lifted))
+        await self.hint(scope)
+        return new
 
     async def close_until(self, scope: str, policy: Policy, until: int) -> bool:
         """Let nothing start before `until` (Unix ms), as a handler was told; whether that is news."""
-        for _ in range(MAX_TRIES):
-            sequence, record = await self.read(scope)
-            new = pure.closed(record, until, self._clock.moment().op)
-            if new is None:
-                return False
-            if not sequence:
-                new = msgspec.structs.replace(new, policy=policy)
-            try:
-                await self._write(scope, new, sequence)
-            except Conflict:
-                continue
-            return until - (record.until or 0) >= _NEWS_MS
-        raise unavailable(f"the limit {scope!r} is too busy; try again")
+
+        def shut(record: LimitRecord, op: str) -> LimitRecord | None:
+            known = record if record.op else replace(record, policy=policy)
+            return pure.closed(known, until, op)
+
+        old, new = await self._change(scope, shut)
+        return new is not old and until - (old.until or 0) >= _NEWS_MS
 
     async def remember(self, scope: str, policy: Policy) -> None:
         """Note a policy under a key that has no record yet, so that it can be looked at before a job starts."""
@@ -205,6 +193,23 @@ class Limits:
     async def hint(self, scope: str) -> None:
         """Have somebody look at a limit soon."""
         await put(self._link, self._config.limit_step(scope, LOOK), b"", None, "a hint")
+
+    async def _change(self, scope: str, decide: Decide) -> tuple[LimitRecord, LimitRecord]:
+        """Write what a pure decision makes of a record; as it was and as it stands, one object if it was left as it was.
+
+        Raises OjsError backend_unavailable.
+        """
+        for _ in range(MAX_TRIES):
+            sequence, old = await self.read(scope)
+            new = decide(old, self._clock.moment().op)
+            if new is None:
+                return old, old
+            try:
+                await self._write(scope, new, sequence)
+            except Conflict:
+                continue
+            return old, new
+        raise _busy(scope)
 
     async def _write(self, scope: str, record: LimitRecord, expected: int) -> None:
         def mine(body: bytes) -> bool:
@@ -258,3 +263,7 @@ class Limits:
             return False
         log.info("a claim that never came was given up", job_id=job.id)
         return True
+
+
+def _busy(scope: str) -> OjsError:
+    return unavailable(f"the limit {scope!r} is too busy; try again")
