@@ -21,6 +21,7 @@ from ojs_nats.queries import MAX_PAGE, JobRow, JobsAsk, cursor_after
 from ojs_nats.store.idempotency import Run
 from ojs_nats.transitions import Event, Moment, Transition
 from ojs_nats.wire.bulk import (
+    DONE,
     Filter,
     JobList,
     Operation,
@@ -89,15 +90,19 @@ class Bulk:
 
         async def one(index: int) -> Outcome:
             try:
-                draft = _named(read_draft(sent.jobs[index], index, now, self._limits), sent, index, run)
-                prepared = await self._context.prepare(draft)
-                if prepared is None:
-                    raise OjsError("invalid_request", "an enqueue middleware dropped the job", details={"index": index})
-                return await self._pushed(prepared, run)
+                return await self._pushed(await self._prepared(sent, index, now, run), run)
             except OjsError as error:
                 return Outcome(error=error)
 
         return await _in_turn(range(len(sent.jobs)), one)
+
+    async def _prepared(self, sent: JobList, index: int, now: int, run: Run | None) -> Job:
+        """One job of the request as it will be pushed. Raises OjsError for one that is refused, or dropped by middleware."""
+        draft = _named(read_draft(sent.jobs[index], index, now, self._limits), sent, index, run)
+        prepared = await self._context.prepare(draft)
+        if prepared is None:
+            raise OjsError("invalid_request", "an enqueue middleware dropped the job", details={"index": index})
+        return prepared
 
     async def _pushed(self, draft: Job, run: Run | None) -> Outcome:
         try:
@@ -115,12 +120,9 @@ class Bulk:
         outcomes = [Outcome(rolled_back=True)] * len(sent.jobs)
         now = self._store.clock.now()
         drafts: list[Job] = []
-        for index, raw in enumerate(sent.jobs):
+        for index in range(len(sent.jobs)):
             try:
-                prepared = await self._context.prepare(_named(read_draft(raw, index, now, self._limits), sent, index, run))
-                if prepared is None:
-                    raise OjsError("invalid_request", "an enqueue middleware dropped the job", details={"index": index})
-                drafts.append(prepared)
+                drafts.append(await self._prepared(sent, index, now, run))
             except OjsError as error:
                 outcomes[index] = Outcome(error=error)
         if len(drafts) < len(sent.jobs):
@@ -184,7 +186,7 @@ class Bulk:
                 break
             selection = replace(selection, cursor=cursor)
         failed = sum(outcome.error is not None for outcome in outcomes)
-        told = {"total": len(outcomes), _PARTICIPLES[operation]: len(outcomes) - failed, "skipped": failed}
+        told = {"total": len(outcomes), DONE[operation]: len(outcomes) - failed, "skipped": failed}
         await self._announce(operation, told)
         assert selection.filter is not None
         return Answer(200, confirmed_body(operation, outcomes, await self._rest(selection.filter, cursor)))
@@ -202,7 +204,7 @@ class Bulk:
             if not selection.dry_run:
                 skipped = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
                 done = len(outcomes) - skipped
-                told = {"total": len(outcomes), _PARTICIPLES[operation]: done, "skipped": skipped}
+                told = {"total": len(outcomes), DONE[operation]: done, "skipped": skipped}
                 await self._announce(operation, told)
             rest = None if selection.filter is None else await self._rest(selection.filter, cursor)
             return bulk_body(operation, outcomes, dry_run=selection.dry_run, rest=rest)
@@ -316,7 +318,6 @@ def _ask(wanted: Filter, state: State, *, limit: int = MAX_PAGE, cursor: str | N
 
 Decide = Callable[[Job, Moment], Transition]
 _Work = Callable[[Run | None], Awaitable[tuple[int, bytes]]]
-_PARTICIPLES: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
 
 
 class _Place(NamedTuple):

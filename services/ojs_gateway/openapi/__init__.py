@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ojs_gateway.openapi.document import document, places
-from ojs_gateway.openapi.route import Other, Parameter, Part, Route
+from ojs_gateway.openapi.route import Handler, Other, Parameter, Part, Route
 
-__all__ = ["Other", "Parameter", "Part", "Route", "document", "places"]
+__all__ = ["Handler", "Other", "Parameter", "Part", "Route", "document", "places"]

@@ -9,7 +9,11 @@ from ojs_gateway.call import Answer, Streamed
 from ojs_gateway.context import Context
 from ojs_gateway.openapi.schema import Schema
 
-__all__ = ["Other", "Parameter", "Part", "Route"]
+__all__ = ["Handler", "Other", "Parameter", "Part", "Route"]
+
+
+Handler = Callable[..., Awaitable[Answer | Streamed]]
+"""A method of the route's owner, with the call as its only argument."""
 
 
 class Parameter(NamedTuple):
@@ -38,7 +42,7 @@ class Route(NamedTuple):
     """
 
     owner: Callable[[Context], Any]
-    handler: Callable[..., Awaitable[Answer | Streamed]]
+    handler: Handler
     paths: tuple[str, ...]
     summary: str
     answers: Mapping[int, Schema | Other]

@@ -6,7 +6,7 @@ from typing import Final
 
 from ojs_gateway.batch import Batch
 from ojs_gateway.bulk import Bulk
-from ojs_gateway.openapi import Parameter, Part, Route
+from ojs_gateway.openapi import Handler, Parameter, Part, Route
 from ojs_gateway.openapi.common import CONFIRM, COUNT, ERROR_ITEM, JOB, JOB_ID, QUEUE_NAME, SHORT, STATE
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
 from ojs_gateway.openapi.schema import (
@@ -24,7 +24,7 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
-from ojs_nats.wire.bulk import FilterBody, JobsBody, SelectionBody
+from ojs_nats.wire.bulk import DONE, FilterBody, JobsBody, Operation, SelectionBody
 from ojs_nats.wire.limits import DEFAULT_LIMITS
 
 __all__ = ["BULK"]
@@ -77,7 +77,8 @@ _REST: Final[dict[str, Schema]] = {
 }
 
 
-def _changed(done: str) -> dict[int, Schema]:
+def _changed(operation: Operation) -> dict[int, Schema]:
+    done = DONE[operation]
     answer = record(
         {"total_matched": COUNT, done: COUNT, "skipped": COUNT, "failed": COUNT, "items": list_of(_ITEM)},
         {"dry_run": FLAG, "has_more": FLAG, **_REST},
@@ -86,7 +87,7 @@ def _changed(done: str) -> dict[int, Schema]:
     return dict.fromkeys((200, 207, 422), named)
 
 
-def _confirmed(operation: str) -> dict[int, Schema]:
+def _confirmed(operation: Operation) -> dict[int, Schema]:
     return {
         200: record(
             {
@@ -131,7 +132,35 @@ _ENQUEUED: Final = Named(
     ),
 )
 _PARTLY: Final = "207 when some items were refused, 422 when all were; each item says why."
-_BY: Final = "By ids, or by a filter page by page. "
+
+
+def _selecting(handler: Handler, operation: Operation, summary: str, besides: str = "") -> Route:
+    """What is done to jobs that are named, or to a page of those that fit a filter."""
+    return Route(
+        Bulk,
+        handler,
+        (f"POST /jobs/bulk/{operation} bulk{operation.capitalize()}Jobs",),
+        summary,
+        _changed(operation),
+        f"By ids, or by a filter page by page. {besides}{_PARTLY}",
+        body=_SELECTION,
+        query=(_KEY,),
+        errors=("batch_size_exceeded", "conflict", "backend_timeout"),
+    )
+
+
+def _confirming(handler: Handler, operation: Operation, summary: str) -> Route:
+    """What is done to all jobs that fit a filter."""
+    return Route(
+        Bulk,
+        handler,
+        (f"POST /admin/jobs/bulk/{operation} adminBulk{operation.capitalize()}",),
+        summary,
+        _confirmed(operation),
+        body=_CONFIRMED_BODY,
+        errors=("backend_timeout",),
+    )
+
 
 BULK: Final = Part(
     "Batches",
@@ -170,65 +199,11 @@ BULK: Final = Part(
             query=(_KEY,),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded", "conflict"),
         ),
-        Route(
-            Bulk,
-            Bulk.cancel,
-            ("POST /jobs/bulk/cancel bulkCancelJobs",),
-            "Cancel jobs",
-            _changed("cancelled"),
-            _BY + "Active jobs are skipped. " + _PARTLY,
-            body=_SELECTION,
-            query=(_KEY,),
-            errors=("batch_size_exceeded", "conflict", "backend_timeout"),
-        ),
-        Route(
-            Bulk,
-            Bulk.retry,
-            ("POST /jobs/bulk/retry bulkRetryJobs",),
-            "Retry jobs",
-            _changed("retried"),
-            _BY + _PARTLY,
-            body=_SELECTION,
-            query=(_KEY,),
-            errors=("batch_size_exceeded", "conflict", "backend_timeout"),
-        ),
-        Route(
-            Bulk,
-            Bulk.delete,
-            ("POST /jobs/bulk/delete bulkDeleteJobs",),
-            "Delete finished jobs",
-            _changed("deleted"),
-            _BY + _PARTLY,
-            body=_SELECTION,
-            query=(_KEY,),
-            errors=("batch_size_exceeded", "conflict", "backend_timeout"),
-        ),
-        Route(
-            Bulk,
-            Bulk.confirmed_retry,
-            ("POST /admin/jobs/bulk/retry adminBulkRetry",),
-            "Retry all jobs that fit a filter",
-            _confirmed("retry"),
-            body=_CONFIRMED_BODY,
-            errors=("backend_timeout",),
-        ),
-        Route(
-            Bulk,
-            Bulk.confirmed_cancel,
-            ("POST /admin/jobs/bulk/cancel adminBulkCancel",),
-            "Cancel all jobs that fit a filter",
-            _confirmed("cancel"),
-            body=_CONFIRMED_BODY,
-            errors=("backend_timeout",),
-        ),
-        Route(
-            Bulk,
-            Bulk.confirmed_delete,
-            ("POST /admin/jobs/bulk/delete adminBulkDelete",),
-            "Delete all finished jobs that fit a filter",
-            _confirmed("delete"),
-            body=_CONFIRMED_BODY,
-            errors=("backend_timeout",),
-        ),
+        _selecting(Bulk.cancel, "cancel", "Cancel jobs", "Active jobs are skipped. "),
+        _selecting(Bulk.retry, "retry", "Retry jobs"),
+        _selecting(Bulk.delete, "delete", "Delete finished jobs"),
+        _confirming(Bulk.confirmed_retry, "retry", "Retry all jobs that fit a filter"),
+        _confirming(Bulk.confirmed_cancel, "cancel", "Cancel all jobs that fit a filter"),
+        _confirming(Bulk.confirmed_delete, "delete", "Delete all finished jobs that fit a filter"),
     ),
 )

@@ -30,6 +30,7 @@ from ojs_nats.wire.output import encode, job_view
 from ojs_nats.wire.times import parse_moment
 
 __all__ = [
+    "DONE",
     "Filter",
     "FilterBody",
     "JobList",
@@ -56,7 +57,8 @@ __all__ = [
 
 Operation = Literal["cancel", "retry", "delete"]
 
-_DONE: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
+DONE: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
+"""What is said of the jobs that an operation has changed."""
 _DEFAULT_STATES: Final[dict[Operation, tuple[State, ...]]] = {
     "cancel": (State.AVAILABLE, State.SCHEDULED),
     "retry": (State.DISCARDED,),
@@ -347,7 +349,7 @@ def bulk_body(operation: Operation, outcomes: Sequence[Outcome], *, dry_run: boo
 
     `rest` is of a filter: what the next request with it goes on with.
     """
-    done = "matched" if dry_run else _DONE[operation]
+    done = "matched" if dry_run else DONE[operation]
     items = []
     for index, outcome in enumerate(outcomes):
         item: dict[str, Any] = {"index": index, "job_id": outcome.job_id}
@@ -362,7 +364,7 @@ def bulk_body(operation: Operation, outcomes: Sequence[Outcome], *, dry_run: boo
     total = len(items)
     body: dict[str, Any] = {
         "total_matched": total,
-        _DONE[operation]: 0 if dry_run else total - skipped,
+        DONE[operation]: 0 if dry_run else total - skipped,
         "skipped": skipped,
         "failed": sum(outcome.error is not None and outcome.error.info.status >= 500 for outcome in outcomes),
         "items": items,
