@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.matches import Matches
 from ojs_gateway.pressure import pressure_headers, refusal_headers
 from ojs_gateway.refusals import Refusals
 from ojs_nats import tracing, transitions
-from ojs_nats.errors import OjsError, conflict, invalid, unavailable
+from ojs_nats.errors import OjsError, conflict
 from ojs_nats.events.announce import announce
 from ojs_nats.job import Job, State
-from ojs_nats.queries import MAX_PAGE, JobRow, JobsAsk, cursor_after
-from ojs_nats.store.idempotency import Run
+from ojs_nats.store.idempotency import Reply, Run
 from ojs_nats.transitions import Event, Moment, Transition
 from ojs_nats.wire.bulk import (
     DONE,
-    Filter,
     JobList,
     Operation,
     Outcome,
-    Rest,
     Selection,
     bulk_body,
     bulk_enqueue_body,
@@ -45,8 +42,6 @@ T = TypeVar("T")
 
 _AT_ONCE: Final = 64
 """Jobs of one request that are worked on at a time; others have requests, too."""
-_MOST_SCANNED: Final = 20_000
-"""Rows of the index that one request looks through; the next one goes on from there."""
 _MOST_CONFIRMED: Final = 10_000
 """Jobs that one request of the admin API changes."""
 _KEY: Final = "Idempotency-Key"
@@ -58,9 +53,9 @@ class Bulk:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
-        self._queries = context.queries
         self._limits = context.limits
         self._refusals = Refusals(context.store)
+        self._matches = Matches(context)
 
     # Enqueue
 
@@ -71,14 +66,14 @@ class Bulk:
 
         outcomes: list[Outcome] = []
 
-        async def work(run: Run | None) -> tuple[int, bytes]:
+        async def work(run: Run | None) -> Reply:
             nonlocal outcomes
             outcomes = await (self._all_or_none(sent, run) if sent.atomic else self._each(sent, run))
             status, answer = bulk_enqueue_body(outcomes)
             failed = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
             told = {"total": len(outcomes), "succeeded": len(outcomes) - failed, "failed": failed}
             await self._announce("enqueue", told | {"atomicity": "atomic" if sent.atomic else "partial"})
-            return status, answer
+            return Reply(status, answer, _final(outcomes))
 
         answer = await self._once("enqueue", call, sent.idempotency_key, body, work, len(sent.jobs))
         pushed = (outcome.job.queue for outcome in outcomes if outcome.job is not None)
@@ -180,7 +175,7 @@ class Bulk:
         selection = parse_confirmed(await call.body(), operation, self._store.clock.now(), self._limits)
         outcomes: list[Outcome] = []
         while True:
-            matched, cursor = await self._matching(selection)
+            matched, cursor = await self._matches.of(selection)
             outcomes += await self._outcomes(operation, selection, matched, _CONFIRMED[operation])
             if cursor is None or len(outcomes) >= _MOST_CONFIRMED:
                 break
@@ -189,15 +184,15 @@ class Bulk:
         told = {"total": len(outcomes), DONE[operation]: len(outcomes) - failed, "skipped": failed}
         await self._announce(operation, told)
         assert selection.filter is not None
-        return Answer(200, confirmed_body(operation, outcomes, await self._rest(selection.filter, cursor)))
+        return Answer(200, confirmed_body(operation, outcomes, await self._matches.rest(selection.filter, cursor)))
 
     async def _operate(self, operation: Operation, call: Call) -> Answer:
         body = await call.body()
         now = self._store.clock.now()
         selection = parse_selection(body, operation, now, self._limits, confirmed=call.dialect.flat_job)
 
-        async def work(run: Run | None) -> tuple[int, bytes]:
-            matched, cursor = await self._matching(selection)
+        async def work(run: Run | None) -> Reply:
+            matched, cursor = await self._matches.of(selection)
             outcomes = await self._outcomes(operation, selection, matched, _DECISIONS[operation])
             if run is not None and run.repeated and not selection.dry_run:
                 outcomes = await _in_turn(outcomes, lambda outcome: self._done_before(operation, outcome, run.began))
@@ -206,8 +201,8 @@ class Bulk:
                 done = len(outcomes) - skipped
                 told = {"total": len(outcomes), DONE[operation]: done, "skipped": skipped}
                 await self._announce(operation, told)
-            rest = None if selection.filter is None else await self._rest(selection.filter, cursor)
-            return bulk_body(operation, outcomes, dry_run=selection.dry_run, rest=rest)
+            rest = None if selection.filter is None else await self._matches.rest(selection.filter, cursor)
+            return Reply(*bulk_body(operation, outcomes, dry_run=selection.dry_run, rest=rest), _final(outcomes))
 
         return await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
 
@@ -237,54 +232,11 @@ class Bulk:
     async def _done_before(self, operation: Operation, outcome: Outcome, began: int) -> Outcome:
         """The outcome of a request that is run a second time, because whoever ran it first died: what it did then is done."""
         job_id = outcome.job_id
-        if outcome.error is None or outcome.error.info.status >= 500 or job_id is None:
+        if outcome.error is None or _failed(outcome) or job_id is None:
             return outcome
         events = _EVENTS[operation]
         log = await self._store.records.log_of(job_id)
         return Outcome(job_id=job_id) if any(entry.event in events and entry.at >= began for entry in log) else outcome
-
-    # By filter
-
-    async def _matching(self, selection: Selection) -> tuple[Sequence[str], str | None]:
-        """Ids of up to `limit` jobs, and the cursor behind them if there may be more."""
-        wanted = selection.filter
-        if wanted is None:
-            return selection.job_ids, None
-        place = _Place.of(selection.cursor, len(wanted.states))
-        found: list[str] = []
-        scanned = 0
-        while place.state < len(wanted.states):
-            page = await self._queries.jobs(_ask(wanted, wanted.states[place.state], cursor=place.cursor))
-            if page.partial:
-                raise unavailable("the index of jobs is being built; send the request again later", retry_after=5)
-            fitting = await self._fitting(wanted, page.jobs)
-            for row in page.jobs:
-                if row.id in fitting:
-                    found.append(row.id)
-                    if len(found) == selection.limit:
-                        return found, _Place(place.state, cursor_after(row.created_at, row.id)).text
-            scanned += len(page.jobs)
-            place = _Place(place.state + 1, None) if page.next_cursor is None else _Place(place.state, page.next_cursor)
-            if scanned >= _MOST_SCANNED and place.state < len(wanted.states):
-                return found, place.text
-        return found, None
-
-    async def _rest(self, wanted: Filter, cursor: str | None) -> Rest:
-        """What may be left for the requests that follow: the jobs that fit what the index is asked about."""
-        if cursor is None:
-            return Rest(None, 0)
-        states = wanted.states[_Place.of(cursor, len(wanted.states)).state :]
-        pages = await asyncio.gather(*(self._queries.jobs(_ask(wanted, state, limit=1)) for state in states))
-        totals = [page.total for page in pages if page.total is not None]
-        return Rest(cursor, sum(totals) if len(totals) == len(pages) else None)
-
-    async def _fitting(self, wanted: Filter, rows: Sequence[JobRow]) -> set[str]:
-        """Ids of the rows that fit what the index is not asked about."""
-        fitting = {row.id for row in rows if _fits(wanted, row)}
-        if wanted.meta is None or not fitting:
-            return fitting
-        records = await self._store.records.many(list(fitting))
-        return {job_id for job_id, stored in records.items() if stored.job is not None and _has_meta(stored.job, wanted.meta)}
 
     # Common
 
@@ -292,7 +244,7 @@ class Bulk:
         """Do the work, under the request's idempotency key if it has one."""
         key = idempotency_key(call.header(_KEY), sent_key, self._limits)
         if key is None:
-            status, answer = await work(None)
+            status, answer, _ = await work(None)
         else:
             status, answer = await self._store.idempotency.run(f"bulk.{operation}", key, body, work)
         headers = (("X-OJS-Batch-Size", str(items)),) if items else ()
@@ -303,41 +255,8 @@ class Bulk:
         await announce(self._store, f"bulk.{operation}.completed", scope="bulk", subject=subject, data=data)
 
 
-def _ask(wanted: Filter, state: State, *, limit: int = MAX_PAGE, cursor: str | None = None) -> JobsAsk:
-    """What the index knows of a filter."""
-    return JobsAsk(
-        state=state,
-        queue=wanted.queue,
-        type=wanted.type,
-        since=wanted.since,
-        until=wanted.until,
-        limit=limit,
-        cursor=cursor,
-    )
-
-
 Decide = Callable[[Job, Moment], Transition]
-_Work = Callable[[Run | None], Awaitable[tuple[int, bytes]]]
-
-
-class _Place(NamedTuple):
-    """Where a filter has come to: the index of a state among the filter's, and a cursor in that state's list."""
-
-    state: int
-    cursor: str | None
-
-    @classmethod
-    def of(cls, text: str | None, states: int) -> _Place:
-        if text is None:
-            return cls(0, None)
-        state, _, cursor = text.partition("~")
-        if not (state.isascii() and state.isdecimal() and int(state) < states):
-            raise invalid("cursor", "cursor must be the next_cursor of an answer to the same filter")
-        return cls(int(state), cursor or None)
-
-    @property
-    def text(self) -> str:
-        return f"{self.state}~{self.cursor or ''}"
+_Work = Callable[[Run | None], Awaitable[Reply]]
 
 
 async def _in_turn(items: Sequence[T], one: Callable[[T], Awaitable[Outcome]]) -> list[Outcome]:
@@ -361,6 +280,15 @@ def _outcome(job_id: str, changed: Job | OjsError, *, rolled_back: bool) -> Outc
     return Outcome(job_id=job_id, rolled_back=rolled_back)
 
 
+def _failed(outcome: Outcome) -> bool:
+    """Whether it was not the item's fault."""
+    return outcome.error is not None and outcome.error.info.status >= 500
+
+
+def _final(outcomes: Sequence[Outcome]) -> bool:
+    return not any(_failed(outcome) for outcome in outcomes)
+
+
 def _cancelled(job: Job, moment: Moment) -> Transition:
     if job.state is State.ACTIVE:
         message = f"job {job.id} is in active state; DELETE /jobs/{job.id} cancels it"
@@ -382,17 +310,3 @@ _EVENTS: Final[dict[Operation, tuple[Event, ...]]] = {
     "retry": ("retried", "promoted"),
     "delete": ("deleted", "removed"),
 }
-
-
-def _fits(wanted: Filter, row: JobRow) -> bool:
-    at = row.enqueued_at if row.enqueued_at is not None else row.created_at
-    return (
-        (wanted.priority is None or row.priority == wanted.priority)
-        and (wanted.enqueued_before is None or at < wanted.enqueued_before)
-        and (wanted.enqueued_after is None or at > wanted.enqueued_after)
-    )
-
-
-def _has_meta(job: Job, wanted: dict[str, Any]) -> bool:
-    meta: dict[str, Any] = msgspec.json.decode(job.meta)
-    return all(name in meta and meta[name] == value for name, value in wanted.items())

@@ -107,3 +107,25 @@ async def test_the_rest_of_a_go_that_broke_off_is_done_and_what_others_did_is_no
     answer = await bulk.cancel(request)
     assert (answer.status, statuses(answer)) == (207, ["cancelled", "cancelled", "skipped", "skipped"])
     assert (await store.jobs.get(jobs[1].id)).state is State.CANCELLED
+
+
+async def test_what_nats_kept_from_being_enqueued_is_enqueued_by_the_same_request(
+    store: Store, bulk: Bulk, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [{"type": "test.job", "args": [number], "options": {"queue": queue}} for number in range(3)]
+    request = Request({"jobs": jobs, "idempotency_key": f"{queue}-key"})
+    push = store.jobs.push
+
+    async def away(job: Job) -> Job:
+        if bytes(job.args) != b"[0]":
+            raise unavailable("NATS went away")
+        return await push(job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.jobs, "push", away)
+        answer = await bulk.enqueue(request)
+    assert (answer.status, statuses(answer)) == (207, ["created", "failed", "failed"])
+    answer = await bulk.enqueue(request)
+    assert (answer.status, statuses(answer)) == (201, ["created"] * 3)
+    assert (await bulk.enqueue(request)).body == answer.body
+    assert len(await fetch(store, queue, count=10)) == 3

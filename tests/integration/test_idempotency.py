@@ -9,7 +9,7 @@ import pytest
 from integration.samples import losing_answers, message, refusal
 from ojs_nats.errors import OjsError
 from ojs_nats.store import Store
-from ojs_nats.store.idempotency import KEPT_S, Run
+from ojs_nats.store.idempotency import KEPT_S, Reply, Run
 from support.waiting import eventually
 
 
@@ -21,13 +21,14 @@ class Work:
         self.gate = asyncio.Event()
         self.gate.set()
         self.failure: Exception | None = None
+        self.final = True
 
-    async def __call__(self, run: Run) -> tuple[int, bytes]:
+    async def __call__(self, run: Run) -> Reply:
         self.runs.append(run)
         await self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        return 201, b'{"run":%d}' % len(self.runs)
+        return Reply(201, b'{"run":%d}' % len(self.runs), self.final)
 
 
 async def test_many_at_once_are_carried_out_once(store: Store, other: Store, queue: str) -> None:
@@ -68,6 +69,16 @@ async def test_what_failed_may_be_sent_again_at_once_and_has_the_same_name(store
     first, second = work.runs
     assert (first.name, first.began) == (second.name, second.began)
     assert (first.repeated, second.repeated) == (False, True)
+
+
+async def test_an_answer_that_is_not_final_is_not_kept(store: Store, other: Store, queue: str) -> None:
+    work = Work()
+    work.final = False
+    assert await store.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
+    work.final = True
+    for one in (store, other):
+        assert await one.idempotency.run("op", queue, b"request", work) == (201, b'{"run":2}')
+    assert [run.repeated for run in work.runs] == [False, True]
 
 
 async def test_a_runner_that_is_dead_is_taken_over_from(

@@ -25,7 +25,7 @@ from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records
 from ojs_nats.store.swap import Swap, Swapper
 
-__all__ = ["Idempotency", "Run"]
+__all__ = ["Idempotency", "Reply", "Run"]
 
 log = structlog.get_logger(__name__)
 
@@ -56,10 +56,20 @@ class Run(NamedTuple):
     repeated: bool
 
 
+class Reply(NamedTuple):
+    """The answer to a request. Unless it is `final` it isn't kept: NATS was in the way of some of the work, which the same
+    request does when it is sent again.
+    """
+
+    status: int
+    body: bytes
+    final: bool = True
+
+
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Record).decode
 
-Work = Callable[[Run], Awaitable[tuple[int, bytes]]]
+Work = Callable[[Run], Awaitable[Reply]]
 
 
 class Idempotency:
@@ -96,12 +106,13 @@ class Idempotency:
 
     async def _carry_out(self, name: str, sequence: int, record: _Record, *, repeated: bool, work: Work) -> tuple[int, bytes]:
         try:
-            status, body = await work(Run(name, record.began, repeated))
+            reply = await work(Run(name, record.began, repeated))
         except BaseException:
             await self._settle(name, sequence, replace(record, taken=0))
             raise
-        await self._settle(name, sequence, replace(record, status=status, body=Raw(body)))
-        return status, body
+        answered = replace(record, status=reply.status, body=Raw(reply.body)) if reply.final else replace(record, taken=0)
+        await self._settle(name, sequence, answered)
+        return reply.status, reply.body
 
     async def _read(self, name: str) -> tuple[int, _Record | None]:
         sequence, body = await self._records.latest_raw(self._config.record("idempotency", name)) or (0, b"")
