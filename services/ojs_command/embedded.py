@@ -62,7 +62,7 @@ jetstream {{
   max_memory_store: 256MB
   max_file_store: 20GB
   limits {{
-    batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 24000, timeout: "10s" }}
+    batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 32000, timeout: "10s" }}
   }}
 }}
 """

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from integration.conftest import OpenStore
 from integration.samples import draft, fetch, losing_answers, new_id, refusal, subjects, timers, tokens, unreachable
@@ -146,6 +147,26 @@ async def test_of_batches_that_race_for_a_key_one_is_stored(
     assert len(await fetch(stores[0], queue, count=100)) == 2
 
 
+async def test_batches_that_replace_one_job_take_turns(store: Store, queue: str) -> None:
+    """Without turns most of them meet conflicts until they give up."""
+    batches = [[draft(queue=queue), unique([queue], "replace", queue=queue)] for _ in range(40)]
+    pushes = [store.batches.push(batch) for batch in batches] + [store.jobs.push(unique([queue], "replace")) for _ in range(20)]
+    answers = await asyncio.gather(*pushes, return_exceptions=True)
+    assert [answer for answer in answers if isinstance(answer, BaseException)] == []
+    live = [job for job in await fetch(store, queue, count=200) if job.unique_key is not None]
+    assert len(live) <= 1
+
+
+async def test_each_member_is_judged_by_its_own_policy(store: Store, queue: str) -> None:
+    existing = await store.jobs.push(unique([queue], queue=queue))
+    await fetch(store, queue)
+    policy = {"keys": ["type", "args"], "on_conflict": "replace", "states": ["available"]}
+    narrow = keyed(replace(unique([queue], queue=queue), unique=Raw(msgspec.json.encode(policy))))
+    pushed = await store.batches.push([unique([queue], "ignore", queue=queue), narrow])
+    assert [job.id for job in pushed] == [existing.id, narrow.id]
+    assert (await store.jobs.get(existing.id)).state is State.ACTIVE
+
+
 # Crashes
 
 
@@ -227,11 +248,14 @@ async def test_a_server_that_takes_less_is_named_with_what_it_takes(
         store.atomic.most = None
         assert await store.atomic.room_for(10_000) == 999
         assert await store.atomic.room_for(500) == 500
+        with pytest.raises(OjsError) as caught:
+            await store.batches.push([unique([queue, number], queue=queue) for number in range(600)])
+        assert caught.value.details == {"batch_size": 600, "max_batch_size": 499}
 
 
 async def test_room_for_a_batch_is_asked_for_without_storing_anything(store: Store, queue: str) -> None:
     drafts = many(1, queue)
-    assert await store.atomic.room_for(10_000) == 10_000
+    assert await store.atomic.room_for(30_000) == 30_000
     await store.batches.push(drafts)
     assert await subjects(store, store.config.records_stream, store.config.record("probe", REST)) == {}
 
@@ -261,10 +285,22 @@ async def test_jobs_are_changed_together_or_not_at_all(store: Store, queue: str)
     assert (await store.jobs.get(third.id)).state is State.AVAILABLE
 
 
-async def test_unique_jobs_begin_their_new_lives_together_with_their_locks(store: Store, queue: str) -> None:
-    def retried(job: Job, moment: transitions.Moment) -> transitions.Transition:
-        return transitions.retry_discarded(job, transitions.Override(), moment)
+def retried(job: Job, moment: transitions.Moment) -> transitions.Transition:
+    return transitions.retry_discarded(job, transitions.Override(), moment)
 
+
+async def test_of_two_that_share_a_fingerprint_the_second_is_named_as_the_duplicate(store: Store, queue: str) -> None:
+    ids = []
+    for _ in range(2):
+        ids.append((await store.jobs.push(unique([queue], queue=queue))).id)
+        await fetch(store, queue)
+        await store.jobs.change(ids[-1], given_up)
+    refused = await store.together.change(ids, retried)
+    assert [one.details["existing_job_id"] for one in refused if isinstance(one, OjsError)] == [ids[0]]
+    assert (await store.jobs.get(ids[0])).state is State.DISCARDED
+
+
+async def test_unique_jobs_begin_their_new_lives_together_with_their_locks(store: Store, queue: str) -> None:
     drafts = [unique([queue, number], queue=queue) for number in range(2)]
     for job in drafts:
         await store.jobs.push(job)

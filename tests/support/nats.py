@@ -39,7 +39,7 @@ class NatsServer:
     manager, or call `start` and `stop`.
     """
 
-    def __init__(self, folder: Path, *, name: str = "test", more: str = "", max_batch: int = 24_000) -> None:
+    def __init__(self, folder: Path, *, name: str = "test", more: str = "", max_batch: int = 32_000) -> None:
         self.folder = folder
         self.port = -1
         self._more = more

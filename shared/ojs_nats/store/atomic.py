@@ -88,8 +88,10 @@ class Atomic:
         self.most: int | None = None
         """Messages that this nats-server takes in one batch, once it has refused one."""
 
-    async def commit(self, commits: Sequence[Commit], swaps: Sequence[Swap] = ()) -> None:
+    async def commit(self, commits: Sequence[Commit], swaps: Sequence[Swap] = (), items: int | None = None) -> None:
         """Store transitions of different jobs together with other records; returns when they and all hints are stored.
+
+        `items` is how many jobs the request has, if some of the transitions are of others.
 
         Raises Conflict if any record is at another revision, OjsError batch_size_exceeded, envelope_too_large, or
         backend_unavailable, which may leave it open whether they are stored; in no other case is anything.
@@ -99,7 +101,7 @@ class Atomic:
         await self._write_ahead(commits)
         outbox = self._config.batch_timer(commits[0].op)
         try:
-            await self._store(messages, commits, outbox)
+            await self._store(messages, commits, outbox, len(commits) if items is None else items)
         except Conflict:
             self._withdraw(commits)
             raise
@@ -169,7 +171,7 @@ class Atomic:
 
     # The batch
 
-    async def _store(self, messages: list[_Message], commits: Sequence[Commit], outbox: str) -> None:
+    async def _store(self, messages: list[_Message], commits: Sequence[Commit], outbox: str, items: int) -> None:
         tokens = [f"{commit.transition.job.id} {commit.transition.job.token}" for commit in commits if commit.transition.token]
         deadline = _now() + _DEADLINE_S
         pause = FIRST_PAUSE_S
@@ -187,7 +189,7 @@ class Atomic:
                 if ack.conflict:
                     raise Conflict
                 if ack.error.err_code == _TOO_MANY:
-                    raise batch_too_large(len(commits), self.room(len(messages) + len(closing) - len(commits)))
+                    raise batch_too_large(items, self.room(len(closing)) * items // len(messages))
                 if ack.error.err_code not in _BUSY and not worth_another_try(ack.error):
                     raise OjsError("backend_error", f"NATS JetStream refused a batch: {refused('it', ack.error).message}")
             pause = await pause_or_raise(self._link, pause, deadline, unavailable("NATS JetStream can't store the batch now"))

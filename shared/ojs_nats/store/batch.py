@@ -10,7 +10,7 @@ from ojs_nats import transitions
 from ojs_nats.errors import OjsError, duplicate, indexed, unavailable
 from ojs_nats.job import Job
 from ojs_nats.store.atomic import Atomic, Commit
-from ojs_nats.store.bounds import Bounds
+from ojs_nats.store.bounds import Bounds, Superfluous
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Conflict
 from ojs_nats.store.queues import Queues
@@ -18,7 +18,7 @@ from ojs_nats.store.records import Records
 from ojs_nats.store.stepback import step_back
 from ojs_nats.store.swap import Swap
 from ojs_nats.store.unique import Standing, Uniqueness
-from ojs_nats.unique import policy_of
+from ojs_nats.unique import Policy, policy_of
 
 __all__ = ["Batches"]
 
@@ -26,6 +26,8 @@ _TRIES: Final = 12
 _LOOKS: Final = 128
 """Locks read at a time."""
 _CHUNK: Final = 500
+
+_Standings = dict[tuple[str, Policy], Standing]
 
 
 class Batches:
@@ -50,18 +52,34 @@ class Batches:
         """
         _check_ids(drafts)
         drafts = await self._admitted(drafts)
-        async with self._bounds.places_for(drafts):
-            return await self._push(drafts)
+
+        async def check() -> None:
+            plan = await self._plan(drafts, await self._taken(drafts))
+            if not plan.commits:
+                raise Superfluous(plan.jobs)
+
+        try:
+            async with (
+                self._bounds.places_for(drafts, check),
+                self._unique.turns(draft.unique_key for draft in drafts if draft.unique_key is not None),
+            ):
+                return await self._push(drafts)
+        except Superfluous as found:
+            return list(found.jobs)
+
+    async def _plan(self, drafts: Sequence[Job], expected: dict[str, int]) -> _Plan:
+        plan = _Plan(self._clock, self._unique, expected)
+        await plan.draw(drafts, await self._standings(drafts))
+        return plan
 
     async def _push(self, drafts: Sequence[Job]) -> list[Job]:
         expected: dict[str, int] = {}
         for tries in range(1, _TRIES + 1):
-            plan = _Plan(self._clock, self._unique, expected)
-            await plan.draw(drafts, await self._standings(drafts))
+            plan = await self._plan(drafts, expected)
             if not plan.commits:
                 return plan.jobs
             try:
-                await self._atomic.commit(plan.commits, plan.swaps)
+                await self._atomic.commit(plan.commits, plan.swaps, len(drafts))
             except Conflict:
                 expected = await self._taken(drafts)
                 drafts = [await self._records.continued(draft) if draft.id in expected else draft for draft in drafts]
@@ -79,17 +97,18 @@ class Batches:
                 raise indexed(error, index) from None
         return admitted
 
-    async def _standings(self, drafts: Sequence[Job]) -> dict[str, Standing]:
-        """What each fingerprint's lock says, for the first of the drafts that has it."""
-        first: dict[str, Job] = {}
+    async def _standings(self, drafts: Sequence[Job]) -> _Standings:
+        """What each fingerprint's lock says to the policies of the drafts that have it."""
+        first: dict[tuple[str, Policy], Job] = {}
         for draft in drafts:
             if draft.unique_key is not None:
-                first.setdefault(draft.unique_key, draft)
-        found = dict.fromkeys(await self._unique.free(list(first)), Standing(0, None)) if first else {}
-        keys = [key for key in first if key not in found]
-        for start in range(0, len(keys), _LOOKS):
-            chunk = keys[start : start + _LOOKS]
-            looks = (self._unique.look(key, policy_of(first[key]), first[key].id) for key in chunk)
+                first.setdefault((draft.unique_key, policy_of(draft)), draft)
+        free = await self._unique.free([key for key, _ in first]) if first else set()
+        found: _Standings = {pair: Standing(0, None) for pair in first if pair[0] in free}
+        pairs = [pair for pair in first if pair not in found]
+        for start in range(0, len(pairs), _LOOKS):
+            chunk = pairs[start : start + _LOOKS]
+            looks = (self._unique.look(*pair, first[pair].id) for pair in chunk)
             found |= zip(chunk, await asyncio.gather(*looks), strict=True)
         return found
 
@@ -120,11 +139,13 @@ class _Plan:
         self.swaps: list[Swap] = []
         self.jobs: list[Job] = []
 
-    async def draw(self, drafts: Sequence[Job], standings: dict[str, Standing]) -> None:
+    async def draw(self, drafts: Sequence[Job], standings: _Standings) -> None:
         for index, draft in enumerate(drafts):
             key = draft.unique_key
             try:
-                self.jobs.append(self._plain(draft) if key is None else self._singular(draft, key, standings[key]))
+                self.jobs.append(
+                    self._plain(draft) if key is None else self._singular(draft, key, standings[key, policy_of(draft)])
+                )
             except OjsError as error:
                 raise indexed(error, index) from None
             if index % _CHUNK == _CHUNK - 1:

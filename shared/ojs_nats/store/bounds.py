@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -31,7 +31,7 @@ from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.strays import Strays
 
-__all__ = ["Bounds", "Pressure"]
+__all__ = ["Bounds", "Pressure", "Superfluous"]
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +46,18 @@ _LOOKED_AT: Final = 128
 """Tokens among which the oldest jobs are found, at most; of a few, `_SPARE` more than are wanted, at first."""
 _SPARE: Final = 7
 _WARNING: Final = 0.8
+
+
+Check = Callable[[], Awaitable[None]]
+"""Asked once when a queue is full, before anything is dropped or refused: raises what makes the push need no place."""
+
+
+class Superfluous(Exception):
+    """For a `Check`: these jobs are there already, in the place of all that were to be pushed."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        super().__init__()
+        self.jobs = jobs
 
 
 class Pressure(NamedTuple):
@@ -109,8 +121,8 @@ class Bounds:
         await self._reached.note(scope, level, lambda old, moment: pressed(old, found, moment))
 
     @asynccontextmanager
-    async def places(self, queue: str, number: int) -> AsyncIterator[None]:
-        """Hold places for the time of a push. Raises OjsError queue_full; a queue without a bound costs nothing."""
+    async def places(self, queue: str, number: int, check: Check | None = None) -> AsyncIterator[None]:
+        """Hold places for the time of a push; without a bound that costs nothing. Raises OjsError queue_full, or as `check`."""
         bound = self._queues.bound(queue)
         if not bound or not number:
             yield
@@ -118,7 +130,7 @@ class Bounds:
         turn = self._turns.setdefault(queue, asyncio.Lock())
         async with turn:
             try:
-                seat, depth = await self._take(queue, number, bound)
+                seat, depth = await self._take(queue, number, bound, check)
             except OjsError as error:
                 if error.code == "queue_full":
                     await self.observe(queue, bound)
@@ -130,16 +142,16 @@ class Bounds:
             await self.observe(queue, depth)
 
     @asynccontextmanager
-    async def places_for(self, drafts: Iterable[Job]) -> AsyncIterator[None]:
+    async def places_for(self, drafts: Iterable[Job], check: Check | None = None) -> AsyncIterator[None]:
         """Hold places for all jobs that enter their queues at once, or for none. As `places`."""
         now = self._clock.now()
         wanted = Counter(draft.queue for draft in drafts if transitions.waits_at_once(draft, now))
         async with AsyncExitStack() as held:
             for queue in sorted(wanted):  # in one order for all, or two batches would wait for each other
-                await held.enter_async_context(self.places(queue, wanted[queue]))
+                await held.enter_async_context(self.places(queue, wanted[queue], check))
             yield
 
-    async def _take(self, queue: str, number: int, bound: int) -> tuple[int, int]:
+    async def _take(self, queue: str, number: int, bound: int, check: Check | None) -> tuple[int, int]:
         """The sequence of the message that holds the places, and how many tokens there will be."""
         until = asyncio.get_running_loop().time() + _WAIT_S
         for _ in range(MAX_TRIES):
@@ -154,9 +166,13 @@ class Bounds:
             elif standing.seats and standing.tokens + number <= bound and asyncio.get_running_loop().time() < until:
                 await self._strays.clear_seats(queue, self._clock.now() - _SEAT_MS)
                 await asyncio.sleep(_PAUSE_S)  # others' pushes are under way, and may fail
-            elif number > bound or not await self._make_room(queue, standing.tokens + standing.seats + number - bound):
-                metrics.rejected(queue)
-                raise queue_full(queue, standing.tokens, bound, self._policy(queue))
+            else:
+                if check is not None:
+                    await check()
+                    check = None
+                if number > bound or not await self._make_room(queue, standing.tokens + standing.seats + number - bound):
+                    metrics.rejected(queue)
+                    raise queue_full(queue, standing.tokens, bound, self._policy(queue))
         raise unavailable(f"queue {queue!r} is too busy to be bounded; try again")
 
     def _policy(self, queue: str) -> str:

@@ -13,7 +13,7 @@ from ojs_nats import transitions
 from ojs_nats.errors import OjsError, duplicate, not_found
 from ojs_nats.job import Job, State
 from ojs_nats.limits import policy_of
-from ojs_nats.store.bounds import Bounds
+from ojs_nats.store.bounds import Bounds, Superfluous
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.limits import Limits, key_scope
@@ -124,9 +124,22 @@ class Jobs:
         if draft.rate_limit:
             await self._note_limit(draft)
         if self._queues.bound(draft.queue) and transitions.waits_at_once(draft, self._clock.now()):
-            async with self._bounds.places(draft.queue, 1):
-                return await self._push(draft)
+            return await self._push_bounded(draft)
         return await self._push(draft)
+
+    async def _push_bounded(self, draft: Job) -> Job:
+        """Nothing is dropped from a full queue for a job that won't be stored, nor is that refused for want of room."""
+
+        async def check() -> None:
+            existing = await self._unique.existing(draft)
+            if existing is not None:
+                raise Superfluous([existing])
+
+        try:
+            async with self._bounds.places(draft.queue, 1, check):
+                return await self._push(draft)
+        except Superfluous as found:
+            return found.jobs[0]
 
     async def _note_limit(self, draft: Job) -> None:
         """Let a key be looked at before its first job starts."""

@@ -41,7 +41,8 @@ class Together:
         Raises OjsError batch_size_exceeded, backend_unavailable.
         """
         for tries in range(1, _TRIES + 1):
-            decided = [await self._decide(job_id, decide) for job_id in dict.fromkeys(job_ids)]
+            owners: dict[str, Job] = {}
+            decided = [await self._decide(job_id, decide, owners) for job_id in dict.fromkeys(job_ids)]
             if any(isinstance(one, OjsError) for one, _ in decided):
                 return [one.transition.job if isinstance(one, Commit) else one for one, _ in decided]
             commits = [one for one, _ in decided if isinstance(one, Commit)]
@@ -53,8 +54,11 @@ class Together:
                 return [commit.transition.job for commit in commits]
         raise unavailable(f"the jobs changed {_TRIES} times while this request tried to change them; try again")
 
-    async def _decide(self, job_id: str, decide: Decide) -> tuple[Commit | OjsError, Swap | None]:
-        """What to write for one job: its record, and the lock if it begins a new life as a unique one."""
+    async def _decide(self, job_id: str, decide: Decide, owners: dict[str, Job]) -> tuple[Commit | OjsError, Swap | None]:
+        """What to write for one job: its record, and the lock if it begins a new life as a unique one.
+
+        `owners` are the jobs that take a fingerprint in the same request: another one of it would be a duplicate.
+        """
         found = await self._records.leader(job_id)
         try:
             if found.job is None:
@@ -65,8 +69,9 @@ class Together:
             if key is None or not found.job.terminal or transition.job.terminal:
                 return Commit(transition, found.sequence, moment.op), None
             standing = await self._unique.look(key, policy_of(transition.job), job_id)
-            if others := standing.jobs(but=job_id):
+            if others := [owners[key]] if key in owners else standing.jobs(but=job_id):
                 raise duplicate(others[0].id, others[0].state, key)
+            owners[key] = transition.job
         except OjsError as error:
             if error.info.status >= 500:
                 raise

@@ -10,7 +10,8 @@ write to that record which makes the other's fail.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
@@ -39,6 +40,8 @@ MAX_TRIES: Final = 40
 _FIRST_PAUSE_S: Final = 0.01
 _LAST_PAUSE_S: Final = 0.25
 _STEP_BACK_S: Final = 0.002
+_LEFT_ALONE: Final = frozenset({"reject", "ignore"})
+"""What leaves duplicates as they are."""
 
 Decide = Callable[[Job, Moment], Transition]
 T = TypeVar("T")
@@ -117,6 +120,21 @@ class Uniqueness:
 
         async with self._turn(key):
             return await self._repeat(draft.id, attempt)
+
+    async def existing(self, draft: Job) -> Job | None:
+        """The job that a push of `draft` would be answered with now instead of being stored. Raises OjsError duplicate."""
+        found = await self._records.leader(draft.id)
+        if found.job is not None:
+            raise await self._taken(found, self._clock.moment())
+        if draft.unique_key is None:
+            return None
+        policy = policy_of(draft)
+        if policy.on_conflict not in _LEFT_ALONE:
+            return None
+        jobs = (await self.look(draft.unique_key, policy, draft.id)).jobs()
+        if jobs and policy.on_conflict == "reject":
+            raise duplicate(jobs[0].id, jobs[0].state, draft.unique_key)
+        return jobs[0] if jobs else None
 
     async def retry(self, job_id: str, decide: Decide) -> tuple[Job, Job]:
         """Give a finished job a new life: what it was and what it is. It takes the lock first.
@@ -200,6 +218,14 @@ class Uniqueness:
             self._turns[key] = turn = asyncio.Lock()
         return turn
 
+    @asynccontextmanager
+    async def turns(self, keys: Iterable[str]) -> AsyncIterator[None]:
+        """Have the turns of several fingerprints; in one order for all, or two would wait for each other."""
+        async with AsyncExitStack() as held:
+            for key in sorted(set(keys)):
+                await held.enter_async_context(self._turn(key))
+            yield
+
     # The lock
 
     async def look(self, key: str, policy: Policy, claimant: str) -> Standing:
@@ -221,7 +247,7 @@ class Uniqueness:
             owner = found[lock.owner]
             if lock.owner == claimant or settled(owner.job, key, lock):
                 return standing
-            if duplicates and policy.on_conflict in {"reject", "ignore"}:
+            if duplicates and policy.on_conflict in _LEFT_ALONE:
                 return standing
             if now - lock.at >= YOUNG_MS:
                 if await self.locks.fence(lock.owner, owner):

@@ -3,12 +3,15 @@ from __future__ import annotations
 import asyncio
 import random
 
+import msgspec
 import pytest
+from msgspec import Raw
 
 from integration.samples import acked, attempt, draft, fetch, losing_answers, refusal, requeued, set_up, subjects, tokens
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, State
 from ojs_nats.store import Store
+from ojs_nats.unique import keyed
 from support.waiting import eventually
 
 
@@ -111,6 +114,28 @@ async def test_the_oldest_make_room_for_a_whole_batch_if_it_can_fit_at_all(store
     batch = await store.batches.push([draft(queue=queue) for _ in range(2)])
     states = [(await store.jobs.get(job.id)).state for job in (*jobs, *batch)]
     assert states == [State.DISCARDED] * 2 + [State.AVAILABLE] * 3
+
+
+def only(queue: str, on_conflict: str, **members: Any) -> Job:
+    """The job of the queue that is unique by its type."""
+    policy = {"keys": ["type", "queue"], "on_conflict": on_conflict}
+    return keyed(draft(queue=queue, type="test.only", unique=Raw(msgspec.json.encode(policy)), **members))
+
+
+@pytest.mark.parametrize("overflow_policy", ["reject", "drop_oldest"])
+async def test_a_duplicate_is_answered_as_such_by_a_full_queue_and_drops_nothing(
+    store: Store, queue: str, overflow_policy: str
+) -> None:
+    await bound([store], queue, max_size=2, overflow_policy=overflow_policy)
+    jobs = [await store.jobs.push(one) for one in (draft(queue=queue), only(queue, "reject"))]
+    for refused in (only(queue, "reject"), draft(queue=queue, id=jobs[1].id)):
+        with refusal("duplicate"):
+            await store.jobs.push(refused)
+        with refusal("duplicate"):
+            await store.batches.push([draft(queue=queue), refused])
+    assert (await store.jobs.push(only(queue, "ignore"))).id == jobs[1].id
+    assert [job.id for job in await store.batches.push([only(queue, "ignore")])] == [jobs[1].id]
+    assert [(await store.jobs.get(job.id)).state for job in jobs] == [State.AVAILABLE] * 2
 
 
 async def test_places_of_a_gateway_that_died_are_given_to_others(

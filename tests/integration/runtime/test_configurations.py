@@ -26,4 +26,4 @@ def test_all_of_them_are_checked() -> None:
 def test_what_the_services_rely_on_is_the_same_everywhere(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     assert "max_payload: 8MB" in text
-    assert 'batch { max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 24000, timeout: "10s" }' in text
+    assert 'batch { max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 32000, timeout: "10s" }' in text
