@@ -123,21 +123,35 @@ class Past:
         self._floors = Floors()
 
     def plan(self, pool: Pool, queues: Sequence[str], count: int, now: int) -> tuple[dict[str, int], list[str]]:
-        """How many of `count` jobs each queue should give, in order, and which only because they starved."""
+        """How many of `count` jobs each queue should give, in order, and which only because they starved.
+
+        The shares count at once, or fetches at the same time would all be given to the same queue; `served` corrects them.
+        """
         if pool.strategy == "strict":
             shares = {queues[0]: count} | dict.fromkeys(queues[1:], 0)
         else:
             shares = self._shares.plan(pool.weights, queues, count)
-        if pool.prevention is None:
-            return shares, []
-        overdue = self._floors.overdue(pool.prevention, queues, now)
-        raised = _raised(shares, self._floors.of(pool.prevention, queues, count, overdue))
+        starved: list[str] = []
+        if pool.prevention is not None:
+            shares, starved = self._guaranteed(pool.prevention, shares, queues, count, now)
+        if pool.strategy != "strict":
+            self._shares.served(pool.weights, shares, [])
+        return shares, starved
+
+    def _guaranteed(
+        self, prevention: Prevention, shares: dict[str, int], queues: Sequence[str], count: int, now: int
+    ) -> tuple[dict[str, int], list[str]]:
+        overdue = self._floors.overdue(prevention, queues, now)
+        raised = _raised(shares, self._floors.of(prevention, queues, count, overdue))
         return raised, [queue for queue in overdue[:count] if not shares[queue]]
 
-    def served(self, pool: Pool, numbers: Mapping[str, int], emptied: Sequence[str], now: int) -> None:
-        """Note what came of it."""
+    def served(
+        self, pool: Pool, planned: Mapping[str, int], numbers: Mapping[str, int], emptied: Sequence[str], now: int
+    ) -> None:
+        """Note what came of a plan."""
         if pool.strategy != "strict":
-            self._shares.served(pool.weights, numbers, emptied)
+            more = {queue: number - planned[queue] for queue, number in numbers.items()}
+            self._shares.served(pool.weights, more, emptied)
         if pool.prevention is not None:
             self._floors.served(pool.prevention, numbers, emptied, now)
 

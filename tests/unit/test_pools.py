@@ -55,6 +55,20 @@ def test_every_queue_gets_its_turn_within_one_round() -> None:
     assert drawn(past, weights, 101, 1)["small"] >= 1
 
 
+def test_fetches_at_the_same_time_share_by_weight_and_what_they_do_not_get_is_not_counted() -> None:
+    past, pool, queues = Past(), Pool(name="p", strategy="weighted", weights=WEIGHTS), list(WEIGHTS)
+    for _ in range(2):
+        plans = [past.plan(pool, queues, 1, 0)[0] for _ in range(9)]
+        assert {queue: sum(plan[queue] for plan in plans) for queue in queues} == WEIGHTS
+        for plan in plans:
+            past.served(pool, plan, dict.fromkeys(queues, 0), [], 0)
+    for _ in range(2):
+        plans = [past.plan(pool, queues, 1, 0)[0] for _ in range(9)]
+        assert {queue: sum(plan[queue] for plan in plans) for queue in queues} == WEIGHTS
+        for plan in plans:
+            past.served(pool, plan, plan, [], 0)
+
+
 # Starvation prevention
 
 
@@ -70,7 +84,7 @@ def through(past: Past, pool: Pool, queues: list[str], times: range, count: int 
                 taken = 0 if queue in empty else min(share, count - sum(given.values()))
                 given[queue] += taken
                 order += [queue] * taken
-        past.served(pool, given, [queue for queue in queues if queue in empty], now)
+        past.served(pool, shares, given, [queue for queue in queues if queue in empty], now)
     return order
 
 
@@ -126,7 +140,7 @@ def test_a_queue_that_has_nothing_is_looked_at_once_in_an_interval_and_is_owed_n
         shares, _ = past.plan(pool, ["a", "b"], 1, now)
         first = next(iter(shares))
         looked.append(first)
-        past.served(pool, {"a": 1, "b": 0}, ["b"] if first == "b" else [], now)
+        past.served(pool, shares, {"a": 1, "b": 0}, ["b"] if first == "b" else [], now)
     assert looked.count("b") <= 300 // 10, "as often as its ratio lets it hope for a job"
     assert past.plan(pool, ["a", "b"], 10, 3_000)[0]["b"] <= 2
 

@@ -42,7 +42,7 @@ class Plan:
 
     def served(self, numbers: Mapping[str, int], emptied: Sequence[str]) -> None:
         """Note what each queue gave, and which had nothing more."""
-        self._past.served(self._pool, numbers, emptied, self._now)
+        self._past.served(self._pool, self.shares, numbers, emptied, self._now)
         for queue in self.starved:
             if numbers[queue]:
                 metrics.starved(queue)
@@ -139,6 +139,8 @@ class Pools:
 
     def _changed(self) -> None:
         pools = [_decode(body) for _, body in self._watch.entries.values()]
+        known = self._known
         self._known = {pool.name: pool for pool in pools if not pool.deleted}
         self._of_queue = {queue: pool for pool in self._known.values() for queue in pool.weights}
-        self._past = {name: past for name, past in self._past.items() if name in self._known}
+        # A pool that was changed begins anew: what was due by its old weights is not held against the new ones.
+        self._past = {name: past for name, past in self._past.items() if self._known.get(name) == known.get(name)}

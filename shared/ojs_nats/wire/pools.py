@@ -8,7 +8,7 @@ from typing import Any, Final
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.pools import Pool
 from ojs_nats.queries import WorkerRow
-from ojs_nats.wire.fields import integer, object_of, queue_name, shown, value_of
+from ojs_nats.wire.fields import integer, mapping, object_of, queue_name, shown, value_of
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.starvation import parse_prevention, prevention_view
 from ojs_nats.wire.times import format_ms
@@ -34,7 +34,7 @@ def parse_pool(body: bytes, name: str, limits: Limits) -> Pool:
     for member, value in members.items():
         if member not in _KNOWN and value not in (None, False):
             raise OjsError("unsupported", f"{member} is not supported for pools by this server", details={"field": member})
-    strategy = _STRATEGIES.get(str(members.get("strategy", "round-robin")))
+    strategy = _STRATEGIES.get(str(members.get("strategy") or "round-robin"))
     if strategy is None:
         message = f"strategy must be one of {', '.join(_STRATEGIES)}, not {shown(members['strategy'])}"
         raise invalid("strategy", message)
@@ -51,11 +51,14 @@ def _weights(queues: Any, weights: Any, limits: Limits) -> dict[str, int]:
         queues = dict.fromkeys((str(queue) for queue in queues), 1)
     if type(queues) is not dict or not 0 < len(queues) <= limits.max_queues:
         raise invalid("queues", f"queues must name 1 to {limits.max_queues} queues, as a list or with their weights")
+    weights = mapping({} if weights is None else weights, "weights")
+    for queue in weights:
+        if queue not in queues:
+            raise invalid(f"weights.{queue[:64]}", f"weights.{queue[:64]} is of a queue that queues doesn't name; add it there")
     found: dict[str, int] = {}
     for queue, given in queues.items():
         weight = given.get("weight", 1) if type(given) is dict else given
-        if type(weights) is dict and queue in weights:
-            weight = weights[queue]
+        weight = weights.get(queue, weight)
         name = queue_name(queue, "queues", limits)
         found[name] = integer(weight, f"queues.{queue}.weight", 1, _MAX_WEIGHT)
     return found

@@ -33,6 +33,18 @@ async def test_a_pools_queues_share_a_fetch_by_their_weights(store: Store, other
     await store.pools.delete(queue)
 
 
+async def test_new_weights_hold_from_the_next_fetch_on_whatever_the_old_ones_owed(store: Store, queue: str) -> None:
+    a, b = f"{queue}.a", f"{queue}.b"
+    await filled(store, a, b)
+    await store.pools.put(Pool(name=queue, strategy="weighted", weights={a: 50, b: 1}))
+    assert len(await fetch(store, a, b, count=8)) == 8
+    await fetch(store, b, a, count=1)
+    await store.pools.put(Pool(name=queue, strategy="weighted", weights={a: 1, b: 9}))
+    found = await fetch(store, a, b, count=20)
+    assert Counter(job.queue for job in found) == {a: 2, b: 18}
+    await store.pools.delete(queue)
+
+
 async def test_what_one_queue_lacks_the_others_give(store: Store, queue: str) -> None:
     a, b = f"{queue}.a", f"{queue}.b"
     await filled(store, a, number=10)

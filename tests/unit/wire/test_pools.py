@@ -68,3 +68,10 @@ def test_a_queue_rotates_its_priorities_and_has_no_ratio() -> None:
         "starvation_prevention": {"enabled": True, "rotation_interval": "PT10M"}
     }
     assert config_view(QueueConfig(rotation_ms=0)) == {"starvation_prevention": {"enabled": False}}
+
+
+@pytest.mark.parametrize(("weights", "field"), [({"c": 2}, "weights.c"), ([1], "weights"), ({"a": 0}, "queues.a.weight")])
+def test_weights_that_would_mean_nothing_are_refused(weights: Any, field: str) -> None:
+    with pytest.raises(OjsError) as caught:
+        pool(strategy="weighted", weights=weights)
+    assert caught.value.details["field"] == field
