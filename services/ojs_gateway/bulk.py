@@ -22,19 +22,16 @@ from ojs_nats.transitions import Event, Moment, Transition
 from ojs_nats.wire.bulk import (
     DONE,
     JobList,
-    Operation,
     Outcome,
-    Selection,
     bulk_body,
     bulk_enqueue_body,
     confirmed_body,
     idempotency_key,
     parse_bulk_enqueue,
-    parse_confirmed,
-    parse_selection,
     read_draft,
 )
 from ojs_nats.wire.ids import derived_job_id, new_job_id
+from ojs_nats.wire.selection import Operation, Selection, parse_confirmed, parse_selection
 
 __all__ = ["Bulk"]
 
@@ -182,9 +179,11 @@ class Bulk:
             selection = replace(selection, cursor=cursor)
         failed = sum(outcome.error is not None for outcome in outcomes)
         told = {"total": len(outcomes), DONE[operation]: len(outcomes) - failed, "skipped": failed}
-        await self._announce(operation, told)
+        if not selection.dry_run:
+            await self._announce(operation, told)
         assert selection.filter is not None
-        return Answer(200, confirmed_body(operation, outcomes, await self._matches.rest(selection.filter, cursor)))
+        rest = await self._matches.rest(selection.filter, cursor)
+        return Answer(200, confirmed_body(operation, outcomes, dry_run=selection.dry_run, rest=rest))
 
     async def _operate(self, operation: Operation, call: Call) -> Answer:
         body = await call.body()

@@ -14,10 +14,10 @@ from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job, State
 from ojs_nats.limits import policy_of
 from ojs_nats.store.limits import key_scope
-from ojs_nats.wire.bulk import parse_priority, priority_body
 from ojs_nats.wire.enqueue import parse_enqueue
 from ojs_nats.wire.ids import is_job_id, job_id_of
 from ojs_nats.wire.output import encode, job_body, result_view, without_expired_result
+from ojs_nats.wire.priority import parse_priority, priority_body
 from ojs_nats.wire.times import format_ms
 from ojs_nats.wire.worker import parse_cancel, parse_result_ids
 

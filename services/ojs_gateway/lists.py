@@ -139,7 +139,7 @@ class Lists:
 
     async def priority_stats(self, call: Call) -> Answer:
         """GET /queues/{name}/priority-stats: what waits to be fetched, by priority."""
-        name = queue_name(call.parameters[0], "the queue's name", self._limits)
+        name = queue_name(call.parameters[0], "queue", self._limits)
         levels = await self._queries.levels(name)
         return Answer(200, encode(with_progress(priority_stats_view(name, levels.counts), levels)))
 

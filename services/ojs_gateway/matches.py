@@ -12,7 +12,8 @@ from ojs_gateway.context import Context
 from ojs_nats.errors import invalid, unavailable
 from ojs_nats.job import Job, State
 from ojs_nats.queries import MAX_PAGE, JobRow, JobsAsk, cursor_after
-from ojs_nats.wire.bulk import Filter, Rest, Selection
+from ojs_nats.wire.bulk import Rest
+from ojs_nats.wire.selection import Filter, Selection
 
 __all__ = ["Matches"]
 

@@ -64,9 +64,10 @@ def parse_policy(sent: dict[str, Any], path: str, limits: Limits) -> Policy:
     """A policy in any client's dialect.
 
     `keys` lists dimensions and wins. `key` is a list of dimensions (Python SDK), a list of fields of args (JavaScript and Go
-    SDKs), or a text that is the key itself (CLI, which calls the period `within`). Raises invalid_request.
+    SDKs), or a text that is the key itself (CLI, which calls the period `within`). An empty list counts as none: it would make
+    all jobs equal, or none. Raises invalid_request.
     """
-    given = {_ALIASES.get(name, name): value for name, value in sent.items() if value is not None}
+    given = {_ALIASES.get(name, name): value for name, value in sent.items() if value is not None and value != []}
     for name in given:
         if name not in _MEMBERS:
             known = ", ".join(sorted(_MEMBERS))

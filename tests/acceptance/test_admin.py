@@ -102,7 +102,9 @@ def test_many_jobs_are_retried_cancelled_and_deleted_only_when_confirmed(system:
     none = {"filter": {"queue": QUEUE, "since": "2999-01-01T00:00:00Z"}, "confirm": True}
     assert call(system, "POST", "/admin/jobs/bulk/cancel", none)["matched"] == 0
     assert call(system, "POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["succeeded"] == 3
+    dry = call(system, "POST", "/admin/jobs/bulk/delete", {"filter": {"type": "a.*"}, "confirm": True, "dry_run": True})
     done = call(system, "POST", "/admin/jobs/bulk/delete", {"filter": {"type": "a.*"}, "confirm": True})
+    assert dry == done | {"dry_run": True}
     assert (done["action"], done["succeeded"]) == ("delete", 4)
     call(system, "GET", f"/jobs/{kept}", status=404)
 

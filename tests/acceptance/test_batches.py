@@ -289,9 +289,10 @@ def test_the_priority_of_a_waiting_job_can_be_changed(system: System, queue: str
     assert stats["counts_by_priority"]["50"] == 1
     assert stats["distribution"][0] == {"priority": 50, "count": 1}
     assert [one["id"] for one in fetched(system, queue)] == [high, low]
+    assert system.request("PATCH", f"{JOBS}/{high}", {"priority": "low"}).status == 409
     refused = system.request("PATCH", f"{JOBS}/{high}", {"priority": 1})
     assert (refused.status, refused.body["error"]["code"]) == (409, "conflict")
-    for bad in ({}, {"priority": 101}, {"priority": "x"}):
+    for bad in ({}, {"priority": 101}, {"priority": 1.5}, {"priority": True}, {"priority": "x"}):
         assert system.request("PATCH", f"{JOBS}/{low}", bad).status == 400
 
     def told() -> list[dict[str, Any]]:

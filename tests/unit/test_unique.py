@@ -76,6 +76,12 @@ def test_every_dialect_means_a_policy(sent: dict[str, Any], expected: Policy) ->
     assert policy(**sent) == expected
 
 
+def test_an_empty_list_counts_as_left_out() -> None:
+    empty: dict[str, Any] = {name: [] for name in ("keys", "args_keys", "meta_keys", "states")}
+    assert policy(**empty) == policy()
+    assert policy(keys=["args"], args_keys=[]) == policy(keys=["args"])
+
+
 @pytest.mark.parametrize(
     ("sent", "field"),
     [

@@ -12,6 +12,7 @@ from ojs_gateway.openapi.schema import (
     TIME,
     Named,
     Schema,
+    either,
     list_of,
     map_of,
     number,
@@ -45,6 +46,7 @@ __all__ = [
     "OBJECT",
     "PAGED",
     "PERIOD",
+    "PRIORITY",
     "PROGRESS",
     "QUEUE_NAME",
     "RETRY_POLICY",
@@ -60,6 +62,7 @@ JOB_ID: Final = {"type": "string", "format": "uuid"}
 SHORT: Final = {"type": "string", "minLength": 1, "maxLength": DEFAULT_LIMITS.max_text_chars}
 QUEUE_NAME: Final = text(pattern=r"^[a-z0-9][a-z0-9.\-]*$", most=DEFAULT_LIMITS.max_queue_bytes)
 TYPE_NAME: Final = text(pattern=r"^[a-z][a-z0-9_\-]*(\.[a-z][a-z0-9_\-]*)*$", most=DEFAULT_LIMITS.max_type_bytes)
+PRIORITY: Final = either(whole(-100, 100), one_of("high", "normal", "low"))
 DURATION: Final = text("A duration such as PT30S (ISO 8601).")
 OBJECT: Final = map_of(ANYTHING)
 CONFIRM: Final = FLAG | {"description": "Must be true: this changes every job that fits."}

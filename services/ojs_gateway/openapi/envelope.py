@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
-from ojs_gateway.openapi.common import DURATION, JOB_ID, OBJECT, QUEUE_NAME, SHORT, TYPE_NAME
+from ojs_gateway.openapi.common import DURATION, JOB_ID, OBJECT, PRIORITY, QUEUE_NAME, SHORT, TYPE_NAME
 from ojs_gateway.openapi.schema import (
     ANYTHING,
     FLAG,
@@ -111,7 +111,7 @@ _UNIQUE: Final = record({}, free=True, about="A uniqueness policy (docs/unique.m
 
 _ATTRIBUTES: Final[dict[str, Schema]] = {
     "queue": QUEUE_NAME,
-    "priority": either(whole(-100, 100), one_of("high", "normal", "low"), about="The highest comes first."),
+    "priority": PRIORITY | {"description": "The highest comes first."},
     "tags": list_of(SHORT, most=DEFAULT_LIMITS.max_tags),
     "schema": text("A URI.", most=DEFAULT_LIMITS.max_uri_chars),
     "pending": {"type": "boolean", "description": "Whether it waits to be activated."},

@@ -7,7 +7,7 @@ from typing import Final
 from ojs_gateway.batch import Batch
 from ojs_gateway.bulk import Bulk
 from ojs_gateway.openapi import Handler, Parameter, Part, Route
-from ojs_gateway.openapi.common import CONFIRM, COUNT, ERROR_ITEM, JOB, JOB_ID, QUEUE_NAME, SHORT, STATE
+from ojs_gateway.openapi.common import CONFIRM, COUNT, ERROR_ITEM, JOB, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
 from ojs_gateway.openapi.schema import (
     FLAG,
@@ -24,8 +24,9 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
-from ojs_nats.wire.bulk import DONE, FilterBody, JobsBody, Operation, SelectionBody
+from ojs_nats.wire.bulk import DONE, JobsBody
 from ojs_nats.wire.limits import DEFAULT_LIMITS
+from ojs_nats.wire.selection import ConfirmedBody, FilterBody, Operation, SelectionBody
 
 __all__ = ["BULK"]
 
@@ -49,7 +50,7 @@ _FILTER: Final = Named(
         enqueued_before=_MOMENT,
         enqueued_after=_MOMENT,
         older_than=either(number(0), TEXT, about="Seconds, or a duration."),
-        priority=whole(-100, 100),
+        priority=PRIORITY,
         since=_MOMENT,
         until=_MOMENT,
     ),
@@ -70,7 +71,7 @@ _SELECTION: Final = Named(
     | {"description": "Exactly one of `job_ids` and `filter`."},
 )
 _ITEM: Final = record({"index": COUNT, "job_id": JOB_ID, "status": TEXT}, {"reason": TEXT, "error": ERROR_ITEM})
-_CONFIRMED_BODY: Final = record({"filter": _FILTER, "confirm": CONFIRM}, {"cursor": TEXT})
+_CONFIRMED_BODY: Final = body_of(ConfirmedBody, "filter", filter=_FILTER, confirm=CONFIRM)
 _REST: Final[dict[str, Schema]] = {
     "next_cursor": text("Goes into `cursor` to go on."),
     "remaining": whole(0, about="How many it may find there; left out where it isn't known."),
@@ -98,7 +99,7 @@ def _confirmed(operation: Operation) -> dict[int, Schema]:
                 "errors": list_of(record({"job_id": JOB_ID, "error": TEXT})),
                 "has_more": FLAG,
             },
-            _REST,
+            {"dry_run": FLAG, **_REST},
         )
     }
 

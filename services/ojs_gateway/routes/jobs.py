@@ -19,6 +19,7 @@ from ojs_gateway.openapi.common import (
     NUMBERED,
     PAGED,
     PERIOD,
+    PRIORITY,
     QUEUE_NAME,
     RETRY_POLICY,
     SHORT,
@@ -44,9 +45,9 @@ from ojs_gateway.openapi.schema import (
     whole,
 )
 from ojs_nats.queries import Sort
-from ojs_nats.wire.bulk import PriorityBody
 from ojs_nats.wire.filters import MAX_MEMBERS, MAX_TEXT
 from ojs_nats.wire.limits import DEFAULT_LIMITS
+from ojs_nats.wire.priority import PriorityBody
 from ojs_nats.wire.worker import CancelBody, IdsBody
 
 __all__ = ["JOBS"]
@@ -203,7 +204,7 @@ JOBS: Final = Part(
             "Change a job's priority",
             {200: record({"id": JOB_ID, "priority": whole(-100, 100), "previous_priority": whole(-100, 100), "job": JOB})},
             "Until it is fetched.",
-            body=body_of(PriorityBody, "priority", priority=whole(-100, 100)),
+            body=body_of(PriorityBody, "priority", priority=PRIORITY),
             errors=("not_found", "conflict", "backend_timeout"),
         ),
         Route(

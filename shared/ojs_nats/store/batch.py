@@ -52,16 +52,18 @@ class Batches:
         """
         _check_ids(drafts)
         drafts = await self._admitted(drafts)
+        keys = {draft.unique_key for draft in drafts if draft.unique_key is not None}
 
-        async def check() -> None:
-            plan = await self._plan(drafts, await self._taken(drafts))
-            if not plan.commits:
-                raise Superfluous(plan.jobs)
+        async def check(dropping: bool) -> None:
+            if dropping or keys:
+                plan = await self._plan(drafts, await self._taken(drafts))
+                if not plan.commits:
+                    raise Superfluous(plan.jobs)
 
         try:
             async with (
                 self._bounds.places_for(drafts, check),
-                self._unique.turns(draft.unique_key for draft in drafts if draft.unique_key is not None),
+                self._unique.turns(keys),
             ):
                 return await self._push(drafts)
         except Superfluous as found:

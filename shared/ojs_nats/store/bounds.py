@@ -48,8 +48,8 @@ _SPARE: Final = 7
 _WARNING: Final = 0.8
 
 
-Check = Callable[[], Awaitable[None]]
-"""Asked once when a queue is full, before anything is dropped or refused: raises what makes the push need no place."""
+Check = Callable[[bool], Awaitable[None]]
+"""Asked once when a queue is full, before jobs are dropped (True) or a push is refused: raises what makes it need no place."""
 
 
 class Superfluous(Exception):
@@ -168,7 +168,7 @@ class Bounds:
                 await asyncio.sleep(_PAUSE_S)  # others' pushes are under way, and may fail
             else:
                 if check is not None:
-                    await check()
+                    await check(self._policy(queue) == "drop_oldest")
                     check = None
                 if number > bound or not await self._make_room(queue, standing.tokens + standing.seats + number - bound):
                     metrics.rejected(queue)

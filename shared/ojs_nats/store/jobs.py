@@ -130,10 +130,11 @@ class Jobs:
     async def _push_bounded(self, draft: Job) -> Job:
         """Nothing is dropped from a full queue for a job that won't be stored, nor is that refused for want of room."""
 
-        async def check() -> None:
-            existing = await self._unique.existing(draft)
-            if existing is not None:
-                raise Superfluous([existing])
+        async def check(dropping: bool) -> None:
+            if dropping or draft.unique_key is not None:
+                existing = await self._unique.existing(draft)
+                if existing is not None:
+                    raise Superfluous([existing])
 
         try:
             async with self._bounds.places(draft.queue, 1, check):

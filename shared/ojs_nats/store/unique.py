@@ -10,7 +10,7 @@ write to that record which makes the other's fail.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -219,10 +219,10 @@ class Uniqueness:
         return turn
 
     @asynccontextmanager
-    async def turns(self, keys: Iterable[str]) -> AsyncIterator[None]:
+    async def turns(self, keys: Collection[str]) -> AsyncIterator[None]:
         """Have the turns of several fingerprints; in one order for all, or two would wait for each other."""
         async with AsyncExitStack() as held:
-            for key in sorted(set(keys)):
+            for key in sorted(keys):
                 await held.enter_async_context(self._turn(key))
             yield
 

@@ -23,6 +23,7 @@ from ojs_nats.wire.fields import (
     integer,
     members_of,
     object_of,
+    priority_of,
     queue_name,
     shown,
     text_list,
@@ -70,7 +71,6 @@ SYSTEM_MEMBERS: Final = frozenset(
 """Set by the server alone; a client's values are ignored (ojs-core §5.3)."""
 
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*", re.ASCII)
-_PRIORITY_NAMES: Final = {"high": 10, "normal": 0, "low": -10}
 _DEFAULT_RETRY: Final = Retry()
 
 
@@ -237,9 +237,7 @@ def _queue(draft: _Draft, value: Any, path: str) -> None:
 
 
 def _priority(draft: _Draft, value: Any, path: str) -> None:
-    if type(value) is str and value.lower() in _PRIORITY_NAMES:
-        value = _PRIORITY_NAMES[value.lower()]
-    draft.fields["priority"] = integer(value, path, -100, 100)
+    draft.fields["priority"] = priority_of(value, path)
 
 
 def _tags(draft: _Draft, value: Any, path: str) -> None:

@@ -18,12 +18,14 @@ __all__ = [
     "absent",
     "before_ms",
     "checked",
+    "converted",
     "duration_ms",
     "flag",
     "integer",
     "mapping",
     "members_of",
     "object_of",
+    "priority_of",
     "queue_name",
     "queue_names",
     "short_text",
@@ -43,6 +45,7 @@ _WHERE: Final = re.compile(r" - at `(key in )?\$\.?(.*)`$")
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*", re.ASCII)
 _CUT_OFF: Final = "Input data was truncated"
+_PRIORITIES: Final = {"high": 10, "normal": 0, "low": -10}
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -77,6 +80,14 @@ def struct_of(body: bytes, kind: type[_Body], *, strict: bool = True) -> _Body:
         raise _malformed(error) from None
 
 
+def converted(value: Any, path: str, kind: type[_Body]) -> _Body:
+    """A decoded member of a request as `kind`. Raises invalid_request naming the member of it that is wrong."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _mistyped(error, path) from None
+
+
 def checked(body: bytes) -> None:
     """Refuse a body that is empty or not UTF-8."""
     if not body or body.isspace():
@@ -99,15 +110,17 @@ def _malformed(error: Exception) -> OjsError:
     return OjsError("invalid_payload", f"the request body is not valid JSON: {words}")
 
 
-def _mistyped(error: Exception) -> OjsError:
+def _mistyped(error: Exception, path: str = "") -> OjsError:
     words = str(error).replace("`", "")
     found = _WHERE.search(str(error))
     unknown = _UNKNOWN.search(str(error))
     if unknown is not None:
-        return _no_member(unknown[1] if found is None else f"{found[2]}.{unknown[1]}")
+        return _no_member(".".join([part for part in (path, "" if found is None else found[2], unknown[1]) if part]))
+    if found is None and path:
+        return invalid(path, f"{path}: {words}")
     if found is None:
         return OjsError("invalid_payload", f"the request body must be a JSON object: {words}")
-    field = found[2]
+    field = f"{path}.{found[2]}" if path else found[2]
     return invalid(field, f"{field}: {words[: words.rindex(' - at ')]}")
 
 
@@ -179,6 +192,13 @@ def integer(value: Any, path: str, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
         raise invalid(path, f"{path} must be an integer from {low} to {high}, not {shown(value)}")
     return value
+
+
+def priority_of(value: Any, path: str) -> int:
+    """A priority, as a whole number from -100 to 100 or by name (C12)."""
+    if type(value) is str:
+        value = _PRIORITIES.get(value.lower(), value)
+    return integer(value, path, -100, 100)
 
 
 def flag(value: Any, path: str) -> bool:

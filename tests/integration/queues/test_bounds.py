@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import msgspec
 import pytest
@@ -126,13 +127,16 @@ def only(queue: str, on_conflict: str, **members: Any) -> Job:
 async def test_a_duplicate_is_answered_as_such_by_a_full_queue_and_drops_nothing(
     store: Store, queue: str, overflow_policy: str
 ) -> None:
-    await bound([store], queue, max_size=2, overflow_policy=overflow_policy)
+    await set_up([store], queue, max_size=2, overflow_policy=overflow_policy)
     jobs = [await store.jobs.push(one) for one in (draft(queue=queue), only(queue, "reject"))]
-    for refused in (only(queue, "reject"), draft(queue=queue, id=jobs[1].id)):
+    refused = [only(queue, "reject"), only(queue, "replace", id=jobs[1].id)]
+    if overflow_policy == "drop_oldest":
+        refused.append(draft(queue=queue, id=jobs[0].id))
+    for one in refused:
         with refusal("duplicate"):
-            await store.jobs.push(refused)
+            await store.jobs.push(one)
         with refusal("duplicate"):
-            await store.batches.push([draft(queue=queue), refused])
+            await store.batches.push([draft(queue=queue), one])
     assert (await store.jobs.push(only(queue, "ignore"))).id == jobs[1].id
     assert [job.id for job in await store.batches.push([only(queue, "ignore")])] == [jobs[1].id]
     assert [(await store.jobs.get(job.id)).state for job in jobs] == [State.AVAILABLE] * 2

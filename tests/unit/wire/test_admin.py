@@ -10,9 +10,9 @@ from ojs_nats.queries import WorkerRow
 from ojs_nats.store import WorkerRecord
 from ojs_nats.store.directives import Directive
 from ojs_nats.wire.admin import parse_wish, retries_view, worker_view
-from ojs_nats.wire.bulk import parse_confirmed
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.output import encode
+from ojs_nats.wire.selection import parse_confirmed
 
 NOW = 1_800_000_000_000
 LIMITS = Limits()
@@ -80,7 +80,9 @@ def test_an_unknown_directive_is_refused(body: bytes) -> None:
         (b'{"filter":{}}', "confirm"),
         (b'{"filter":{},"confirm":false}', "confirm"),
         (b'{"confirm":true}', "filter"),
-        (b'{"filter":{"colour":"red"},"confirm":true}', "filter"),
+        (b'{"filter":{"colour":"red"},"confirm":true}', "filter.colour"),
+        (b'{"filter":{"state":7},"confirm":true}', "filter.state"),
+        (b'{"filter":{"priority":1.5},"confirm":true}', "filter.priority"),
         (b'{"filter":{"since":"soon"},"confirm":true}', "filter.since"),
         (b'{"filter":{"state":"dead"},"confirm":true}', "filter.state"),
         (b'{"filter":{"queue":"q"},"limit":1,"confirm":true}', "limit"),
