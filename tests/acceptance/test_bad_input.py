@@ -91,6 +91,7 @@ FIELDS = [
     (option("priority", 1.5), "priority"),
     (option("priority", True), "priority"),
     (option("timeout_ms", -1), "timeout"),
+    (GOOD | {"timeout": -1.7e308}, "timeout"),
     (option("timeout_ms", "soon"), "timeout"),
     (option("visibility_timeout_ms", -5), "visibility_timeout"),
     (option("delay_until", "tomorrow"), "delay_until"),

@@ -97,7 +97,7 @@ def _period_ms(value: Any, path: str) -> int:
         except ValueError:
             ms = None
     elif type(value) in (int, float) and math.isfinite(value):
-        ms = round(min(value, _MAX_PERIOD_MS) * 1_000)
+        ms = round(min(max(value, 0), _MAX_PERIOD_MS) * 1_000)
     if ms is None or not 0 < ms <= _MAX_PERIOD_MS:
         raise invalid(path, f"{path} must be a duration such as PT1M, above 0 and at most a year")
     return ms

@@ -223,7 +223,7 @@ def duration_ms(value: Any, path: str, unit_ms: int, limits: Limits, *, zero: bo
         except ValueError as problem:
             raise invalid(path, f"{path} is {problem}: {shown(value)}") from None
     elif type(value) in (int, float) and math.isfinite(value):
-        ms = round(min(value, limits.max_duration_ms + 1) * unit_ms)
+        ms = round(min(max(value, -1), limits.max_duration_ms + 1) * unit_ms)
     else:
         raise invalid(path, f"{path} must be a number or a duration, not {shown(value)}")
     if ms < 0 or (ms == 0 and not zero) or ms > limits.max_duration_ms:

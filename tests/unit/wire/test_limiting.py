@@ -27,6 +27,7 @@ def override(body: Any) -> Override:
         ({"concurrency": -1}, "concurrency"),
         ({"rate": {"limit": 1}}, "rate.period"),
         ({"rate": 5, "period": "soon"}, "period"),
+        ({"throttle": {"limit": 1, "period": -1.7e308}}, "throttle.period"),
         ({"concurrency": 1, "expires_at": "2027-01-15T08:00:00Z"}, "expires_at"),
         ({"expires_at": SOON}, "concurrency"),
     ],
