@@ -32,14 +32,16 @@ class Admin:
     async def stats(self, call: Call) -> Answer:
         """GET /admin/stats?queue: of everything, or of one queue; `detail=true` lists the queues (CLI)."""
         queue = call.query("queue") or None
-        numbers: Awaitable[Queue | Totals] = (
-            self._queries.totals() if queue is None else self._queries.queue(queue_name(queue, "queue", self._limits))
-        )
-        records = await self._store.queues.all()
+        if queue is not None:
+            queue = queue_name(queue, "queue", self._limits)
         detailed = call.query("detail") == "true"
-        listed = QueuesAsk(also=tuple(records), limit=parse_page(call.queries).limit if detailed else 1)
+        limit = parse_page(call.queries).limit if detailed else 1
+        records = await self._store.queues.all()
+        numbers: Awaitable[Queue | Totals] = self._queries.totals() if queue is None else self._queries.queue(queue)
         found, workers, page = await asyncio.gather(
-            numbers, self._queries.workers(WorkersAsk(limit=1)), self._queries.queues(listed)
+            numbers,
+            self._queries.workers(WorkersAsk(limit=1)),
+            self._queries.queues(QueuesAsk(also=tuple(records), limit=limit)),
         )
         known = 1 if queue is not None else page.total
         view = stats_view(found, known, workers.summary, self._context.uptime_s, self._store.clock.now())

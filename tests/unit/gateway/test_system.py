@@ -173,3 +173,8 @@ async def test_the_chain_is_frozen_once_jobs_are_accepted(start: Start, chain: E
     await start()
     with pytest.raises(RuntimeError, match="frozen"):
         chain.add(keep)
+
+
+async def test_a_bad_page_of_the_totals_is_refused_before_anything_is_asked(http: aiohttp.ClientSession) -> None:
+    async with http.get("/ojs/v1/admin/stats?detail=true&limit=many") as answer:
+        assert (answer.status, (await answer.json(content_type=None))["error"]["details"]["field"]) == (400, "limit")
