@@ -9,6 +9,7 @@ when time alone makes room.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, NamedTuple
 
 from ojs_nats import crossings, metrics
@@ -32,6 +33,8 @@ _SOON_MS: Final = 20
 _LATEST_MS: Final = 1_000
 _MOST: Final = 1_000
 """Tokens that one hint moves."""
+_NEAR_MS: Final = 5_000
+"""A look that is due so soon is asked for by this process as well: timers of one limit fire a quarter of a second apart."""
 
 
 class _Token(NamedTuple):
@@ -62,6 +65,8 @@ class Held:
         self._clock = clock
         self._config = config
         self._swapper = Swapper(link, records, config.records_stream)
+        self._near: dict[str, tuple[int, asyncio.TimerHandle]] = {}
+        """By scope, when this process asks for a look."""
 
     # Putting aside
 
@@ -103,6 +108,18 @@ class Held:
     async def _wake_at(self, scope: str, at: int) -> None:
         alarm = Alarm(self._config.limit_timer(scope, str(at)), self._config.limit_step(scope, LOOK), at)
         await self._swapper.set(alarm)
+        left = at - self._clock.now()
+        known = self._near.get(scope)
+        if left > _NEAR_MS or (known is not None and known[0] <= at):
+            return
+        if known is not None:
+            known[1].cancel()
+        self._near[scope] = at, asyncio.get_running_loop().call_later(max(left, 0) / 1_000, self._ask, scope)
+
+    def _ask(self, scope: str) -> None:
+        """Ask for a look now. If that is lost, the timer asks a little later."""
+        del self._near[scope]
+        self._link.publish(self._config.limit_step(scope, LOOK), b"")
 
     # Moving on
 

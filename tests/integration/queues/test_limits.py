@@ -217,13 +217,14 @@ async def test_no_more_start_within_a_period_than_the_rate_allows(store: Store, 
 
 
 @pytest.mark.usefixtures("keeper")
-async def test_throttled_starts_are_spaced_evenly(store: Store, queue: str, key: str) -> None:
-    await push(store, queue, key, 4, throttle={"limit": 5, "period": "PT1S"})
+async def test_throttled_starts_are_spaced_evenly_and_no_further_than_they_must(store: Store, queue: str, key: str) -> None:
+    await push(store, queue, key, 10, throttle={"limit": 10, "period": "PT1S"})
     starts: list[int] = []
-    while len(starts) < 4:
+    while len(starts) < 10:
         starts += [job.started_at or 0 for job in await fetch(store, queue, count=5)]
         await asyncio.sleep(0.02)
-    assert all(later - earlier >= 180 for earlier, later in pairwise(starts))
+    assert all(later - earlier >= 80 for earlier, later in pairwise(starts))
+    assert starts[-1] - starts[0] < 1_800, "2,250 where nothing but timers of nats-server lets the next one go"
 
 
 async def test_over_its_rate_a_job_is_rescheduled_or_dropped_if_it_says_so(store: Store, queue: str, key: str) -> None:
