@@ -18,7 +18,7 @@ from ojs_nats.job import Job, State
 from ojs_nats.queries import MAX_PAGE, DeadLettersAsk
 from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET
 from ojs_nats.transitions import Moment, Override, Transition
-from ojs_nats.wire.fields import before_ms, shown, struct_of, timestamp
+from ojs_nats.wire.fields import before_ms, queue_name, shown, struct_of, timestamp
 from ojs_nats.wire.ids import job_id_of
 from ojs_nats.wire.lists import dead_letter_stats_view, job_detail, jobs_view
 from ojs_nats.wire.output import encode, job_body
@@ -104,7 +104,9 @@ class DeadLetter:
 
     async def stats(self, call: Call) -> Answer:
         """GET /dead-letter/stats?queue: with the retention of that queue, or of those that nobody configured."""
-        queue = call.query("queue")
+        queue = call.query("queue") or None
+        if queue is not None:
+            queue = queue_name(queue, "queue", self._limits)
         stats, settings = await asyncio.gather(
             self._queries.dead_letter_stats(queue), self._store.queues.settings(queue or DEFAULT_QUEUE)
         )
@@ -115,7 +117,7 @@ class DeadLetter:
         override = parse_override(await call.body(), self._limits)
 
         def decide(job: Job, moment: Moment) -> Transition:
-            return transitions.retry_discarded(_dead(job), override, moment)
+            return transitions.retry_discarded(_dead(job), override(job), moment)
 
         change = await self._store.jobs.revive(job_id_of(call.parameters[0]), decide)
         return Answer(200, job_body(change.after))

@@ -158,6 +158,8 @@ def test_dead_letters_are_listed_counted_read_and_filtered(system: System) -> No
     call(system, "GET", f"/dead-letter/{plain}", status=404)
     stats = call(system, "GET", "/dead-letter/stats")
     assert (stats["total"], stats["by_queue"]) == (2, {"ls.dead": 2})
+    assert call(system, "GET", "/dead-letter/stats?queue=")["total"] == 2
+    call(system, "GET", "/dead-letter/stats?queue=*", status=400)
     assert stats["by_error_type"] == {"Timeout": 1, "Broken": 1}
     assert stats["by_type"] == {"test.list": 1, "test.other": 1}
 

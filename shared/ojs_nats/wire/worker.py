@@ -5,12 +5,13 @@ Every body is read in the dialects of the official clients (requirements §6, C2
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Raw, Struct
 
 from ojs_nats.errors import invalid, too_large
-from ojs_nats.job import NOTHING
+from ojs_nats.job import NOTHING, Job
 from ojs_nats.transitions import Action, Failure, Holder, Override
 from ojs_nats.wire.fields import (
     absent,
@@ -25,7 +26,7 @@ from ojs_nats.wire.fields import (
 )
 from ojs_nats.wire.ids import job_id_of
 from ojs_nats.wire.limits import Limits
-from ojs_nats.wire.retry import check_retry
+from ojs_nats.wire.retry import merge_retry, parse_retry
 from ojs_nats.wire.times import parse_timestamp
 
 __all__ = [
@@ -284,14 +285,14 @@ class CancelBody(Struct):
     reason: str | None = None
 
 
-class OverrideMembers(Struct):
+class OverrideMembers(Struct, forbid_unknown_fields=True):
     queue: str | None = None
     meta: Raw = NOTHING
     retry: dict[str, Any] | None = None
     args: Raw = NOTHING
 
 
-class OverrideBody(Struct):
+class OverrideBody(Struct, forbid_unknown_fields=True):
     override: OverrideMembers | None = None
 
 
@@ -305,10 +306,11 @@ def parse_cancel(body: bytes, limits: Limits) -> str | None:
     return None if reason is None else short_text(reason, "reason", limits)
 
 
-def parse_override(body: bytes, limits: Limits) -> Override:
-    """POST /dead-letter/{id}/retry: what the new life changes (ojs-dead-letter §6.3).
+def parse_override(body: bytes, limits: Limits) -> Callable[[Job], Override]:
+    """POST /dead-letter/{id}/retry: what the new life changes (ojs-dead-letter §6.3), once it is known of which job. What a
+    retry policy leaves out stays as it is: with one attempt more the job is still a dead letter if that fails.
 
-    Raises invalid_payload, invalid_request, invalid_retry_policy, metadata_too_large, envelope_too_large.
+    Raises, here or then, invalid_payload, invalid_request, invalid_retry_policy, metadata_too_large, envelope_too_large.
     """
     sent = struct_of(body, OverrideBody).override or OverrideMembers()
     meta, args = _kept(sent.meta, "override.meta", limits), _kept(sent.args, "override.args", limits)
@@ -322,12 +324,14 @@ def parse_override(body: bytes, limits: Limits) -> Override:
             raise invalid("override.args", "override.args must be a JSON array", canonical="INVALID_ARGS")
         if len(args) > limits.max_envelope_bytes:
             raise too_large("envelope_too_large", "override.args", len(args), limits.max_envelope_bytes)
-    return Override(
-        queue=None if sent.queue is None else queue_name(sent.queue, "override.queue", limits),
-        meta=meta,
-        retry=None if sent.retry is None else check_retry(sent.retry, "override.retry", limits),
-        args=args,
-    )
+    queue = None if sent.queue is None else queue_name(sent.queue, "override.queue", limits)
+    path = "override.retry"
+    members = {} if sent.retry is None else parse_retry(sent.retry, path, limits)
+
+    def override(job: Job) -> Override:
+        return Override(queue=queue, meta=meta, retry=merge_retry(job.retry, members, path) if members else None, args=args)
+
+    return override
 
 
 def parse_result_ids(body: bytes, limits: Limits) -> tuple[str, ...]:

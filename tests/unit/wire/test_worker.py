@@ -12,6 +12,7 @@ from ojs_nats.wire import worker
 from ojs_nats.wire.limits import DEFAULT_LIMITS
 from ojs_nats.wire.output import encode
 from ojs_nats.wire.worker import Ack, Fetch, Heartbeat, Nack, Worker
+from unit.transitions.samples import draft
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 OTHER = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e10"
@@ -174,9 +175,11 @@ def test_a_bad_heartbeat_names_the_field(body: dict[str, Any], field: str) -> No
 
 
 def test_overrides_of_a_manual_retry() -> None:
-    assert call("override", b"") == call("override", {}) == call("override", {"override": None}) == Override()
+    job = draft(retry=Retry(max_attempts=7, on_exhaustion="dead_letter"))
+    assert call("override", b"")(job) == call("override", {})(job) == call("override", {"override": None})(job) == Override()
     body = {"override": {"queue": "q", "meta": {"a": 1}, "args": [1], "retry": {"max_attempts": 2}}}
-    assert call("override", body) == Override(queue="q", meta=Raw(b'{"a":1}'), args=Raw(b"[1]"), retry=Retry(max_attempts=2))
+    again = Retry(max_attempts=2, on_exhaustion="dead_letter")
+    assert call("override", body)(job) == Override(queue="q", meta=Raw(b'{"a":1}'), args=Raw(b"[1]"), retry=again)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +197,12 @@ def test_a_bad_override_is_refused(override: dict[str, Any], code: str) -> None:
     assert refused("override", {"override": override}).code == code
 
 
+@pytest.mark.parametrize(("body", "field"), [({"override": {"que": "q"}}, "override.que"), ({"overrides": {}}, "overrides")])
+def test_an_override_that_would_not_be_read_is_refused(body: Any, field: str) -> None:
+    assert refused("override", body).details["field"] == field
+    assert refused("override", b"{").code == "invalid_payload"
+
+
 def test_cancellation_may_give_a_reason() -> None:
     assert call("cancel", b"") is None
     assert call("cancel", {"reason": "by hand"}) == "by hand"
@@ -206,7 +215,7 @@ def test_ids_of_results_are_bounded_and_counted_once() -> None:
     assert "100" in refused("result_ids", {"ids": ["x"] * 101}).message
 
 
-@pytest.mark.parametrize("name", ["fetch", "ack", "nack", "heartbeat", "register", "override", "cancel", "result_ids"])
+@pytest.mark.parametrize("name", ["fetch", "ack", "nack", "heartbeat", "register", "cancel", "result_ids"])
 @pytest.mark.parametrize(
     "body", [b"{", b"[]", b"null", b'{"worker_id":"\xff"}', b"  ", b'{"x":' + b"[" * 5_000 + b"]" * 5_000 + b"}"]
 )
