@@ -55,7 +55,10 @@ class _Query(NamedTuple):
 
 
 class Answers:
-    """The queries of one replica; each question goes to one of the replicas, `relayed` to all, and the relay answers."""
+    """The queries of one replica; each question goes to one of the replicas, `relayed` to all, and the relay answers.
+
+    While this one builds its index, it is asked only if no other has a whole one.
+    """
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class Answers:
         self._relay = relay
         self._status = status
         self._stops: list[Callable[[], Awaitable[None]]] = []
+        self._stop_whole: list[Callable[[], Awaitable[None]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
         def now() -> int:
@@ -103,13 +107,28 @@ class Answers:
         }
 
     async def start(self) -> None:
-        for name, query in self._queries.items():
-            self._stops.append(await self._link.listen(query_subject(name), self._handler(query), group=_GROUP))
+        self._stops = await self._listen(building=True)
+        await self.fit()
         relayed = query_subject("relayed")
         self._stops.append(await self._link.listen(relayed, lambda message: self._spawn(self._answer_relayed(message))))
 
+    async def fit(self) -> None:
+        """To be called whenever the index has become whole, or no longer is."""
+        if not self._model.partial and not self._stop_whole:
+            self._stop_whole = await self._listen(building=False)
+        elif self._model.partial:
+            stops, self._stop_whole = self._stop_whole, []
+            for stop in stops:
+                await stop()
+
+    async def _listen(self, *, building: bool) -> list[Callable[[], Awaitable[None]]]:
+        return [
+            await self._link.listen(query_subject(name, building=building), self._handler(query), group=_GROUP)
+            for name, query in self._queries.items()
+        ]
+
     async def stop(self) -> None:
-        for stop in self._stops:
+        for stop in self._stops + self._stop_whole:
             await stop()
         for task in self._tasks:
             task.cancel()

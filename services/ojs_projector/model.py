@@ -6,10 +6,10 @@ is passed over, so any part of the bucket may be read again.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -351,7 +351,7 @@ class Model:
             self._db.execute("COMMIT")
         self._unsaved = 0
 
-    @contextmanager
+    @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing. During a rebuild many of them share one write to the disk."""
         if not self._db.in_transaction:
@@ -359,16 +359,27 @@ class Model:
         self._db.execute("SAVEPOINT batch")
         try:
             yield
+            self._db.execute("RELEASE batch")
+            self._unsaved += 1
+            if not self.partial or self._unsaved >= _SAVED_TOGETHER:
+                self._save()
         except BaseException:
+            self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        """Undo a batch that failed. Where the disk is full that costs all that was not saved."""
+        with contextlib.suppress(sqlite3.DatabaseError):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK TO batch")
                 self._db.execute("COMMIT")
-            self.spans.drop()
-            raise
-        self._db.execute("RELEASE batch")
-        self._unsaved += 1
-        if not self.partial or self._unsaved >= _SAVED_TOGETHER:
-            self._save()
+        with contextlib.suppress(sqlite3.DatabaseError):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        self._unsaved = 0
+        self.spans.drop()
+        found = self._db.execute("SELECT value FROM meta WHERE key = 'applied'").fetchone()
+        self.applied = int(found[0]) if found is not None else 0
 
 
 def _kind(row: Row) -> Kind:

@@ -45,6 +45,7 @@ PACE_S: Final = 0.02
 """Between two reads that were not full: a larger batch costs less for each record, on the server, too."""
 PARK_S: Final = 0.25
 _PAUSE_S: Final = 0.5
+_FULL_S: Final = 5.0
 _SAFETY_S: Final = 10.0
 _FORGET_S: Final = 10.0
 
@@ -117,7 +118,7 @@ class Projector:
         await relay.start()
         await keeper.start()
         self._tasks = [
-            asyncio.create_task(self._read(model, feed, relay, keeper), name="projector"),
+            asyncio.create_task(self._read(model, feed, relay, keeper, self._answers), name="projector"),
             asyncio.create_task(self._tend(model, relay, safety), name="projector-tend"),
             asyncio.create_task(pruner.run(), name="projector-prune"),
         ]
@@ -180,21 +181,33 @@ class Projector:
 
     # Reading
 
-    async def _read(self, model: Model, feed: Feed, relay: Relay, keeper: Keeper) -> None:
+    async def _read(self, model: Model, feed: Feed, relay: Relay, keeper: Keeper, answers: Answers) -> None:
+        broken = full = False
         while True:
             try:
-                await self._turn(model, feed, relay, keeper)
+                if broken:
+                    await self._rebuild(model, feed, answers)
+                elif full:
+                    await feed.seek(model.applied + 1)
+                broken = full = False
+                await self._turn(model, feed, relay, keeper, answers)
             except OjsError as error:
                 log.warning("reading waits", reason=error.message)
                 await asyncio.sleep(_PAUSE_S)
             except sqlite3.DatabaseError as error:
-                log.error("the index is broken and is built anew", error=str(error))
-                await self._rebuild(model, feed)
+                full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+                broken = not full
+                if full:
+                    log.error("the index can't be written: its disk is full; reading waits until there is room")
+                    await asyncio.sleep(_FULL_S)
+                else:
+                    log.error("the index is broken and is built anew", error=str(error))
+                    await asyncio.sleep(_PAUSE_S)
             except Exception:
                 log.exception("reading failed")
                 await asyncio.sleep(_PAUSE_S)
 
-    async def _turn(self, model: Model, feed: Feed, relay: Relay, keeper: Keeper) -> None:
+    async def _turn(self, model: Model, feed: Feed, relay: Relay, keeper: Keeper, answers: Answers) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         wanted = relay.wanted
@@ -205,10 +218,12 @@ class Projector:
         at = self._store.clock.now()
         batch = await feed.next(PARK_S)
         seen = [_seen(record) for record in batch.records]
+        building = model.partial
         model.apply(seen)
-        if model.partial and (model.complete or not batch.behind):
+        if building and (model.complete or not batch.behind):
             model.reached_end()
             await model.make_orders()
+            await answers.fit()
             log.info("the index is complete", applied=model.applied)
         if not batch.behind:
             keeper.caught_up(model.applied, at)
@@ -225,14 +240,11 @@ class Projector:
             except TimeoutError:
                 pass
 
-    async def _rebuild(self, model: Model, feed: Feed) -> None:
-        try:
-            model.rebuild(*await self._bucket())
-            model.spans.begin(self._store.clock.now(), await self._last_span(), self._store.instance)
-            await feed.seek(1)
-        except OjsError as error:
-            log.warning("rebuilding waits", reason=error.message)
-            await asyncio.sleep(_PAUSE_S)
+    async def _rebuild(self, model: Model, feed: Feed, answers: Answers) -> None:
+        model.rebuild(*await self._bucket())
+        await answers.fit()
+        model.spans.begin(self._store.clock.now(), await self._last_span(), self._store.instance)
+        await feed.seek(1)
 
     # Housekeeping
 

@@ -109,7 +109,10 @@ class Queries:
         return await self._send(name, msgspec.structs.replace(ask, barrier=sequence), answer)
 
     async def _send(self, name: str, ask: Ask, answer: type[T]) -> T:
-        reply = await self._link.request(query_subject(name), _encode(ask), timeout_s=WAIT_S + _MARGIN_S)
+        body, timeout_s = _encode(ask), WAIT_S + _MARGIN_S
+        reply = await self._link.request(query_subject(name), body, timeout_s=timeout_s)
+        if isinstance(reply, Failed) and not reply.sent:  # nobody listens
+            reply = await self._link.request(query_subject(name, building=True), body, timeout_s=timeout_s)
         if isinstance(reply, Failed):
             raise unavailable("no projector answers; start one with 'ojs-nats projector'")
         outcome = _decode_outcome(reply.data)

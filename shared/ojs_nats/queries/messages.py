@@ -63,8 +63,9 @@ MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 Sort = Literal["created_at", "scheduled_at", "priority"]
 
 
-def query_subject(name: str) -> str:
-    return f"ojs.query.{name}"
+def query_subject(name: str, *, building: bool = False) -> str:
+    """Where replicas with a whole index hear a question; with `building` those that build theirs, who are asked second."""
+    return f"ojs.query.building.{name}" if building else f"ojs.query.{name}"
 
 
 def cursor_after(at: int, job_id: str) -> str:

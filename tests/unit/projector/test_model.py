@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_nats.job import JobError, State, Timer
-from ojs_nats.queries import Counts, DeadLettersAsk, QueuesAsk
-from ojs_projector import lists
+from ojs_nats.queries import Counts, DeadLettersAsk, JobsAsk, QueuesAsk
+from ojs_projector import jobs, lists
 from ojs_projector.model import Model, Seen
 from unit.projector.samples import NOW, STREAM, barrier, epoch, fresh, gone, job, seen
 
@@ -296,3 +298,37 @@ def test_another_setting_of_the_search_builds_the_index_anew(tmp_path: Path) -> 
     other.attach(STREAM, 1)
     assert other.applied == 0
     other.close()
+
+
+def take_up(model: Model, records: list[Seen]) -> None:
+    for start in range(0, len(records), 10):
+        model.apply(records[start : start + 10])
+
+
+@contextmanager
+def full(model: Model) -> Iterator[None]:
+    """Its disk has no more room."""
+    [pages] = model.db.execute("PRAGMA page_count").fetchone()
+    model.db.execute(f"PRAGMA max_page_count = {pages}")
+    yield
+    model.db.execute("PRAGMA max_page_count = 1000000")
+
+
+@pytest.mark.parametrize("last_sequence", [0, 1_000], ids=["following", "rebuilding"])
+def test_where_the_disk_is_full_it_goes_on_from_what_is_saved(tmp_path: Path, last_sequence: int) -> None:
+    records = [seen(n, job(f"job-{n}", tags=("t" * 40,))) for n in range(1, 1_001)]
+    model = Model(tmp_path / "index.sqlite")
+    model.attach(STREAM, last_sequence)
+    model.apply(records[:10])
+    with full(model), pytest.raises(sqlite3.OperationalError, match="full"):
+        take_up(model, records[10:])
+    kept = model.applied
+    assert 0 <= kept < 1_000
+    assert lists.queue(model, "default", NOW).counts == Counts(available=kept)
+    model.apply(records[kept:])
+    model.reached_end()
+    asyncio.run(model.make_orders())
+    assert lists.queue(model, "default", NOW).counts == Counts(available=1_000)
+    assert jobs.jobs(model, JobsAsk(tag="t" * 40)).total == 1_000
+    assert model.db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    model.close()

@@ -1,0 +1,107 @@
+"""Who answers while an index is built, and what becomes of answers while it can't be written."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from integration.conftest import OpenStore
+from integration.projector.conftest import StartProjector
+from integration.samples import draft
+from ojs_nats.errors import OjsError
+from ojs_nats.queries import JobsAsk, Queries
+from ojs_nats.store import Store
+from ojs_projector import Projector, projector
+from ojs_projector.orders import Ordering
+from support.nats import NatsServer
+from support.waiting import eventually
+
+ASKED = 30
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """The end of a rebuild, which nothing reaches before this is set."""
+    let_go = asyncio.Event()
+    run = Ordering.run
+
+    async def later(ordering: Ordering) -> None:
+        await let_go.wait()
+        await run(ordering)
+
+    monkeypatch.setattr(Ordering, "run", later)
+    return let_go
+
+
+async def test_one_that_builds_its_index_is_asked_only_where_no_other_has_a_whole_one(
+    store: Store,
+    start_projector: StartProjector,
+    held: asyncio.Event,
+    nats_server: NatsServer,
+    open_store: OpenStore,
+    tmp_path: Path,
+) -> None:
+    first = await start_projector(in_memory=True)
+    for _ in range(3):
+        await store.jobs.push(draft())
+    second = Projector(await open_store(nats_server.url, role="projector"), tmp_path / "second")
+    await second.start()
+    queries = Queries(store)
+    try:
+        await eventually(lambda: is_reading(second), 10.0)
+        pages = [await queries.jobs(JobsAsk()) for _ in range(ASKED)]
+        assert {(page.partial, page.total) for page in pages} == {(False, 3)}
+
+        await first.stop()
+        page = await queries.jobs(JobsAsk())
+        assert (page.partial, page.jobs) == (True, [])
+        assert 0 < page.progress < 1
+        totals = await queries.totals()
+        assert (totals.partial, totals.counts.available) == (True, 3)
+
+        held.set()
+        await eventually(lambda: is_whole(queries), 10.0)
+        assert (await queries.jobs(JobsAsk())).total == 3
+    finally:
+        await second.stop()
+    with pytest.raises(OjsError, match="no projector answers"):
+        await queries.totals()
+
+
+async def is_reading(started: Projector) -> bool:
+    status = started.status()
+    return status.partial and status.progress > 0.5
+
+
+async def is_whole(queries: Queries) -> bool:
+    return not (await queries.totals()).partial
+
+
+async def test_it_goes_on_when_its_full_disk_has_room_again(
+    store: Store, start_projector: StartProjector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projector, "_FULL_S", 0.05)
+    started = await start_projector()
+    await store.jobs.push(draft())
+    queries = Queries(store)
+    assert (await queries.jobs(JobsAsk())).total == 1
+    assert started._model is not None
+    db = started._model.db
+    db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+    for number in range(200):
+        await store.jobs.push(draft(type=f"type.{number}"))
+    with pytest.raises(OjsError, match="behind"):
+        await queries.totals()
+    db.execute("PRAGMA max_page_count = 1000000")
+    await eventually(lambda: counts(queries, 201), 10.0)
+    page = await queries.jobs(JobsAsk(limit=200))
+    assert (page.total, page.partial) == (201, False)
+
+
+async def counts(queries: Queries, number: int) -> bool:
+    try:
+        return (await queries.totals()).counts.available == number
+    except OjsError:
+        return False
