@@ -6,6 +6,8 @@ from typing import Final
 
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
+from ojs_gateway.pressure import pressure_headers
+from ojs_gateway.refusals import Refusals
 from ojs_nats import cron as pure
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job
@@ -35,6 +37,7 @@ class Crons:
         self._store = context.store
         self._limits = context.limits
         self._prepare = context.prepare
+        self._refusals = Refusals(context.store)
 
     async def register(self, call: Call) -> Answer:
         """POST /cron: 201 for a new entry, 200 for one that was there (CRON-26)."""
@@ -98,13 +101,23 @@ class Crons:
         return Answer(200, deleted_body(await self._store.crons.change(cron_name(call.parameters[0]), pure.delete)))
 
     async def run(self, call: Call) -> Answer:
-        """POST /cron/{name}/trigger: a run outside the schedule. 202 if it waits for the job before it (`enqueue`)."""
+        """POST /cron/{name}/trigger: a run outside the schedule. 202 if its job is still to be created; after any refusal
+        there will be none.
+        """
         name = cron_name(call.parameters[0])
-        await self._store.queues.admit((await self._store.crons.get(name)).draft)
-        cron, run = await self._store.crons.run_now(name, self._prepare)
+        draft = (await self._store.crons.get(name)).draft
+        await self._store.queues.admit(draft)
+        try:
+            cron, run, created = await self._store.crons.run_now(name, self._prepare)
+        except OjsError as error:
+            await self._refusals.tell(error, [draft])
+            raise
         if run is None or run.job_id is None:
             return Answer(202, run_body(cron, pure.job_id_of(cron.name, cron.waiting[-1])))
-        return Answer(201, run_body(cron, run.job_id), (("Location", _LOCATION + run.job_id),))
+        if not created:
+            return Answer(202, run_body(cron, run.job_id))
+        headers = (("Location", _LOCATION + run.job_id), *pressure_headers(self._store, [draft.queue]))
+        return Answer(201, run_body(cron, run.job_id), headers)
 
     async def history(self, call: Call) -> Answer:
         """GET /cron/{name}/history?limit: the last occurrences, up to 50, newest first."""

@@ -78,6 +78,24 @@ def test_an_entrys_whole_life(system: System) -> None:
     assert system.request("GET", run.headers["Location"]).status == 200, "its jobs stay"
 
 
+def test_a_run_that_is_refused_because_of_a_full_queue_never_comes(system: System) -> None:
+    register(system, overlap_policy="allow")
+    system.request("PUT", "/ojs/v1/queues/reports/config", {"max_size": 1})
+    trigger = "/ojs/v1/cron/daily-report/trigger"
+    first = system.request("POST", trigger)
+    assert (first.status, first.headers["X-OJS-Queue-Pressure"]) == (201, "1.00")
+    refused = system.request("POST", trigger)
+    assert (refused.status, refused.body["error"]["code"], refused.headers["X-OJS-Queue-Depth"]) == (429, "QUEUE_FULL", "1")
+    [event] = system.request("GET", "/ojs/v1/events?types=backpressure.rejected").body["events"]
+    assert event["data"]["job_type"] == "report.make"
+    system.request("DELETE", first.headers["Location"])
+    second = system.request("POST", trigger)
+    assert second.status == 201
+    assert system.request("GET", "/ojs/v1/cron/daily-report").body["cron"]["run_count"] == 2
+    listed = system.request("GET", "/ojs/v1/jobs?queue=reports").body["jobs"]
+    assert {job["id"] for job in listed} == {first.body["job_id"], second.body["job_id"]}
+
+
 def test_ticks_become_jobs_that_workers_fetch(system: System) -> None:
     register(system, cron="* * * * * *", args=[{"n": 1}])
     fetch = {"queues": ["reports"], "wait_ms": 5_000}

@@ -12,11 +12,12 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.samples import acked, fetch, losing_answers, message, refusal, subjects, tokens, unreachable
+from integration.queues.test_bounds import bound
+from integration.samples import acked, draft, fetch, losing_answers, message, refusal, subjects, tokens, unreachable
 from ojs_nats import cron as pure
 from ojs_nats import transitions
 from ojs_nats.cron import Cron, Registration, Run, Step
-from ojs_nats.errors import OjsError
+from ojs_nats.errors import OjsError, invalid, unavailable
 from ojs_nats.job import Job, State
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
@@ -404,7 +405,7 @@ async def test_enqueue_runs_one_after_another_and_leaves_none_out(store: Store) 
 
 async def test_a_run_by_hand_needs_no_scheduler(store: Store) -> None:
     before = await register(store, "entry", NEVER_SOON)
-    cron, run = await store.crons.run_now("entry", unchanged)
+    cron, run, _ = await store.crons.run_now("entry", unchanged)
     assert run is not None
     assert list(await jobs_of(store, [run])) == [run.job_id]
     assert (cron.next_at, cron.run_count) == (before.next_at, 1)
@@ -434,6 +435,91 @@ async def test_a_run_by_hand_is_finished_by_a_scheduler_if_its_gateway_dies(stor
         await eventually(created)
         await settled(store)
     assert await handed_out(store, "entry") == 1
+
+
+# Run now, into a bounded queue
+
+
+async def filled(store: Store, **config: Any) -> list[Job]:
+    """The queue of the entries, with as many jobs as it takes."""
+    await bound([store], "entry", max_size=2, **config)
+    return [await store.jobs.push(draft(queue="entry")) for _ in range(2)]
+
+
+async def test_a_run_that_a_full_queue_refuses_is_none_and_will_be_none(store: Store) -> None:
+    before = await register(store, "entry", NEVER_SOON, overlap="allow")
+    waiting = await filled(store)
+    async with schedulers(store):
+        for _ in range(2):
+            with refusal("queue_full"):
+                await store.crons.run_now("entry", unchanged)
+        assert await store.crons.get("entry") == before
+        assert len(await live_timers(store)) == 1
+        for job in waiting:
+            await store.jobs.change(job.id, transitions.cancel)
+        cron, run, created = await store.crons.run_now("entry", unchanged)
+        assert (cron.run_count, created) == (1, True)
+        await settled(store)
+    assert run is not None
+    assert [job.id for job in await fetch(store, "entry", count=9)] == [run.job_id]
+
+
+async def test_of_two_runs_at_once_the_one_for_which_there_is_room_is_stored(
+    store: Store, open_store: OpenStore, nats_server: NatsServer
+) -> None:
+    other = await open_store(nats_server.url)
+    await register(store, "entry", NEVER_SOON, overlap="allow")
+    await bound([store, other], "entry", max_size=1)
+    outcomes = await asyncio.gather(*(one.crons.run_now("entry", unchanged) for one in (store, other)), return_exceptions=True)
+    assert sorted(outcome.code for outcome in outcomes if isinstance(outcome, OjsError)) == ["queue_full"]
+    assert (await store.crons.get("entry")).run_count == 1
+    assert await handed_out(store, "entry") == 1
+
+
+async def test_a_run_takes_the_place_of_the_job_that_it_cancels(store: Store) -> None:
+    await register(store, "entry", NEVER_SOON, overlap="cancel_previous")
+    await bound([store], "entry", max_size=1)
+    runs = [await store.crons.run_now("entry", unchanged) for _ in range(2)]
+    assert [run.created for run in runs] == [True, True]
+    jobs = await jobs_of(store, [run.run for run in runs if run.run is not None])
+    assert [job.state for job in jobs.values()] == [State.CANCELLED, State.AVAILABLE]
+
+
+@pytest.mark.parametrize("trouble", ["no room", "no answer"])
+async def test_what_follows_a_stored_run_is_no_refusal(store: Store, trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job before runs, so its end makes no room; or NATS is away just then. A scheduler creates the job when it can."""
+    await register(store, "entry", NEVER_SOON, overlap="cancel_previous")
+    await store.crons.run_now("entry", unchanged)
+    [first] = await fetch(store, "entry")
+    waiting = await filled(store) if trouble == "no room" else []
+    if trouble == "no answer":
+
+        async def away(_draft: Job, **_more: Any) -> Job:
+            raise unavailable("NATS is away")
+
+        monkeypatch.setattr(store.jobs, "push", away)
+    _, run, created = await store.crons.run_now("entry", unchanged)
+    monkeypatch.undo()
+    assert run is not None
+    assert not created
+    assert (await store.jobs.get(first.id)).state is State.CANCELLED
+    async with schedulers(store):
+        for job in waiting:
+            await store.jobs.change(job.id, transitions.cancel)
+        await eventually(lambda: jobs_of(store, [run]))
+        await settled(store)
+    assert [job.id for job in await fetch(store, "entry", count=9)] == [run.job_id]
+
+
+async def test_a_job_that_is_refused_by_hand_leaves_no_run(store: Store) -> None:
+    before = await register(store, "entry", NEVER_SOON)
+
+    async def refusing(_draft: Job) -> Job | None:
+        raise invalid("args", "args don't please")
+
+    with refusal("invalid_request"):
+        await store.crons.run_now("entry", refusing)
+    assert await store.crons.get("entry") == before
 
 
 # What a job goes through
@@ -520,7 +606,7 @@ async def test_a_finished_job_does_not_come_back_through_an_old_message(store: S
 
 async def test_a_job_that_is_deleted_is_not_in_the_way(store: Store) -> None:
     cron = await register(store, "entry", NEVER_SOON)
-    _, run = await store.crons.run_now("entry", unchanged)
+    _, run, _ = await store.crons.run_now("entry", unchanged)
     assert run is not None
     assert await store.crons.previous(await store.crons.get("entry"), unchanged) is State.AVAILABLE
     await store.jobs.change(run.job_id or "", transitions.cancel)

@@ -141,7 +141,7 @@ CRONS: Final = Part(
             _paths("triggerCronJob", "POST", "/{cron}/trigger"),
             "Run a cron entry now",
             {201: _RUN, 202: _RUN},
-            "202 if the run waits for the job before it.",
+            "202 if its job is still to be created: it waits for the job before it, or for room in its queue.",
             errors=(*_KNOWN, *_REFUSALS, "queue_full"),
         ),
         Route(

@@ -31,7 +31,7 @@ from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
 from ojs_nats.store.strays import Strays
 
-__all__ = ["Bounds", "Pressure", "Superfluous"]
+__all__ = ["Bounds", "Check", "Pressure", "Superfluous"]
 
 log = structlog.get_logger(__name__)
 

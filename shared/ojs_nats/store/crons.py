@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -31,7 +33,7 @@ from ojs_nats.store.stepback import step_back
 from ojs_nats.store.swap import Alarm, Swap, Swapper
 from ojs_nats.transitions import Moment
 
-__all__ = ["CronDue", "Crons", "Prepare", "StoredCron"]
+__all__ = ["CronDue", "Crons", "Prepare", "Ran", "StoredCron"]
 
 log = structlog.get_logger(__name__)
 
@@ -68,6 +70,14 @@ class CronDue(NamedTuple):
     def of(cls, key: str) -> CronDue:
         token, _, op = key.rpartition("_")  # names can't hold underscores
         return cls(token, op)
+
+
+class Ran(NamedTuple):
+    """An entry after a run by hand; `run` is None where it waits for the job before it. Its job may not be `created` yet."""
+
+    cron: Cron
+    run: Run | None
+    created: bool
 
 
 class Crons:
@@ -137,10 +147,12 @@ class Crons:
             return stored.cron is None or stored.cron.deleted, step.record
         raise _contended(name)
 
-    async def run_now(self, name: str, prepare: Prepare) -> tuple[Cron, Run | None]:
-        """Run an entry outside its schedule: the entry, and its run, or None where it waits for the job before it.
+    async def run_now(self, name: str, prepare: Prepare) -> Ran:
+        """Run an entry outside its schedule.
 
-        Raises OjsError not_found, or conflict where the overlap policy forbids it now.
+        Raises OjsError not_found, conflict where the overlap policy forbids it now, or whatever the job is refused for, a full
+        queue included: nothing is stored then, and nothing will be. Once the run is stored its job will be created, whatever
+        happens.
         """
         for tries in range(1, MAX_TRIES + 1):
             stored = await self._read(encode_token(name))
@@ -149,15 +161,42 @@ class Crons:
             moment = self._clock.moment()
             step = pure.run_now(found, moment, previous)
             try:
-                await self.commit(step, stored.sequence, moment.op)
+                async with self._placed(step, prepare) as (draft, placed):
+                    await self.commit(step, stored.sequence, moment.op)
+                    created = step.run is not None and await self._created(step.record, step.run, draft, placed)
             except Conflict:
                 await step_back(self._clock, tries)
                 continue
-            if step.run is not None:
-                await self.deliver(step.record, step.run, prepare)
+            if created:
                 self._swapper.unset(self._config.cron_timer(encode_token(name), moment.op))
-            return step.record, step.run
+            return Ran(step.record, step.run, created)
         raise _contended(name)
+
+    @asynccontextmanager
+    async def _placed(self, step: Step, prepare: Prepare) -> AsyncIterator[tuple[Job | None, bool]]:
+        """The job of a run, if one is to be created, and whether its place is held.
+
+        A run that ends the job before may get that one's place, so it isn't refused: its job waits for room if it must.
+        """
+        draft = None if step.run is None else await prepare(newborn(step.record, step.run))
+        if step.run is None or draft is None or step.run.cancels is not None:
+            yield draft, False
+            return
+        async with self._jobs.place(draft) as placed:
+            yield draft, placed
+
+    async def _created(self, cron: Cron, run: Run, draft: Job | None, placed: bool) -> bool:
+        """Create the job of a run by hand; if that fails now, the schedulers do it when the timer of the run fires."""
+        push = partial(self._jobs.push, placed=placed)
+        try:
+            await self._make_way(cron, run)
+            with _for_good(cron, run):
+                if draft is not None:
+                    await tracing.enqueued(draft, push)
+        except OjsError as error:
+            log.info("the job of a run by hand waits", cron=cron.name, job_id=run.job_id, reason=error.message)
+            return False
+        return True
 
     async def commit(self, step: Step, expected: int, op: str) -> int:
         """Store one step over the record's revision `expected`; returns the new sequence. Raises Conflict, OjsError."""
@@ -207,18 +246,15 @@ class Crons:
 
         One that exists is left alone, and so is one that middleware or a uniqueness rule refuses: that is its answer.
         """
-        if run.cancels is not None:
-            await self._cancel(cron, run.cancels)
-        draft = newborn(cron, run)
-        try:
-            prepared = await prepare(draft)
+        await self._make_way(cron, run)
+        with _for_good(cron, run):
+            prepared = await prepare(newborn(cron, run))
             if prepared is not None:
                 await tracing.enqueued(prepared, self._jobs.push)
-        except OjsError as error:
-            if error.info.retryable:
-                raise
-            if error.code != "duplicate" or error.details.get("existing_job_id") != draft.id:
-                log.warning("job of a cron entry refused", cron=cron.name, job_id=draft.id, reason=error.message)
+
+    async def _make_way(self, cron: Cron, run: Run) -> None:
+        if run.cancels is not None:
+            await self._cancel(cron, run.cancels)
 
     async def _cancel(self, cron: Cron, job_id: str) -> None:
         reason = f"the next run of cron {cron.name!r} is due"
@@ -260,6 +296,18 @@ def _readable(found: Mapping[str, tuple[int, bytes] | None]) -> dict[str, Stored
         with contextlib.suppress(OjsError):
             readable[token] = _stored(token, raw)
     return readable
+
+
+@contextlib.contextmanager
+def _for_good(cron: Cron, run: Run) -> Iterator[None]:
+    """A job that is there, or is refused for good, needs no second try; any other refusal is raised."""
+    try:
+        yield
+    except OjsError as error:
+        if error.info.retryable:
+            raise
+        if error.code != "duplicate" or error.details.get("existing_job_id") != run.job_id:
+            log.warning("job of a cron entry refused", cron=cron.name, job_id=run.job_id, reason=error.message)
 
 
 def _existing(name: str, found: Cron | None) -> Cron:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from ojs_nats import transitions
 from ojs_nats.errors import OjsError, duplicate, not_found
 from ojs_nats.job import Job, State
 from ojs_nats.limits import policy_of
-from ojs_nats.store.bounds import Bounds, Superfluous
+from ojs_nats.store.bounds import Bounds, Check, Superfluous
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.limits import Limits, key_scope
@@ -115,19 +116,27 @@ class Jobs:
         self._config = config
         self.cache = RecordCache()
 
-    async def push(self, draft: Job) -> Job:
+    async def push(self, draft: Job, *, placed: bool = False) -> Job:
         """Store a new job with its hints; the answer is another job if its uniqueness policy says to ignore duplicates.
 
+        `placed`: its place in its queue is held already, see `place`.
         Raises OjsError duplicate when the id is taken or the job is not unique, or whatever its queue refuses.
         """
         draft = await self._queues.admit(draft)
         if draft.rate_limit:
             await self._note_limit(draft)
-        if self._queues.bound(draft.queue) and transitions.waits_at_once(draft, self._clock.now()):
+        if not placed and self._queues.bound(draft.queue) and transitions.waits_at_once(draft, self._clock.now()):
             return await self._push_bounded(draft)
         return await self._push(draft)
 
     async def _push_bounded(self, draft: Job) -> Job:
+        try:
+            async with self._bounds.places(draft.queue, 1, self._unless_superfluous(draft)):
+                return await self._push(draft)
+        except Superfluous as found:
+            return found.jobs[0]
+
+    def _unless_superfluous(self, draft: Job) -> Check:
         """Nothing is dropped from a full queue for a job that won't be stored, nor is that refused for want of room."""
 
         async def check(dropping: bool) -> None:
@@ -136,11 +145,25 @@ class Jobs:
                 if existing is not None:
                     raise Superfluous([existing])
 
-        try:
-            async with self._bounds.places(draft.queue, 1, check):
-                return await self._push(draft)
-        except Superfluous as found:
-            return found.jobs[0]
+        return check
+
+    @asynccontextmanager
+    async def place(self, draft: Job) -> AsyncIterator[bool]:
+        """Hold the place that a job takes in its queue, for who has to store something else before the job; false if it takes
+        none because it is a duplicate, as its push will find. Raises whatever its queue refuses it for.
+        """
+        draft = await self._queues.admit(draft)
+        async with AsyncExitStack() as held:
+            placed = True
+            try:
+                await held.enter_async_context(self._bounds.places_for([draft], self._unless_superfluous(draft)))
+            except Superfluous:
+                placed = False
+            except OjsError as error:
+                if error.code != "duplicate":
+                    raise
+                placed = False
+            yield placed
 
     async def _note_limit(self, draft: Job) -> None:
         """Let a key be looked at before its first job starts."""

@@ -263,7 +263,7 @@ def deleted_body(cron: Cron) -> bytes:
 
 
 def run_body(cron: Cron, job_id: str) -> bytes:
-    """The answer to a run by hand; the job exists, unless the run waits for the job before it."""
+    """The answer to a run by hand; the job exists, or will."""
     return encode({"job_id": job_id, **_both(cron)})
 
 

@@ -123,7 +123,7 @@ async def register(store: Store, name: str) -> Cron:
 
 async def run(store: Store, name: str) -> None:
     """Run an entry, and the job."""
-    _, decided = await store.crons.run_now(name, unchanged)
+    _, decided, _ = await store.crons.run_now(name, unchanged)
     assert decided is not None
     [job] = await fetch(store, "reports")
     await store.jobs.change(job.id, acked)
