@@ -12,8 +12,7 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.queues.test_bounds import bound
-from integration.samples import acked, draft, fetch, losing_answers, message, refusal, subjects, tokens, unreachable
+from integration.samples import acked, draft, fetch, losing_answers, message, refusal, set_up, subjects, tokens, unreachable
 from ojs_nats import cron as pure
 from ojs_nats import transitions
 from ojs_nats.cron import Cron, Registration, Run, Step
@@ -442,7 +441,7 @@ async def test_a_run_by_hand_is_finished_by_a_scheduler_if_its_gateway_dies(stor
 
 async def filled(store: Store, **config: Any) -> list[Job]:
     """The queue of the entries, with as many jobs as it takes."""
-    await bound([store], "entry", max_size=2, **config)
+    await set_up([store], "entry", max_size=2, **config)
     return [await store.jobs.push(draft(queue="entry")) for _ in range(2)]
 
 
@@ -469,7 +468,7 @@ async def test_of_two_runs_at_once_the_one_for_which_there_is_room_is_stored(
 ) -> None:
     other = await open_store(nats_server.url)
     await register(store, "entry", NEVER_SOON, overlap="allow")
-    await bound([store, other], "entry", max_size=1)
+    await set_up([store, other], "entry", max_size=1)
     outcomes = await asyncio.gather(*(one.crons.run_now("entry", unchanged) for one in (store, other)), return_exceptions=True)
     assert sorted(outcome.code for outcome in outcomes if isinstance(outcome, OjsError)) == ["queue_full"]
     assert (await store.crons.get("entry")).run_count == 1
@@ -478,7 +477,7 @@ async def test_of_two_runs_at_once_the_one_for_which_there_is_room_is_stored(
 
 async def test_a_run_takes_the_place_of_the_job_that_it_cancels(store: Store) -> None:
     await register(store, "entry", NEVER_SOON, overlap="cancel_previous")
-    await bound([store], "entry", max_size=1)
+    await set_up([store], "entry", max_size=1)
     runs = [await store.crons.run_now("entry", unchanged) for _ in range(2)]
     assert [run.created for run in runs] == [True, True]
     jobs = await jobs_of(store, [run.run for run in runs if run.run is not None])

@@ -116,6 +116,8 @@ class Strays:
             if not left or _stored_at(messages[-1]) > until:
                 break
             start, most = {"seq": _sequence(messages[-1]) + 1}, _PAGE
+        if wanted:  # put aside for a limit, or not yet seen by the replica that was asked
+            self._sweeps.drop(queue)
         deleted = await self._delete(list(found))
         for job in found.values():
             await self._gate.missed(job)

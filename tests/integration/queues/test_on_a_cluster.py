@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from integration.conftest import OpenStore
 from integration.queues.test_limits import ids, push
 from integration.samples import acked, attempt, draft, fetch, set_up
+from ojs_nats import transitions
 from ojs_scheduler.limits import LimitKeeper
 from support.cluster import NatsCluster
 from support.waiting import eventually
@@ -39,5 +41,16 @@ async def test_pause_bound_and_limit_hold_on_three_servers(
         await set_up([store, other], bounded, max_size=4)
         pushed = await asyncio.gather(*(attempt((store, other)[n % 2], bounded) for n in range(10)))
         assert sum(job is not None for job in pushed) == 4
+
+        taken = await fetch(store, bounded, count=2)
+        jobs = [await one.jobs.push(draft(queue=bounded)) for one in (other, store)]
+        assert await attempt(store, bounded) is None
+        for one, job in zip((store, other), jobs, strict=True):
+            await one.jobs.change(job.id, transitions.cancel)
+        for one in (other, store):
+            await eventually(partial(attempt, one, bounded))
+        assert await attempt(store, bounded) is None
+        left = await eventually(lambda: fetch(other, bounded, count=9))
+        assert {job.id for job in left}.isdisjoint(ids([*taken, *jobs]))
     finally:
         await keeper.stop()

@@ -186,6 +186,18 @@ async def test_a_full_queue_costs_a_refused_push_nothing_but_the_count(
     assert await eventually(lambda: attempt(store, queue)), "it is swept again"
 
 
+async def test_a_token_that_was_not_found_makes_the_next_push_sweep_again(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await set_up([store], queue, max_size=2)
+    jobs = await fill(store, queue, 2)
+    assert await attempt(store, queue) is None
+    monkeypatch.setattr(strays_module, "_AHEAD_MS", -60_000)  # looked for where it isn't
+    await store.jobs.change(jobs[0].id, transitions.cancel)
+    assert await tokens(store, queue) == 2
+    assert await attempt(store, queue) is not None
+
+
 async def test_a_long_sweep_is_gone_on_with_by_the_next_push(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strays_module, "_SWEEP_S", 0.0)
     monkeypatch.setattr(Strays.look, "__defaults__", (1, 10))
