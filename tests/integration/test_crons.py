@@ -17,11 +17,12 @@ from ojs_nats import cron as pure
 from ojs_nats import transitions
 from ojs_nats.cron import Cron, Registration, Run, Step
 from ojs_nats.errors import OjsError, invalid, unavailable
-from ojs_nats.job import Job, State
+from ojs_nats.job import NOTHING, Job, State
 from ojs_nats.store import Store
 from ojs_nats.store.api import call
 from ojs_nats.store.crons import CronDue
 from ojs_nats.store.due import Due
+from ojs_nats.unique import keyed
 from ojs_scheduler.crons import CronKeeper
 from support.cluster import NatsCluster
 from support.nats import NatsServer
@@ -54,8 +55,9 @@ async def schedulers(*stores: Store) -> AsyncIterator[list[CronKeeper]]:
 
 
 def wanted(name: str = "entry", expression: str = EVERY_SECOND, **members: Any) -> Registration:
-    draft = Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, queue=members.pop("queue", name))
-    return Registration(name=name, expression=expression, draft=draft, **members)
+    job = {"queue": members.pop("queue", name), "unique": members.pop("unique", NOTHING)}
+    template = keyed(Job(id="", type="test.job", args=Raw(b"[]"), state=State.AVAILABLE, **job))
+    return Registration(name=name, expression=expression, draft=template, **members)
 
 
 async def register(store: Store, *arguments: Any, **members: Any) -> Cron:
@@ -473,6 +475,20 @@ async def test_of_two_runs_at_once_the_one_for_which_there_is_room_is_stored(
     assert sorted(outcome.code for outcome in outcomes if isinstance(outcome, OjsError)) == ["queue_full"]
     assert (await store.crons.get("entry")).run_count == 1
     assert await handed_out(store, "entry") == 1
+
+
+async def test_a_run_whose_job_is_a_duplicate_takes_no_place(store: Store) -> None:
+    policy = Raw(b'{"keys": ["type", "args"]}')
+    await register(store, "entry", NEVER_SOON, unique=policy)
+    await set_up([store], "entry", max_size=2, overflow_policy="drop_oldest")
+    waiting = [
+        await store.jobs.push(draft(queue="entry")),
+        await store.jobs.push(keyed(draft(queue="entry", args=Raw(b"[]"), unique=policy))),
+    ]
+    cron, run, created = await store.crons.run_now("entry", unchanged)
+    assert run is not None
+    assert (cron.run_count, created, await jobs_of(store, [run])) == (1, True, {}), "that is its answer, as for a tick"
+    assert [job.id for job in await fetch(store, "entry", count=9)] == [job.id for job in waiting], "nothing was dropped"
 
 
 async def test_a_run_takes_the_place_of_the_job_that_it_cancels(store: Store) -> None:
