@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats import transitions
-from ojs_nats.queries import Queue, QueuesAsk, Totals, WorkersAsk
+from ojs_nats.queries import Numbers, QueuesAsk, WorkersAsk
 from ojs_nats.wire.admin import plain_stats, queue_detail, retries_view, stats_view, trace_view
 from ojs_nats.wire.fields import queue_name
 from ojs_nats.wire.ids import job_id_of
@@ -37,7 +37,7 @@ class Admin:
         detailed = call.query("detail") == "true"
         limit = parse_page(call.queries).limit if detailed else 1
         records = await self._store.queues.all()
-        numbers: Awaitable[Queue | Totals] = self._queries.totals() if queue is None else self._queries.queue(queue)
+        numbers: Awaitable[Numbers] = self._queries.totals() if queue is None else self._queries.queue(queue)
         found, workers, page = await asyncio.gather(
             numbers,
             self._queries.workers(WorkersAsk(limit=1)),

@@ -45,7 +45,7 @@ from ojs_nats.queries.messages import (
     job_cursor,
     query_subject,
 )
-from ojs_nats.queries.numbers import MAX_POINTS, Counts, History, HistoryAsk, Levels, Queue, QueuePage, Totals
+from ojs_nats.queries.numbers import MAX_POINTS, Counts, History, HistoryAsk, Levels, Numbers, Queue, QueuePage, Totals
 
 __all__ = [
     "BEHIND",
@@ -70,6 +70,7 @@ __all__ = [
     "JobRow",
     "JobsAsk",
     "Levels",
+    "Numbers",
     "Outcome",
     "ProjectorStatus",
     "Queries",

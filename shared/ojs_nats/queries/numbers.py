@@ -10,7 +10,7 @@ from ojs_nats.job import State
 from ojs_nats.queries.messages import Answer, Ask
 from ojs_nats.statistics import Point
 
-__all__ = ["MAX_POINTS", "Counts", "History", "HistoryAsk", "Levels", "Queue", "QueuePage", "Totals"]
+__all__ = ["MAX_POINTS", "Counts", "History", "HistoryAsk", "Levels", "Numbers", "Queue", "QueuePage", "Totals"]
 
 MAX_POINTS: Final = 1_500
 """Of one series: a day in minutes, or two months in hours."""
@@ -45,12 +45,9 @@ class Counts(Struct, frozen=True, kw_only=True):
         return sum(getattr(self, state) for state in State)
 
 
-class Queue(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """A queue and its numbers. Whether it is paused stands in its own record."""
+class Numbers(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """What is counted of one queue, or of all together."""
 
-    name: str
-    created_at: int | None = None
-    """When its first job known here was created; None if none is known."""
     counts: Counts
     dead_letter: int = 0
     completed_last_hour: int = 0
@@ -69,7 +66,15 @@ class Queue(Answer, frozen=True, kw_only=True, omit_defaults=True):
     oldest_available_at: int | None = None
     """Since when the job waits that has waited longest; None if none does."""
     windows: dict[str, Point] = field(default_factory=dict)
-    """What happened lately: `5m`, and where one queue is asked for `1h` and `1d`."""
+    """What happened lately: `5m`, and unless a page of queues is asked for `1h` and `1d`."""
+
+
+class Queue(Numbers, frozen=True, kw_only=True, omit_defaults=True):
+    """A queue and its numbers. Whether it is paused stands in its own record."""
+
+    name: str
+    created_at: int | None = None
+    """When its first job known here was created; None if none is known."""
 
 
 class Levels(Answer, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,24 +89,12 @@ class QueuePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
     next_cursor: str | None = None
 
 
-class Totals(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class Totals(Numbers, frozen=True, kw_only=True, omit_defaults=True):
     """All queues together."""
 
-    counts: Counts
-    dead_letter: int = 0
     queues: int = 0
     queues_busy: int = 0
     """Queues with jobs that are available, active or waiting for a retry."""
-    completed_last_hour: int = 0
-    failed_last_hour: int = 0
-    avg_duration_ms: float | None = None
-    avg_wait_ms: float | None = None
-    throughput_per_second: float = 0.0
-    failed_per_second: float = 0.0
-    pushed_per_second: float = 0.0
-    oldest_available_at: int | None = None
-    windows: dict[str, Point] = field(default_factory=dict)
-    """All as in `Queue`."""
 
 
 class History(Answer, frozen=True, kw_only=True, omit_defaults=True):

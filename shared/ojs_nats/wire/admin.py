@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ojs_nats.errors import invalid
 from ojs_nats.job import Job, State
-from ojs_nats.queries import JobRow, Queue, Totals, WorkerPage, WorkerRow, WorkerSummary
+from ojs_nats.queries import JobRow, Numbers, Queue, WorkerPage, WorkerRow, WorkerSummary
 from ojs_nats.store import WorkerRecord
 from ojs_nats.store.directives import LEAVING, Directive, Wish
 from ojs_nats.transitions import LIVENESS_MS
@@ -120,7 +120,7 @@ def held_view(jobs: Sequence[JobRow]) -> list[dict[str, Any]]:
     ]
 
 
-def stats_view(numbers: Totals | Queue, queues: int, workers: WorkerSummary, uptime_s: int, now: int) -> dict[str, Any]:
+def stats_view(numbers: Numbers, queues: int, workers: WorkerSummary, uptime_s: int, now: int) -> dict[str, Any]:
     """GET /admin/stats: of jobs that are still stored, of workers that are there, and of this gateway's time."""
     return {
         "queues": queues,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ojs_nats.errors import invalid
-from ojs_nats.queries import History, HistoryAsk, Queue, QueuePage, Totals, WorkerPage
+from ojs_nats.queries import History, HistoryAsk, Numbers, QueuePage, Totals, WorkerPage
 from ojs_nats.statistics import HOUR_MS, KEPT_MS, MINUTE_MS, Percentiles, Point
 from ojs_nats.wire.fields import queue_name, shown, timestamp
 from ojs_nats.wire.limits import Limits
@@ -109,12 +109,12 @@ def _percentiles_view(found: Percentiles) -> dict[str, float]:
 # Now and lately
 
 
-def windows_view(numbers: Queue | Totals) -> dict[str, Any]:
+def windows_view(numbers: Numbers) -> dict[str, Any]:
     """What happened within the last five minutes, hour and day."""
     return {name: _point_view(point) for name, point in numbers.windows.items()}
 
 
-def lately_view(numbers: Queue | Totals, now: int) -> dict[str, Any]:
+def lately_view(numbers: Numbers, now: int) -> dict[str, Any]:
     """Rates and times of the last five minutes, and since when the oldest job waits."""
     latest = numbers.windows.get(_LATEST, _NOTHING)
     view: dict[str, Any] = {
