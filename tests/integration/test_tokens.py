@@ -11,11 +11,12 @@ from ojs_nats import transitions
 from ojs_nats.store import Store
 from ojs_nats.store import claims as claims_module
 from ojs_nats.store.commit import encode_job
+from ojs_nats.store.tokens import token_of
 from support.waiting import eventually
 
 
 async def put_token(store: Store, queue: str, job_id: str, word: str, replaces: int, priority: int = 0) -> None:
-    answer = await store.link.request(store.config.ready(queue, priority), f"{job_id} {word} {replaces}".encode())
+    answer = await store.link.request(store.config.ready(queue, priority), token_of(job_id, word, replaces))
     assert b'"error"' not in answer.data  # type: ignore[union-attr]
 
 

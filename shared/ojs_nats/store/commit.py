@@ -32,6 +32,7 @@ from ojs_nats.store.blobs import Blobs
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records, Stored, decode_job
+from ojs_nats.store.tokens import token_of
 from ojs_nats.transitions.result import Transition
 from ojs_nats.wire.times import format_ms
 
@@ -132,7 +133,7 @@ class Committer:
     def token(self, job: Job, replaces: int, *, front: bool = False) -> asyncio.Future[Answer]:
         """Publish the token of an available job whose commit expects the sequence `replaces`."""
         subject = self._config.ready(job.queue, job.priority, front=front)
-        return self._link.request(subject, f"{job.id} {job.token} {replaces}".encode())
+        return self._link.request(subject, token_of(job.id, job.token, replaces))
 
     async def rearm(self, job_id: str, timer: Timer) -> None:
         """Set a fired timer again on its own subject; one that is live already stays as it is."""

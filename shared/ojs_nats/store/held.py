@@ -10,13 +10,13 @@ when time alone makes room.
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import Final
 
 from ojs_nats import crossings, metrics
 from ojs_nats import limits as pure
 from ojs_nats.job import Job, State
 from ojs_nats.limits import Hit, Holder, Policy
-from ojs_nats.store.api import call, message, put, subjects_of
+from ojs_nats.store.api import Message, call, message, put, subjects_of
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.crossings import Crossings
 from ojs_nats.store.limits import LOOK, Limits, key_of_scope
@@ -24,6 +24,7 @@ from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records
 from ojs_nats.store.swap import Alarm, Swapper
+from ojs_nats.store.tokens import read_token
 
 __all__ = ["Held"]
 
@@ -35,15 +36,6 @@ _MOST: Final = 1_000
 """Tokens that one hint moves."""
 _NEAR_MS: Final = 5_000
 """A look that is due so soon is asked for by this process as well: timers of one limit fire a quarter of a second apart."""
-
-
-class _Token(NamedTuple):
-    sequence: int
-    data: bytes
-
-    @property
-    def job_id(self) -> str:
-        return self.data.decode().partition(" ")[0]
 
 
 class Held:
@@ -152,34 +144,33 @@ class Held:
         for subject in sorted(subjects, key=_order):
             while left and (token := await self._next(subject)) is not None:
                 looked_at += 1
-                if await self._move_one(subject, token):
+                if (moved := await self._move_one(subject, token)) is not None:
                     left -= 1
-                    last = token.job_id
+                    last = moved
         if looked_at >= sum(subjects.values()):
             await self.freed(scope, last)
         elif not left:  # there are more, for which time alone makes room once those have started
-            moved = [Holder("", "", 0, self._clock.now())] * min(room.number, _MOST)
-            started = pure.taken(record, moved, record.policy, self._clock.now(), "")
-            after = pure.room(started, record.policy, self._clock.now()) if moved else room
+            gone = [Holder("", "", 0, self._clock.now())] * min(room.number, _MOST)
+            started = pure.taken(record, gone, record.policy, self._clock.now(), "")
+            after = pure.room(started, record.policy, self._clock.now()) if gone else room
             untold = None if after.hit is None else await self.stopped(scope, None, after.hit)
             if (wake := _first(after.at, later, untold)) is not None:
                 await self._wake_at(scope, wake)
 
-    async def _move_one(self, subject: str, token: _Token) -> bool:
-        """Move a token, or drop it if its job has gone on; whether it takes a permit."""
-        job_id, word, replaces = token.data.decode().split(" ")
+    async def _move_one(self, subject: str, token: Message) -> str | None:
+        """Move a token, or drop it if its job has gone on; the id of a job that takes a permit."""
+        job_id, word, replaces = read_token(token.data)
         stored = await self._records.leader_for_hint(job_id)
         job = stored.job
         good = job is not None and job.state is State.AVAILABLE and job.token == word
-        if good or stored.sequence == int(replaces):
+        if good or stored.sequence == replaces:
             await put(self._link, self._config.ready_of_hold(subject), token.data, None, "a token")
         delete = f"STREAM.MSG.DELETE.{self._config.ready_stream}"
-        await call(self._link, delete, {"seq": token.sequence, "no_erase": True})
-        return good
+        await call(self._link, delete, {"seq": token.seq, "no_erase": True})
+        return job_id if good else None
 
-    async def _next(self, subject: str) -> _Token | None:
-        found = await message(self._link, self._config.ready_stream, {"seq": 1, "next_by_subj": subject}, "tokens")
-        return None if found is None else _Token(found.seq, found.data)
+    async def _next(self, subject: str) -> Message | None:
+        return await message(self._link, self._config.ready_stream, {"seq": 1, "next_by_subj": subject}, "tokens")
 
     async def _subjects(self, scope: str) -> dict[str, int]:
         return await subjects_of(self._link, self._config.ready_stream, self._config.hold_of(scope))

@@ -15,6 +15,7 @@ from ojs_nats.store.durables import Durables
 from ojs_nats.store.link import Failed, Link, Reply, status
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Stored
+from ojs_nats.store.tokens import read_token, token_of
 
 __all__ = ["DROP_AFTER_MS", "Pulls", "Token", "priority_of"]
 
@@ -55,7 +56,7 @@ class Token(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        return f"{self.job_id} {self.word} {self.replaces}".encode()
+        return token_of(self.job_id, self.word, self.replaces)
 
     def stands_for(self, job: Job | None) -> bool:
         """Whether a job waits to be fetched by this token."""
@@ -75,12 +76,12 @@ class Token(NamedTuple):
 
     @classmethod
     def of(cls, message: Reply, queue: str) -> Token:
-        job_id, word, replaces = message.data.decode().split(" ")
+        job_id, word, replaces = read_token(message.data)
         subject = message.subject.decode()
         ack = message.reply.decode()
         stored_at = int(ack.split(".")[-2]) // 1_000_000
         front = subject.endswith(".front")
-        return cls(job_id, word, int(replaces), queue, priority_of(subject), ack, stored_at, front)
+        return cls(job_id, word, replaces, queue, priority_of(subject), ack, stored_at, front)
 
 
 class Pulls:

@@ -26,6 +26,7 @@ from ojs_nats.store.lru import Lru
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.pulls import DROP_AFTER_MS, Token, priority_of
 from ojs_nats.store.records import Records, Stored
+from ojs_nats.store.tokens import read_token
 from ojs_nats.wire.times import format_ms
 
 __all__ = ["Live", "Look", "Strays"]
@@ -202,9 +203,9 @@ class Strays:
             return None
         sequence = _sequence(message)
         try:
-            job_id, word, replaces = message.data.decode().split(" ")
+            said = read_token(message.data)
             at, front = _stored_at(message), subject.endswith(".front")
-            return _Sighted(sequence, Token(job_id, word, int(replaces), queue, priority_of(subject), "", at, front))
+            return _Sighted(sequence, Token(*said, queue, priority_of(subject), "", at, front))
         except ValueError:
             return _Sighted(sequence, None)
 

@@ -1,4 +1,4 @@
-"""Looking at the tokens of a queue without taking them."""
+"""What tokens say, and looking at those of a queue without taking them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from ojs_nats.store.api import message
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 
-__all__ = ["Tokens"]
+__all__ = ["Tokens", "read_token", "token_of"]
+
+
+def token_of(job_id: str, word: str | None, replaces: int) -> bytes:
+    """The token of a job: the record that it goes with has the same word, and was to replace the revision `replaces`."""
+    return f"{job_id} {word} {replaces}".encode()
+
+
+def read_token(data: bytes) -> tuple[str, str, int]:
+    """What `token_of` was given. Raises ValueError for what is no token."""
+    job_id, word, replaces = data.decode().split(" ")
+    return job_id, word, int(replaces)
 
 
 class Tokens:
