@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_nats.errors import unavailable
-from ojs_nats.store.api import ask
+from ojs_nats.store.api import ask, sequence_of, subject_of
 from ojs_nats.store.link import Failed, Link, Reply, header, status
 from ojs_nats.store.names import StoreConfig
 
@@ -163,10 +163,8 @@ class EventReader:
 
 
 def _event(message: Reply) -> StoredEvent:
-    subject = (header(message, b"Nats-Subject") or b"").decode()
-    event_type, scope, subject_id = subject.removeprefix("ojs.events.").rsplit(".", 2)
-    sequence = int(header(message, b"Nats-Sequence") or 0)
-    return StoredEvent(sequence, event_type, scope.replace("_", "."), subject_id, message.data)
+    event_type, scope, subject_id = subject_of(message).removeprefix("ojs.events.").rsplit(".", 2)
+    return StoredEvent(sequence_of(message), event_type, scope.replace("_", "."), subject_id, message.data)
 
 
 def _matches(event_type: str, wanted: str) -> bool:

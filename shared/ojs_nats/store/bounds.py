@@ -22,7 +22,7 @@ from ojs_nats import metrics, transitions
 from ojs_nats.crossings import Bound, level_of, pressed
 from ojs_nats.errors import OjsError, queue_full, unavailable
 from ojs_nats.job import Job
-from ojs_nats.store.api import message, put_if, subjects_of
+from ojs_nats.store.api import delete_unheard, message, put_if, subjects_of
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import Committer, Conflict
 from ojs_nats.store.crossings import Crossings
@@ -138,7 +138,8 @@ class Bounds:
             try:
                 yield
             finally:
-                self._delete(seat)
+                # If that is lost, a full queue's next pusher finds the seat.
+                delete_unheard(self._link, self._config.ready_stream, seat)
             await self.observe(queue, depth)
 
     @asynccontextmanager
@@ -209,12 +210,6 @@ class Bounds:
         """None if somebody else was faster."""
         seat, everything = self._config.seat(queue, number), self._config.ready_of_queue(queue)
         return await put_if(self._link, seat, b"", sequence, "a place in a queue", of=everything)
-
-    def _delete(self, sequence: int) -> None:
-        """Let a message of the ready stream go; if that is lost, a full queue's next pusher finds it."""
-        body = b'{"seq":%d,"no_erase":true}' % sequence
-        subject = f"$JS.API.STREAM.MSG.DELETE.{self._config.ready_stream}"
-        self._link.publish(subject, body, reply=self._link.nobody)
 
     # Making room
 

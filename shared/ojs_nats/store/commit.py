@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
@@ -27,7 +27,7 @@ from ojs_nats.store.answers import (
     why,
     worth_another_try,
 )
-from ojs_nats.store.api import PubAck, refused
+from ojs_nats.store.api import PubAck, delete_unheard, purge_unheard, refused
 from ojs_nats.store.blobs import Blobs
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.names import StoreConfig
@@ -365,7 +365,7 @@ class Committer:
         if transition.arm is not None:
             self.purge(self._config.timer(transition.job.id, transition.arm.op))
         if isinstance(token, PubAck) and token.error is None:
-            self._tell(f"STREAM.MSG.DELETE.{self._config.ready_stream}", {"seq": token.seq, "no_erase": True})
+            delete_unheard(self._link, self._config.ready_stream, token.seq)
         if transition.apart is not None and transition.job.result_blob is not None:
             self._drop_result(transition.job.id, transition.job.result_blob)
 
@@ -374,11 +374,7 @@ class Committer:
 
     def purge(self, timer: str) -> None:
         """Take a timer back, by its subject."""
-        self._tell(f"STREAM.PURGE.{self._config.records_stream}", {"filter": timer})
-
-    def _tell(self, subject: str, body: dict[str, Any]) -> None:
-        """An API call whose answer changes nothing."""
-        self._link.publish(f"$JS.API.{subject}", msgspec.json.encode(body), reply=self._link.nobody)
+        purge_unheard(self._link, self._config.records_stream, timer)
 
 
 def carries(data: bytes, op: str) -> bool:

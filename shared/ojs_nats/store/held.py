@@ -14,13 +14,14 @@ from typing import Final
 
 from ojs_nats import crossings, metrics
 from ojs_nats import limits as pure
+from ojs_nats.errors import unavailable
 from ojs_nats.job import Job, State
 from ojs_nats.limits import Hit, Holder, Policy
-from ojs_nats.store.api import Message, call, message, put, subjects_of
+from ojs_nats.store.api import Message, delete, message, put, subjects_of
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.crossings import Crossings
 from ojs_nats.store.limits import LOOK, Limits, key_of_scope
-from ojs_nats.store.link import Link
+from ojs_nats.store.link import Failed, Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records
 from ojs_nats.store.swap import Alarm, Swapper
@@ -165,8 +166,9 @@ class Held:
         good = job is not None and job.state is State.AVAILABLE and job.token == word
         if good or stored.sequence == replaces:
             await put(self._link, self._config.ready_of_hold(subject), token.data, None, "a token")
-        delete = f"STREAM.MSG.DELETE.{self._config.ready_stream}"
-        await call(self._link, delete, {"seq": token.seq, "no_erase": True})
+        answer = await delete(self._link, self._config.ready_stream, token.seq)
+        if isinstance(answer, Failed):
+            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
         return job_id if good else None
 
     async def _next(self, subject: str) -> Message | None:

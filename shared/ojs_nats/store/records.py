@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.job import Entry, Job
-from ojs_nats.store.api import ask, message
-from ojs_nats.store.link import REQUEST_TIMEOUT_S, Failed, Link, Reply, header, status
+from ojs_nats.store.api import ask, message, sequence_of, subject_of
+from ojs_nats.store.link import REQUEST_TIMEOUT_S, Failed, Link, header, status
 from ojs_nats.store.names import StoreConfig
 
 __all__ = ["Records", "Stored"]
@@ -119,7 +119,7 @@ class Records:
                 found.update({subject: one for subject, one in zip(missing, read, strict=True) if one is not None})
                 return
             for one in outcome.messages:
-                found[(header(one, b"Nats-Subject") or b"").decode()] = (_sequence(one), one.data)
+                found[subject_of(one)] = (sequence_of(one), one.data)
             code = status(outcome.closing)
             if code not in {204, 404}:
                 raise unavailable(f"NATS refused a read of records with status {code}")
@@ -178,14 +178,10 @@ class Records:
             raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
         code = status(answer)
         if code == 0:
-            return _sequence(answer), answer.data
+            return sequence_of(answer), answer.data
         if code == 404:
             return None
         raise unavailable(f"NATS refused a read with status {code}")
-
-
-def _sequence(reply: Reply) -> int:
-    return int(header(reply, b"Nats-Sequence") or 0)
 
 
 def _readable(job_id: str, sequence: int, data: bytes) -> Stored:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,6 +18,7 @@ import structlog
 
 from ojs_nats.errors import unavailable
 from ojs_nats.job import Job
+from ojs_nats.store.api import delete, sequence_of, stored_at, subject_of
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.gate import Gate
 from ojs_nats.store.link import Answer, Failed, Link, Reply, header, status
@@ -112,11 +112,11 @@ class Strays:
             for message in messages:
                 job = wanted.pop(message.data.rpartition(b" ")[0], None)
                 if job is not None:
-                    found[_sequence(message)] = job
+                    found[sequence_of(message)] = job
             looked_at += len(messages)
-            if not left or _stored_at(messages[-1]) > until:
+            if not left or stored_at(messages[-1]) > until:
                 break
-            start, most = {"seq": _sequence(messages[-1]) + 1}, _PAGE
+            start, most = {"seq": sequence_of(messages[-1]) + 1}, _PAGE
         if wanted:  # put aside for a limit, or not yet seen by the replica that was asked
             self._sweeps.drop(queue)
         deleted = await self._delete(list(found))
@@ -165,7 +165,7 @@ class Strays:
             job = surely[tokens[sequence].job_id].job
             if job is not None:
                 await self._gate.missed(job)
-        return Look(live, deleted, _sequence(messages[-1]) + 1 if left else None)
+        return Look(live, deleted, sequence_of(messages[-1]) + 1 if left else None)
 
     async def delete(self, token: int) -> None:
         """Delete a token by its sequence: its job was taken out by whoever asks for this."""
@@ -174,7 +174,7 @@ class Strays:
     async def clear_seats(self, queue: str, before: int) -> None:
         """Let places go that were taken before some time (Unix ms) and that nobody will give back."""
         messages, _ = await self._messages(self._config.seat_of_queue(queue), {"seq": 1}, _PAGE)
-        await self._delete([_sequence(message) for message in messages if _stored_at(message) < before])
+        await self._delete([sequence_of(message) for message in messages if stored_at(message) < before])
 
     async def _surely(self, tokens: Sequence[Token], found: dict[str, Stored]) -> dict[str, Stored]:
         if self._records.nearest_is_leader:
@@ -198,21 +198,20 @@ class Strays:
         return outcome.messages, left if outcome.messages else 0
 
     def _sighted(self, message: Reply, queue: str) -> _Sighted | None:
-        subject = (header(message, b"Nats-Subject") or b"").decode()
+        subject = subject_of(message)
         if self._config.seat_size(subject):
             return None
-        sequence = _sequence(message)
+        sequence = sequence_of(message)
         try:
             said = read_token(message.data)
-            at, front = _stored_at(message), subject.endswith(".front")
+            at, front = stored_at(message), subject.endswith(".front")
             return _Sighted(sequence, Token(*said, queue, priority_of(subject), "", at, front))
         except ValueError:
             return _Sighted(sequence, None)
 
     async def _delete(self, sequences: Sequence[int]) -> int:
         """How many of some messages of the ready stream were there to be deleted."""
-        delete = f"$JS.API.STREAM.MSG.DELETE.{self._config.ready_stream}"
-        answers = [self._link.request(delete, b'{"seq":%d,"no_erase":true}' % sequence) for sequence in sequences]
+        answers = [delete(self._link, self._config.ready_stream, sequence) for sequence in sequences]
         return sum([_success(await answer) for answer in answers])
 
 
@@ -228,14 +227,4 @@ def _available_at(job: Job) -> int:
     """When a job was made available as it stands (Unix ms): its token is stored soon after."""
     return next(
         (entry.at + entry.late_ms for entry in reversed(job.transitions) if entry.op == job.token), job.enqueued_at or 0
-    )
-
-
-def _sequence(message: Reply) -> int:
-    return int(header(message, b"Nats-Sequence") or 0)
-
-
-def _stored_at(message: Reply) -> int:
-    return int(
-        datetime.fromisoformat((header(message, b"Nats-Time-Stamp") or b"1970-01-01T00:00:00Z").decode()).timestamp() * 1000
     )

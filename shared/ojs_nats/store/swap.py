@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.store.answers import FIRST_PAUSE_S, LAST_PAUSE_S, ack_of, pause_or_raise
-from ojs_nats.store.api import PubAck, refused
+from ojs_nats.store.api import PubAck, purge_unheard, refused
 from ojs_nats.store.commit import COMMIT_DEADLINE_S, Conflict
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.records import Records
@@ -107,8 +107,7 @@ class Swapper:
 
     def unset(self, subject: str) -> None:
         """Purge a timer that isn't needed any more; if that is lost, its message says nothing new."""
-        body = b'{"filter":"%s"}' % subject.encode()
-        self._link.publish(f"$JS.API.STREAM.PURGE.{self._stream}", body, reply=self._link.nobody)
+        purge_unheard(self._link, self._stream, subject)
 
     async def _look(self, swap: Swap) -> int:
         """The sequence if the swap is stored, 0 if its place is still free; Conflict otherwise."""
