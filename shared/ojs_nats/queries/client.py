@@ -35,13 +35,13 @@ from ojs_nats.queries.messages import (
 )
 from ojs_nats.queries.numbers import History, HistoryAsk, Levels, Queue, QueuePage, Totals
 from ojs_nats.store import Store
-from ojs_nats.store.api import parse_ack, refused
+from ojs_nats.store.api import put
 from ojs_nats.store.link import Failed
 
 __all__ = ["Barrier", "Queries"]
 
 _MARGIN_S: Final = 1.0
-_BARRIER_TTL: Final = "Nats-TTL: 60s\r\n"
+_BARRIER_TTL_S: Final = 60
 
 T = TypeVar("T", bound=Struct)
 
@@ -146,10 +146,4 @@ class Barrier:
         if running is not None:
             await asyncio.wait([running])
         self._running, self._following = self._following, None
-        answer = await self._link.request(self._subject, b"", _BARRIER_TTL)
-        if isinstance(answer, Failed):
-            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
-        ack = parse_ack(answer.data)
-        if ack.error is not None:
-            raise refused("a barrier", ack.error)
-        return ack.seq
+        return await put(self._link, self._subject, b"", _BARRIER_TTL_S, "a barrier")

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_nats.errors import OjsError, unavailable
+from ojs_nats.store.headers import expecting, time_to_live
 from ojs_nats.store.link import REQUEST_TIMEOUT_S, Answer, Failed, Link, Reply, header
 
 __all__ = [
@@ -169,7 +170,7 @@ async def put(link: Link, subject: str, body: bytes, ttl_s: int | None, what: st
 
     Raises OjsError backend_unavailable, which names `what`.
     """
-    ack = await _published(link, subject, body, "" if ttl_s is None else f"Nats-TTL: {ttl_s}s\r\n", what)
+    ack = await _published(link, subject, body, time_to_live(ttl_s), what)
     if ack.error is not None:
         raise refused(what, ack.error)
     return ack.seq
@@ -180,7 +181,7 @@ async def put_if(link: Link, subject: str, body: bytes, expected: int, what: str
 
     Raises as `put`.
     """
-    headers = f"Nats-Expected-Last-Subject-Sequence: {expected}\r\n"
+    headers = expecting(expected)
     if of:
         headers += f"Nats-Expected-Last-Subject-Sequence-Subject: {of}\r\n"
     ack = await _published(link, subject, body, headers, what)

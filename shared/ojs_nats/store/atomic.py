@@ -26,12 +26,12 @@ from ojs_nats.store.api import PubAck, refused
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.commit import HEADROOM, Committer, Conflict, carries, encode_job
 from ojs_nats.store.due import Due, DueMessages
+from ojs_nats.store.headers import expecting, schedule
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.swap import Swap
 from ojs_nats.transitions.result import Transition
-from ojs_nats.wire.times import format_ms
 
 __all__ = ["Atomic", "Commit", "Outbox"]
 
@@ -121,9 +121,8 @@ class Atomic:
         nats-server tells its limit only to who goes beyond it, so this sends a batch that can't be stored.
         """
         wanted = jobs + 1  # for the outbox
-        condition = "Nats-Expected-Last-Subject-Sequence: 1\r\n"
         subject = self._config.record("probe", self._prefix)
-        ack = ack_of(await self._send([_Message(subject, b"", condition), *[_Message(subject, b"", "")] * (wanted - 1)]))
+        ack = ack_of(await self._send([_Message(subject, b"", expecting(1)), *[_Message(subject, b"", "")] * (wanted - 1)]))
         if isinstance(ack, Failed):
             return None
         self._learn(ack)
@@ -201,8 +200,7 @@ class Atomic:
     def _outbox(self, subject: str, tokens: list[str]) -> _Message:
         at = self._clock.now() + _OUTBOX_MS + len(tokens) // _OUTBOX_JOBS_PER_MS
         op = subject.rpartition(".")[2]
-        headers = f"Nats-Schedule: @at {format_ms(at)}\r\nNats-Schedule-Target: {self._config.due(_SERVICE, op)}\r\n"
-        return _Message(subject, "\n".join(tokens).encode(), headers)
+        return _Message(subject, "\n".join(tokens).encode(), schedule(at, self._config.due(_SERVICE, op)))
 
     def _send(self, messages: list[_Message]) -> asyncio.Future[Answer]:
         """One batch in one socket write; only its last message is answered."""

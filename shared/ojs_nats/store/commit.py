@@ -29,12 +29,12 @@ from ojs_nats.store.answers import (
 )
 from ojs_nats.store.api import PubAck, delete_unheard, purge_unheard, refused
 from ojs_nats.store.blobs import Blobs
+from ojs_nats.store.headers import expecting, record_headers, schedule
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records, Stored, decode_job
 from ojs_nats.store.tokens import token_of
 from ojs_nats.transitions.result import Transition
-from ojs_nats.wire.times import format_ms
 
 __all__ = ["COMMIT_DEADLINE_S", "HEADROOM", "Committer", "Conflict", "carries"]
 
@@ -46,9 +46,6 @@ one request may take, so that a write whose answer is lost is still looked for."
 REPEAT_WITHIN_MS: Final = 60_000
 """A repeated push tends to the token of a job this young; what is older is the safety net's."""
 
-_LATEST_TIMER_MS: Final = 7_258_118_400_000
-"""The year 2200. nats-server counts nanoseconds in 64 bits, and a schedule past 2262 fires at once. One that is set for
-less than its deadline fires early and is set again, like any other early one."""
 HEADROOM: Final = 1024
 """What a record's headers may take of the server's max_payload."""
 
@@ -140,7 +137,7 @@ class Committer:
         answer = await self._link.request(
             self._config.timer(job_id, timer.op),
             b"",
-            self._schedule(job_id, timer) + "Nats-Expected-Last-Subject-Sequence: 0\r\n",
+            self._schedule(job_id, timer) + expecting(0),
         )
         ack = ack_of(answer)
         if isinstance(ack, Failed):
@@ -207,19 +204,11 @@ class Committer:
 
     def record_headers(self, transition: Transition, expected: int) -> str:
         """The condition, the timer that goes and the time to live of a record's message."""
-        headers = f"Nats-Expected-Last-Subject-Sequence: {expected}\r\n"
-        if transition.cancel is not None:
-            timer = self._config.timer(transition.job.id, transition.cancel)
-            headers += f"Nats-Scheduler: {timer}\r\nNats-Schedule-Next: purge\r\n"
-        if transition.ttl_s is not None:
-            headers += f"Nats-TTL: {transition.ttl_s}s\r\n"
-        return headers
+        cancel = None if transition.cancel is None else self._config.timer(transition.job.id, transition.cancel)
+        return record_headers(expected, cancel, transition.ttl_s)
 
     def _schedule(self, job_id: str, timer: Timer) -> str:
-        return (
-            f"Nats-Schedule: @at {format_ms(min(max(timer.at, 0), _LATEST_TIMER_MS))}\r\n"
-            f"Nats-Schedule-Target: {self._config.due(timer.service, job_id)}\r\n"
-        )
+        return schedule(timer.at, self._config.due(timer.service, job_id))
 
     # Certainty
 

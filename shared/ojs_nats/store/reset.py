@@ -14,8 +14,8 @@ from typing import Final, get_args
 import structlog
 
 from ojs_nats.errors import OjsError, unavailable
-from ojs_nats.store.api import call, parse_ack, refused
-from ojs_nats.store.link import Failed, Link, Reply
+from ojs_nats.store.api import call, put
+from ojs_nats.store.link import Link, Reply
 from ojs_nats.store.names import LASTING, REST, Kind, StoreConfig
 from ojs_nats.store.presence import MAX_GAP_MS, Presence
 
@@ -83,11 +83,7 @@ class Reset:
         await self._purge()  # what a service wrote while it was asked
 
     async def _mark_epoch(self) -> None:
-        answer = await self._link.request(self._config.epoch, self._instance.encode())
-        if isinstance(answer, Failed):
-            raise unavailable(f"the reset could not be completed: {answer.reason}")
-        if error := parse_ack(answer.data).error:
-            raise refused("the end of a reset", error)
+        await put(self._link, self._config.epoch, self._instance.encode(), None, "the end of a reset")
 
     async def _purge(self) -> None:
         records = self._config.records_stream

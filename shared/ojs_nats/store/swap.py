@@ -11,9 +11,9 @@ from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.store.answers import FIRST_PAUSE_S, LAST_PAUSE_S, ack_of, pause_or_raise
 from ojs_nats.store.api import PubAck, purge_unheard, refused
 from ojs_nats.store.commit import COMMIT_DEADLINE_S, Conflict
+from ojs_nats.store.headers import expecting, record_headers, schedule
 from ojs_nats.store.link import Answer, Failed, Link
 from ojs_nats.store.records import Records
-from ojs_nats.wire.times import format_ms
 
 __all__ = ["Alarm", "Swap", "Swapper"]
 
@@ -27,7 +27,7 @@ class Alarm(Struct, frozen=True):
 
     @property
     def headers(self) -> str:
-        return f"Nats-Schedule: @at {format_ms(max(self.at, 0))}\r\nNats-Schedule-Target: {self.target}\r\n"
+        return schedule(self.at, self.target)
 
 
 class Swap(Struct, frozen=True, kw_only=True):
@@ -47,12 +47,7 @@ class Swap(Struct, frozen=True, kw_only=True):
 
     @property
     def headers(self) -> str:
-        headers = f"Nats-Expected-Last-Subject-Sequence: {self.expected}\r\n"
-        if self.cancel is not None:
-            headers += f"Nats-Scheduler: {self.cancel}\r\nNats-Schedule-Next: purge\r\n"
-        if self.ttl_s is not None:
-            headers += f"Nats-TTL: {self.ttl_s}s\r\n"
-        return headers
+        return record_headers(self.expected, self.cancel, self.ttl_s)
 
 
 class Swapper:
@@ -99,7 +94,7 @@ class Swapper:
 
     async def set(self, alarm: Alarm) -> None:
         """Set a timer again that fired early; one that is live stays as it is. Raises OjsError backend_unavailable."""
-        ack = ack_of(await self._link.request(alarm.subject, b"", alarm.headers + "Nats-Expected-Last-Subject-Sequence: 0\r\n"))
+        ack = ack_of(await self._link.request(alarm.subject, b"", alarm.headers + expecting(0)))
         if isinstance(ack, Failed):
             raise unavailable(f"a timer was not set: {ack.reason}")
         if ack.error is not None and not ack.conflict:
