@@ -12,12 +12,12 @@ import structlog
 from msgspec import Struct
 
 from ojs_nats.errors import OjsError
-from ojs_nats.job import NOTHING
 from ojs_nats.store.api import put
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig, Wildcard, encode_token
 from ojs_nats.store.records import Records
+from ojs_nats.wire.worker import Worker
 
 __all__ = ["MAX_GAP_MS", "Presence", "ServiceBeat", "WorkerRecord", "Workers", "covers"]
 
@@ -42,18 +42,9 @@ class ServiceBeat(Struct, frozen=True, omit_defaults=True):
     left: bool = False
 
 
-class WorkerRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WorkerRecord(Worker, frozen=True, kw_only=True, omit_defaults=True):
     """What a worker said of itself when it registered or last beat; `seen_at` is server time in Unix ms."""
 
-    id: str
-    state: str = "running"
-    hostname: str | None = None
-    pid: int | None = None
-    queues: tuple[str, ...] = ()
-    concurrency: int | None = None
-    labels: msgspec.Raw = NOTHING
-    started_at: str | None = None
-    active_jobs: int = 0
     seen_at: int = 0
 
 

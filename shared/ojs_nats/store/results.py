@@ -9,11 +9,10 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from ojs_nats.errors import unavailable
 from ojs_nats.job import Job
-from ojs_nats.store.api import parse_ack, refused
+from ojs_nats.store.api import put
 from ojs_nats.store.definitions import Definitions
-from ojs_nats.store.link import Failed, Link
+from ojs_nats.store.link import Link
 from ojs_nats.store.lru import Lru
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records
@@ -44,15 +43,8 @@ class Results:
 
     async def keep(self, workflow_id: str, results: Mapping[int, Raw]) -> None:
         """Store the results of some nodes. Raises OjsError backend_unavailable unless all of them are."""
-        answers = [
-            self._link.request(self._config.step_result(workflow_id, node), bytes(result or _NULL))
-            for node, result in results.items()
-        ]
-        for answer in await asyncio.gather(*answers):
-            if isinstance(answer, Failed):
-                raise unavailable(f"NATS can't store a step's result now: {answer.reason}")
-            if error := parse_ack(answer.data).error:
-                raise refused("a step's result", error)
+        bodies = {self._config.step_result(workflow_id, node): bytes(result or _NULL) for node, result in results.items()}
+        await asyncio.gather(*(put(self._link, subject, body, None, "a step's result") for subject, body in bodies.items()))
 
     async def inputs(self, jobs: Sequence[Job]) -> dict[str, list[Raw]]:
         """The `parent_results` of those of some jobs that are given any, by job id.

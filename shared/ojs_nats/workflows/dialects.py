@@ -17,7 +17,7 @@ from ojs_nats.wire.fields import absent, members_of, short_text, shown, value_of
 from ojs_nats.wire.limits import Limits
 from ojs_nats.workflows.graph import CALLBACKS, Kind, Role
 
-__all__ = ["Item", "Outline", "invalid_workflow", "is_workflow", "outline"]
+__all__ = ["Item", "Outline", "invalid_workflow", "is_workflow", "object_at", "outline"]
 
 _TYPED: Final[dict[str, tuple[Kind, tuple[str, str]]]] = {
     "chain": ("chain", ("steps", "jobs")),
@@ -106,7 +106,7 @@ def _items(members: dict[str, Raw], names: tuple[str, str], path: str, limits: L
 
 
 def _item(raw: Raw, path: str, limits: Limits) -> Item:
-    members = _object(raw, path)
+    members = object_at(raw, path)
     step_id = members.pop("id", Raw())
     if absent(step_id):
         return Item(path, members, None)
@@ -120,7 +120,7 @@ def _item(raw: Raw, path: str, limits: Limits) -> Item:
 def _callbacks(members: dict[str, Raw], path: str) -> list[tuple[Role, Item]]:
     place = f"{path}.callbacks"
     raw = members.get("callbacks", Raw())
-    given = {} if absent(raw) else _object(raw, place)
+    given = {} if absent(raw) else object_at(raw, place)
     found: list[tuple[Role, Item]] = []
     for name in given:
         if name not in CALLBACKS:
@@ -128,7 +128,7 @@ def _callbacks(members: dict[str, Raw], path: str) -> list[tuple[Role, Item]]:
     for role in CALLBACKS:
         callback = given.get(role, Raw())
         if not absent(callback):
-            body = _object(callback, f"{place}.{role}")
+            body = object_at(callback, f"{place}.{role}")
             body.pop("id", None)
             body.pop("depends_on", None)
             found.append((role, Item(f"{place}.{role}", body, role)))
@@ -202,7 +202,7 @@ def _role_of(item: Item, limits: Limits) -> Role | None:
     raw = item.members.pop("callback_type", Raw())
     options = item.members.get("options", Raw())
     if not absent(options):
-        members = _object(options, f"{item.path}.options")
+        members = object_at(options, f"{item.path}.options")
         if "callback_type" in members:
             place = f"{item.path}.options.callback_type"
             raw = members.pop("callback_type")
@@ -265,7 +265,8 @@ def _sure(role: Role | None) -> Role:
     return role
 
 
-def _object(raw: Raw, path: str) -> dict[str, Raw]:
+def object_at(raw: Raw, path: str) -> dict[str, Raw]:
+    """The members of a part of a definition, undecoded. Raises invalid_workflow."""
     try:
         return members_of(raw, path)
     except OjsError:

@@ -14,10 +14,10 @@ from ojs_nats.errors import OjsError
 from ojs_nats.job import Job
 from ojs_nats.unique import policy_of
 from ojs_nats.wire.enqueue import read_envelope
-from ojs_nats.wire.fields import absent, members_of, object_of, short_text, value_of
+from ojs_nats.wire.fields import absent, object_of, short_text, value_of
 from ojs_nats.wire.ids import is_job_id, new_job_id
 from ojs_nats.wire.limits import Limits
-from ojs_nats.workflows.dialects import Item, invalid_workflow, is_workflow, outline
+from ojs_nats.workflows.dialects import Item, invalid_workflow, is_workflow, object_at, outline
 from ojs_nats.workflows.graph import Composite, Graph, Shape
 from ojs_nats.workflows.record import job_id
 
@@ -55,7 +55,7 @@ def parse_workflow(body: bytes, now: int, limits: Limits) -> Definition:
     """
     members = object_of(body)
     if "workflow" in members and not is_workflow(members):
-        members = _members(members["workflow"], "$.workflow")
+        members = object_at(members["workflow"], "$.workflow")
     workflow_id = _id(members.pop("id", Raw()), now, limits)
     name = _name(members.get("name", Raw()), "$.name", limits)
     return _Reader(now, limits).read(workflow_id, name, members)
@@ -124,7 +124,7 @@ class _Reader:
     def _draft(self, item: Item, defaults: dict[str, Raw]) -> Job:
         members = item.members
         if defaults:
-            own = {} if absent(members.get("options", Raw())) else _members(members["options"], f"{item.path}.options")
+            own = {} if absent(members.get("options", Raw())) else object_at(members["options"], f"{item.path}.options")
             members = members | {name: raw for name, raw in defaults.items() if name not in own and name not in members}
         size = sum(len(name) + len(raw) for name, raw in members.items())
         if size > self._limits.max_envelope_bytes:
@@ -150,14 +150,7 @@ class _Reader:
 def _options(members: dict[str, Raw], path: str) -> dict[str, Raw]:
     """What a workflow says for all of its jobs; each may say otherwise."""
     raw = members.get("options", Raw())
-    return {} if absent(raw) else _members(raw, f"{path}.options")
-
-
-def _members(raw: Raw, path: str) -> dict[str, Raw]:
-    try:
-        return members_of(raw, path)
-    except OjsError:
-        raise invalid_workflow(path, "must be an object") from None
+    return {} if absent(raw) else object_at(raw, f"{path}.options")
 
 
 def _name(raw: Raw, path: str, limits: Limits) -> str:
