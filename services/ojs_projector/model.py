@@ -41,7 +41,6 @@ _GRACE_MS: Final = 5_000
 """How long after its TTL a record that nobody saw leave is taken for gone."""
 _FORGOTTEN: Final = 2_000
 _CACHE_KIB: Final = 64_000
-_BUILDING_KIB: Final = 256_000
 _READING: Final = 0.8
 """The part of a rebuild that is reading, about."""
 _SAVED_TOGETHER: Final = 20
@@ -120,6 +119,7 @@ class Model:
 
     def _open(self) -> None:
         self._db = connect(self._path)
+        self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         self._texts = Texts(self._db, self._searched)
         self.spans = Spans(self._db)
 
@@ -135,7 +135,6 @@ class Model:
             self.applied, self.target = applied, int(found.get("target", 0))
             if self._path is not None and not orders.are_there(self._db):
                 self.ordering = Ordering(self._path)
-            self._fit_cache()
             return
         if found:
             log.warning("the bucket or the setting of the search is another one than before: everything is read anew")
@@ -155,7 +154,6 @@ class Model:
             self.ordering = Ordering(self._path)
         values = [("stream", stream), ("applied", "0"), ("target", str(last_sequence)), ("searched", str(self.searched))]
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", values)
-        self._fit_cache()
 
     def reached_end(self) -> None:
         """Note that there are no more records to be read: the last of the stream were no records, or have left.
@@ -165,7 +163,6 @@ class Model:
         self.target = self.applied
         self._save()
         self._db.execute("UPDATE meta SET value = ? WHERE key = 'target'", (str(self.target),))
-        self._fit_cache()
 
     async def make_orders(self) -> None:
         """The end of a rebuild, ahead of which nothing is listed. Nothing may be taken up meanwhile.
@@ -175,7 +172,6 @@ class Model:
         if self.ordering is not None:
             await self.ordering.run()
             self.ordering = None
-            self._fit_cache()
 
     def apply(self, batch: Sequence[Seen]) -> None:
         """Take up records, in order of their sequence."""
@@ -194,7 +190,6 @@ class Model:
         self.applied = last
         if self._db.in_transaction and not self.partial:
             self._save()
-            self._fit_cache()
 
     def forget(self, now: int) -> int:
         """Drop the rows of records whose TTL is over, and what the statistics no longer need; returns the number of rows.
@@ -340,10 +335,6 @@ class Model:
         self._replace(stayed, [], {})
         if sequence > self.applied:  # not when it is read once more
             self.spans.wipe(sequence)
-
-    def _fit_cache(self) -> None:
-        """More pages while everything is built, or each batch would write most of the file."""
-        self._db.execute(f"PRAGMA cache_size = -{_BUILDING_KIB if self.partial else _CACHE_KIB}")
 
     def _save(self) -> None:
         """End the transaction of a rebuild, if one is open."""

@@ -44,6 +44,8 @@ log = structlog.get_logger(__name__)
 PACE_S: Final = 0.02
 """Between two reads that were not full: a larger batch costs less for each record, on the server, too."""
 PARK_S: Final = 0.25
+_AT_ONCE: Final = 100
+"""Records that are taken up before somebody who asks has a turn: 15 to 30 ms, if they are of old jobs."""
 _PAUSE_S: Final = 0.5
 _FULL_S: Final = 5.0
 _SAFETY_S: Final = 10.0
@@ -219,7 +221,12 @@ class Projector:
         batch = await feed.next(PARK_S)
         seen = [_seen(record) for record in batch.records]
         building = model.partial
-        model.apply(seen)
+        at_once = max(1, len(seen)) if building else _AT_ONCE
+        for start in range(0, len(seen), at_once):
+            if start:
+                self.reached.advance(model.applied)
+                await asyncio.sleep(0)
+            model.apply(seen[start : start + at_once])
         if building and (model.complete or not batch.behind):
             model.reached_end()
             await model.make_orders()
