@@ -17,7 +17,7 @@ from ojs_nats.wire.enqueue import read_envelope
 from ojs_nats.wire.fields import absent, object_of, short_text, value_of
 from ojs_nats.wire.ids import is_job_id, new_job_id
 from ojs_nats.wire.limits import Limits
-from ojs_nats.workflows.dialects import Item, invalid_workflow, is_workflow, object_at, outline
+from ojs_nats.workflows.dialects import Item, Outline, invalid_workflow, is_workflow, object_at, outline
 from ojs_nats.workflows.graph import Composite, Graph, Shape
 from ojs_nats.workflows.record import job_id
 
@@ -103,8 +103,10 @@ class _Reader:
         )
         self._types[pending.node] = found.kind
         called = len(found.items) - len(found.roles)
+        root = _root(found)
+        inherited = options if root is None else _priority(found.items[root]) | options
         for position, item in enumerate(found.items):
-            self._add_child(item, options, pending.depth, callback=position >= called)
+            self._add_child(item, options if position == root else inherited, pending.depth, callback=position >= called)
 
     def _add_child(self, item: Item, options: dict[str, Raw], depth: int, *, callback: bool) -> None:
         node = len(self._types)
@@ -145,6 +147,20 @@ class _Reader:
             message = "can't be ignore in a workflow, which would wait for a job that is never created; use reject or replace"
             raise invalid_workflow(f"{item.path}.options.unique.on_conflict", message)
         return draft
+
+
+def _root(found: Outline) -> int | None:
+    """The position of the one step that all others come after, if there is one."""
+    if found.kind == "chain":
+        return 0
+    roots = [position for position, needs in enumerate(found.needs) if not needs]
+    return roots[0] if len(roots) == 1 else None
+
+
+def _priority(item: Item) -> dict[str, Raw]:
+    """What a step says of its priority: those that come after it have it, too, unless told otherwise (ojs-priority §9.2)."""
+    said = item.members | _options(item.members, item.path)
+    return {} if absent(said.get("priority", Raw())) else {"priority": said["priority"]}
 
 
 def _options(members: dict[str, Raw], path: str) -> dict[str, Raw]:

@@ -148,6 +148,20 @@ def test_options_of_the_workflow_are_defaults_of_its_jobs() -> None:
     ]
 
 
+def test_what_comes_after_a_step_has_its_priority_unless_told_otherwise() -> None:
+    def priorities(definition: Any) -> dict[str, int]:
+        return {draft.type: draft.priority for draft in parsed(definition).jobs.values()}
+
+    first = job("a", options={"priority": 42})
+    chained = chain(first, job("b"), job("c", options={"priority": 0}), group(job("d"), job("e", priority=5)))
+    assert priorities(chained) == {"a": 42, "b": 42, "c": 0, "d": 42, "e": 5}
+    assert priorities(chain(first, job("b"), options={"priority": 7})) == {"a": 42, "b": 7}
+    assert priorities(chain(group(job("a"), options={"priority": 9}), job("b"))) == {"a": 9, "b": 9}
+    assert priorities(group(first, job("b"))) == {"a": 42, "b": 0}
+    steps = [first | {"id": "1"}, *(job(name) | {"id": name, "depends_on": ["1"]} for name in ("b", "c"))]
+    assert priorities({"steps": steps}) == {"a": 42, "b": 42, "c": 42}
+
+
 def test_the_marks_of_a_dialect_do_not_reach_the_jobs() -> None:
     definition = parsed(python_batch())
     assert all(not draft.extra for draft in definition.jobs.values())
