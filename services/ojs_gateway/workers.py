@@ -95,7 +95,7 @@ class Workers:
                 jobs: list[Job] = []
                 await self._context.unless_stopping(asyncio.sleep(wait_ms / 1_000))
             else:
-                jobs = await self._store.handout.fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms)
+                jobs = await self._store.handout.fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms, ask.pool)
             if jobs or left <= _LOOK_UP_S or self._context.stopping or call.gone:
                 return jobs
 

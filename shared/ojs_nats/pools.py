@@ -39,6 +39,8 @@ class Pool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """By queue; 1 each for `round-robin`."""
     prevention: Prevention | None = None
     """Of starvation; None leaves it to the strategy."""
+    isolated: bool = False
+    """Whether its queues give jobs only to workers that name the pool (ojs-fair-scheduling §6.3)."""
     created_at: int = 0
     updated_at: int = 0
     deleted: bool = False

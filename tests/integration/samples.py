@@ -64,7 +64,7 @@ def draft(**members: Any) -> Job:
 
 async def fetch(store: Store, *queues: str, count: int = 1, worker: str | None = None, **more: Any) -> list[Job]:
     """A fetch that doesn't wait, unless told to by `wait_ms`; `lease_ms` is half an hour unless given."""
-    return await store.handout.fetch(queues, count, worker, more.get("lease_ms"), more.get("wait_ms", 0))
+    return await store.handout.fetch(queues, count, worker, more.get("lease_ms"), more.get("wait_ms", 0), more.get("pool"))
 
 
 def acked(job: Job, moment: Moment) -> Transition:

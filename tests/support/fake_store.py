@@ -97,10 +97,16 @@ class Handout:
         self.given_back: list[str] = []
 
     async def fetch(
-        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, wait_ms: int
+        self,
+        queues: Sequence[str],
+        count: int,
+        worker: str | None,
+        lease_ms: int | None,
+        wait_ms: int,
+        pool: str | None = None,
     ) -> list[Job]:
         self._store.check()
-        self.asked.append((tuple(queues), count, worker, lease_ms, wait_ms))
+        self.asked.append((tuple(queues), count, worker, lease_ms, wait_ms, *([pool] if pool else [])))
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_ms / 1_000
         while True:

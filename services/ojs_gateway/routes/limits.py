@@ -104,6 +104,7 @@ _MEMBERS: Final[dict[str, Schema]] = {
     "queues": map_of(record({"weight": whole(1)})),
     "weights": map_of(whole(1)),
     "starvation_prevention": PREVENTION,
+    "isolated": FLAG,
     "created_at": TIME,
     "updated_at": TIME,
 }
@@ -176,6 +177,7 @@ POOLS: Final = Part(
                     "weights": map_of(whole(1, 10_000)),
                     "name": TEXT,
                     "starvation_prevention": PREVENTION_REQUEST,
+                    "isolated": FLAG | {"description": "Its queues give jobs only to fetches that name the pool."},
                 },
             ),
             errors=("queue_name_too_long", "conflict"),

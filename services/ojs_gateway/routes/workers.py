@@ -126,6 +126,7 @@ WORKERS: Final = Part(
                 worker_id=SHORT,
                 visibility_timeout_ms=DURATION_MS,
                 wait_ms=whole(0, DEFAULT_LIMITS.max_wait_ms) | {"default": DEFAULT_LIMITS.default_wait_ms},
+                pool=QUEUE_NAME | {"description": "The worker's: queues of isolated pools give jobs to no other."},
             ),
             errors=("queue_name_too_long",),
         ),

@@ -68,14 +68,22 @@ class Handout:
         queues.went_on = self.wakes.wake_queue
 
     async def fetch(
-        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, wait_ms: int
+        self,
+        queues: Sequence[str],
+        count: int,
+        worker: str | None,
+        lease_ms: int | None,
+        wait_ms: int,
+        pool: str | None = None,
     ) -> list[Job]:
         """Claim up to `count` jobs; waits up to `wait_ms` for the first. Returned jobs are active and stored as such.
+
+        `pool` is the worker's, without which it gets nothing from queues of isolated pools.
 
         A fetch that is cancelled ends at once, and what it has claimed by then, or is just claiming, is given back.
         """
         if wait_ms <= 0 or self.wakes.closed:
-            return await self._whole_look(queues, count, worker, lease_ms)
+            return await self._whole_look(queues, count, worker, lease_ms, pool)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
         waiter = await self.wakes.join(queues)
@@ -83,7 +91,7 @@ class Handout:
             while True:
                 woken = waiter.woken
                 waiter.clear()
-                jobs = await self._whole_look(queues, count, worker, lease_ms)
+                jobs = await self._whole_look(queues, count, worker, lease_ms, pool)
                 left = deadline - loop.time()
                 if jobs or left <= 0 or self.wakes.closed:
                     return jobs
@@ -104,9 +112,11 @@ class Handout:
 
     # Looking
 
-    async def _whole_look(self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
+    async def _whole_look(
+        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, pool: str | None
+    ) -> list[Job]:
         """A look that goes on to its end even if the fetch is cancelled: a claim in flight can't be called back."""
-        look = asyncio.create_task(self._look(queues, count, worker, lease_ms), name="look")
+        look = asyncio.create_task(self._look(queues, count, worker, lease_ms, pool), name="look")
         try:
             return await asyncio.shield(look)
         except asyncio.CancelledError:
@@ -121,8 +131,11 @@ class Handout:
         for job in look.result():
             self._returns.give_back(job, "its fetch was cancelled")
 
-    async def _look(self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
+    async def _look(
+        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, pool: str | None
+    ) -> list[Job]:
         taken: list[Job] = []
+        queues = await self._pools.open_to(queues, pool)
         plan = await self._pools.plan(queues, count)
         try:
             if plan is not None:

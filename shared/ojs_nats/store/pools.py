@@ -60,6 +60,16 @@ class Pools:
         self._known: dict[str, Pool] = {}
         self._of_queue: dict[str, Pool] = {}
         self._past: dict[str, Past] = {}
+        self._isolated: dict[str, str] = {}
+        """The pool of each queue that only its own workers are served from."""
+
+    async def open_to(self, queues: Sequence[str], pool: str | None) -> Sequence[str]:
+        """Those of the queues that a worker of a pool, or of none, may have jobs of."""
+        if not self._watch.loaded:
+            await self._watch.begin()
+        if not self._isolated:
+            return queues
+        return [queue for queue in queues if self._isolated.get(queue, pool) == pool]
 
     async def plan(self, queues: Sequence[str], count: int) -> Plan | None:
         """How to serve a fetch; None if its queues aren't together in one fair pool, and are served from left to right."""
@@ -142,5 +152,6 @@ class Pools:
         known = self._known
         self._known = {pool.name: pool for pool in pools if not pool.deleted}
         self._of_queue = {queue: pool for pool in self._known.values() for queue in pool.weights}
+        self._isolated = {queue: pool.name for queue, pool in self._of_queue.items() if pool.isolated}
         # A pool that was changed begins anew: what was due by its old weights is not held against the new ones.
         self._past = {name: past for name, past in self._past.items() if self._known.get(name) == known.get(name)}

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.pools import Pool
 from ojs_nats.queries import WorkerRow
-from ojs_nats.wire.fields import integer, mapping, object_of, queue_name, shown, value_of
+from ojs_nats.wire.fields import flag, integer, mapping, object_of, queue_name, shown, value_of
 from ojs_nats.wire.limits import Limits
 from ojs_nats.wire.starvation import parse_prevention, prevention_view
 from ojs_nats.wire.times import format_ms
@@ -17,7 +17,7 @@ __all__ = ["listed_view", "parse_pool", "pool_name", "pool_view"]
 
 _STRATEGIES: Final = {"weighted": "weighted", "round-robin": "round-robin", "round_robin": "round-robin", "strict": "strict"}
 _MAX_WEIGHT: Final = 10_000
-_KNOWN: Final = ("name", "strategy", "queues", "weights", "starvation_prevention")
+_KNOWN: Final = ("name", "strategy", "queues", "weights", "starvation_prevention", "isolated")
 
 
 def pool_name(text: str, limits: Limits) -> str:
@@ -26,7 +26,7 @@ def pool_name(text: str, limits: Limits) -> str:
 
 
 def parse_pool(body: bytes, name: str, limits: Limits) -> Pool:
-    """`{strategy, queues: {name: {weight}} or [name], weights?: {name: n}, starvation_prevention?}`.
+    """`{strategy, queues: {name: {weight}} or [name], weights?: {name: n}, starvation_prevention?, isolated?}`.
 
     Raises invalid_request, `unsupported`.
     """
@@ -42,8 +42,9 @@ def parse_pool(body: bytes, name: str, limits: Limits) -> Pool:
     if strategy != "weighted":
         weights = dict.fromkeys(weights, 1)
     prevention = parse_prevention(members.get("starvation_prevention"), "starvation_prevention", len(weights), limits)
+    isolated = flag(members.get("isolated") or False, "isolated")
     name = pool_name(name, limits)
-    return Pool(name=name, strategy=strategy, weights=weights, prevention=prevention)  # type: ignore[arg-type]
+    return Pool(name=name, strategy=strategy, weights=weights, prevention=prevention, isolated=isolated)  # type: ignore[arg-type]
 
 
 def _weights(queues: Any, weights: Any, limits: Limits) -> dict[str, int]:
@@ -86,6 +87,7 @@ def pool_view(pool: Pool) -> dict[str, Any]:
         "starvation_prevention": (
             prevention_view(None) if prevention is None else prevention_view(prevention.interval_ms, prevention.ratio)
         ),
+        "isolated": pool.isolated,
         "created_at": format_ms(pool.created_at),
         "updated_at": format_ms(pool.updated_at),
     }

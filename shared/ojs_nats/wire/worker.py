@@ -60,13 +60,17 @@ _STATES: Final = frozenset({"running", "quiet", "terminate", "drain"})
 
 
 class Fetch(Struct, frozen=True):
-    """A request for work; `lease_ms` None leaves the visibility timeout to the job, `wait_ms` 0 answers at once."""
+    """A request for work; `lease_ms` None leaves the visibility timeout to the job, `wait_ms` 0 answers at once.
+
+    `pool` is the worker's.
+    """
 
     queues: tuple[str, ...]
     count: int
     worker: str | None
     lease_ms: int | None
     wait_ms: int
+    pool: str | None = None
 
 
 class Ack(Struct, frozen=True):
@@ -115,6 +119,7 @@ class FetchBody(Struct):
     worker_id: str | None = None
     visibility_timeout_ms: int | float | str | None = None
     wait_ms: int | float | None = None
+    pool: str | None = None
 
 
 def parse_fetch(body: bytes, limits: Limits) -> Fetch:
@@ -128,6 +133,7 @@ def parse_fetch(body: bytes, limits: Limits) -> Fetch:
         _worker_id(sent.worker_id, limits),
         _lease(sent.visibility_timeout_ms, limits),
         limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms),
+        queue_name(sent.pool, "pool", limits) if sent.pool else None,
     )
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import pytest
@@ -42,6 +43,25 @@ async def test_new_weights_hold_from_the_next_fetch_on_whatever_the_old_ones_owe
     await store.pools.put(Pool(name=queue, strategy="weighted", weights={a: 1, b: 9}))
     found = await fetch(store, a, b, count=20)
     assert Counter(job.queue for job in found) == {a: 2, b: 18}
+    await store.pools.delete(queue)
+
+
+async def test_an_isolated_pool_serves_only_workers_that_name_it(store: Store, other: Store, queue: str) -> None:
+    a, b = f"{queue}.a", f"{queue}.b"
+    await filled(store, a, b, number=4)
+    await store.pools.put(Pool(name=queue, strategy="strict", weights={a: 1}, isolated=True))
+
+    async def known() -> bool:
+        return queue in [pool.name for pool in await other.pools.all()]
+
+    await eventually(known)
+    for one in (store, other):
+        assert [job.queue for job in await fetch(one, a, b)] == [b]
+        assert [job.queue for job in await fetch(one, a, b, pool="another")] == [b]
+        assert [job.queue for job in await fetch(one, a, b, pool=queue)] == [a]
+    waiting = asyncio.create_task(fetch(other, a, wait_ms=10_000))
+    await store.pools.put(Pool(name=queue, strategy="strict", weights={a: 1}))
+    assert [job.queue for job in await waiting] == [a]
     await store.pools.delete(queue)
 
 

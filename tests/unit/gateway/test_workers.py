@@ -38,6 +38,8 @@ async def test_fetch_hands_out_active_jobs(http: aiohttp.ClientSession, store: F
     assert status == 200
     assert [(job["id"], job["state"], job["attempt"], job["worker_id"]) for job in body["jobs"]] == [(ID, "active", 1, "w")]
     assert store.handout.asked == [(("x", "q"), 5, "w", 7_000, 10)]
+    await send(http, path, {"queues": ["x"], "wait_ms": 0, "pool": "mine"})
+    assert store.handout.asked[-1] == (("x",), 1, None, None, 0, "mine")
 
 
 async def test_an_empty_fetch_is_an_empty_list_after_a_short_wait(http: aiohttp.ClientSession, store: FakeStore) -> None:

@@ -75,3 +75,12 @@ def test_weights_that_would_mean_nothing_are_refused(weights: Any, field: str) -
     with pytest.raises(OjsError) as caught:
         pool(strategy="weighted", weights=weights)
     assert caught.value.details["field"] == field
+
+
+def test_a_pool_says_whether_it_is_isolated_and_refuses_what_it_can_not_do() -> None:
+    assert pool_view(pool(isolated=True))["isolated"] is True
+    assert pool(isolated=None, concurrency=None) == pool()
+    for member, value, code in (("isolated", 1, "invalid_request"), ("concurrency", 5, "unsupported")):
+        with pytest.raises(OjsError) as caught:
+            pool(**{member: value})
+        assert (caught.value.code, caught.value.details["field"]) == (code, member)
