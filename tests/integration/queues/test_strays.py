@@ -251,7 +251,7 @@ async def test_who_waits_for_a_key_hears_of_a_job_that_left_in_its_place(
             await store.bounds._strays.sweep(queue)
         else:
             await store.jobs.change(second.id, transitions.cancel)
-        found: list[Job] = await eventually(lambda: fetch(store, queue))
+        found: list[Job] = await eventually(lambda: fetch(store, queue), 4)  # sooner than time alone would let it go
         assert ids(found) == [third.id]
     finally:
         await keeper.stop()
