@@ -2,15 +2,15 @@
 
 Who may delete a token: whoever has stored the transition that left it behind, and whoever has read, on the leader and after the
 token, that its record is past the revision that the token's commit expects and doesn't name it. Neither can change again,
-because revisions only grow and ops never repeat. A fetch that has such a token in hand finds it stale as well; its ack then
-meets nothing.
+because revisions only grow and ops never repeat. Nor is a token needed that says what an earlier one says, which leaves only
+with its job. A fetch that has such a token in hand finds it stale as well; its ack then meets nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -47,6 +47,8 @@ _SWEEP_S: Final = 0.2
 _REST_S: Final = 1.0
 _REST_FACTOR: Final = 20
 """A sweep that has found nothing isn't begun again for this many times of what it took."""
+_SEEN: Final = 20_000
+"""Tokens that a sweep remembers, to know another one for the same job."""
 _KNOWN: Final = 1_000
 """Queues whose sweeps this process remembers."""
 
@@ -78,6 +80,7 @@ class _Sweep:
     """How far a queue has been swept; `rests_until` (loop time) once all of it has."""
 
     following: int | None = 1
+    seen: dict[Token, int] = field(default_factory=dict)
     spent: float = 0.0
     rests_until: float = 0.0
 
@@ -139,18 +142,22 @@ class Strays:
         deleted = 0
         now = began
         while sweep.following is not None and not deleted and now <= began + _SWEEP_S:
-            look = await self.look(queue, sweep.following)
+            look = await self.look(queue, sweep.following, seen=sweep.seen)
             deleted, sweep.following = look.deleted, look.following
             now = loop.time()
         sweep.spent += now - began
         if sweep.following is None and not sweep.rests_until:
             sweep.rests_until = now + max(_REST_S, _REST_FACTOR * sweep.spent)
+            sweep.seen.clear()
         if deleted:
             log.info("tokens of jobs that are gone deleted", queue=queue, tokens=deleted)
         return deleted
 
-    async def look(self, queue: str, start: int = 1, most: int = _PAGE) -> Look:
-        """Judge a queue's tokens from a sequence on, and delete those that stand for nothing any more."""
+    async def look(self, queue: str, start: int = 1, most: int = _PAGE, seen: dict[Token, int] | None = None) -> Look:
+        """Judge a queue's tokens from a sequence on, and delete those that stand for nothing any more.
+
+        Of several for one job (a push that was repeated) the first is kept; `seen` are those of earlier looks, by sequence.
+        """
         messages, left = await self._messages(self._config.ready_of_queue(queue), {"seq": start}, most)
         sighted = [one for message in messages if (one := self._sighted(message, queue)) is not None]
         junk = [sequence for sequence, token in sighted if token is None]
@@ -159,8 +166,10 @@ class Strays:
         suspects = {sequence: token for sequence, token in tokens.items() if not token.stands_for(found[token.job_id].job)}
         surely = await self._surely(list(suspects.values()), found)
         dead = [sequence for sequence, token in suspects.items() if self._is_dead(token, surely[token.job_id])]
-        live = [Live(sequence, found[token.job_id]) for sequence, token in tokens.items() if sequence not in suspects]
-        deleted = await self._delete([*junk, *dead])
+        standing = {sequence: token for sequence, token in tokens.items() if sequence not in suspects}
+        doubles = _doubles(standing, found, {} if seen is None else seen)
+        live = [Live(sequence, found[token.job_id]) for sequence, token in standing.items() if sequence not in doubles]
+        deleted = await self._delete([*junk, *dead, *doubles])
         for sequence in dead:
             job = surely[tokens[sequence].job_id].job
             if job is not None:
@@ -213,6 +222,22 @@ class Strays:
         """How many of some messages of the ready stream were there to be deleted."""
         answers = [delete(self._link, self._config.ready_stream, sequence) for sequence in sequences]
         return sum([_success(await answer) for answer in answers])
+
+
+def _doubles(standing: dict[int, Token], found: dict[str, Stored], seen: dict[Token, int]) -> set[int]:
+    """Those of some tokens, by sequence, that say the same as an earlier one of their subject.
+
+    A limited key's job has none: its token leaves for a while without being claimed, and may come back behind its copy.
+    """
+    doubles: set[int] = set()
+    for sequence, token in standing.items():
+        job = found[token.job_id].job
+        says = token._replace(replaces=0, stored_at=0)
+        if job is None or job.rate_limit or (len(seen) >= _SEEN and says not in seen):
+            continue
+        if seen.setdefault(says, sequence) < sequence:
+            doubles.add(sequence)
+    return doubles
 
 
 class _Deleted(msgspec.Struct):

@@ -22,6 +22,7 @@ from ojs_nats.settings import Settings
 from ojs_nats.store import Store
 from ojs_nats.store import strays as strays_module
 from ojs_nats.store.commit import encode_job
+from ojs_nats.store.pulls import Token
 from ojs_nats.store.strays import Strays
 from ojs_nats.transitions import Moment, Transition
 from ojs_nats.unique import keyed
@@ -200,7 +201,7 @@ async def test_a_token_that_was_not_found_makes_the_next_push_sweep_again(
 
 async def test_a_long_sweep_is_gone_on_with_by_the_next_push(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strays_module, "_SWEEP_S", 0.0)
-    monkeypatch.setattr(Strays.look, "__defaults__", (1, 10))
+    monkeypatch.setattr(Strays.look, "__defaults__", (1, 10, None))
     await set_up([store], queue, max_size=40)
     jobs = await fill(store, queue, 40)
     await left_behind(store, jobs[-1:])
@@ -208,6 +209,34 @@ async def test_a_long_sweep_is_gone_on_with_by_the_next_push(store: Store, queue
     while await attempt(store, queue) is None:
         pushes += 1
     assert pushes == 3
+
+
+async def test_a_push_that_is_repeated_takes_one_place(store: Store, other: Store, queue: str) -> None:
+    await set_up([store, other], queue, max_size=4)
+    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(2)]
+    for job in jobs:
+        with refusal("duplicate"):
+            await other.jobs.push(draft(id=job.id, queue=queue))
+    assert await eventually(lambda: only_tokens(store, queue)) == 4
+    later = [await attempt(store, queue) for _ in range(3)]
+    assert [job is not None for job in later] == [True, True, False]
+    assert ids(await fetch(store, queue, count=9)) == ids([*jobs, *(job for job in later if job is not None)])
+
+
+async def test_no_token_is_taken_for_a_double_of_itself(store: Store, queue: str) -> None:
+    """A look that failed at its end is repeated, and others may look at the same time."""
+    await fill(store, queue, 3)
+    seen: dict[Token, int] = {}
+    looks = [await store.bounds._strays.look(queue, seen=seen) for _ in range(2)]
+    assert [(len(look.live), look.deleted) for look in looks] == [(3, 0)] * 2
+
+
+async def test_a_copy_of_a_limited_jobs_token_is_kept(store: Store, queue: str) -> None:
+    """The first may be put aside for its key at any moment, and come back behind the copy."""
+    job = await store.jobs.push(limited(queue, queue, concurrency=1))
+    await put_token(store, queue, job.id, job.token or "", 0)
+    look = await store.bounds._strays.look(queue)
+    assert (len(look.live), look.deleted) == (2, 0)
 
 
 async def test_a_token_ahead_of_its_record_is_left_alone(store: Store, queue: str) -> None:
