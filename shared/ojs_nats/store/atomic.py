@@ -24,10 +24,10 @@ from ojs_nats.job import State
 from ojs_nats.store.answers import FIRST_PAUSE_S, ack_of, outcome, pause_or_raise, stored, worth_another_try
 from ojs_nats.store.api import PubAck, refused
 from ojs_nats.store.clock import ServerClock
-from ojs_nats.store.commit import HEADROOM, Committer, Conflict, carries, encode_job
+from ojs_nats.store.commit import HEADROOM, Committer, Conflict, encode_job
 from ojs_nats.store.due import Due, DueMessages
 from ojs_nats.store.headers import expecting, schedule
-from ojs_nats.store.link import Answer, Failed, Link
+from ojs_nats.store.link import REQUEST_TIMEOUT_S, Answer, Failed, Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.swap import Swap
@@ -181,8 +181,11 @@ class Atomic:
             if stored(ack):
                 return
             unsure = unsure or (isinstance(ack, Failed) and ack.sent)
-            if unsure and await self._look(commits[-1], deadline):
-                return
+            if unsure:
+                last = commits[-1]
+                one = last.transition.job.id
+                if await self._committer.look(one, last.expected, last.op, deadline, least_s=REQUEST_TIMEOUT_S):
+                    return
             if isinstance(ack, PubAck) and ack.error is not None and not unsure:
                 self._learn(ack)
                 if ack.conflict:
@@ -210,22 +213,6 @@ class Atomic:
         last = messages[-1]
         headers = f"{last.headers}{batch} {len(messages)}\r\nNats-Batch-Commit: 1\r\n"
         return self._link.request(last.subject, last.body, headers, _TIMEOUT_S)
-
-    async def _look(self, commit: Commit, deadline: float) -> bool:
-        """After a lost answer: whether the batch is stored, by one of its records; Conflict if it never can be."""
-        pause = FIRST_PAUSE_S
-        while True:
-            try:
-                found = await self._records.leader_raw(self._config.job(commit.transition.job.id))
-            except OjsError as error:
-                pause = await pause_or_raise(self._link, pause, deadline, error)
-                continue
-            sequence, data = found or (0, b"")
-            if data and carries(data, commit.op):
-                return True
-            if sequence != commit.expected:
-                raise Conflict
-            return False
 
     def _learn(self, ack: PubAck) -> None:
         """nats-server says in words how many messages it takes."""

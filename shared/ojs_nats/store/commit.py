@@ -266,7 +266,11 @@ class Committer:
             elif unsure or (isinstance(record, Failed) and record.sent):
                 # This write, or an earlier one of the same commit, may have been stored without our hearing of it.
                 unsure = True
-                sequence = await self._look(written, token, deadline)
+                try:
+                    sequence = await self.look(written.transition.job.id, written.expected, written.op, deadline)
+                except Conflict:
+                    self._withdraw(written, token)
+                    raise
             if sequence:
                 if timer is not None and not stored(timer):
                     await self._secure_timer(written, deadline)
@@ -295,22 +299,22 @@ class Committer:
                 await self._secure_token(written, deadline)
             self._write_record(written)
 
-    async def _look(self, written: Written, token: PubAck | Failed | None, deadline: float) -> int:
-        """The record's sequence if this commit's transition is in it, 0 if its place is still free; Conflict otherwise."""
+    async def look(self, job_id: str, expected: int, op: str, deadline: float, *, least_s: float = LAST_PAUSE_S) -> int:
+        """After a lost answer: the record's sequence if the transition `op` is in it, 0 if its place is still free; Conflict
+        otherwise. A look takes until the deadline (loop time), but may take `least_s` in any case.
+        """
         pause = FIRST_PAUSE_S
         while True:
             try:
-                left = max(deadline - _now(), LAST_PAUSE_S)
-                found = await self._records.leader_raw(self._config.job(written.transition.job.id), left)
+                found = await self._records.leader_raw(self._config.job(job_id), max(deadline - _now(), least_s))
             except OjsError as error:
                 pause = await pause_or_raise(self._link, pause, deadline, error)
                 continue
             sequence, data = found or (0, b"")
-            if data and carries(data, written.op):
+            if data and carries(data, op):
                 return sequence
-            if sequence == written.expected:
+            if sequence == expected:
                 return 0
-            self._withdraw(written, token)
             raise Conflict
 
     async def _secure_timer(self, written: Written, deadline: float) -> None:
