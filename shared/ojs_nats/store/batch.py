@@ -22,7 +22,8 @@ from ojs_nats.unique import Policy, policy_of
 
 __all__ = ["Batches"]
 
-_TRIES: Final = 12
+_TRIES: Final = 40
+"""Members that others fight for through many gateways meet some; the pauses between come to 8 s."""
 _LOOKS: Final = 128
 """Locks read at a time."""
 _CHUNK: Final = 500

@@ -39,8 +39,10 @@ def parse_pool(body: bytes, name: str, limits: Limits) -> Pool:
         message = f"strategy must be one of {', '.join(_STRATEGIES)}, not {shown(members['strategy'])}"
         raise invalid("strategy", message)
     weights = _weights(members.get("queues"), members.get("weights"), limits)
-    if strategy != "weighted":
-        weights = dict.fromkeys(weights, 1)
+    heavy = next((queue for queue, weight in weights.items() if weight != 1 and strategy != "weighted"), None)
+    if heavy is not None:
+        message = f"the weight of queue {shown(heavy)} has no effect with strategy {strategy}; send strategy weighted"
+        raise invalid("strategy", message)
     prevention = parse_prevention(members.get("starvation_prevention"), "starvation_prevention", len(weights), limits)
     isolated = flag(members.get("isolated") or False, "isolated")
     name = pool_name(name, limits)

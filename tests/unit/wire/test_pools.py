@@ -77,6 +77,14 @@ def test_weights_that_would_mean_nothing_are_refused(weights: Any, field: str) -
     assert caught.value.details["field"] == field
 
 
+@pytest.mark.parametrize("strategy", [None, "strict", "round-robin"])
+def test_weights_are_refused_where_no_strategy_heeds_them(strategy: str | None) -> None:
+    assert pool(strategy=strategy, weights={"a": 1}).weights == {"a": 1, "b": 1}
+    with pytest.raises(OjsError) as caught:
+        pool(strategy=strategy, weights={"a": 2})
+    assert (caught.value.details["field"], "weighted" in caught.value.message) == ("strategy", True)
+
+
 def test_a_pool_says_whether_it_is_isolated_and_refuses_what_it_can_not_do() -> None:
     assert pool_view(pool(isolated=True))["isolated"] is True
     assert pool(isolated=None, concurrency=None) == pool()
