@@ -23,6 +23,7 @@ from ojs_nats.wire.fields import queue_name
 from ojs_nats.wire.ids import job_id_of
 from ojs_nats.wire.limits import DEFAULT_LIMITS
 from ojs_nats.wire.output import encode
+from ojs_nats.wire.pages import pagination, parse_page
 
 __all__ = ["Events"]
 
@@ -30,6 +31,8 @@ log = structlog.get_logger(__name__)
 
 _DEFAULT_LIMIT: Final = 100
 _MAX_LIMIT: Final = 1_000
+_MAX_READS: Final = 10
+"""Reads that a numbered page may take to come to its beginning."""
 _MAX_FILTERS: Final = 100
 _MAX_SUBSCRIPTIONS: Final = 50
 """Subscriptions on one WebSocket."""
@@ -51,13 +54,29 @@ class Events:
         wanted = _filter(call.queries)
         limit = min(max(_number(call.query("limit"), "limit", _DEFAULT_LIMIT), 1), _MAX_LIMIT)
         after = _number(call.query("after") or call.query("cursor"), "after", 0)
+        numbered = parse_page(call.queries, numbered=True) if call.query("page") or call.query("per_page") else None
         await self._context.queries.until_relayed()
+        if numbered is not None:  # the admin UI's form
+            limit = numbered.limit
+            after = await self._passed_over(after, wanted, numbered.offset)
         page = await self._reader.read(after, wanted, limit)
         events = [Raw(event.body) for event in page.events]
         view: dict[str, Any] = {"events": events, "cursor": str(page.cursor), "has_more": page.has_more}
-        if call.query("page") or call.query("per_page"):  # the admin UI's form
-            view |= {"items": events, "pagination": {"has_more": page.has_more, "next_cursor": str(page.cursor)}}
+        if numbered is not None:
+            cursor = str(page.cursor) if page.has_more else None
+            view |= {"items": events, "pagination": pagination(numbered, None, cursor)}
         return Answer(200, encode(view))
+
+    async def _passed_over(self, after: int, wanted: EventFilter, number: int) -> int:
+        """The cursor after so many events, or after the last where there are fewer, or few of them among many others."""
+        for _ in range(_MAX_READS):
+            if not number:
+                break
+            page = await self._reader.read(after, wanted, min(number, _MAX_LIMIT))
+            after, number = page.cursor, number - len(page.events)
+            if not page.has_more:
+                break
+        return after
 
     async def stream(self, call: Call) -> Streamed:
         """GET /events/stream?channel=job:<id>|queue:<name>, or with the filters of polling."""

@@ -45,6 +45,7 @@ __all__ = [
     "NUMBERED_50",
     "OBJECT",
     "PAGED",
+    "PAGINATION",
     "PERIOD",
     "PRIORITY",
     "PROGRESS",
@@ -235,7 +236,7 @@ PROGRESS: Final[dict[str, Schema]] = {
 
 # Lists
 
-_PAGINATION: Final = Named(
+PAGINATION: Final = Named(
     "Pagination",
     record(
         {"limit": COUNT, "offset": COUNT, "has_more": FLAG},
@@ -269,7 +270,7 @@ NUMBERED_50: Final = _paged(DEFAULT_PAGE, MAX_NUMBERED)
 def page_of(item: Schema, *names: str, **more: Schema) -> dict[str, Any]:
     """A page of a list, which stands under each of the names; `more` may be left out."""
     lists: dict[str, Schema] = dict.fromkeys(names, list_of(item))
-    return record({**lists, "pagination": _PAGINATION}, {**more, **PROGRESS})
+    return record({**lists, "pagination": PAGINATION}, {**more, **PROGRESS})
 
 
 PERIOD: Final = (

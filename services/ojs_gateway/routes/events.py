@@ -6,8 +6,9 @@ from typing import Final
 
 from ojs_gateway.events import Events
 from ojs_gateway.openapi import Other, Parameter, Part, Route
-from ojs_gateway.openapi.common import OBJECT
+from ojs_gateway.openapi.common import OBJECT, PAGINATION
 from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, Named, list_of, record, text, whole
+from ojs_nats.wire.pages import ADMIN_PAGE, MAX_NUMBERED
 
 __all__ = ["EVENTS"]
 
@@ -57,7 +58,7 @@ EVENTS: Final = Part(
                     {"events": list_of(_EVENT), "cursor": text("Goes into `after` for what follows."), "has_more": FLAG},
                     {
                         "items": list_of(_EVENT),
-                        "pagination": record({"has_more": FLAG, "next_cursor": TEXT}),
+                        "pagination": PAGINATION,
                     },
                 )
             },
@@ -66,8 +67,8 @@ EVENTS: Final = Part(
                 Parameter("after", _CURSOR, "`cursor` of an earlier answer."),
                 Parameter("cursor", _CURSOR, "Another name of `after`."),
                 Parameter("limit", whole(1, 1_000) | {"default": 100}),
-                Parameter("page", TEXT),
-                Parameter("per_page", TEXT),
+                Parameter("page", whole(1), "Counts pages in place of `after`."),
+                Parameter("per_page", whole(1, MAX_NUMBERED) | {"default": ADMIN_PAGE}, "More counts as the most."),
                 *_FILTERS,
             ),
         ),
