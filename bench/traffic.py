@@ -69,7 +69,7 @@ class _NoGate:
 
 
 class _NoBounds:
-    async def observe(self, _queue: str, _depth: int) -> None:
+    async def fetched(self, _queue: str, _ready: int) -> None:
         return
 
 

@@ -29,7 +29,7 @@ from ojs_nats.store.crossings import Crossings
 from ojs_nats.store.link import Link
 from ojs_nats.store.names import StoreConfig
 from ojs_nats.store.queues import Queues
-from ojs_nats.store.strays import Strays
+from ojs_nats.store.strays import Live, Strays, available_at
 
 __all__ = ["Bounds", "Check", "Pressure", "Superfluous"]
 
@@ -109,6 +109,12 @@ class Bounds:
     def pressure(self, queue: str) -> Pressure | None:
         """None if the queue has no bound, or this process hasn't pushed to it."""
         return self._pressure.get(queue) if self._queues.bound(queue) else None
+
+    async def fetched(self, queue: str, ready: int) -> None:
+        """Note that a fetch has left so many tokens, apart from those that are put aside for their keys."""
+        if self._queues.bound(queue):
+            aside = await self._strays.held(queue)  # by this fetch as well: then `ready` counts it, too
+            await self.observe(queue, (await self._holds(queue))[0] if aside else ready)
 
     async def observe(self, queue: str, depth: int) -> None:
         """Note that a queue holds `depth` tokens, if it is bounded: it may be nearly full or full, or not any more."""
@@ -197,14 +203,17 @@ class Bounds:
         return _Standing(0 if last is None else last.seq, tokens, seats)
 
     async def _holds(self, queue: str) -> tuple[int, int]:
-        """How many tokens there are, and how many places are taken."""
+        """How many tokens there are, those included that are put aside for their keys, and how many places are taken.
+
+        In this order: one that is put aside meanwhile counts twice, one that is let go makes the swap fail.
+        """
         found = await subjects_of(self._link, self._config.ready_stream, self._config.ready_of_queue(queue))
         tokens = seats = 0
         for subject, messages in found.items():
             size = self._config.seat_size(subject)
             tokens += 0 if size else messages
             seats += size * messages
-        return tokens, seats
+        return tokens + await self._strays.held(queue), seats
 
     async def _sit(self, queue: str, number: int, sequence: int) -> int | None:
         """None if somebody else was faster."""
@@ -247,9 +256,9 @@ class Bounds:
         """Some of the oldest may be just fetched, or on their way, so more are looked at if those few make no room."""
         made = 0
         for most in (min(wanted + _SPARE, _LOOKED_AT), _LOOKED_AT):
-            look = await self._strays.look(queue, most=most)
+            look = await self._strays.oldest(queue, most)
             made += look.deleted
-            for token, stored in look.live:
+            for token, stored in sorted(look.live, key=_age):
                 if made >= wanted:
                     break
                 if stored.job is not None and await self._drop(stored.job, stored.sequence):
@@ -269,3 +278,7 @@ class Bounds:
         metrics.dropped(job.queue)
         log.info("job dropped to make room", job_id=job.id, queue=job.queue)
         return True
+
+
+def _age(live: Live) -> int:
+    return 0 if live.stored.job is None else available_at(live.stored.job)

@@ -190,7 +190,7 @@ class Handout:
                 whole = await self._look_through(queue, subjects, taken, count, worker, lease_ms)
             if whole and len(taken) < count:
                 await self._gate.emptied(queue, taken[-1].id if taken else None)
-            await self._bounds.observe(queue, sum(ready.values()) - len(taken))
+            await self._bounds.fetched(queue, sum(ready.values()) - len(taken))
         except OjsError:
             if not taken:
                 raise

@@ -1,6 +1,6 @@
 """Jobs that wait for a permit of a key, and whoever lets them go on (architecture §5, docs/adr/014).
 
-A token whose key has no permit left moves to `ojs.hold.<key>.<priority>.<queue>`, where nobody fetches it; one that had been
+A token whose key has no permit left moves to `ojs.hold.<queue>.<key>.<priority>`, where nobody fetches it; one that had been
 let go before, to `….front`, so that it keeps its place.
 `ojs.step.limit.<scope>.<what>` is the hint to look whether held tokens can go on: ahead of every end of a claim that holds a
 permit, after a token was held though there is room by then, after a stale token of a limited key was dropped, and as a timer
@@ -187,4 +187,4 @@ def _first(*times: int | None) -> int | None:
 
 
 def _order(subject: str) -> tuple[int, bool]:
-    return -int(subject.split(".")[3]), not subject.endswith(".front")
+    return -int(subject.split(".")[4]), not subject.endswith(".front")

@@ -240,16 +240,22 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def hold(self, scope: str, priority: int, queue: str, *, front: bool) -> str:
         """Subject of the tokens that wait for a permit of a key; `front` of those that had been let go, and come back."""
         _check(scope, queue)
-        subject = f"ojs.hold.{scope.removeprefix('key.')}.{priority + 100:03d}.{queue.replace('.', '_')}"
+        subject = f"{self.held_of(queue, scope)[:-1]}{priority + 100:03d}"
         return f"{subject}.front" if front else subject
 
     def hold_of(self, scope: str) -> str:
         _check(scope)
-        return f"ojs.hold.{scope.removeprefix('key.')}.>"
+        return f"ojs.hold.*.{scope.removeprefix('key.')}.>"
+
+    def held_of(self, queue: str, scope: str | None = None) -> str:
+        """All tokens of a queue that wait for permits, of one key if there is a `scope`."""
+        _check(queue, *([] if scope is None else [scope]))
+        key = "" if scope is None else f"{scope.removeprefix('key.')}."
+        return f"ojs.hold.{queue.replace('.', '_')}.{key}>"
 
     def ready_of_hold(self, subject: str) -> str:
         """Where a held token goes on."""
-        priority, queue = subject.split(".")[3:5]
+        _, _, queue, _, priority, *_ = subject.split(".")
         return f"ojs.ready.{queue}.{priority}.front"
 
     def wake_for_limit(self, scope: str) -> str:

@@ -18,9 +18,11 @@ import structlog
 
 from ojs_nats.errors import unavailable
 from ojs_nats.job import Job
+from ojs_nats.limits import policy_of
 from ojs_nats.store.api import delete, sequence_of, stored_at, subject_of
 from ojs_nats.store.clock import ServerClock
 from ojs_nats.store.gate import Gate
+from ojs_nats.store.limits import key_scope
 from ojs_nats.store.link import Answer, Failed, Link, Reply, header, status
 from ojs_nats.store.lru import Lru
 from ojs_nats.store.names import StoreConfig
@@ -29,7 +31,7 @@ from ojs_nats.store.records import Records, Stored
 from ojs_nats.store.tokens import read_token
 from ojs_nats.wire.times import format_ms
 
-__all__ = ["Live", "Look", "Strays"]
+__all__ = ["Live", "Look", "Strays", "available_at"]
 
 log = structlog.get_logger(__name__)
 
@@ -77,9 +79,10 @@ class _Sighted(NamedTuple):
 
 @dataclass(slots=True)
 class _Sweep:
-    """How far a queue has been swept; `rests_until` (loop time) once all of it has."""
+    """Which subjects of a queue are still to be swept, and from where on; `rests_until` (loop time) once all have been."""
 
-    following: int | None = 1
+    subjects: list[str]
+    following: int = 1
     seen: dict[Token, int] = field(default_factory=dict)
     spent: float = 0.0
     rests_until: float = 0.0
@@ -100,13 +103,25 @@ class Strays:
     async def take_out(self, queue: str, jobs: Collection[Job]) -> int:
         """Delete the tokens of jobs that were available in a queue and aren't any more, as they were; how many were found.
 
-        Only where they must be by their times is looked: one that was put aside for its limit and let go since isn't found.
+        Only where they must be by their times is looked, and where their keys' tokens are put aside: one that was let go since
+        isn't found.
         """
         wanted = {f"{job.id} {job.token}".encode(): job for job in jobs}
-        times = [_available_at(job) for job in wanted.values()]
-        until = max(times) + _BEHIND_MS
-        start: dict[str, Any] = {"start_time": format_ms(max(min(times) - _AHEAD_MS, 0))}
-        subjects = self._config.ready_of_queue(queue)
+        times = [available_at(job) for job in wanted.values()]
+        since = max(min(times) - _AHEAD_MS, 0)
+        found = await self._find(self._config.ready_of_queue(queue), wanted, since, max(times) + _BEHIND_MS)
+        for scope in {key_scope(policy.key) for job in wanted.values() if (policy := policy_of(job)) and policy.key}:
+            found |= await self._find(self._config.held_of(queue, scope), wanted, since, None)
+        if wanted:  # let go since, or not yet seen by the replica that was asked
+            self._sweeps.drop(queue)
+        deleted = await self._delete(list(found))
+        for job in found.values():
+            await self._gate.missed(job)
+        return deleted
+
+    async def _find(self, subjects: str, wanted: dict[bytes, Job], since: int, until: int | None) -> dict[int, Job]:
+        """By sequence, the tokens of `wanted` among those that were stored within a time; they are taken out of `wanted`."""
+        start: dict[str, Any] = {"start_time": format_ms(since)}
         found: dict[int, Job] = {}
         looked_at = 0
         most = _FIRST_PAGE + len(wanted)
@@ -117,15 +132,15 @@ class Strays:
                 if job is not None:
                     found[sequence_of(message)] = job
             looked_at += len(messages)
-            if not left or stored_at(messages[-1]) > until:
+            if not left or (until is not None and stored_at(messages[-1]) > until):
                 break
             start, most = {"seq": sequence_of(messages[-1]) + 1}, _PAGE
-        if wanted:  # put aside for a limit, or not yet seen by the replica that was asked
-            self._sweeps.drop(queue)
-        deleted = await self._delete(list(found))
-        for job in found.values():
-            await self._gate.missed(job)
-        return deleted
+        return found
+
+    async def held(self, queue: str) -> int:
+        """How many tokens of a queue are put aside for their keys' limits."""
+        messages, left = await self._messages(self._config.held_of(queue), {"seq": 1}, 1)
+        return len(messages) + left
 
     async def sweep(self, queue: str) -> int:
         """Look through a queue that seems full, until something was deleted; how many tokens that were.
@@ -136,29 +151,39 @@ class Strays:
         loop = asyncio.get_running_loop()
         began = loop.time()
         sweep = self._sweeps.get(queue)
-        if sweep is None or (sweep.following is None and began >= sweep.rests_until):
-            sweep = _Sweep()
+        if sweep is None or (not sweep.subjects and began >= sweep.rests_until):
+            sweep = _Sweep([self._config.ready_of_queue(queue), self._config.held_of(queue)])
             self._sweeps.put(queue, sweep, 1)
         deleted = 0
         now = began
-        while sweep.following is not None and not deleted and now <= began + _SWEEP_S:
-            look = await self.look(queue, sweep.following, seen=sweep.seen)
-            deleted, sweep.following = look.deleted, look.following
+        while sweep.subjects and not deleted and now <= began + _SWEEP_S:
+            look = await self.look(queue, sweep.subjects[0], sweep.following, seen=sweep.seen)
+            deleted, sweep.following = look.deleted, look.following or 1
+            if look.following is None:
+                del sweep.subjects[0]
             now = loop.time()
         sweep.spent += now - began
-        if sweep.following is None and not sweep.rests_until:
+        if not sweep.subjects and not sweep.rests_until:
             sweep.rests_until = now + max(_REST_S, _REST_FACTOR * sweep.spent)
             sweep.seen.clear()
         if deleted:
             log.info("tokens of jobs that are gone deleted", queue=queue, tokens=deleted)
         return deleted
 
-    async def look(self, queue: str, start: int = 1, most: int = _PAGE, seen: dict[Token, int] | None = None) -> Look:
-        """Judge a queue's tokens from a sequence on, and delete those that stand for nothing any more.
+    async def oldest(self, queue: str, most: int) -> Look:
+        """Judge as many of a queue's oldest tokens, and of those that are put aside, as `look` does."""
+        subjects = (self._config.ready_of_queue(queue), self._config.held_of(queue))
+        ready, held = [await self.look(queue, one, most=most) for one in subjects]
+        return Look([*ready.live, *held.live], ready.deleted + held.deleted, None)
+
+    async def look(
+        self, queue: str, subjects: str, start: int = 1, most: int = _PAGE, seen: dict[Token, int] | None = None
+    ) -> Look:
+        """Judge tokens of a queue from a sequence on, and delete those that stand for nothing any more.
 
         Of several for one job (a push that was repeated) the first is kept; `seen` are those of earlier looks, by sequence.
         """
-        messages, left = await self._messages(self._config.ready_of_queue(queue), {"seq": start}, most)
+        messages, left = await self._messages(subjects, {"seq": start}, most)
         sighted = [one for message in messages if (one := self._sighted(message, queue)) is not None]
         junk = [sequence for sequence, token in sighted if token is None]
         tokens = {sequence: token for sequence, token in sighted if token is not None}
@@ -214,7 +239,7 @@ class Strays:
         try:
             said = read_token(message.data)
             at, front = stored_at(message), subject.endswith(".front")
-            return _Sighted(sequence, Token(*said, queue, priority_of(subject), "", at, front))
+            return _Sighted(sequence, Token(*said, queue, _priority_of(subject), "", at, front))
         except ValueError:
             return _Sighted(sequence, None)
 
@@ -248,7 +273,12 @@ def _success(answer: Answer) -> bool:
     return not isinstance(answer, Failed) and msgspec.json.decode(answer.data, type=_Deleted).success
 
 
-def _available_at(job: Job) -> int:
+def _priority_of(subject: str) -> int:
+    """Of a ready subject's tokens, or of those that are put aside."""
+    return int(subject.split(".")[4]) - 100 if subject.startswith("ojs.hold.") else priority_of(subject)
+
+
+def available_at(job: Job) -> int:
     """When a job was made available as it stands (Unix ms): its token is stored soon after."""
     return next(
         (entry.at + entry.late_ms for entry in reversed(job.transitions) if entry.op == job.token), job.enqueued_at or 0

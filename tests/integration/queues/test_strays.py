@@ -181,7 +181,8 @@ async def test_a_full_queue_costs_a_refused_push_nothing_but_the_count(
     assert await attempt(store, queue) is None
     with counted(store) as sent:
         assert await attempt(store, queue) is None
-    assert dict(sent) == {"$JS.API.STREAM.MSG.GET.OJS_READY": 1, "$JS.API.STREAM.INFO.OJS_READY": 1}
+    reads = ("STREAM.MSG.GET", "STREAM.INFO", "DIRECT.GET")
+    assert dict(sent) == {f"$JS.API.{read}.OJS_READY": 1 for read in reads}
     await left_behind(store, jobs[:1])
     assert await attempt(store, queue) is None, "it was swept just now"
     assert await eventually(lambda: attempt(store, queue)), "it is swept again"
@@ -227,7 +228,7 @@ async def test_no_token_is_taken_for_a_double_of_itself(store: Store, queue: str
     """A look that failed at its end is repeated, and others may look at the same time."""
     await fill(store, queue, 3)
     seen: dict[Token, int] = {}
-    looks = [await store.bounds._strays.look(queue, seen=seen) for _ in range(2)]
+    looks = [await store.bounds._strays.look(queue, store.config.ready_of_queue(queue), seen=seen) for _ in range(2)]
     assert [(len(look.live), look.deleted) for look in looks] == [(3, 0)] * 2
 
 
@@ -235,7 +236,7 @@ async def test_a_copy_of_a_limited_jobs_token_is_kept(store: Store, queue: str) 
     """The first may be put aside for its key at any moment, and come back behind the copy."""
     job = await store.jobs.push(limited(queue, queue, concurrency=1))
     await put_token(store, queue, job.id, job.token or "", 0)
-    look = await store.bounds._strays.look(queue)
+    look = await store.bounds._strays.look(queue, store.config.ready_of_queue(queue))
     assert (len(look.live), look.deleted) == (2, 0)
 
 
@@ -284,6 +285,49 @@ async def test_who_waits_for_a_key_hears_of_a_job_that_left_in_its_place(
         assert ids(found) == [third.id]
     finally:
         await keeper.stop()
+
+
+# Tokens that are put aside for their keys
+
+
+async def fill_aside(store: Store, queue: str, number: int) -> list[Job]:
+    """Jobs that wait for a key of which none may start."""
+    jobs = [await store.jobs.push(limited(queue, queue, concurrency=0)) for _ in range(number)]
+    assert await fetch(store, queue, count=number) == []
+    assert await held(store, queue) == number
+    return jobs
+
+
+@pytest.mark.parametrize("way", ["cancelled", "swept"])
+async def test_who_waits_for_a_key_has_a_place_until_the_job_leaves(store: Store, other: Store, queue: str, way: str) -> None:
+    await set_up([store, other], queue, max_size=3)
+    jobs = await fill_aside(store, queue, 3)
+    assert await attempt(other, queue) is None
+    if way == "cancelled":
+        await store.jobs.change(jobs[1].id, transitions.cancel)
+    else:
+        await left_behind(store, jobs[1:2])
+        other.bounds._strays._sweeps.drop(queue)
+    assert await attempt(other, queue) is not None
+    assert (await held(store, queue), await tokens(store, queue)) == (2, 1)
+    assert await attempt(store, queue) is None
+
+
+async def test_the_oldest_that_is_dropped_may_be_one_that_waits_for_a_key(store: Store, queue: str) -> None:
+    await set_up([store], queue, max_size=2, overflow_policy="drop_oldest")
+    first, second = await fill_aside(store, queue, 2)
+    third = await store.jobs.push(draft(queue=queue))
+    await store.jobs.push(draft(queue=queue))
+    states = [(await store.jobs.get(job.id)).state for job in (first, second, third)]
+    assert states == [State.DISCARDED, State.DISCARDED, State.AVAILABLE]
+    assert (await held(store, queue), await tokens(store, queue)) == (0, 2)
+
+
+async def test_a_fetch_that_puts_jobs_aside_leaves_their_queue_as_full_as_it_was(store: Store, queue: str) -> None:
+    await set_up([store], queue, max_size=3)
+    await fill_aside(store, queue, 3)
+    scope = f"bound.{queue.replace('.', '_')}"
+    assert store.bounds._reached.level(scope) == "full"
 
 
 # Dropping the oldest
