@@ -126,6 +126,8 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     late_ms: int = 0
     """How long after `at` it was decided, where that is more than a moment: a deadline that nobody was there to act on."""
+    queue: str | None = None
+    """Where it happened, and what came before, if the job has gone on in another queue since."""
 
 
 class Membership(Struct, frozen=True, kw_only=True, omit_defaults=True):

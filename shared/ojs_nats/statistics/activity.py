@@ -71,11 +71,10 @@ def count(job: Job, after: int, pick: Callable[[str, int], Activity | None]) -> 
         entry = log[place]
         if entry.n <= after:
             return
+        queue = entry.queue or queue
         activity = pick(queue, entry.at + entry.late_ms)
         if activity is not None:
             _count(activity, log, place)
-        if entry.event == "moved" and entry.reason:  # what came before happened in the queue that it left
-            queue = entry.reason
 
 
 def _count(activity: Activity, log: Sequence[Entry], place: int) -> None:

@@ -15,6 +15,7 @@ from ojs_nats.job import Entry, Job
 from ojs_nats.store.api import ask, message, sequence_of, subject_of
 from ojs_nats.store.link import REQUEST_TIMEOUT_S, Failed, Link, header, status
 from ojs_nats.store.names import StoreConfig
+from ojs_nats.transitions import leading_to
 
 __all__ = ["Records", "Stored"]
 
@@ -71,16 +72,20 @@ class Records:
         """A draft with the log of the tombstone whose place it takes: the numbers of an id's entries never repeat, and the
         relay can still tell of the deletion.
         """
-        entries = await self.log_of(draft.id)
-        return replace(draft, transitions=entries) if entries else draft
+        before = await self._job_or_tombstone(draft.id)
+        return draft if before is None else replace(draft, transitions=leading_to(draft.queue, before))
 
     async def log_of(self, job_id: str) -> tuple[Entry, ...]:
         """The entries of a job's record, or of the tombstone in its place; none if there is neither."""
+        found = await self._job_or_tombstone(job_id)
+        return () if found is None else found.transitions
+
+    async def _job_or_tombstone(self, job_id: str) -> Job | None:
         found = await self.latest_raw(self._config.job(job_id))
         try:
-            return decode_job(found[1]).transitions if found is not None and found[1] else ()
+            return decode_job(found[1]) if found is not None and found[1] else None
         except (msgspec.DecodeError, ValueError):
-            return ()  # nothing can be told of it
+            return None  # nothing can be told of it
 
     async def leader_for_hint(self, job_id: str) -> Stored:
         """The last word on what a token or a due message speaks of; a record that can't be read is nobody's job."""

@@ -11,7 +11,7 @@ from ojs_nats.transitions.deadlines import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS,
 from ojs_nats.transitions.due import Liveness, LivenessNeededError, due, expire, needs_liveness
 from ojs_nats.transitions.failure import Action, Failure
 from ojs_nats.transitions.finish import ack, nack
-from ojs_nats.transitions.log import Event
+from ojs_nats.transitions.log import Event, leading_to
 from ojs_nats.transitions.manual import (
     Override,
     cancel,
@@ -53,6 +53,7 @@ __all__ = [
     "expire",
     "expired",
     "extend",
+    "leading_to",
     "move",
     "nack",
     "needs_liveness",

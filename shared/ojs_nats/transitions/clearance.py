@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ojs_nats.job import TERMINAL, Job, State
 from ojs_nats.transitions.failure import recorded
 from ojs_nats.transitions.limits import server_error
+from ojs_nats.transitions.log import leading_to
 from ojs_nats.transitions.manual import tombstone
 from ojs_nats.transitions.outcome import discarded
 from ojs_nats.transitions.result import Moment, Transition
@@ -46,7 +47,7 @@ def _unwritten(job: Job) -> dict[str, str]:
 def move(job: Job, queue: str, moment: Moment) -> Transition:
     """Put a waiting job into another queue, at its end if it is available. Raises `conflict` as `drop` does."""
     require(job, "move", *WAITING)
-    moved = replace(job, queue=queue)
+    moved = replace(job, queue=queue, transitions=leading_to(queue, job))
     new = made_available(moved, moment) if job.state is State.AVAILABLE else moved
     return conclude(job, new, moment, "moved", reason=job.queue)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ojs_nats.job import Entry, Job
 from ojs_nats.transitions.result import Moment
 
-__all__ = ["KEPT", "Event", "logged"]
+__all__ = ["KEPT", "Event", "leading_to", "logged"]
 
 KEPT: Final = 64
 
@@ -41,6 +41,14 @@ Event = Literal[
 ]
 """What happened, as `Entry.event` says it. `failed` is the worker's own report; what a deadline did has its own word, so
 that a worker whose error happens to be called `timeout` is not mistaken for the server's execution timeout."""
+
+
+def leading_to(queue: str, job: Job) -> tuple[Entry, ...]:
+    """A job's log, to go on in a queue: if that is another, the last entry says where it has happened."""
+    log = job.transitions
+    if not log or job.queue == queue:
+        return log
+    return (*log[:-1], replace(log[-1], queue=job.queue))
 
 
 def logged(old: Job | None, new: Job, moment: Moment, event: Event, *, worker: str | None, reason: str | None) -> Job:

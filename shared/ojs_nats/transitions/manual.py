@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ojs_nats.errors import not_found
 from ojs_nats.job import NOTHING, TERMINAL, Job, Retry, State
+from ojs_nats.transitions.log import leading_to
 from ojs_nats.transitions.result import Moment, Transition
 from ojs_nats.transitions.settle import conclude, entered, made_available, require
 from ojs_nats.unique import keyed
@@ -63,8 +64,10 @@ def retry_discarded(job: Job, override: Override, moment: Moment) -> Transition:
 
 
 def _new_life(job: Job, override: Override, moment: Moment) -> Transition:
+    queue = override.queue or job.queue
     changes: dict[str, Any] = {
-        "queue": override.queue or job.queue,
+        "queue": queue,
+        "transitions": leading_to(queue, job),
         "meta": _merged(job.meta, override.meta) if override.meta else job.meta,
         "retry": override.retry or job.retry,
         "args": override.args or job.args,

@@ -129,7 +129,7 @@ class World:
         known = self.jobs.get(job_id)
         if known is not None and not known.deleted:
             return
-        new = draft(id=job_id, queue=queue, transitions=known.transitions if known is not None else ())
+        new = draft(id=job_id, queue=queue, transitions=transitions.leading_to(queue, known) if known is not None else ())
         self._step(transitions.push(new, self.bucket.moment()), "pushed")
 
     def act(self, job_id: str, what: str) -> None:

@@ -7,7 +7,7 @@ from msgspec import Raw
 from ojs_nats import transitions
 from ojs_nats.job import Entry, Job, Retry, State
 from ojs_nats.statistics import COUNTED, Activity, count, percentiles
-from ojs_nats.transitions import Failure, Moment
+from ojs_nats.transitions import Failure, Moment, Override, leading_to
 from unit.transitions.samples import ANYONE, T0, at, available, draft
 
 SECOND = 1_000
@@ -104,6 +104,20 @@ def test_a_move_leaves_behind_what_happened_before() -> None:
         ("b", 7): {"completed": 1},
     }
     assert counted(done)["b", 2].wait_ms == 1_000, "it went to the end of the other queue"
+
+
+def test_lives_in_different_queues_count_in_their_own() -> None:
+    """A manual retry into another queue, and an id that is used again after its deletion."""
+    dead = ran(available(queue="a", retry=Retry(max_attempts=1, on_exhaustion="dead_letter")), nacked)
+    retried = transitions.retry_discarded(dead, Override(queue="b"), at(10 * SECOND)).job
+    done = ran(retried, acked)
+    gone = transitions.remove(done, at(20 * SECOND)).job
+    again = transitions.push(draft(id=gone.id, queue="c", transitions=leading_to("c", gone)), at(30 * SECOND)).job
+    for job in (retried, done, gone, again):
+        moves = {(queue, name) for (queue, _), found in counted(job).items() for name in numbers(found)}
+        assert {name for queue, name in moves if queue == "a"} == {"pushed", "started", "failed", "discarded"}
+        assert {name for queue, name in moves if queue == "b"} <= {"started", "completed"}
+        assert {name for queue, name in moves if queue == "c"} == ({"pushed"} if job is again else set())
 
 
 def test_a_deadline_that_was_acted_on_late_counts_where_that_happened() -> None:
