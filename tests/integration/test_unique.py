@@ -16,13 +16,26 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, failed, fetch, losing_answers, message, once, refusal, timers, unreachable
+from integration.samples import (
+    acked,
+    draft,
+    failed,
+    fetch,
+    losing_answers,
+    message,
+    once,
+    put_raw,
+    refusal,
+    timers,
+    unreachable,
+)
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError
 from ojs_nats.job import Job, Retry, State
 from ojs_nats.store import Store
+from ojs_nats.store import unique as uniqueness
 from ojs_nats.store.commit import Conflict
-from ojs_nats.store.locks import YOUNG_MS
+from ojs_nats.store.locks import YOUNG_MS, Lock, encode_lock
 from ojs_nats.transitions import Override
 from ojs_nats.unique import keyed, policy_of
 from support.nats import NatsServer
@@ -300,6 +313,30 @@ async def test_a_push_that_died_between_lock_and_record_blocks_nothing_for_long(
     pushed = await other.jobs.push(unique([queue], queue=queue))
     assert YOUNG_MS / 1_000 - 1 < loop.time() - began < YOUNG_MS / 1_000 + 2
     assert [job.id for job in await fetch(store, queue, count=10)] == [pushed.id]
+
+
+@pytest.mark.parametrize("on_conflict", ["reject", "ignore", "replace"])
+async def test_a_push_does_not_wait_for_the_owner_of_a_lock_that_is_deleted(
+    store: Store, other: Store, queue: str, on_conflict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uniqueness, "YOUNG_MS", 3_600_000)
+    store.committer.on_unique_end = None  # it dies before it lets the lock go
+    first = await store.jobs.push(unique([queue], queue=queue))
+    await store.jobs.change(first.id, transitions.cancel)
+    await store.jobs.change(first.id, transitions.remove)
+    async with asyncio.timeout(5):
+        second = await other.jobs.push(unique([queue], under(on_conflict), queue=queue))
+    assert (await store.jobs.get(second.id)).state is State.AVAILABLE
+    assert (await lock_of(store, second))[0]["owner"] == second.id
+
+    # The same id once more: the tombstone is of a life before, so whoever has the lock now may be about to store it.
+    again = replace(first, transitions=(), lock=None)
+    lock = encode_lock(Lock(again.id, "somebody-is-at-it", store.clock.now()))
+    assert again.unique_key is not None
+    await put_raw(store, store.config.unique(again.unique_key), lock)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await other.jobs.push(unique([queue], under(on_conflict), queue=queue))
 
 
 async def test_a_push_that_sleeps_between_lock_and_record_is_fenced(store: Store, other: Store, queue: str) -> None:

@@ -102,8 +102,18 @@ class Locks:
 
     async def fenced(self, job_id: str) -> bool:
         """Whether nothing but a fence is in the place of a job's record."""
+        left = await self._tombstone(job_id)
+        return left is not None and left.type == _FENCE
+
+    async def owner_deleted(self, key: str, lock: Lock) -> bool:
+        """Whether the life that took a lock has ended, and its job is deleted: it writes nothing more."""
+        left = await self._tombstone(lock.owner)
+        return left is not None and (left.unique_key, left.lock) == (key, lock.op)
+
+    async def _tombstone(self, job_id: str) -> Job | None:
         found = await self._records.leader_raw(self._config.job(job_id))
-        return found is not None and bool(found[1]) and decode_job(found[1]).type == _FENCE
+        left = decode_job(found[1]) if found is not None and found[1] else None
+        return left if left is not None and left.deleted else None
 
     # Letting go
 

@@ -249,6 +249,8 @@ class Uniqueness:
                 return standing
             if duplicates and policy.on_conflict in _LEFT_ALONE:
                 return standing
+            if owner.job is None and await self.locks.owner_deleted(key, lock):
+                return standing
             if now - lock.at >= YOUNG_MS:
                 if await self.locks.fence(lock.owner, owner):
                     log.info("an unfinished push or retry of a unique job was fenced", job_id=lock.owner)
