@@ -45,12 +45,16 @@ _FEW_KINDS: Final = 200
 _ROW_BYTES: Final = 512
 """An answer's row without its tags, at most about this."""
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
-_decode_tags: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 _KEYED: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
+
+_decode_tags: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 def jobs(model: Model, ask: JobsAsk) -> JobPage:
-    """A page of jobs. It may hold fewer than there are, or none, and still have a cursor; `total` is exact or left out."""
+    """A page of jobs. It may hold fewer than there are, or none, and still have a cursor; `total` is exact or left out.
+
+    It is empty until a rebuild has made the orders.
+    """
     if model.ordering is not None:
         return JobPage(jobs=[], total=None, partial=True, progress=model.progress)
     filters = Filters(ask)

@@ -60,6 +60,7 @@ class Ordering:
 
     async def run(self) -> None:
         """Returns when lists can be answered; cancelled, it leaves off. Raises sqlite3.DatabaseError."""
+        self._stopped = False
         db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         work = asyncio.get_running_loop().run_in_executor(None, self._work, db)
         try:

@@ -22,7 +22,7 @@ from support.truth import all_jobs, counts_of
 from support.waiting import eventually
 
 RECORDS = int(os.environ.get("TEST_RECORDS", "20000"))
-"""`python -m bench rebuild` takes 100,000."""
+"""`python -m bench index` takes 100,000."""
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -152,6 +152,7 @@ def test_a_stop_does_not_wait_for_it(tmp_path: Path) -> None:
         asyncio.run(stopped())
     asyncio.run(model.make_orders())
     assert not model.partial
+    assert contents(model) == contents(taken_up(fresh(searched=1_000), history()))
     model.close()
 
 
