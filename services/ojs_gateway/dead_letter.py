@@ -15,7 +15,7 @@ from ojs_gateway.lists import whole_jobs
 from ojs_nats import transitions
 from ojs_nats.errors import OjsError, invalid, not_found
 from ojs_nats.job import Job, State
-from ojs_nats.queries import MAX_PAGE, DeadLettersAsk
+from ojs_nats.queries import MAX_PAGE, DeadLettersAsk, settled
 from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET
 from ojs_nats.transitions import Moment, Override, Transition
 from ojs_nats.wire.fields import before_ms, queue_name, shown, struct_of, timestamp
@@ -201,7 +201,7 @@ class DeadLetter:
                 return True
 
         while done + skipped < _MAX_BULK:
-            page = await self._queries.dead_letters(msgspec.structs.replace(wanted, limit=MAX_PAGE, cursor=cursor))
+            page = settled(await self._queries.dead_letters(msgspec.structs.replace(wanted, limit=MAX_PAGE, cursor=cursor)))
             matched = page.total if matched is None else matched
             changed = await asyncio.gather(*(one(row.id) for row in page.jobs))
             done += sum(changed)

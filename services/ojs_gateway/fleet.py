@@ -11,7 +11,7 @@ from ojs_gateway.call import Answer, Call
 from ojs_gateway.context import Context
 from ojs_nats.errors import OjsError, invalid, not_found
 from ojs_nats.job import State
-from ojs_nats.queries import MAX_PAGE, JobsAsk, Queries, WorkerRow, WorkersAsk
+from ojs_nats.queries import MAX_PAGE, JobsAsk, Queries, WorkerRow, WorkersAsk, settled
 from ojs_nats.store.directives import Wish
 from ojs_nats.wire.admin import held_view, parse_wish, worker_view, workers_view
 from ojs_nats.wire.fields import short_text
@@ -99,6 +99,7 @@ class Fleet:
         worker_id = short_text(call.parameters[0], "the worker's id", self._limits)
         page = await self._queries.workers(WorkersAsk(id=worker_id, limit=1))
         if not page.workers:
+            settled(page)
             raise not_found("worker", worker_id)
         return page.workers[0]
 

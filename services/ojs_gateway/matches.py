@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ojs_gateway.context import Context
-from ojs_nats.errors import invalid, unavailable
+from ojs_nats.errors import invalid
 from ojs_nats.job import Job, State
-from ojs_nats.queries import MAX_PAGE, JobRow, JobsAsk, cursor_after
+from ojs_nats.queries import MAX_PAGE, JobRow, JobsAsk, cursor_after, settled
 from ojs_nats.wire.bulk import Rest
 from ojs_nats.wire.selection import Filter, Selection
 
@@ -37,9 +37,7 @@ class Matches:
         found: list[str] = []
         scanned = 0
         while place.state < len(wanted.states):
-            page = await self._queries.jobs(_ask(wanted, wanted.states[place.state], cursor=place.cursor))
-            if page.partial:
-                raise unavailable("the index of jobs is being built; send the request again later", retry_after=5)
+            page = settled(await self._queries.jobs(_ask(wanted, wanted.states[place.state], cursor=place.cursor)))
             fitting = await self._fitting(wanted, page.jobs)
             for row in page.jobs:
                 if row.id in fitting:

@@ -16,7 +16,7 @@ from ojs_nats import transitions
 from ojs_nats.errors import OjsError, not_found
 from ojs_nats.events.announce import announce
 from ojs_nats.job import TERMINAL, State
-from ojs_nats.queries import MAX_PAGE, JobsAsk
+from ojs_nats.queries import MAX_PAGE, JobsAsk, settled
 from ojs_nats.queues import DEFAULT_QUEUE, NOT_SET, Patch, QueueRecord
 from ojs_nats.wire.fields import queue_name
 from ojs_nats.wire.lists import queue_stats_view, with_progress
@@ -71,6 +71,7 @@ class Queues:
         name = queue_name(call.parameters[0], "queue", self._limits)
         record, queue = await asyncio.gather(self._store.queues.get(name), self._queries.queue(name))
         if record is None and queue.created_at is None:
+            settled(queue)
             raise not_found("queue", name)
         now = self._store.clock.now()
         stats = queue_stats_view(queue, record, now=now, as_text=True)
@@ -151,7 +152,7 @@ class Queues:
         name = queue_name(call.parameters[0], "queue", self._limits)
         asked = parse_deletion(await call.body(), call.queries, name, self._limits)
         before = await self._store.queues.get(name)
-        queue = await self._queries.queue(name)
+        queue = settled(await self._queries.queue(name))
         if before is None and queue.created_at is None:
             raise not_found("queue", name)
         await self._store.queues.change(name, lambda old, moment: pure.draining(old, name, moment))
@@ -200,7 +201,7 @@ class Queues:
         await self._store.jobs.change(job_id, transitions.remove)
 
     async def _left(self, name: str) -> int:
-        counts = msgspec.structs.asdict((await self._queries.queue(name)).counts)
+        counts = msgspec.structs.asdict(settled(await self._queries.queue(name)).counts)
         return sum(counts[state] for state in State if state not in TERMINAL)
 
     async def _all(
@@ -218,7 +219,7 @@ class Queues:
             ask = JobsAsk(queue=queue, state=state, ascending=True, until=until, limit=MAX_PAGE)
             seen = total = 0
             while True:
-                page = await self._queries.jobs(ask)
+                page = settled(await self._queries.jobs(ask))
                 total = total or page.total or 0
                 wanted = [row.id for row in page.jobs if before is None or (row.finished_at or row.created_at) < before]
                 taken = wanted[: _MAX_JOBS - len(ids)]

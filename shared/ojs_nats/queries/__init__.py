@@ -6,7 +6,7 @@ any client was told before the question, through whichever gateway. Times are Un
 
 from __future__ import annotations
 
-from ojs_nats.queries.client import Barrier, Queries
+from ojs_nats.queries.client import Barrier, Queries, settled
 from ojs_nats.queries.messages import (
     BEHIND,
     MAX_ANSWER_BYTES,
@@ -95,4 +95,5 @@ __all__ = [
     "cursor_after",
     "job_cursor",
     "query_subject",
+    "settled",
 ]

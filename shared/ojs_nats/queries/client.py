@@ -12,6 +12,7 @@ from ojs_nats.errors import OjsError, unavailable
 from ojs_nats.queries.messages import (
     BEHIND,
     WAIT_S,
+    Answer,
     Ask,
     DeadLettersAsk,
     DeadLetterStats,
@@ -38,15 +39,25 @@ from ojs_nats.store import Store
 from ojs_nats.store.api import put
 from ojs_nats.store.link import Failed
 
-__all__ = ["Barrier", "Queries"]
+__all__ = ["Barrier", "Queries", "settled"]
 
 _MARGIN_S: Final = 1.0
 _BARRIER_TTL_S: Final = 60
 
+_BUILT_S: Final = 5
+
 T = TypeVar("T", bound=Struct)
+A = TypeVar("A", bound=Answer)
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_outcome: Final = msgspec.json.Decoder(Outcome).decode
+
+
+def settled(answer: A) -> A:
+    """An answer by which something is decided or done. Raises OjsError backend_unavailable while the index is built anew."""
+    if answer.partial:
+        raise unavailable("the index of jobs is being built; send the request again later", retry_after=_BUILT_S)
+    return answer
 
 
 class Queries:
