@@ -19,6 +19,7 @@ from bench.result import Result
 from bench.scenarios.outcome import outcome
 from bench.scenarios.stored import caught_up, opened_store
 from ojs_nats.queries import Queries
+from ojs_nats.settings import Settings
 from ojs_nats.store import Store
 from ojs_projector import Projector
 
@@ -60,14 +61,15 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
     await bench.reset()
 
 
-async def rebuilt(bench: Bench, store: Store, number: int, scenario: str = "index", searched: int = 0) -> Result:
+async def rebuilt(bench: Bench, store: Store, number: int, scenario: str = "index") -> Result:
     """One more projector, in this process, with an empty folder; the system's own goes on relaying events."""
     before = bench.meter.read()
     size_mib = resident_mib()
     progress: set[float] = set()
     errors: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="ojs-bench-") as folder:
-        projector = Projector(store, Path(folder), searched)
+        settings = Settings()
+        projector = Projector(store, Path(folder), searched=settings.searched_args, copied=settings.copied_jobs)
         begun = perf_counter()
         await projector.start()
         try:

@@ -21,7 +21,6 @@ from bench.scenarios.index import REBUILT, rebuilt
 from bench.scenarios.outcome import outcome
 from bench.scenarios.projector import Lives
 from bench.scenarios.stored import caught_up, opened_store
-from ojs_nats.settings import Settings
 from ojs_nats.store import Store
 
 __all__ = ["VARIANTS", "run"]
@@ -105,7 +104,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
         yield await _read(bench, VARIANTS[1], pairs, depth=1)
         yield await _read(bench, VARIANTS[2], [*ends, *(f"{path}&offset=5000" for path in ends)], depth=_DEEP)
         yield await _read(bench, VARIANTS[3], _counts(), depth=0, seconds=bench.plan.duration)
-        yield await rebuilt(bench, store, number, "lists", Settings().searched_args)
+        yield await rebuilt(bench, store, number, "lists")
         yield await _read_while_moving(bench, store, [*singles[::2], *pairs[::2]])
     began = perf_counter()
     if await bench.reset():

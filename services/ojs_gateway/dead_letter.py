@@ -91,7 +91,7 @@ class DeadLetter:
         named = {name: value for name, value in call.queries.items() if name in DeadFilter.__struct_fields__}
         wanted = self._asked(msgspec.convert(named, DeadFilter))
         page = await self._queries.dead_letters(
-            msgspec.structs.replace(wanted, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+            msgspec.structs.replace(wanted, limit=asked.limit, cursor=asked.cursor, offset=asked.offset, whole=True)
         )
         jobs, cursor = await whole_jobs(self._store, page, "finished_at")
         return Answer(200, encode(jobs_view(jobs, page, asked, page.total, cursor)))

@@ -10,6 +10,7 @@ from ojs_gateway.context import Context
 from ojs_nats.errors import OjsError, invalid
 from ojs_nats.job import Job, State
 from ojs_nats.queries import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, job_cursor
+from ojs_nats.store.records import decode_job
 from ojs_nats.wire.fields import queue_name, timestamp
 from ojs_nats.wire.filters import meta_members, search_text
 from ojs_nats.wire.ids import job_id_of
@@ -41,7 +42,7 @@ Order = Sort | Literal["finished_at"]
 
 
 async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Job], str | None]:
-    """The records of a page's jobs, in its order, and the cursor that goes on.
+    """A page's jobs, in its order, and the cursor that goes on. Where the index has no document, the record is read.
 
     The page ends early when its jobs are large; jobs that have left since the index saw them are passed over.
     """
@@ -50,9 +51,13 @@ async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Jo
     now = store.clock.now()
     for start in range(0, len(page.jobs), _CHUNK):
         rows = page.jobs[start : start + _CHUNK]
-        found = await store.records.many([row.id for row in rows])
+        found = {row.id: decode_job(row.document) for row in rows if _is_whole(row, now)}
+        missing = [row.id for row in rows if row.id not in found]
+        if missing:
+            read = await store.records.many(missing)
+            found |= {job_id: stored.job for job_id, stored in read.items() if stored.job is not None}
         for row in rows:
-            job = found[row.id].job
+            job = found.get(row.id)
             if job is None:
                 continue
             size += len(job.args) + len(job.meta) + len(job.result)
@@ -60,6 +65,11 @@ async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Jo
             if size > _MAX_PAGE_BYTES and row is not page.jobs[-1]:
                 return jobs, _cursor(row, order)
     return jobs, page.next_cursor
+
+
+def _is_whole(row: JobRow, now: int) -> bool:
+    """Whether a record whose TTL is over is still there, only reading it tells."""
+    return len(row.document) > 0 and (row.leaves_at is None or row.leaves_at > now)
 
 
 def _cursor(row: JobRow, order: Order) -> str:
@@ -110,6 +120,7 @@ class Lists:
                 limit=asked.limit,
                 cursor=asked.cursor,
                 offset=asked.offset,
+                whole=True,
             )
         )
         if not page.searched:

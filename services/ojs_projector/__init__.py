@@ -22,4 +22,10 @@ def build(store: Store, settings: Settings) -> Service:
     # Jobs come first: on a full machine the projector falls behind and sees fewer, later revisions.
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
-    return Projector(store, settings.projector_data, settings.searched_args, settings.dead_letter_max_count)
+    return Projector(
+        store,
+        settings.projector_data,
+        searched=settings.searched_args,
+        copied=settings.copied_jobs,
+        dead_letters=settings.dead_letter_max_count,
+    )

@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from ojs_nats.job import State
-from ojs_nats.queries import MAX_ANSWER_BYTES, MAX_OFFSET, MAX_PAGE, JobPage, JobRow, JobsAsk, cursor_after, job_cursor
+from ojs_nats.queries import MAX_OFFSET, JobPage, JobRow, JobsAsk, job_cursor
 from ojs_projector.filters import KIND, MAX_ENTRIES, MAX_GATHERED, Filters, Subset
 from ojs_projector.model import Model
 from ojs_projector.ranges import (
@@ -32,9 +31,10 @@ from ojs_projector.ranges import (
     ordered,
     planned_range,
 )
+from ojs_projector.rows import job_rows, limit_of
 from ojs_projector.schema import COLUMNS, Row
 
-__all__ = ["MAX_PASSED", "jobs", "limit_of", "page_of", "position_of"]
+__all__ = ["MAX_PASSED", "jobs", "position_of"]
 
 MAX_PASSED: Final = 8_000
 _CHUNK: Final = 100
@@ -42,12 +42,8 @@ _LARGEST_CHUNK: Final = 1_000
 _MOST_KINDS: Final = 20_000
 """Beyond that many kinds an order is followed instead of looking at the first job of each."""
 _FEW_KINDS: Final = 200
-_ROW_BYTES: Final = 512
-"""An answer's row without its tags, at most about this."""
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 _KEYED: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
-
-_decode_tags: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 def jobs(model: Model, ask: JobsAsk) -> JobPage:
@@ -62,16 +58,11 @@ def jobs(model: Model, ask: JobsAsk) -> JobPage:
         none: list[JobRow] = []
         return JobPage(jobs=none, total=0, searched=bool(model.searched), partial=model.partial, progress=model.progress)
     found = _Search(model.db, filters, ask).page()
-    rows = _rows(model.db, found.positions)
-    size = 0
-    for number, row in enumerate(rows):
-        size += _row_bytes(row)
-        if number and size > MAX_ANSWER_BYTES:
-            found = found._replace(last=found.positions[number - 1])
-            rows = rows[:number]
-            break
+    shown = job_rows(model.db, _rows(model.db, found.positions), whole=ask.whole)
+    if len(shown) < len(found.positions):
+        found = found._replace(last=found.positions[len(shown) - 1])
     return JobPage(
-        jobs=[_job_row(row) for row in rows],
+        jobs=shown,
         total=found.total,
         next_cursor=None if found.last is None else _cursor(found.last, ask),
         partial=model.partial,
@@ -257,54 +248,8 @@ def position_of(cursor: str | None) -> tuple[int, str]:
     return (END, "") if found is None else (int(found[1]), found[2])
 
 
-# Rows
-
-
-def limit_of(asked: int) -> int:
-    return max(1, min(asked, MAX_PAGE))
-
-
 def _rows(db: sqlite3.Connection, positions: Sequence[Position]) -> list[Row]:
     marks = ",".join("?" * len(positions))
     ids = [position[2] for position in positions]
     found = {row[0]: Row(*row) for row in db.execute(f"SELECT {COLUMNS} FROM jobs WHERE id IN ({marks})", ids)}
     return [found[job_id] for job_id in ids]
-
-
-def page_of(model: Model, rows: list[Row], limit: int, total: int, key: str) -> JobPage:
-    """As many of `rows`, which are ordered by `key`, as the limit and the answer's size allow."""
-    taken: list[JobRow] = []
-    size = 0
-    for row in rows[:limit]:
-        size += _row_bytes(row)
-        if taken and size > MAX_ANSWER_BYTES:
-            break
-        taken.append(_job_row(row))
-    more = len(taken) < len(rows)
-    last = rows[len(taken) - 1] if more else None
-    cursor = cursor_after(getattr(last, key) or 0, last.id) if last is not None else None
-    return JobPage(jobs=taken, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
-
-
-def _row_bytes(row: Row) -> int:
-    return _ROW_BYTES + len(row.tags or b"")
-
-
-def _job_row(row: Row) -> JobRow:
-    return JobRow(
-        id=row.id,
-        type=row.type,
-        queue=row.queue,
-        state=State(row.state),
-        priority=row.priority,
-        attempt=row.attempt,
-        created_at=row.created_at,
-        enqueued_at=row.enqueued_at,
-        scheduled_at=row.scheduled_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        error_type=row.error_type,
-        worker=row.worker,
-        tags=_decode_tags(row.tags) if row.tags else (),
-        dead_letter=bool(row.dead_letter),
-    )

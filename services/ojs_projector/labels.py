@@ -7,6 +7,7 @@ a job has is decided here once (`labels_of`), and kept with its row.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,12 +64,10 @@ CREATE TABLE label_counts (
 ) WITHOUT ROWID;
 """
 
-ROWS: Final = tuple(
-    "INSERT INTO labels SELECT value, state, created_at, jobs.id FROM jobs, json_each(jobs.labels) "
-    f"WHERE value >= '{letter}' AND value < '{chr(ord(letter) + 1)}' ORDER BY 1, 2, 3, 4"
-    for letter in sorted((_ERROR, _PAIR, _TAG, _WORKER))
+ROWS: Final = (
+    "INSERT INTO labels SELECT value, state, created_at, jobs.id FROM jobs, json_each(jobs.labels) ORDER BY 1, 2, 3, 4"
 )
-"""Statements that make all rows of `labels` from `jobs`, in its own order. In parts: less is sorted at a time."""
+"""A statement that makes all rows of `labels` from `jobs`, in its own order."""
 COUNTED: Final = (
     "INSERT INTO label_counts SELECT label, state, count(*) FROM labels "
     f"WHERE label < '{_PAIR}' OR label >= '{chr(ord(_PAIR) + 1)}' GROUP BY label, state"
@@ -76,6 +75,7 @@ COUNTED: Final = (
 """A statement that counts them."""
 
 _decode_texts: Final = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_strings: Final = msgspec.json.Decoder(dict[str, str]).decode
 _decode_meta: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_text: Final = msgspec.json.Decoder(str).decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -152,10 +152,20 @@ def labels_of(job: Job) -> str | None:
         labels.append(worker_label(job.worker))
     if job.error is not None:
         labels.append(error_label(job.error.type))
-    return _encode(tuple(dict.fromkeys(labels))).decode() if labels else None
+    return _encode(list(dict.fromkeys(labels))).decode() if labels else None
 
 
 def _pairs(meta: Raw) -> list[str]:
+    try:
+        texts = _decode_strings(meta)
+    except msgspec.ValidationError:  # not all of them are strings
+        return _mixed_pairs(meta)
+    except ValueError:
+        return []
+    return [pair_label(key, texts[key]) for key in itertools.islice(texts, MAX_PAIRS)]
+
+
+def _mixed_pairs(meta: Raw) -> list[str]:
     labels: list[str] = []
     try:
         for key, raw in _decode_meta(meta).items():

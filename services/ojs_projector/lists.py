@@ -22,9 +22,10 @@ from ojs_nats.queries import (
 )
 from ojs_nats.statistics import MINUTE_MS, Point
 from ojs_projector.history import WINDOWS, mean, oldest_available, windows
-from ojs_projector.jobs import limit_of, page_of, position_of
+from ojs_projector.jobs import position_of
 from ojs_projector.labels import counts_of_queues, dead_label, queue_label
 from ojs_projector.model import Model
+from ojs_projector.rows import limit_of, page_of
 from ojs_projector.schema import COLUMNS, Row
 from ojs_projector.spans import ALL
 
@@ -50,7 +51,9 @@ _LISTED: Final = ("5m",)
 
 
 def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
-    """A page of dead letters, the latest first."""
+    """A page of dead letters, the latest first. It is empty until a rebuild has made the numbers of kinds."""
+    if model.ordering is not None:
+        return JobPage(jobs=[], total=None, partial=True, progress=model.progress)
     conditions, values = _conditions(queue=ask.queue, type=ask.type)
     total = _dead(model.db, conditions, values)
     if (ask.error_type, ask.since, ask.until) != (None, None, None):
@@ -67,7 +70,7 @@ def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
         "ORDER BY finished_at DESC, id DESC LIMIT ? OFFSET ?",
         (*values, *position_of(ask.cursor), limit + 1, min(ask.offset, MAX_OFFSET)),
     )
-    return page_of(model, [Row(*row) for row in found], limit, total, "finished_at")
+    return page_of(model, [Row(*row) for row in found], limit, total, "finished_at", whole=ask.whole)
 
 
 def _dead(db: sqlite3.Connection, conditions: str, values: Sequence[Any]) -> int:
@@ -77,6 +80,9 @@ def _dead(db: sqlite3.Connection, conditions: str, values: Sequence[Any]) -> int
 
 
 def dead_letter_stats(model: Model, queue: str | None) -> DeadLetterStats:
+    """Of one queue, or of all. Nothing is known until a rebuild has made the numbers of kinds."""
+    if model.ordering is not None:
+        return DeadLetterStats(total=0, by_queue={}, by_type={}, by_error_type={}, partial=True, progress=model.progress)
     db = model.db
     conditions, values = _conditions(queue=queue)
     where = f"FROM jobs WHERE dead_letter = 1{conditions}"

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,8 +23,10 @@ from ojs_nats.store.presence import WorkerRecord
 from ojs_nats.workflows.record import Workflow
 from ojs_projector import orders, workers
 from ojs_projector.crons import apply_crons
-from ojs_projector.labels import count_labels, dead_label, keep_labels, queue_label, type_label
+from ojs_projector.documents import drop_documents, keep_documents
+from ojs_projector.labels import keep_labels
 from ojs_projector.locks import apply_locks, forget_locks, owners_ended
+from ojs_projector.numbers import count
 from ojs_projector.orders import Ordering
 from ojs_projector.schema import COLUMNS, Row, connect, row_of, wipe
 from ojs_projector.spans import Spans
@@ -58,26 +59,17 @@ class Seen(NamedTuple):
     crossing: CrossingRecord | None = None
 
 
-class Kind(NamedTuple):
-    """The part of a row that is counted."""
-
-    queue: str
-    type: str
-    state: str
-    priority: int
-    dead: int
-    planned: int
-
-
 class Model:
     """One replica's index. All methods but `make_orders` are short and block; `applied` is the last sequence it has seen.
 
-    `searched` is how many bytes of a job's arguments are indexed by their words; 0 for none.
+    `searched` is how many bytes of a job's arguments are indexed by their words, 0 for none; `copied` how large a job may be
+    whose document is kept, too.
     """
 
-    def __init__(self, path: Path | None, searched: int = 0) -> None:
+    def __init__(self, path: Path | None, searched: int = 0, copied: int = 0) -> None:
         self._path = path
         self._searched = searched
+        self._copied = copied
         self._open()
         self._unsaved = 0
         self.applied = 0
@@ -123,6 +115,11 @@ class Model:
         self._texts = Texts(self._db, self._searched)
         self.spans = Spans(self._db)
 
+    @property
+    def _settings(self) -> dict[str, str]:
+        """What a file was made for."""
+        return {"searched": str(self.searched), "copied": str(self._copied)}
+
     def attach(self, stream: str, last_sequence: int) -> None:
         """Go on with what is there if it was read from `stream` (its name and birth), which has come to `last_sequence`.
 
@@ -130,14 +127,14 @@ class Model:
         """
         found = dict(self._db.execute("SELECT key, value FROM meta"))
         applied = int(found.get("applied", 0))
-        searched = int(found.get("searched", 0))
-        if found.get("stream") == stream and applied <= last_sequence and searched == self.searched:
+        settings = {name: value for name, value in found.items() if name in self._settings}
+        if found.get("stream") == stream and applied <= last_sequence and settings == self._settings:
             self.applied, self.target = applied, int(found.get("target", 0))
             if self._path is not None and not orders.are_there(self._db):
-                self.ordering = Ordering(self._path)
+                self.ordering = Ordering(self._path, words=self.searched > 0)
             return
         if found:
-            log.warning("the bucket or the setting of the search is another one than before: everything is read anew")
+            log.warning("the bucket or what is indexed of it is another than before: everything is read anew")
         self.rebuild(stream, last_sequence)
 
     def rebuild(self, stream: str, last_sequence: int) -> None:
@@ -151,9 +148,9 @@ class Model:
         self.ordering = None
         if last_sequence and self._path is not None:
             orders.leave_out(self._db)
-            self.ordering = Ordering(self._path)
-        values = [("stream", stream), ("applied", "0"), ("target", str(last_sequence)), ("searched", str(self.searched))]
-        self._db.executemany("INSERT INTO meta VALUES (?, ?)", values)
+            self.ordering = Ordering(self._path, words=self.searched > 0)
+        values = {"stream": stream, "applied": "0", "target": str(last_sequence), **self._settings}
+        self._db.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
 
     def reached_end(self) -> None:
         """Note that there are no more records to be read: the last of the stream were no records, or have left.
@@ -242,6 +239,7 @@ class Model:
         self._texts.begin()
         rows: list[Row] = []
         gone: list[Row] = []
+        stored: list[tuple[int, bytes]] = []
         starts: list[Start] = []
         for job_id, seen in newest.items():
             record, job = seen.record, seen.job
@@ -255,9 +253,12 @@ class Model:
                     starts += starts_of(job, _started_by(old))
                 leaves_at = record.at + record.ttl_s * 1_000 if record.ttl_s else None
                 rows.append(row_of(job, record.sequence, leaves_at, *self._texts.place(job_id, job.args, old)))
+                if len(record.data) <= self._copied:
+                    stored.append((record.sequence, record.data))
             elif old is not None:
                 gone.append(old)
         self._replace(rows, gone, known)
+        keep_documents(self._db, stored)
         if starts:
             keep_starts(self._db, starts)
         self.spans.flush()
@@ -270,58 +271,27 @@ class Model:
 
     def _replace(self, rows: list[Row], gone: list[Row], known: dict[str, Row]) -> None:
         """Write rows, delete others, and keep the numbers."""
-        numbers: Counter[Kind] = Counter()
+        changed = [row for row in rows if row.id in known]
+        new = [row for row in rows if row.id not in known] if changed else rows
         queues: dict[str, int] = {}
-        for old in gone:
-            numbers[_kind(old)] -= 1
-        for row in rows:
-            before = known.get(row.id)
-            numbers[_kind(row)] += 1
-            if before is not None:
-                numbers[_kind(before)] -= 1
-            if before is None or before.queue != row.queue:
-                queues[row.queue] = min(queues.get(row.queue, row.created_at), row.created_at)
+        for row in (*new, *(row for row in changed if row.queue != known[row.id].queue)):
+            queues[row.queue] = min(queues.get(row.queue, row.created_at), row.created_at)
         db = self._db
-        if self.ordering is None:
+        building = self.ordering is not None
+        if not building:
             keep_labels(db, rows, gone, known)
-        self._texts.keep(rows, gone, known)
-        db.executemany("DELETE FROM jobs WHERE id = ?", [(row.id,) for row in gone])
+        self._texts.keep(rows, gone, known, indexed=not building)
+        drop_documents(db, (old.seq for old in (*gone, *(known[row.id] for row in changed))))
+        db.executemany("DELETE FROM jobs WHERE id = ?", [(old.id,) for old in gone])
         marks = ",".join("?" * len(Row._fields))
-        # The driver reads plain tuples much faster than named ones.
-        db.executemany(f"INSERT OR REPLACE INTO jobs ({COLUMNS}) VALUES ({marks})", map(tuple, rows))
-        self._count({kind: n for kind, n in numbers.items() if n})
+        # Looking for what is to be replaced costs. The driver reads plain tuples much faster than named ones.
+        for verb, written in (("INSERT", new), ("REPLACE", changed)):
+            db.executemany(f"{verb} INTO jobs ({COLUMNS}) VALUES ({marks})", map(tuple, written))
+        count(db, rows, gone, known, kinds=not building)
         db.executemany(
             "INSERT INTO queues VALUES (?, ?) ON CONFLICT DO UPDATE SET created_at = min(created_at, excluded.created_at)",
             queues.items(),
         )
-
-    def _count(self, numbers: Mapping[Kind, int]) -> None:
-        """Add to the numbers of jobs: by kind, by what lists begin with, by queue and by type."""
-        levels: defaultdict[tuple[str, int, int], list[int]] = defaultdict(lambda: [0, 0])
-        labels: Counter[tuple[str, str]] = Counter()
-        for kind, n in numbers.items():
-            level = levels[kind.state, kind.priority, kind.planned]
-            level[0] += n
-            level[1] += n * kind.dead
-            labels[queue_label(kind.queue), kind.state] += n
-            labels[type_label(kind.type), kind.state] += n
-            if kind.dead:
-                labels[dead_label(kind.queue), kind.state] += n
-        self._db.executemany(
-            "INSERT INTO counts VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead",
-            [(*kind[:4], n, n * kind.dead) for kind, n in numbers.items()],
-        )
-        self._db.executemany(
-            "DELETE FROM counts WHERE queue = ? AND type = ? AND state = ? AND priority = ? AND n = 0",
-            [kind[:4] for kind, n in numbers.items() if n < 0],
-        )
-        self._db.executemany(
-            "INSERT INTO levels VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead",
-            [(*level, *sums) for level, sums in levels.items()],
-        )
-        count_labels(self._db, labels)
 
     def _forget_before(self, sequence: int) -> None:
         """Everything of a lower sequence was wiped by a reset."""
@@ -330,7 +300,7 @@ class Model:
         self._texts.forget_all_but(stayed)
         for table in ("jobs", "labels", "label_counts", "counts", "levels", "queues", "starts"):
             self._db.execute(f"DELETE FROM {table}")
-        for table in ("workflows", "workers", "crons", "locks"):
+        for table in ("workflows", "workers", "crons", "locks", "documents"):
             self._db.execute(f"DELETE FROM {table} WHERE seq < ?", (sequence,))
         self._replace(stayed, [], {})
         if sequence > self.applied:  # not when it is read once more
@@ -371,10 +341,6 @@ class Model:
         self.spans.drop()
         found = self._db.execute("SELECT value FROM meta WHERE key = 'applied'").fetchone()
         self.applied = int(found[0]) if found is not None else 0
-
-
-def _kind(row: Row) -> Kind:
-    return Kind(row.queue, row.type, row.state, row.priority, row.dead_letter, row.planned)
 
 
 def _started_by(row: Row | None) -> int:

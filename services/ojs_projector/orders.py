@@ -1,4 +1,4 @@
-"""The orders that lists follow: left out while an index is built anew, made at its end, each sorted as a whole (docs/adr/019).
+"""What lists follow and are found by: left out while an index is built anew, made at its end, each sorted (docs/adr/019).
 
 Their rows come in no order of theirs, so that one by one nearly each would touch a page of its own.
 """
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from ojs_projector.labels import COUNTED, ROWS
+from ojs_projector.numbers import KINDS
+from ojs_projector.texts import REINDEX
 
 __all__ = ["SCHEMA", "Ordering", "are_there", "leave_out"]
 
@@ -23,14 +25,20 @@ _INDEXES: Final = {
 }
 _DONE: Final = "INSERT INTO meta VALUES ('ordered', '1') ON CONFLICT DO UPDATE SET value = '1'"
 
+_WORDS: Final = [*REINDEX]
 _STEPS: Final = (
     *([f"CREATE INDEX IF NOT EXISTS {name} ON {columns}"] for name, columns in _INDEXES.items()),
-    ["DELETE FROM labels"],
-    *([statement] for statement in ROWS),
+    [*KINDS],
+    ["DELETE FROM labels", ROWS],
+    _WORDS,
     [COUNTED, _DONE],
 )
 """One transaction each, and all may be done again: it may have ended anywhere the last time."""
 
+_SORTERS: Final = 2
+"""Threads of SQLite's own that sort beside the one that reads and writes."""
+_SORTED_KIB: Final = 8_000
+"""What is sorted in memory, before it is merged. More is slower: it is in no cache of the processor."""
 _ASKED_EVERY: Final = 1_000_000
 """Instructions of SQLite between two looks whether to stop: some 50 ms."""
 
@@ -52,8 +60,10 @@ def leave_out(db: sqlite3.Connection) -> None:
 class Ordering:
     """Makes them, in a thread and on a connection of its own: the event loop goes on. No one else may write meanwhile."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, words: bool) -> None:
+        """`words`: whether there is an index of words."""
         self._path = path
+        self._words = words
         self._stopped = False
         self.progress = 0.0
         """From 0 to 1."""
@@ -77,8 +87,11 @@ class Ordering:
         # An interrupt would be lost between two statements.
         db.set_progress_handler(lambda: self._stopped, _ASKED_EVERY)
         db.execute("PRAGMA synchronous = NORMAL")
-        for done, step in enumerate(_STEPS):
-            self.progress = done / len(_STEPS)
+        db.execute(f"PRAGMA threads = {_SORTERS}")
+        db.execute(f"PRAGMA cache_size = -{_SORTED_KIB}")
+        steps = [step for step in _STEPS if self._words or step is not _WORDS]
+        for done, step in enumerate(steps):
+            self.progress = done / len(steps)
             if self._stopped:
                 return
             db.execute("BEGIN IMMEDIATE")

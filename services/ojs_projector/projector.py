@@ -61,13 +61,14 @@ _decode_crossing: Final = msgspec.json.Decoder(CrossingRecord).decode
 class Projector:
     """`folder` holds the index; None keeps it in memory, to be built anew at every start.
 
-    `searched` is how many bytes of a job's arguments can be searched; 0 for none. `dead_letters` is how many of them each queue
-    keeps that doesn't say otherwise; 0 for any number.
+    `searched` is how many bytes of a job's arguments can be searched, `copied` how many bytes a job may have of which a copy
+    is kept for lists; 0 for none. `dead_letters` is how many each queue keeps that doesn't say otherwise; 0 for any number.
     """
 
-    def __init__(self, store: Store, folder: Path | None, searched: int = 0, dead_letters: int = 0) -> None:
+    def __init__(self, store: Store, folder: Path | None, *, searched: int = 0, copied: int = 0, dead_letters: int = 0) -> None:
         self._store = store
         self._searched = searched
+        self._copied = copied
         self._place = Place(folder) if folder is not None else None
         self._links: list[Link] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -94,7 +95,8 @@ class Projector:
 
     async def _start(self) -> None:
         store = self._store
-        self._model = model = Model(self._place.take() if self._place is not None else None, self._searched)
+        path = self._place.take() if self._place is not None else None
+        self._model = model = Model(path, self._searched, self._copied)
         model.attach(*await self._bucket())
         model.spans.begin(store.clock.now(), await self._last_span(), store.instance)
         self.reached.advance(model.applied)

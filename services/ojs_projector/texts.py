@@ -18,7 +18,7 @@ from msgspec import Raw
 if TYPE_CHECKING:
     from ojs_projector.schema import Row
 
-__all__ = ["SCHEMA", "Texts", "can_search", "condition", "words"]
+__all__ = ["REINDEX", "SCHEMA", "Texts", "can_search", "condition", "words"]
 
 log = structlog.get_logger(__name__)
 
@@ -31,10 +31,15 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
     body, content = '', detail = none, columnsize = 0, tokenize = "ascii tokenchars '_'"
 )
 """
+REINDEX: Final = (
+    "INSERT INTO words (words) VALUES ('delete-all')",
+    "INSERT INTO words (rowid, body) SELECT place, body FROM texts",
+)
+"""Statements that make the index from `texts`, where there is one."""
 _MAX_WORD: Final = 64
 """Longer ones are known by their beginning."""
 
-_split: Final = re.compile(r"\w+").findall
+_split: Final = re.compile(rf"(\w{{1,{_MAX_WORD}}})\w*").findall
 _escape: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
 
@@ -52,8 +57,7 @@ def words(text: str) -> list[str]:
     """The words of a text, each once: runs of letters, digits and `_`, in small letters without accents."""
     if not text.isascii():
         text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    found = dict.fromkeys(word[:_MAX_WORD] for word in _split(text.casefold()))
-    return list(found)
+    return list(dict.fromkeys(_split(text.casefold())))
 
 
 def condition(wanted: Iterable[str]) -> tuple[str, list[str]]:
@@ -100,8 +104,11 @@ class Texts:
         self._new[self._last] = (job_id, f" {' '.join(found)} ")
         return self._last, mark
 
-    def keep(self, rows: Iterable[Row], gone: Iterable[Row], known: Mapping[str, Row]) -> None:
-        """Write what `place` has found, and drop the arguments of jobs that left or have others now."""
+    def keep(self, rows: Iterable[Row], gone: Iterable[Row], known: Mapping[str, Row], *, indexed: bool) -> None:
+        """Write what `place` has found, and drop the arguments of jobs that left or have others now.
+
+        What is not `indexed` is left to be indexed later, together with everything else.
+        """
         if not self._limit:
             return
         old = [row.place for row in gone if row.place is not None]
@@ -111,15 +118,17 @@ class Texts:
                 old.append(before.place)
         if old:
             places = [(place,) for place in old]
-            self._db.executemany(
-                "INSERT INTO words (words, rowid, body) SELECT 'delete', place, body FROM texts WHERE place = ?", places
-            )
+            if indexed:
+                self._db.executemany(
+                    "INSERT INTO words (words, rowid, body) SELECT 'delete', place, body FROM texts WHERE place = ?", places
+                )
             self._db.executemany("DELETE FROM texts WHERE place = ?", places)
         if self._new:
             lines = [(place, job_id, body) for place, (job_id, body) in self._new.items()]
             self._new = {}
             self._db.executemany("INSERT INTO texts VALUES (?, ?, ?)", lines)
-            self._db.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", [(line[0], line[2]) for line in lines])
+            if indexed:
+                self._db.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", [(line[0], line[2]) for line in lines])
 
     def forget_all_but(self, rows: Iterable[Row]) -> None:
         """Drop everything but what belongs to these rows."""
@@ -130,9 +139,9 @@ class Texts:
             if row.place is not None:
                 kept += self._db.execute("SELECT place, job_id, body FROM texts WHERE place = ?", (row.place,)).fetchall()
         self._db.execute("DELETE FROM texts")
-        self._db.execute("INSERT INTO words (words) VALUES ('delete-all')")
         self._db.executemany("INSERT INTO texts VALUES (?, ?, ?)", kept)
-        self._db.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", [(line[0], line[2]) for line in kept])
+        for statement in REINDEX:
+            self._db.execute(statement)
 
 
 def _unescaped(digits: str | None) -> str:

@@ -60,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     test_mode: bool = False
     projector_data: Path = Path("data/projector")
     searched_args: int = 1_024
+    copied_jobs: int = 4_000
     dead_letter_max_count: int = 10_000
     data: Path = Path("data")
     nats_port: int = 4222
@@ -168,6 +169,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         readers.integer(0, 65_536),
         "BYTES",
         "how much of a job's arguments can be searched for words, which a projector keeps in its index; 0 for nothing",
+        _INDEXES,
+    ),
+    Option(
+        "copied_jobs",
+        readers.integer(0, 65_536),
+        "BYTES",
+        "the largest job of which a projector keeps a copy in its index, so that lists need not read it from NATS; 0 for none",
         _INDEXES,
     ),
     Option(

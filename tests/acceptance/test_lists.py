@@ -180,3 +180,22 @@ def test_dead_letters_are_retried_and_purged_by_filter_only_when_confirmed(syste
     assert call(system, "POST", "/dead-letter/purge", {"confirm": True})["deleted"] == 1
     assert ids(call(system, "GET", "/dead-letter")) == []
     call(system, "GET", f"/jobs/{kept}", status=404)
+
+
+def test_small_and_large_jobs_are_listed_as_they_are(system: System) -> None:
+    args = {"small": [1], "large": ["x" * 5_000]}
+    pushed = {}
+    for name, content in args.items():
+        body = {"type": f"test.{name}", "args": content, "meta": {"n": name}, "options": {"queue": "ls.sizes"}}
+        pushed[name] = call(system, "POST", "/jobs", body, 201)["job"]["id"]
+
+    def same() -> list[str]:
+        listed = call(system, "GET", "/jobs?queue=ls.sizes&order=asc")["jobs"]
+        for found in listed:
+            assert found == call(system, "GET", f"/jobs/{found['id']}")["job"]
+        return [found["state"] for found in listed]
+
+    assert same() == ["available", "available"]
+    for job_id in fetch(system, "ls.sizes", count=2):
+        call(system, "POST", "/workers/ack", {"job_id": job_id, "result": {"of": job_id}})
+    assert same() == ["completed", "completed"]

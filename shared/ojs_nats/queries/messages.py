@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Raw, Struct
 
-from ojs_nats.job import State
+from ojs_nats.job import NOTHING, State
 from ojs_nats.store import WorkerRecord
 
 __all__ = [
@@ -108,7 +108,7 @@ class JobsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     `worker` is the one that holds a job or held it last, `error_type` that of its last failure. `since` and `until` bound
     the time of its creation, both included. `meta` are members of its metadata, all of which it has: a string by its text,
     other plain values as JSON writes them. `text` is words that are all in its arguments. Among jobs of one priority or one
-    time `created_at` decides, and those without a time come last.
+    time `created_at` decides, and those without a time come last. `whole` asks for their documents, too.
     """
 
     state: State | None = None
@@ -126,10 +126,13 @@ class JobsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     limit: int = 50
     cursor: str | None = None
     offset: int = 0
+    whole: bool = False
 
 
 class DeadLettersAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
-    """Dead letters, the latest first. `since` and `until` bound the time of the discard, both included."""
+    """Dead letters, the latest first. `since` and `until` bound the time of the discard, both included. `whole` asks for their
+    documents, too.
+    """
 
     queue: str | None = None
     type: str | None = None
@@ -139,6 +142,7 @@ class DeadLettersAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     limit: int = 50
     cursor: str | None = None
     offset: int = 0
+    whole: bool = False
 
 
 class WorkflowsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
@@ -192,7 +196,9 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the index knows of a job. The whole job is in its record: `store.records.many([row.id …])`."""
+    """What the index knows of a job. The whole job is in `document`, if it is small and was asked for, and in its record:
+    `store.records.many([row.id …])`.
+    """
 
     id: str
     type: str
@@ -209,6 +215,10 @@ class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     worker: str | None = None
     tags: tuple[str, ...] = ()
     dead_letter: bool = False
+    leaves_at: int | None = None
+    """When its record's TTL ends."""
+    document: Raw = NOTHING
+    """The job as it is stored; nothing if its record has to be read."""
 
 
 class JobPage(Answer, frozen=True, kw_only=True, omit_defaults=True):

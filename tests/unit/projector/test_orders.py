@@ -14,8 +14,8 @@ import pytest
 from msgspec import Raw
 
 from ojs_nats.job import JobError, State
-from ojs_nats.queries import JobsAsk
-from ojs_projector import jobs, orders
+from ojs_nats.queries import Counts, DeadLettersAsk, JobsAsk
+from ojs_projector import jobs, lists, orders
 from ojs_projector.labels import MAX_PAIRS
 from ojs_projector.model import Model, Seen
 from support.waiting import eventually
@@ -23,7 +23,8 @@ from unit.projector.samples import NOW, STREAM, epoch, fresh, gone, job, seen
 from unit.projector.test_search import SAMPLES
 
 LAST = 100
-TABLES = ("jobs", "labels", "label_counts", "counts", "levels", "queues", "texts")
+COPIED = 400
+TABLES = ("jobs", "labels", "label_counts", "counts", "levels", "queues", "texts", "documents")
 ODD = (
     {"a\0b": "c"},
     {"a": "b\0c"},
@@ -56,7 +57,7 @@ def taken_up(model: Model, records: Sequence[Seen]) -> Model:
 
 
 def rebuilding(path: Path, records: Sequence[Seen]) -> Model:
-    model = Model(path, 1_000)
+    model = Model(path, 1_000, COPIED)
     model.attach(STREAM, LAST)
     return taken_up(model, records)
 
@@ -77,7 +78,7 @@ def broken_off_after(steps: int) -> Iterator[None]:
 
 def test_it_equals_one_that_has_followed(tmp_path: Path) -> None:
     records = history()
-    followed = taken_up(fresh(searched=1_000), records)
+    followed = taken_up(fresh(searched=1_000, copied=COPIED), records)
     rebuilt = rebuilding(tmp_path / "index", records)
     assert (rebuilt.partial, jobs.jobs(rebuilt, JobsAsk()).jobs) == (True, [])
     rebuilt.reached_end()
@@ -87,6 +88,7 @@ def test_it_equals_one_that_has_followed(tmp_path: Path) -> None:
     assert contents(rebuilt) == contents(followed)
     assert jobs.jobs(rebuilt, JobsAsk(meta=(("a", "b\0c"),))).total == 1
     assert jobs.jobs(rebuilt, JobsAsk(tag="t\0u")).total == len(ODD)
+    assert jobs.jobs(rebuilt, JobsAsk(text="user3")).total == jobs.jobs(followed, JobsAsk(text="user3")).total != 0
 
     # From now on it follows, too.
     more = [gone(200, SAMPLES[0].id), seen(201, msgspec.structs.replace(SAMPLES[1], tags=("new",)))]
@@ -96,12 +98,39 @@ def test_it_equals_one_that_has_followed(tmp_path: Path) -> None:
     rebuilt.close()
 
 
+def test_until_its_end_dead_letters_are_unknown_and_queues_are_counted(tmp_path: Path) -> None:
+    dead = [seen(n, job(f"dead-{n}", State.DISCARDED, dead_letter=True, discarded_at=NOW)) for n in range(1, 4)]
+    model = rebuilding(tmp_path / "index", [*dead, seen(4, job())])
+    page, stats = lists.dead_letters(model, DeadLettersAsk()), lists.dead_letter_stats(model, None)
+    assert (page.jobs, page.total, page.partial) == ([], None, True)
+    assert (stats.total, stats.by_queue, stats.by_error_type, stats.partial) == (0, {}, {}, True)
+    queue = lists.queue(model, "default", NOW)
+    assert (queue.counts, queue.dead_letter, queue.partial) == (Counts(available=1, discarded=3), 3, True)
+    model.reached_end()
+    asyncio.run(model.make_orders())
+    page, stats = lists.dead_letters(model, DeadLettersAsk()), lists.dead_letter_stats(model, None)
+    assert ([row.id for row in page.jobs], page.total, page.partial) == (["dead-3", "dead-2", "dead-1"], 3, False)
+    assert (stats.total, stats.by_queue, stats.by_type, stats.partial) == (3, {"default": 3}, {"test.job": 3}, False)
+    assert lists.levels(model, "default").counts == {0: 1}
+    model.close()
+
+
+def test_without_words_there_is_no_index_of_them_to_make(tmp_path: Path) -> None:
+    model = Model(tmp_path / "index")
+    model.attach(STREAM, LAST)
+    taken_up(model, history())
+    model.reached_end()
+    asyncio.run(model.make_orders())
+    assert jobs.jobs(model, JobsAsk(tag="t\0u")).total == len(ODD)
+    model.close()
+
+
 def test_what_a_reset_wiped_is_in_no_order(tmp_path: Path) -> None:
     records = [*history()[:20], epoch(21), seen(22, SAMPLES[30])]
     rebuilt = rebuilding(tmp_path / "index", records)
     rebuilt.reached_end()
     asyncio.run(rebuilt.make_orders())
-    assert contents(rebuilt) == contents(taken_up(fresh(searched=1_000), records))
+    assert contents(rebuilt) == contents(taken_up(fresh(searched=1_000, copied=COPIED), records))
     rebuilt.close()
 
 
@@ -114,13 +143,13 @@ def test_it_may_break_off_anywhere_and_go_on_later(tmp_path: Path, steps: int) -
         asyncio.run(first.make_orders())
     assert first.partial
     first.close()
-    again = Model(tmp_path / "index", 1_000)
+    again = Model(tmp_path / "index", 1_000, COPIED)
     again.attach(STREAM, LAST)
     assert again.partial is (steps < len(orders._STEPS))
     taken_up(again, records[-5:])
     again.reached_end()
     asyncio.run(again.make_orders())
-    assert contents(again) == contents(taken_up(fresh(searched=1_000), records))
+    assert contents(again) == contents(taken_up(fresh(searched=1_000, copied=COPIED), records))
     again.close()
 
 
@@ -152,7 +181,7 @@ def test_a_stop_does_not_wait_for_it(tmp_path: Path) -> None:
         asyncio.run(stopped())
     asyncio.run(model.make_orders())
     assert not model.partial
-    assert contents(model) == contents(taken_up(fresh(searched=1_000), history()))
+    assert contents(model) == contents(taken_up(fresh(searched=1_000, copied=COPIED), history()))
     model.close()
 
 
