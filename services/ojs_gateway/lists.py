@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ojs_nats.store import Store
 
-__all__ = ["Lists", "whole_jobs", "with_results"]
+__all__ = ["Lists", "jobs_of", "whole_jobs", "with_results"]
 
 _MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 _CHUNK: Final = 25
@@ -41,8 +41,25 @@ _ORDERS: Final = ("desc", "asc")
 Order = Sort | Literal["finished_at"]
 
 
+async def jobs_of(store: Store, rows: Iterable[JobRow]) -> dict[str, Job]:
+    """The jobs of rows by id, those left out that have left. Where the index has sent no document, the record is read."""
+    now = store.clock.now()
+    found: dict[str, Job] = {}
+    missing: list[str] = []
+    for row in rows:
+        # Whether a record whose TTL is over is still there, only reading it tells.
+        if len(row.document) and (row.leaves_at is None or row.leaves_at > now):
+            found[row.id] = decode_job(row.document)
+        else:
+            missing.append(row.id)
+    if missing:
+        read = await store.records.many(missing)
+        found |= {job_id: stored.job for job_id, stored in read.items() if stored.job is not None}
+    return found
+
+
 async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Job], str | None]:
-    """A page's jobs, in its order, and the cursor that goes on. Where the index has no document, the record is read.
+    """A page's jobs, in its order, and the cursor that goes on.
 
     The page ends early when its jobs are large; jobs that have left since the index saw them are passed over.
     """
@@ -51,11 +68,7 @@ async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Jo
     now = store.clock.now()
     for start in range(0, len(page.jobs), _CHUNK):
         rows = page.jobs[start : start + _CHUNK]
-        found = {row.id: decode_job(row.document) for row in rows if _is_whole(row, now)}
-        missing = [row.id for row in rows if row.id not in found]
-        if missing:
-            read = await store.records.many(missing)
-            found |= {job_id: stored.job for job_id, stored in read.items() if stored.job is not None}
+        found = await jobs_of(store, rows)
         for row in rows:
             job = found.get(row.id)
             if job is None:
@@ -65,11 +78,6 @@ async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Jo
             if size > _MAX_PAGE_BYTES and row is not page.jobs[-1]:
                 return jobs, _cursor(row, order)
     return jobs, page.next_cursor
-
-
-def _is_whole(row: JobRow, now: int) -> bool:
-    """Whether a record whose TTL is over is still there, only reading it tells."""
-    return len(row.document) > 0 and (row.leaves_at is None or row.leaves_at > now)
 
 
 def _cursor(row: JobRow, order: Order) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ojs_gateway.context import Context
+from ojs_gateway.lists import jobs_of
 from ojs_nats.errors import invalid
 from ojs_nats.job import Job, State
 from ojs_nats.queries import MAX_PAGE, JobRow, JobsAsk, cursor_after, settled
@@ -61,11 +62,11 @@ class Matches:
 
     async def _fitting(self, wanted: Filter, rows: Sequence[JobRow]) -> set[str]:
         """Ids of the rows that fit what the index is not asked about."""
-        fitting = {row.id for row in rows if _fits(wanted, row)}
-        if wanted.meta is None or not fitting:
-            return fitting
-        records = await self._store.records.many(list(fitting))
-        return {job_id for job_id, stored in records.items() if stored.job is not None and _has_meta(stored.job, wanted.meta)}
+        fitting = [row for row in rows if _fits(wanted, row)]
+        if wanted.meta is None:
+            return {row.id for row in fitting}
+        jobs = await jobs_of(self._store, fitting)
+        return {job_id for job_id, job in jobs.items() if _has_meta(job, wanted.meta)}
 
 
 class _Place(NamedTuple):
@@ -98,6 +99,7 @@ def _ask(wanted: Filter, state: State, *, limit: int = MAX_PAGE, cursor: str | N
         until=wanted.until,
         limit=limit,
         cursor=cursor,
+        whole=wanted.meta is not None,
     )
 
 
