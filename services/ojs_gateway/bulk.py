@@ -42,6 +42,7 @@ _AT_ONCE: Final = 64
 _MOST_CONFIRMED: Final = 10_000
 """Jobs that one request of the admin API changes."""
 _KEY: Final = "Idempotency-Key"
+_NO_ROOM: Final = frozenset({"queue_full", "batch_size_exceeded"})
 
 
 class Bulk:
@@ -73,8 +74,8 @@ class Bulk:
             return Reply(status, answer, _final(outcomes))
 
         answer = await self._once("enqueue", call, sent.idempotency_key, body, work, len(sent.jobs))
-        pushed = (outcome.job.queue for outcome in outcomes if outcome.job is not None)
-        pressed = pressure_headers(self._store, pushed), refusal_headers(outcome.error for outcome in outcomes)
+        met = (queue for outcome in outcomes if (queue := _queue_met(outcome)) is not None)
+        pressed = pressure_headers(self._store, met), refusal_headers(outcome.error for outcome in outcomes)
         return answer._replace(headers=sum(pressed, answer.headers))
 
     async def _each(self, sent: JobList, run: Run | None) -> list[Outcome]:
@@ -122,8 +123,10 @@ class Bulk:
         try:
             jobs = await tracing.enqueued_all(drafts, self._store.batches.push)
         except OjsError as error:
-            if "index" not in error.details:
+            if error.code in _NO_ROOM:
                 await self._refusals.tell(error, drafts)
+                return [_without_room(draft, error, now) for draft in drafts]
+            if "index" not in error.details:
                 raise
             created = await self._created_before(drafts, run) if error.code == "duplicate" else None
             if created is not None:
@@ -286,6 +289,21 @@ def _failed(outcome: Outcome) -> bool:
 
 def _final(outcomes: Sequence[Outcome]) -> bool:
     return not any(_failed(outcome) for outcome in outcomes)
+
+
+def _queue_met(outcome: Outcome) -> str | None:
+    """The queue that took the job, or was too full for it."""
+    if outcome.job is not None:
+        return outcome.job.queue
+    if outcome.error is not None and outcome.error.code == "queue_full":
+        return str(outcome.error.details["queue"])
+    return None
+
+
+def _without_room(draft: Job, error: OjsError, now: int) -> Outcome:
+    """What became of a job whose request failed, because a queue has no room for it or for another."""
+    crowded = draft.queue == error.details["queue"] and transitions.waits_at_once(draft, now)
+    return Outcome(error=error) if crowded else Outcome(rolled_back=True)
 
 
 def _cancelled(job: Job, moment: Moment) -> Transition:

@@ -13,6 +13,7 @@ __all__ = [
     "duplicate",
     "indexed",
     "invalid",
+    "never_fits",
     "not_found",
     "queue_full",
     "too_large",
@@ -184,6 +185,16 @@ def queue_full(queue: str, depth: int, bound: int, strategy: str) -> OjsError:
         details={"queue": queue, "depth": depth, "bound": bound, "strategy": strategy},
         retry_after=1,
         headers=(("X-OJS-Queue-Depth", str(depth)), ("X-OJS-Queue-Bound", str(bound))),
+    )
+
+
+def never_fits(queue: str, number: int, bound: int) -> OjsError:
+    """413 for more jobs at once than a queue may ever hold."""
+    return OjsError(
+        "batch_size_exceeded",
+        f"{number:,} jobs at once never fit into queue {queue!r}, which is bounded to {bound:,} waiting jobs",
+        hint=f"Send at most {bound:,} of them at a time, or raise the queue's max_size.",
+        details={"queue": queue, "batch_size": number, "max_batch_size": bound},
     )
 
 

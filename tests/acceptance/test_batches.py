@@ -135,6 +135,27 @@ def test_an_atomic_bulk_request_enqueues_all_or_none(system: System, queue: str)
     assert len(fetched(system, queue)) == 2
 
 
+def test_an_atomic_bulk_request_to_a_full_queue_says_which_jobs_have_no_room(system: System, queue: str) -> None:
+    system.request("PUT", f"/ojs/v1/queues/{queue}/config", {"max_size": 2})
+    later = job(queue, 2) | {"options": {"queue": queue, "delay_until": "+PT1H"}}
+    body = {"atomicity": "atomic", "jobs": [job(queue, 0), job(f"{queue}.other", 1), later, job(queue, 3)]}
+    assert system.request("POST", f"{JOBS}", job(queue, 9)).status == 201
+    answer = system.request("POST", f"{JOBS}/bulk", body)
+    assert (answer.status, answer.headers["Retry-After"]) == (422, "1")
+    codes = [item["error"]["code"] for item in answer.body["items"]]
+    assert codes == ["QUEUE_FULL", "rolled_back", "rolled_back", "QUEUE_FULL"]
+
+    body["jobs"] = [job(queue, n) for n in range(3)]
+    answer = system.request("POST", f"{JOBS}/bulk", body)
+    assert (answer.status, answer.headers.get("Retry-After")) == (422, None)
+    assert {item["error"]["code"] for item in answer.body["items"]} == {"batch_size_exceeded"}
+    assert "bounded to 2" in answer.body["items"][0]["error"]["message"]
+    refused = system.request("POST", f"{JOBS}/batch", {"jobs": body["jobs"]})
+    assert (refused.status, refused.headers.get("Retry-After")) == (413, None)
+    assert "max_size" in refused.body["error"]["hint"]
+    assert system.request("GET", f"{JOBS}?queue={queue}").body["pagination"]["total"] == 1
+
+
 @pytest.mark.parametrize("atomicity", ["partial", "atomic"])
 def test_an_idempotency_key_answers_again_without_doing_it_again(system: System, queue: str, atomicity: str) -> None:
     body = {"idempotency_key": f"key-{queue}", "atomicity": atomicity, "jobs": [job(queue, 0), job(queue, 1)]}

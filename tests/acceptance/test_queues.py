@@ -331,7 +331,8 @@ def test_batch_and_bulk_pushes_are_warned_and_refused_like_single_ones(system: S
     assert partly.body["items"][1]["error"]["code"] == "QUEUE_FULL"
     assert partly.headers["Retry-After"] == "1"
     whole = system.request("POST", "/ojs/v1/jobs/bulk", {"jobs": jobs, "atomicity": "atomic"})
-    assert (whole.status, whole.headers["Retry-After"], whole.headers["X-OJS-Queue-Depth"]) == (429, "1", "4")
+    assert (whole.status, whole.headers["Retry-After"], whole.headers["X-OJS-Queue-Depth"]) == (422, "1", "4")
+    assert [item["error"]["code"] for item in whole.body["items"]] == ["rolled_back", "QUEUE_FULL", "QUEUE_FULL"]
 
 
 def test_a_workflow_that_a_queue_refuses_says_where_and_when_to_come_back(system: System) -> None:
