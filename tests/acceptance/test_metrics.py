@@ -141,8 +141,10 @@ def test_limits_and_bounds_are_counted_and_pressure_is_shown(system: System) -> 
     for _ in range(2):
         call(system, "/jobs", limited, 201)
     call(system, "/workers/fetch", {"queues": ["limited"], "count": 2})
-    refused = {"jobs": [{"type": TYPE, "args": [], "options": {"queue": QUEUE}}] * 3}
-    call(system, "/jobs/batch", refused, 429)
+    system.request("PUT", f"/ojs/v1/queues/{QUEUE}/config", {"overflow_policy": "reject"})
+    jobs = [{"type": TYPE, "args": [], "options": {"queue": QUEUE}}]
+    call(system, "/jobs/batch", {"jobs": jobs * 2}, 429)
+    call(system, "/jobs/batch", {"jobs": jobs * 3}, 413)  # whether the queue is full or not
     changes = everything(system) - before
     assert changes["ojs_backpressure_dropped_total", QUEUE] == 2
     assert changes["ojs_backpressure_rejected_total", QUEUE] == 1
