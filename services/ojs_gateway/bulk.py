@@ -42,7 +42,6 @@ _AT_ONCE: Final = 64
 _MOST_CONFIRMED: Final = 10_000
 """Jobs that one request of the admin API changes."""
 _KEY: Final = "Idempotency-Key"
-_NO_ROOM: Final = frozenset({"queue_full", "batch_size_exceeded"})
 
 
 class Bulk:
@@ -123,7 +122,7 @@ class Bulk:
         try:
             jobs = await tracing.enqueued_all(drafts, self._store.batches.push)
         except OjsError as error:
-            if error.code in _NO_ROOM:
+            if error.code == "queue_full":
                 await self._refusals.tell(error, drafts)
                 return [_without_room(draft, error, now) for draft in drafts]
             if "index" not in error.details:

@@ -31,5 +31,6 @@ def pressure_headers(store: Store, queues: Iterable[str]) -> Headers:
 
 def refusal_headers(errors: Iterable[OjsError | None]) -> Headers:
     """For an answer about several jobs, some of which a full queue refused: when to send those again."""
-    full = next((error for error in errors if error is not None and error.code == "queue_full"), None)
-    return () if full is None else (("Retry-After", str(full.retry_after)),)
+    found = (error.retry_after for error in errors if error is not None and error.code == "queue_full")
+    seconds = next((one for one in found if one is not None), None)
+    return () if seconds is None else (("Retry-After", str(seconds)),)

@@ -13,7 +13,6 @@ __all__ = [
     "duplicate",
     "indexed",
     "invalid",
-    "never_fits",
     "not_found",
     "queue_full",
     "too_large",
@@ -177,24 +176,18 @@ def duplicate(job_id: str, state: str, unique_key: str | None = None) -> OjsErro
     return OjsError("duplicate", f"job {job_id} ({state}) matches the uniqueness key", details=details)
 
 
-def queue_full(queue: str, depth: int, bound: int, strategy: str) -> OjsError:
-    """429 for a push to a queue whose bound is reached (ojs-backpressure §7.1)."""
+def queue_full(queue: str, depth: int, bound: int, strategy: str, *, wanted: int = 1) -> OjsError:
+    """429 for a push to a queue whose bound is reached (ojs-backpressure §7.1), or that is `wanted` jobs and never fits."""
+    reached = wanted <= bound
+    message = f"queue {queue!r} has reached its bound of {bound} waiting jobs"
+    never = f"{wanted:,} jobs at once never fit into queue {queue!r}, which is bounded to {bound:,} waiting jobs"
     return OjsError(
         "queue_full",
-        f"queue {queue!r} has reached its bound of {bound} waiting jobs",
+        message if reached else never,
+        hint=None if reached else f"Send at most {bound:,} of them at a time, or raise the queue's max_size.",
         details={"queue": queue, "depth": depth, "bound": bound, "strategy": strategy},
-        retry_after=1,
+        retry_after=1 if reached else None,
         headers=(("X-OJS-Queue-Depth", str(depth)), ("X-OJS-Queue-Bound", str(bound))),
-    )
-
-
-def never_fits(queue: str, number: int, bound: int) -> OjsError:
-    """413 for more jobs at once than a queue may ever hold."""
-    return OjsError(
-        "batch_size_exceeded",
-        f"{number:,} jobs at once never fit into queue {queue!r}, which is bounded to {bound:,} waiting jobs",
-        hint=f"Send at most {bound:,} of them at a time, or raise the queue's max_size.",
-        details={"queue": queue, "batch_size": number, "max_batch_size": bound},
     )
 
 

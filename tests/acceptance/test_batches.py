@@ -148,10 +148,10 @@ def test_an_atomic_bulk_request_to_a_full_queue_says_which_jobs_have_no_room(sys
     body["jobs"] = [job(queue, n) for n in range(3)]
     answer = system.request("POST", f"{JOBS}/bulk", body)
     assert (answer.status, answer.headers.get("Retry-After")) == (422, None)
-    assert {item["error"]["code"] for item in answer.body["items"]} == {"batch_size_exceeded"}
+    assert {item["error"]["code"] for item in answer.body["items"]} == {"QUEUE_FULL"}
     assert "bounded to 2" in answer.body["items"][0]["error"]["message"]
     refused = system.request("POST", f"{JOBS}/batch", {"jobs": body["jobs"]})
-    assert (refused.status, refused.headers.get("Retry-After")) == (413, None)
+    assert (refused.status, refused.headers.get("Retry-After")) == (429, None)
     assert "max_size" in refused.body["error"]["hint"]
     assert system.request("GET", f"{JOBS}?queue={queue}").body["pagination"]["total"] == 1
 

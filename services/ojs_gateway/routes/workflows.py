@@ -137,7 +137,7 @@ WORKFLOWS: Final = Part(
             {201: _WHOLE},
             "Its first jobs are in their queues when this is answered.",
             body=_REQUEST,
-            errors=("invalid_workflow", "batch_size_exceeded", *PUSH_REFUSALS),
+            errors=("invalid_workflow", *PUSH_REFUSALS),
         ),
         Route(
             Workflows,

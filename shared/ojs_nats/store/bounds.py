@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ojs_nats import metrics, transitions
 from ojs_nats.crossings import Bound, level_of, pressed
-from ojs_nats.errors import OjsError, never_fits, queue_full, unavailable
+from ojs_nats.errors import OjsError, queue_full, unavailable
 from ojs_nats.job import Job
 from ojs_nats.store.api import delete_unheard, message, put_if, subjects_of
 from ojs_nats.store.clock import ServerClock
@@ -128,9 +128,7 @@ class Bounds:
 
     @asynccontextmanager
     async def places(self, queue: str, number: int, check: Check | None = None) -> AsyncIterator[None]:
-        """Hold places for the time of a push; without a bound that costs nothing. Raises OjsError queue_full,
-        batch_size_exceeded where they would never fit, or as `check`.
-        """
+        """Hold places for the time of a push; without a bound that costs nothing. Raises OjsError queue_full, or as `check`."""
         bound = self._queues.bound(queue)
         if not bound or not number:
             yield
@@ -179,11 +177,9 @@ class Bounds:
                 if check is not None:
                     await check(self._policy(queue) == "drop_oldest")
                     check = None
-                if number > bound:
-                    raise never_fits(queue, number, bound)
-                if not await self._make_room(queue, standing.tokens + standing.seats + number - bound):
+                if number > bound or not await self._make_room(queue, standing.tokens + standing.seats + number - bound):
                     metrics.rejected(queue)
-                    raise queue_full(queue, standing.tokens, bound, self._policy(queue))
+                    raise queue_full(queue, standing.tokens, bound, self._policy(queue), wanted=number)
         raise unavailable(f"queue {queue!r} is too busy to be bounded; try again")
 
     def _policy(self, queue: str) -> str:

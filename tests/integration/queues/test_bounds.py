@@ -109,7 +109,7 @@ async def test_the_oldest_makes_room_where_the_queue_says_so(store: Store, queue
 async def test_the_oldest_make_room_for_a_whole_batch_if_it_can_fit_at_all(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=3, overflow_policy="drop_oldest")
     jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(3)]
-    with refusal("batch_size_exceeded"):
+    with refusal("queue_full"):
         await store.batches.push([draft(queue=queue) for _ in range(4)])
     assert await only_tokens(store, queue) == 3
     batch = await store.batches.push([draft(queue=queue) for _ in range(2)])
@@ -172,8 +172,8 @@ async def test_a_batch_that_does_not_fit_is_refused_as_a_whole(store: Store, que
     assert len(await fetch(store, queue, count=10)) == 3
     with pytest.raises(OjsError, match="5 jobs at once never fit") as refused:
         await store.batches.push([draft(queue=queue) for _ in range(5)])
-    assert refused.value.code == "batch_size_exceeded"
-    assert refused.value.details == {"queue": queue, "batch_size": 5, "max_batch_size": 4}
+    assert (refused.value.code, refused.value.retry_after) == ("queue_full", None)
+    assert "at most 4" in refused.value.hint
     later = [draft(queue=queue, scheduled_at=store.clock.now() + 3_600_000) for _ in range(5)]
     await store.batches.push([*later, *(draft(queue=queue) for _ in range(4))])
 
