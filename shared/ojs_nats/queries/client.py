@@ -43,8 +43,8 @@ __all__ = ["Barrier", "Queries", "settled"]
 
 _MARGIN_S: Final = 1.0
 _BARRIER_TTL_S: Final = 60
-
 _BUILT_S: Final = 5
+"""How long to wait before asking again while an index is built."""
 
 T = TypeVar("T", bound=Struct)
 A = TypeVar("A", bound=Answer)
