@@ -21,7 +21,12 @@ cluster *arguments:
 test *arguments:
     script/test "$@"
 
-# Check lint and formatting; just lint --fix corrects what can be corrected
+# The fast lane: lint, types and unit tests, below a minute
+[group('check')]
+check *arguments:
+    script/check "$@"
+
+# Check lint, formatting, layers and dead code; just lint --fix corrects what can be corrected
 [group('check')]
 lint *arguments:
     script/lint "$@"
@@ -41,6 +46,11 @@ conformance *arguments:
 bench *arguments:
     script/setup dev
     .venv/bin/python -m bench "$@"
+
+# Put faults into a running system and say what they broke; just faults --help
+[group('check')]
+faults *arguments:
+    script/faults "$@"
 
 # Everything that has to pass before a change goes in
 [group('check')]

@@ -11,9 +11,11 @@ import pytest
 from support.nats import NatsServer
 from support.system import Processes
 
-# `ci` tries more, and prints what repeats a failure elsewhere: its example as a blob, and the seed in the header.
+# `quick` is for the fast lane (script/check). `ci` tries more, and prints what repeats a failure elsewhere: its example as a
+# blob, and the seed in the header.
 hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, max_examples=300)
+hypothesis.settings.register_profile("quick", deadline=None, print_blob=True, max_examples=20)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
 hypothesis.settings.load_profile(PROFILE)
 

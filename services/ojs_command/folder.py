@@ -12,9 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ojs_nats.problems import StartupProblem
-
-__all__ = ["DataFolder", "RunState"]
+from ojs_core.base.problems import StartupProblem
 
 _SERVER_SECONDS: Final = 3.0
 _POLL_SECONDS: Final = 0.05

@@ -14,13 +14,11 @@ from typing import Final
 
 from ojs_command.dev import run_dev
 from ojs_command.services import SERVICES
-from ojs_nats.masking import mask
-from ojs_nats.problems import StartupProblem
-from ojs_nats.readers import written
-from ojs_nats.service import CANNOT_START, run, run_loop
-from ojs_nats.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Kind, Loaded, Option, load
-
-__all__ = ["main"]
+from ojs_core.base.masking import mask
+from ojs_core.base.problems import StartupProblem
+from ojs_core.runtime.service import CANNOT_START, run, run_loop
+from ojs_core.runtime.setting_readers import written
+from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, load
 
 USAGE: Final = 2
 
@@ -30,7 +28,7 @@ Flags win over variables, variables over the file, the file over the defaults. T
 or ./{DEFAULT_FILE} if there is one. 'ojs-nats config' shows what counts and where it was written.
 """
 
-_EXAMPLES: Final[dict[Kind, str]] = {
+_EXAMPLES: Final[dict[SettingKind, str]] = {
     "dev": """\
 examples:
   ojs-nats dev                                    everything on this machine, files in ./data
@@ -70,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         loaded = _load(given, unknown)
         if given.command == "config":
-            print(_shown(loaded, as_json=given.json))
+            _print(_shown(loaded, as_json=given.json))
             return 0
         if given.command == "dev":
             return run_loop(run_dev(loaded))
@@ -79,6 +77,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StartupProblem as problem:
         print(f"ojs-nats {given.command}: {problem}", file=sys.stderr)
         return CANNOT_START
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # whoever reads has seen enough; what is left is flushed at the end of Python
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _load(given: argparse.Namespace, unknown: Sequence[str]) -> Loaded:
@@ -127,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, kind: Kind, purpose: str
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, kind: SettingKind, purpose: str
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(
         name,

@@ -8,9 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from ojs_nats import metrics
-
-__all__ = ["reference"]
+from ojs_core.telemetry import metrics
 
 
 def reference() -> str:
@@ -42,6 +40,10 @@ count as `{metrics.OTHER}` in their queue, and later queues, beyond a hundred, a
 
 Besides, `ojs_build_info` says which service and version a process is, and `process_…` what it uses of CPU, memory and file
 descriptors.
+
+## Gateways
+
+{_table(metrics.OF_GATEWAY)}
 
 ## Projectors
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import sys
 
 from ojs_command.services import SERVICES
-from ojs_nats.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Option
-
-__all__ = ["reference"]
+from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Option
 
 
 def reference() -> str:

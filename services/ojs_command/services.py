@@ -7,10 +7,8 @@ from typing import Final, cast
 
 import msgspec
 
-from ojs_nats.service import Build
-from ojs_nats.settings import Kind
-
-__all__ = ["SERVICES", "ServiceEntry"]
+from ojs_core.runtime.service import Build
+from ojs_core.runtime.settings import SettingKind
 
 
 class ServiceEntry(msgspec.Struct, frozen=True):
@@ -19,7 +17,7 @@ class ServiceEntry(msgspec.Struct, frozen=True):
     name: str
     target: str  # "package:function", imported only by the process that runs it
     help: str
-    kind: Kind = "service"
+    kind: SettingKind = "service"
 
     def load(self) -> Build:
         package, function = self.target.split(":")

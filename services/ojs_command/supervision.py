@@ -10,13 +10,14 @@ from typing import Final
 
 import structlog
 
-from ojs_nats.problems import StartupProblem
-
-__all__ = ["Supervised"]
+from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.problems import StartupProblem
 
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 5.0
 _HEALTHY_SECONDS: Final = 10.0
+_ILL_SECONDS: Final = 5.0
+"""What a process has to stop in that is started again though it lives."""
 
 log = structlog.get_logger(__name__)
 
@@ -29,6 +30,9 @@ class Supervised(ABC):
         self._on_change = on_change
         self._process: Process | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._pause = _FIRST_PAUSE
+        self._ready_at = 0.0
+        """When it was last ready, or failed to be (loop time)."""
 
     @property
     def pid(self) -> int | None:
@@ -39,13 +43,12 @@ class Supervised(ABC):
     async def start(self) -> None:
         """Start it and return when it is ready. Raises `StartupProblem` if it ends before that; from then on it is kept."""
         await self._launch()
-        self._keeper = asyncio.create_task(self._keep(), name=f"keep-{self.name}")
+        self._ready_at = asyncio.get_running_loop().time()
+        self._keeper = start_loop(f"keep-{self.name}", self._keep)
 
     async def stop(self, seconds: float) -> None:
         """End it, by force after `seconds`; also when it was never started or is being started."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.wait((self._keeper,))
+        await stop_loop(self._keeper)
         await self._end(seconds)
 
     @abstractmethod
@@ -55,6 +58,11 @@ class Supervised(ABC):
     @abstractmethod
     async def _until_ready(self, process: Process) -> None:
         """Return when the process is ready. Raises `StartupProblem` if it ended, or can't be ready."""
+
+    async def _unwell(self) -> str:
+        """Returns, with the reason, when a process that runs has to be started again; never, unless a subclass says so."""
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never
 
     async def _ended(self) -> None:  # noqa: B027  # nothing to let go of, unless a subclass says so
         """Called when the process has ended."""
@@ -86,23 +94,37 @@ class Supervised(ABC):
         self._on_change()
 
     async def _keep(self) -> None:
+        """Wait for its end, and start it again."""
         clock = asyncio.get_running_loop().time
-        pause = _FIRST_PAUSE
-        while True:
-            ready_at = clock()
-            if self._process is not None:
-                status = await self._process.wait()
-                log.error("died", child=self.name, status=_describe(status))
+        if self._process is not None:
+            await self._while_well(self._process)
+        if clock() - self._ready_at >= _HEALTHY_SECONDS:
+            self._pause = _FIRST_PAUSE
+        pause = self._pause
+        await asyncio.sleep(pause)
+        self._pause = min(pause * 2, _LONGEST_PAUSE)
+        try:
+            await self._launch()
+            log.info("started again", child=self.name, pid=self.pid, after_s=pause)
+        except (StartupProblem, OSError) as problem:  # OSError: no processes, memory or files left for now
+            log.error("could not be started again", child=self.name, reason=str(problem))
+        self._ready_at = clock()
+
+    async def _while_well(self, process: Process) -> None:
+        """Until the process has died, or was ended because it can't work."""
+        death = asyncio.create_task(process.wait())
+        illness = asyncio.create_task(self._unwell())
+        try:
+            await asyncio.wait((death, illness), return_when=asyncio.FIRST_COMPLETED)
+            if death.done():
+                log.error("died", child=self.name, status=_describe(death.result()))
                 await self._end(0)
-            if clock() - ready_at >= _HEALTHY_SECONDS:
-                pause = _FIRST_PAUSE
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
-            try:
-                await self._launch()
-                log.info("started again", child=self.name, pid=self.pid)
-            except (StartupProblem, OSError) as problem:  # OSError: no processes, memory or files left for now
-                log.error("could not be started again", child=self.name, reason=str(problem))
+            else:
+                log.warning("is started again", child=self.name, reason=illness.result())
+                await self._end(_ILL_SECONDS)
+        finally:
+            death.cancel()
+            illness.cancel()
 
 
 def _describe(status: int) -> str:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from ojs_coordinator.coordinator import Coordinator
 
 if TYPE_CHECKING:
-    from ojs_nats.service import Service
-    from ojs_nats.settings import Settings
-    from ojs_nats.store import Store
-
-__all__ = ["Coordinator", "build"]
+    from ojs_core.runtime.service import Service
+    from ojs_core.runtime.settings import Settings
+    from ojs_core.store.store import Store
 
 
 def build(store: Store, settings: Settings) -> Service:

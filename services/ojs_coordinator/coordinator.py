@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ojs_coordinator.steps import StepKeeper
-from ojs_nats.dueloop import DueLoop
-from ojs_nats.errors import OjsError
+from ojs_coordinator.steps import StepWorker
+from ojs_core.base.errors import OjsError
+from ojs_core.runtime.dueloop import DueLoop
 
 if TYPE_CHECKING:
-    from ojs_nats.store import Store
-    from ojs_nats.store.due import Due
-
-__all__ = ["Coordinator"]
+    from ojs_core.jetstream.due_messages import Due
+    from ojs_core.store.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -26,7 +24,7 @@ class Coordinator:
     def __init__(self, store: Store) -> None:
         self._workflows = store.workflows
         self._timers = store.workflows.timer_messages()
-        steps = StepKeeper(store)
+        steps = StepWorker(store)
         self._loops = (
             DueLoop("workflow-steps", steps.messages, steps.handle),
             DueLoop("workflow-timers", self._timers, self._handle_timers),

@@ -1,4 +1,4 @@
-"""Acting on step hints: by the hundred, grouped by workflow, so that many ends cost one swap (architecture §7)."""
+"""Acting on step hints: by the hundred, grouped by workflow, so that many ends cost one swap."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
-from ojs_nats.errors import OjsError
-from ojs_nats.store.workflows import Report
-from ojs_nats.workflows.outcome import gone, outcome_of
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.workflows.step_end import gone, outcome_of
+from ojs_core.store.workflows.workflows import Report
 
 if TYPE_CHECKING:
-    from ojs_nats.store import Store
-    from ojs_nats.store.due import Due
-    from ojs_nats.store.records import Stored
-
-__all__ = ["StepHint", "StepKeeper"]
+    from ojs_core.jetstream.due_messages import Due
+    from ojs_core.store.records.records import Stored
+    from ojs_core.store.store import Store
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +42,7 @@ class StepHint(NamedTuple):
         return cls(due, workflow_id, job_id, int(node), int(run), kind)
 
 
-class StepKeeper:
+class StepWorker:
     """Takes step hints. What can't be done is left to come back."""
 
     def __init__(self, store: Store) -> None:

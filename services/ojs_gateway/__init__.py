@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ojs_core.runtime.preparation import configured_chain
 from ojs_gateway.server import Gateway
-from ojs_nats.preparation import configured_chain
 
 if TYPE_CHECKING:
-    from ojs_nats.settings import Settings
-    from ojs_nats.store import Store
-
-__all__ = ["Gateway", "build"]
+    from ojs_core.runtime.settings import Settings
+    from ojs_core.store.store import Store
 
 
 def build(store: Store, settings: Settings) -> Gateway:

@@ -7,16 +7,17 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ojs_nats.preparation import Preparation
-from ojs_nats.queries import Queries
-from ojs_nats.store.directives import Directives
-from ojs_nats.wire.limits import Limits
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.operations.rejections import RejectionEvents
+from ojs_core.read.client import Queries
+from ojs_core.runtime.preparation import Preparation
+from ojs_core.store.workers.directives import Directives
+from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.roles import Roles
 
 if TYPE_CHECKING:
-    from ojs_nats.middleware import EnqueueChain
-    from ojs_nats.store import Store
-
-__all__ = ["Context"]
+    from ojs_core.runtime.middleware import EnqueueChain
+    from ojs_core.store.store import Store
 
 T = TypeVar("T")
 
@@ -24,15 +25,31 @@ T = TypeVar("T")
 class Context:
     """The store, the limits and the settings behind all handlers of one gateway, and its requests that only wait."""
 
-    def __init__(self, store: Store, limits: Limits, chain: EnqueueChain, *, test_mode: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        limits: PayloadLimits,
+        chain: EnqueueChain,
+        *,
+        test_mode: bool,
+        unconfirmed_bulk: bool = False,
+        max_subscriptions: int = 1_000,
+    ) -> None:
         self.store = store
         self.queries = Queries(store)
-        self.directives = Directives(store)
+        self.directives = Directives(store.nats, store.clock, store.config, store.instance)
+        store.on_reset(self.directives.reset)
+        self.refusals = RejectionEvents(store)
+        self.roles = Roles(store.presence)
         self.limits = limits
+        self.aside = LargeBodies()
         self.middleware = chain.names
         """What every push goes through, the outermost first."""
         self.prepare = Preparation(chain, limits, store.clock.now)
+        self.max_subscriptions = max_subscriptions
         self.test_mode = test_mode
+        self.unconfirmed_bulk = unconfirmed_bulk
+        """Whether bulk operations by a broad filter are done without `confirm: true`."""
         self.stopping = False
         self._started = time.monotonic()
         self._waiting: set[asyncio.Task[Any]] = set()
@@ -62,6 +79,6 @@ class Context:
     def stop_waiting(self) -> None:
         """Let everybody go who waits for work or for a result."""
         self.stopping = True
-        self.store.handout.wakes.wake_all()
+        self.store.dispatcher.wakeups.wake_all()
         for task in self._waiting:
             task.cancel()

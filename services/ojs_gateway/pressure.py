@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ojs_nats.errors import OjsError
+from ojs_core.base.errors import OjsError
 
 if TYPE_CHECKING:
-    from ojs_nats.store import Store
-
-__all__ = ["pressure_headers", "refusal_headers"]
+    from ojs_core.store.store import Store
 
 Headers = tuple[tuple[str, str], ...]
 
 
 def pressure_headers(store: Store, queues: Iterable[str]) -> Headers:
     """Warning headers for the fullest of the queues that have come to their threshold; none if no queue has."""
-    found = [pressure for queue in dict.fromkeys(queues) if (pressure := store.bounds.pressure(queue)) is not None]
+    found = [pressure for queue in dict.fromkeys(queues) if (pressure := store.capacity.pressure(queue)) is not None]
     pressed = [pressure for pressure in found if pressure.ratio >= pressure.threshold]
     if not pressed:
         return ()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.runtime.browsers import Browsers
+from ojs_core.runtime.connections import Connections
+from ojs_core.runtime.listen import Listener
 from ojs_gateway.context import Context
-from ojs_gateway.edge import Edge, server
+from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.routes import router
-from ojs_nats.listen import Listener
-from ojs_nats.wire.limits import Limits
 
 if TYPE_CHECKING:
-    from ojs_nats.middleware import EnqueueChain
-    from ojs_nats.settings import Settings
-    from ojs_nats.store import Store
-
-__all__ = ["Gateway"]
+    from ojs_core.runtime.middleware import EnqueueChain
+    from ojs_core.runtime.settings import Settings
+    from ojs_core.store.store import Store
 
 _SHUTDOWN_S: Final = 2.0
 """What a running request has to finish, and again what it has after it was told to give up."""
@@ -31,9 +31,17 @@ class Gateway:
     def __init__(self, store: Store, settings: Settings, chain: EnqueueChain) -> None:
         self.chain = chain
         self._settings = settings
-        limits = Limits(max_body_bytes=settings.max_body_bytes, max_envelope_bytes=settings.max_envelope_bytes)
-        self._context = Context(store, limits, chain, test_mode=settings.test_mode)
-        self._edge = Edge(router(self._context), limits)
+        limits = PayloadLimits(max_body_bytes=settings.max_body_bytes, max_envelope_bytes=settings.max_envelope_bytes)
+        self._context = Context(
+            store,
+            limits,
+            chain,
+            test_mode=settings.test_mode,
+            unconfirmed_bulk=settings.unconfirmed_bulk,
+            max_subscriptions=settings.max_subscriptions,
+        )
+        browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
+        self._edge = Edge(router(self._context), limits, browsers, self._context.aside)
         self._listener: Listener | None = None
 
     @property
@@ -45,9 +53,14 @@ class Gateway:
     async def start(self) -> None:
         """Listen. Raises StartupProblem if the address can't be had."""
         self.chain.freeze()
-        bare = server(self._edge, self._context.limits)
+        settings = self._settings
+        connections = Connections(
+            settings.max_connections, settings.max_connections_per_address, settings.header_timeout, settings.idle_timeout
+        )
+        bare = server(self._edge, self._context.limits, connections)
         self._listener = Listener(bare, self._settings.host, self._settings.port, shutdown_timeout=_SHUTDOWN_S)
         await self._listener.start()
+        self._context.roles.start()
 
     async def stop(self) -> None:
         """Take no new connections, answer those who wait at once, let the others finish for up to 4 s."""
@@ -55,4 +68,6 @@ class Gateway:
         self._context.stop_waiting()
         if self._listener is not None:
             await self._listener.stop(_FAREWELL_S)
+        await self._context.roles.stop()
         await self._context.directives.stop()
+        self._context.aside.close()

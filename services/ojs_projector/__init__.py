@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Final
 from ojs_projector.projector import Projector
 
 if TYPE_CHECKING:
-    from ojs_nats.service import Service
-    from ojs_nats.settings import Settings
-    from ojs_nats.store import Store
-
-__all__ = ["Projector", "build"]
+    from ojs_core.runtime.service import Service
+    from ojs_core.runtime.settings import Settings
+    from ojs_core.store.store import Store
 
 _NICE: Final = 10
 

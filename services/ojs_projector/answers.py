@@ -10,37 +10,39 @@ import msgspec
 import structlog
 from msgspec import Raw
 
-from ojs_nats.queries import (
+from ojs_core.jetstream.connection import Reply
+from ojs_core.read.messages import (
     BEHIND,
+    FAILED,
     WAIT_S,
+    AskOutcome,
     DeadLettersAsk,
     DispatchesAsk,
-    HistoryAsk,
     JobsAsk,
-    Outcome,
     ProjectorStatus,
     QueueAsk,
     QueuesAsk,
     RelayedAnswer,
     StatsAsk,
     UniqueAsk,
+    UnreadableAsk,
     WorkersAsk,
     WorkflowsAsk,
     query_subject,
 )
-from ojs_nats.store import Store
-from ojs_nats.store.link import Reply
-from ojs_projector import jobs, lists, workers
-from ojs_projector.dispatches import dispatches
-from ojs_projector.history import history
-from ojs_projector.locks import unique_jobs
-from ojs_projector.model import Model
-from ojs_projector.pruning import next_round
-from ojs_projector.reached import Reached
-from ojs_projector.relay import Relay
-from ojs_projector.workflows import workflows
-
-__all__ = ["Answers"]
+from ojs_core.read.numbers import HistoryAsk
+from ojs_core.store.store import Store
+from ojs_projector.index import workers
+from ojs_projector.index.locks import unique_jobs
+from ojs_projector.index.model import Model
+from ojs_projector.index.unreadable import unreadable
+from ojs_projector.index.watermark import Watermark
+from ojs_projector.index.workflows import workflows
+from ojs_projector.reading import jobs, lists
+from ojs_projector.reading.dispatches import dispatches
+from ojs_projector.reading.history import history
+from ojs_projector.relaying.relay import Relay
+from ojs_projector.safety_net.pruning import next_round
 
 log = structlog.get_logger(__name__)
 
@@ -64,16 +66,15 @@ class Answers:
         self,
         store: Store,
         model: Model,
-        reached: Reached,
+        reached: Watermark,
         relay: Relay,
         status: Callable[[], ProjectorStatus],
         dead_letters: int,
     ) -> None:
-        self._link = store.bulk
+        self._nats = store.bulk
         self._model = model
         self._reached = reached
         self._relay = relay
-        self._status = status
         self._stops: list[Callable[[], Awaitable[None]]] = []
         self._stop_whole: list[Callable[[], Awaitable[None]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -103,6 +104,7 @@ class Answers:
             ),
             "history": _Query(HistoryAsk, lambda ask: history(model, ask)),
             "workers": _Query(WorkersAsk, lambda ask: workers.page(model, ask, now())),
+            "unreadable": _Query(UnreadableAsk, lambda ask: unreadable(model, ask)),
             "status": _Query(StatsAsk, lambda _ask: status()),
         }
 
@@ -110,7 +112,7 @@ class Answers:
         self._stops = await self._listen(building=True)
         await self.fit()
         relayed = query_subject("relayed")
-        self._stops.append(await self._link.listen(relayed, lambda message: self._spawn(self._answer_relayed(message))))
+        self._stops.append(await self._nats.listen(relayed, lambda message: self._spawn(self._answer_relayed(message))))
 
     async def fit(self) -> None:
         """To be called whenever the index has become whole, or no longer is."""
@@ -123,7 +125,7 @@ class Answers:
 
     async def _listen(self, *, building: bool) -> list[Callable[[], Awaitable[None]]]:
         return [
-            await self._link.listen(query_subject(name, building=building), self._handler(query), group=_GROUP)
+            await self._nats.listen(query_subject(name, building=building), self._handler(query), group=_GROUP)
             for name, query in self._queries.items()
         ]
 
@@ -149,12 +151,12 @@ class Answers:
             reached = await self._reached.until(ask.barrier, _PARTIAL_WAIT_S if partial else WAIT_S)
             # While the index is built anew nobody waits for long: what is there is answered, and marked.
             if reached or self._model.partial:
-                self._send(message, Outcome(answer=Raw(_encode(query.answer(ask)))))
+                self._send(message, AskOutcome(answer=Raw(_encode(query.answer(ask)))))
             else:
-                self._send(message, Outcome(error=BEHIND))
-        except Exception as error:
+                self._send(message, AskOutcome(error=BEHIND))
+        except Exception:
             log.exception("query failed")
-            self._send(message, Outcome(error=str(error) or type(error).__name__))
+            self._send(message, AskOutcome(error=FAILED))
 
     async def _answer_relayed(self, message: Reply) -> None:
         """All replicas are asked; the one that relays answers, or the one that comes to relay meanwhile."""
@@ -163,9 +165,9 @@ class Answers:
             await asyncio.wait_for(self._relay.until_relayed(ask.barrier), WAIT_S)
         except TimeoutError:
             if self._relay.leading:
-                self._send(message, Outcome(error=BEHIND))
+                self._send(message, AskOutcome(error=BEHIND))
         else:
-            self._send(message, Outcome(answer=Raw(_encode(RelayedAnswer(self._relay.relayed)))))
+            self._send(message, AskOutcome(answer=Raw(_encode(RelayedAnswer(self._relay.relayed)))))
 
-    def _send(self, message: Reply, outcome: Outcome) -> None:
-        self._link.publish(message.reply.decode(), _encode(outcome))
+    def _send(self, message: Reply, outcome: AskOutcome) -> None:
+        self._nats.publish(message.reply.decode(), _encode(outcome))

@@ -9,12 +9,10 @@ from typing import Final
 
 from prometheus_client import Gauge
 
-from ojs_nats import metrics
-from ojs_nats.queries import ProjectorStatus
-from ojs_projector.labels import counts_of_queues, dead_of_queues
-from ojs_projector.model import Model
-
-__all__ = ["Gauges"]
+from ojs_core.read.messages import ProjectorStatus
+from ojs_core.telemetry import metrics
+from ojs_projector.index.labels import counts_of_queues, dead_of_queues
+from ojs_projector.index.model import Model
 
 _MAX_QUEUES: Final = 500
 """Queues that get gauges of their own, those with the most jobs; the rest is added up as `other`."""

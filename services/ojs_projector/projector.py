@@ -1,43 +1,48 @@
-"""One replica: reads the records in order, and hands each batch to the index and to the relay (architecture §8)."""
+"""One replica: reads the records in order, and hands each batch to the index and to the relay."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-import msgspec
 import structlog
 
-from ojs_nats import metrics
-from ojs_nats.cron import Cron
-from ojs_nats.crossings import CrossingRecord
-from ojs_nats.errors import OjsError, unavailable
-from ojs_nats.job import Job
-from ojs_nats.problems import StartupProblem
-from ojs_nats.queries import ProjectorStatus
-from ojs_nats.store import Store
-from ojs_nats.store.api import call
-from ojs_nats.store.eventlog import EventLog
-from ojs_nats.store.feed import Feed, Record
-from ojs_nats.store.lease import Lease
-from ojs_nats.store.link import Link
-from ojs_nats.store.names import REST
-from ojs_nats.store.presence import WorkerRecord
-from ojs_nats.workflows.record import Workflow
+from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.base.loops import start_loop
+from ojs_core.base.problems import StartupProblem
+from ojs_core.domain.workflows.record import Workflow
+from ojs_core.jetstream.api import call
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.event_log import EventLog
+from ojs_core.jetstream.feed import Feed, Record
+from ojs_core.jetstream.lease import Lease
+from ojs_core.jetstream.reading import Unreadable
+from ojs_core.jetstream.subjects import REST
+from ojs_core.read.messages import ProjectorStatus
+from ojs_core.store.crons import cron_reader
+from ojs_core.store.queues.fair_pools import pool_reader
+from ojs_core.store.queues.queues import queue_reader
+from ojs_core.store.rate_limits.threshold_alerts import alert_reader
+from ojs_core.store.records.records import job_reader
+from ojs_core.store.statistics import span_reader
+from ojs_core.store.store import Store
+from ojs_core.store.unique.locks import lock_reader
+from ojs_core.store.workers.presence import worker_reader
+from ojs_core.store.workflows.records import workflow_reader
+from ojs_core.telemetry import metrics
 from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges
-from ojs_projector.keeper import Keeper
-from ojs_projector.model import Model, Seen
-from ojs_projector.place import Place
-from ojs_projector.pruning import Pruner
-from ojs_projector.reached import Reached
-from ojs_projector.relay import Relay
-from ojs_projector.safety import SafetyNet
-
-__all__ = ["Projector"]
+from ojs_projector.index.file import IndexFile
+from ojs_projector.index.model import Model, Seen
+from ojs_projector.index.watermark import Watermark
+from ojs_projector.relaying.relay import Relay
+from ojs_projector.safety_net.pruning import Pruner
+from ojs_projector.safety_net.safety import SafetyNet
+from ojs_projector.statistics_writer import StatisticsWriter
 
 log = structlog.get_logger(__name__)
 
@@ -49,13 +54,6 @@ _AT_ONCE: Final = 100
 _PAUSE_S: Final = 0.5
 _FULL_S: Final = 5.0
 _SAFETY_S: Final = 10.0
-_FORGET_S: Final = 10.0
-
-_decode_job: Final = msgspec.json.Decoder(Job).decode
-_decode_workflow: Final = msgspec.json.Decoder(Workflow).decode
-_decode_worker: Final = msgspec.json.Decoder(WorkerRecord).decode
-_decode_cron: Final = msgspec.json.Decoder(Cron).decode
-_decode_crossing: Final = msgspec.json.Decoder(CrossingRecord).decode
 
 
 class Projector:
@@ -69,19 +67,21 @@ class Projector:
         self._store = store
         self._searched = searched
         self._copied = copied
-        self._place = Place(folder) if folder is not None else None
-        self._links: list[Link] = []
+        self._place = IndexFile(folder) if folder is not None else None
+        self._connections: list[Connection] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._answers: Answers | None = None
         self._relay: Relay | None = None
         self._model: Model | None = None
         self._feed: Feed | None = None
         self._safety: SafetyNet | None = None
-        self._keeper: Keeper | None = None
+        self._keeper: StatisticsWriter | None = None
         self._dead_letters = dead_letters
         self._lag_ms = 0
+        self._broken = self._full = False
+        """What the last write to the index met: a file that can't be read any more, or a full disk."""
         self._stop_gauges: Callable[[], None] | None = None
-        self.reached = Reached()
+        self.reached = Watermark()
 
     async def start(self) -> None:
         """Begin to read; what was stored before is read while queries are answered already, as partial.
@@ -98,14 +98,14 @@ class Projector:
         path = self._place.take() if self._place is not None else None
         self._model = model = Model(path, self._searched, self._copied)
         model.attach(*await self._bucket())
-        model.spans.begin(store.clock.now(), await self._last_span(), store.instance)
+        model.time_buckets.begin(store.clock.now(), await self._last_span(), store.instance)
         self.reached.advance(model.applied)
         reading = await self._connect("feed")
         relaying = await self._connect("relay")
         self._feed = feed = Feed(reading, store.config, f"projector-{store.instance}")
         await feed.seek(model.applied + 1)
         self._relay = relay = Relay(
-            Lease(store.link, store.config, "events"),
+            Lease(store.nats, store.config, "events"),
             EventLog(relaying, store.config),
             store.clock,
             store.config,
@@ -113,7 +113,7 @@ class Projector:
         )
         store.on_reset(relay.clear)
         self._safety = safety = SafetyNet(store, model)
-        self._keeper = keeper = Keeper(store, model, lambda: relay.leading)
+        self._keeper = keeper = StatisticsWriter(store, model, lambda: relay.leading)
         store.on_reset(keeper.clear)
         pruner = Pruner(store, model, self.reached, lambda: relay.leading, self._dead_letters)
         self._answers = Answers(store, model, self.reached, relay, self.status, self._dead_letters)
@@ -122,9 +122,9 @@ class Projector:
         await relay.start()
         await keeper.start()
         self._tasks = [
-            asyncio.create_task(self._read(model, feed, relay, keeper, self._answers), name="projector"),
-            asyncio.create_task(self._tend(model, relay, safety), name="projector-tend"),
-            asyncio.create_task(pruner.run(), name="projector-prune"),
+            start_loop("projector", partial(self._read, model, feed, relay, keeper, self._answers)),
+            start_loop("projector-tend", partial(self._tend, model, relay, safety), every_s=_SAFETY_S),
+            start_loop("projector-prune", pruner.run),
         ]
         self._stop_gauges = metrics.refresh_with(Gauges(model, self.status, store.queues.bound).refresh)
         log.info("following the job records", after=model.applied, rebuilding=model.partial)
@@ -143,8 +143,8 @@ class Projector:
             await self._answers.stop()
         if self._feed is not None:
             self._feed.close()
-        for link in self._links:
-            await link.close()
+        for nats in self._connections:
+            await nats.close()
         if self._model is not None:
             self._model.close()
         if self._place is not None:
@@ -165,15 +165,15 @@ class Projector:
             progress=model.progress,
         )
 
-    async def _connect(self, purpose: str) -> Link:
-        link = await self._store.connect(f"ojs-projector-{purpose}")
-        self._links.append(link)
-        return link
+    async def _connect(self, purpose: str) -> Connection:
+        nats = await self._store.connect(f"ojs-projector-{purpose}")
+        self._connections.append(nats)
+        return nats
 
     async def _bucket(self) -> tuple[str, int]:
         """Name and birth of the bucket's stream, and its last sequence."""
         stream = self._store.config.records_stream
-        info = await call(self._store.link, f"STREAM.INFO.{stream}")
+        info = await call(self._store.nats, f"STREAM.INFO.{stream}")
         if "error" in info:
             raise unavailable(f"NATS refused to describe stream {stream}: {info['error'].get('description')}")
         return f"{stream} {info['created']}", int(info["state"]["last_seq"])
@@ -185,33 +185,25 @@ class Projector:
 
     # Reading
 
-    async def _read(self, model: Model, feed: Feed, relay: Relay, keeper: Keeper, answers: Answers) -> None:
-        broken = full = False
-        while True:
-            try:
-                if broken:
-                    await self._rebuild(model, feed, answers)
-                elif full:
-                    await feed.seek(model.applied + 1)
-                broken = full = False
-                await self._turn(model, feed, relay, keeper, answers)
-            except OjsError as error:
-                log.warning("reading waits", reason=error.message)
-                await asyncio.sleep(_PAUSE_S)
-            except sqlite3.DatabaseError as error:
-                full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-                broken = not full
-                if full:
-                    log.error("the index can't be written: its disk is full; reading waits until there is room")
-                    await asyncio.sleep(_FULL_S)
-                else:
-                    log.error("the index is broken and is built anew", error=str(error))
-                    await asyncio.sleep(_PAUSE_S)
-            except Exception:
-                log.exception("reading failed")
+    async def _read(self, model: Model, feed: Feed, relay: Relay, keeper: StatisticsWriter, answers: Answers) -> None:
+        try:
+            if self._broken:
+                await self._rebuild(model, feed, answers)
+            elif self._full:
+                await feed.seek(model.applied + 1)
+            self._broken = self._full = False
+            await self._turn(model, feed, relay, keeper, answers)
+        except sqlite3.DatabaseError as error:
+            self._full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            self._broken = not self._full
+            if self._full:
+                log.error("the index can't be written: its disk is full; reading waits until there is room")
+                await asyncio.sleep(_FULL_S)
+            else:
+                log.error("the index is broken and is built anew", error=str(error))
                 await asyncio.sleep(_PAUSE_S)
 
-    async def _turn(self, model: Model, feed: Feed, relay: Relay, keeper: Keeper, answers: Answers) -> None:
+    async def _turn(self, model: Model, feed: Feed, relay: Relay, keeper: StatisticsWriter, answers: Answers) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         wanted = relay.wanted
@@ -252,36 +244,46 @@ class Projector:
     async def _rebuild(self, model: Model, feed: Feed, answers: Answers) -> None:
         model.rebuild(*await self._bucket())
         await answers.fit()
-        model.spans.begin(self._store.clock.now(), await self._last_span(), self._store.instance)
+        model.time_buckets.begin(self._store.clock.now(), await self._last_span(), self._store.instance)
         await feed.seek(1)
 
     # Housekeeping
 
     async def _tend(self, model: Model, relay: Relay, safety: SafetyNet) -> None:
-        while True:
-            await asyncio.sleep(_SAFETY_S)
-            try:
-                model.forget(self._store.clock.now())
-                if relay.leading and not model.partial:
-                    await safety.look()
-            except OjsError as error:
-                log.warning("the safety net waits", reason=error.message)
-            except Exception:
-                log.exception("housekeeping failed")
+        model.forget(self._store.clock.now())
+        if relay.leading and not model.partial:
+            await safety.look()
 
 
 def _seen(record: Record) -> Seen:
+    """What a record is of; whatever can't be read is noted and carries on as such."""
+    if not record.data:
+        return Seen(record, None)
+    name, body = record.job_id, record.data
     try:
-        if record.kind == "job":
-            return Seen(record, _decode_job(record.data))
-        if record.kind == "workflow" and record.data:
-            return Seen(record, None, _decode_workflow(record.data))
-        if record.kind == "worker" and record.data:
-            return Seen(record, None, None, _decode_worker(record.data))
-        if record.kind == "cron" and record.data:
-            return Seen(record, None, cron=_decode_cron(record.data))
-        if record.kind == "crossing" and record.data:
-            return Seen(record, None, crossing=_decode_crossing(record.data))
-    except (msgspec.DecodeError, ValueError) as error:
-        log.error("record can't be read", kind=record.kind, id=record.job_id, sequence=record.sequence, error=str(error))
+        match record.kind:
+            case "job":
+                return Seen(record, job_reader.decode(name, body))
+            case "workflow":
+                found = workflow_reader.decode(name, body)
+                return Seen(record, None, found if isinstance(found, Workflow) else None)
+            case "worker":
+                return Seen(record, None, None, worker_reader.decode(name, body))
+            case "cron":
+                return Seen(record, None, cron=cron_reader.decode(name, body))
+            case "crossing":
+                return Seen(record, None, crossing=alert_reader.decode(name, body))
+            case "unique":
+                lock_reader.decode(name, body)
+            case "stats":
+                span_reader.decode(name, body)
+            case "queue":
+                queue_reader.decode(name, body)
+            case "pool":
+                pool_reader.decode(name, body)
+            case _:
+                pass
+    except Unreadable as problem:
+        problem.note(record.sequence)
+        return Seen(record, None, problem=problem.problem)
     return Seen(record, None)

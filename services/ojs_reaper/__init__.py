@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ojs_nats.timekeeping import Timekeeper
+from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_reaper.liveness import WorkerLiveness
 
 if TYPE_CHECKING:
-    from ojs_nats.service import Service
-    from ojs_nats.settings import Settings
-    from ojs_nats.store import Store
-
-__all__ = ["build"]
+    from ojs_core.runtime.service import Service
+    from ojs_core.runtime.settings import Settings
+    from ojs_core.store.store import Store
 
 
 def build(store: Store, settings: Settings) -> Service:

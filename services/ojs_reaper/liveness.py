@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_nats.store import Store
-from ojs_nats.store.presence import covers
-from ojs_nats.transitions import LIVENESS_MS, Liveness
-
-__all__ = ["WorkerLiveness"]
+from ojs_core.domain.transitions import LIVENESS_MS, Liveness
+from ojs_core.store.store import Store
+from ojs_core.store.workers.presence import covers
 
 _FRESH_MS: Final = 500
 

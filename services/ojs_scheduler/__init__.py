@@ -8,26 +8,24 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ojs_nats.dueloop import DueLoop
-from ojs_nats.preparation import Preparation, configured_chain
-from ojs_nats.timekeeping import Timekeeper
-from ojs_nats.transitions import Liveness
-from ojs_nats.wire.limits import Limits
-from ojs_scheduler.crons import CronKeeper
-from ojs_scheduler.limits import LimitKeeper
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.transitions import Liveness
+from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.runtime.preparation import Preparation, configured_chain
+from ojs_core.runtime.timekeeping import Timekeeper
+from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+from ojs_scheduler.crons import CronWorker
 
 if TYPE_CHECKING:
-    from ojs_nats.service import Service
-    from ojs_nats.settings import Settings
-    from ojs_nats.store import Store
-
-__all__ = ["Scheduler", "build"]
+    from ojs_core.runtime.service import Service
+    from ojs_core.runtime.settings import Settings
+    from ojs_core.store.store import Store
 
 
 class Scheduler:
     """Every kind of due messages, each with a loop of its own: a million delayed jobs don't hold up a tick."""
 
-    def __init__(self, jobs: Timekeeper, crons: CronKeeper, batches: DueLoop, limits: LimitKeeper) -> None:
+    def __init__(self, jobs: Timekeeper, crons: CronWorker, batches: DueLoop, limits: BlockedJobsWorker) -> None:
         self._loops = (jobs, crons, batches, limits)
 
     async def start(self) -> None:
@@ -47,7 +45,9 @@ def build(store: Store, settings: Settings) -> Service:
     """A scheduler that is not started yet. Raises StartupProblem if an enqueue middleware can't be imported."""
     chain = configured_chain(settings)
     chain.freeze()
-    prepare = Preparation(chain, Limits(), store.clock.now)
+    prepare = Preparation(chain, PayloadLimits(), store.clock.now)
     outbox = store.outbox()
     batches = DueLoop("batch", outbox.messages, outbox.handle)
-    return Scheduler(Timekeeper(store, "scheduler", _no_liveness), CronKeeper(store, prepare), batches, LimitKeeper(store))
+    return Scheduler(
+        Timekeeper(store, "scheduler", _no_liveness), CronWorker(store, prepare), batches, BlockedJobsWorker(store)
+    )

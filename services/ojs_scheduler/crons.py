@@ -7,17 +7,16 @@ from typing import Final
 
 import structlog
 
-from ojs_nats import cron as pure
-from ojs_nats import metrics
-from ojs_nats.cron import Cron, CronTimer, Run, Step
-from ojs_nats.dueloop import DueLoop
-from ojs_nats.errors import OjsError
-from ojs_nats.store import Store
-from ojs_nats.store.commit import Conflict
-from ojs_nats.store.crons import CronDue, Prepare, StoredCron
-from ojs_nats.store.due import Due
-
-__all__ = ["CronKeeper"]
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.cron import ticks
+from ojs_core.domain.cron.record import Cron, CronRun, CronTimer
+from ojs_core.domain.cron.step import Step
+from ojs_core.jetstream.due_messages import Due
+from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.store.crons import CronDue, Prepare, StoredCron
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.store import Store
+from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -29,7 +28,7 @@ _RELEASE_S: Final = 0.3
 _LATENESS: Final = metrics.DUE_LATENESS.labels("cron")
 
 
-class CronKeeper:
+class CronWorker:
     """Takes the due messages of cron entries. Any number of keepers may run; the record decides who made which tick."""
 
     def __init__(self, store: Store, prepare: Prepare) -> None:
@@ -62,6 +61,7 @@ class CronKeeper:
                 return
 
     def _let_go(self, handled: list[Due]) -> None:
+        self._messages.answered(handled)
         self._handled += handled
         if self._handled and (self._release is None or self._release.done()):
             self._release = asyncio.create_task(self._release_soon(), name="cron-release")
@@ -100,9 +100,10 @@ class CronKeeper:
             return
         if cron.deleted:
             return
+        self._store.room.check()  # a tick that can't have its job now comes back, to be judged by what is late by then
         previous = await self._crons.previous(cron, self._prepare)
         moment = self._store.clock.moment(max(fired_at, self._store.clock.now()))
-        match pure.tick(cron, moment, previous, op):
+        match ticks.tick(cron, moment, previous, op):
             case Step() as step:
                 await self._crons.commit(step, sequence, moment.op)
                 self._tell(cron, step)
@@ -121,7 +122,7 @@ class CronKeeper:
             log.warning("runs of a cron entry pile up behind a job", cron=record.name, waiting=len(record.waiting))
 
 
-def _tell(cron: Cron, entry: Run) -> None:
+def _tell(cron: Cron, entry: CronRun) -> None:
     if entry.outcome == "triggered":
         _LATENESS.observe(max(0, entry.at - entry.tick) / 1_000)
         log.debug("cron entry triggered", cron=cron.name, job_id=entry.job_id, late_ms=entry.at - entry.tick)

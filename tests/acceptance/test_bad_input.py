@@ -48,7 +48,7 @@ def push(system: System, body: Any) -> Got:
 
 
 def assert_refused(got: Got, status: int, code: str) -> dict[str, Any]:
-    """The error envelope (requirements §5.1), whole."""
+    """The error envelope, whole."""
     assert (got.status, got.body["error"]["code"]) == (status, code), got
     error: dict[str, Any] = got.body["error"]
     assert got.headers["Content-Type"] == OJS_TYPE

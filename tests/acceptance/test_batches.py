@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from ojs_core.base.ids import new_job_id
 from support.system import Answer, Processes, System, send
 from support.waiting import until
 
@@ -328,24 +330,36 @@ def test_the_priority_of_a_waiting_job_can_be_changed(system: System, queue: str
 # Crashes
 
 
+def killed_ahead_of_its_answer(processes: Processes, survivor: str, queue: str, number: int) -> bool:
+    """Push a batch through a gateway that is killed as soon as the first record can be read through another; whether it
+    hadn't answered by then.
+    """
+    victim = processes.start("gateway")
+    url = victim.ready()["url"]
+    first = new_job_id(int(time.time() * 1_000))
+    jobs = [{**job(queue, 0), "id": first}, *(job(queue, index) for index in range(1, number))]
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(send, "POST", f"{url}{JOBS}/batch", {"jobs": jobs})
+        until(lambda: send("GET", f"{survivor}{JOBS}/{first}").status == 200, 30, every=0.001)
+        victim.kill()
+        return answer.exception() is not None
+
+
 def test_a_batch_whose_gateway_dies_before_its_tokens_is_finished(processes: Processes) -> None:
     """The gateway is killed as soon as one of its records can be read: most tokens are missing then."""
-    victim, survivor, scheduler = (processes.start(name) for name in ("gateway", "gateway", "scheduler"))
-    urls = [victim.ready()["url"], survivor.ready()["url"]]
+    survivor, scheduler = (processes.start(name) for name in ("gateway", "scheduler"))
+    url = survivor.ready()["url"]
     scheduler.ready()
     number = 5_000
-    first = "01900000-0000-7000-8000-000000000001"
-    jobs = [{**job("crash", 0), "id": first}, *(job("crash", index) for index in range(1, number))]
-    with ThreadPoolExecutor(1) as pool:
-        lost = pool.submit(send, "POST", f"{urls[0]}{JOBS}/batch", {"jobs": jobs})
-        until(lambda: send("GET", f"{urls[1]}{JOBS}/{first}").status == 200, every=0.001)
-        victim.kill()
-        assert lost.exception() is not None, "the gateway answered before it died"
+    # On a busy machine one may have answered by the time it is killed: then another is tried.
+    queue = next(
+        queue for queue in map("crash-{}".format, range(10)) if killed_ahead_of_its_answer(processes, url, queue, number)
+    )
     numbers: list[int] = []
 
     def all_are_fetched() -> bool:
-        body = {"queues": ["crash"], "count": 1_000, "worker_id": "w1", "wait_ms": 500}
-        found = send("POST", f"{urls[1]}/ojs/v1/workers/fetch", body).body["jobs"]
+        body = {"queues": [queue], "count": 1_000, "worker_id": "w1", "wait_ms": 500}
+        found = send("POST", f"{url}/ojs/v1/workers/fetch", body).body["jobs"]
         numbers.extend(one["args"][0]["n"] for one in found)
         return len(numbers) >= number
 

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ojs_nats.wire.times import parse_timestamp
+from ojs_core.base.times import parse_timestamp
 
 FILES = sorted((Path(__file__).parents[1] / "fixtures" / "clients").glob("*.json"))
 SESSIONS: dict[str, Any] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}

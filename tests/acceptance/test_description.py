@@ -33,6 +33,7 @@ class Client:
     def __init__(self, system: System, described: Described) -> None:
         self._system = system
         self._described = described
+        self.put_record = system.put_record
 
     def __call__(self, method: str, path: str, body: object = None, status: int = 200) -> Any:
         path = path[1:] if path.startswith("//") else API + path
@@ -298,6 +299,13 @@ def limits(client: Client) -> None:
     client("DELETE", "/admin/pools/de-pool", status=404)
 
 
+def unreadable(client: Client) -> None:
+    client.put_record("queue.torn", b"[]")
+    client("GET", "/admin/unreadable?kind=queue")
+    client("DELETE", "/admin/unreadable/queue/torn")
+    client("DELETE", "/admin/unreadable/queue/torn", status=404)
+
+
 def system_itself(client: Client) -> None:
     for path in (
         "//ojs/manifest",
@@ -332,6 +340,7 @@ WALKS: Final[tuple[Callable[[Client], None], ...]] = (
     crons,
     workflows,
     limits,
+    unreadable,
     system_itself,
 )
 

@@ -254,3 +254,46 @@ async def test_runs_of_cron_entries_are_events(http: Session) -> None:
         assert answer.status == 200
     assert (event["type"], event["subject"]) == ("cron.triggered", "ev.cron")
     assert (event["data"]["job_id"], event["data"]["queue"]) == (ran["job_id"], "ev.cron")
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"action": "subscribe", "filter": {"event_type": ["job.failed"]}}, "filter"),
+        ({"action": "subscribe", "channel": "queue:a", "filter": {"queues": ["b"]}}, "queues"),
+        ({"action": "subscribe", "filter": {"types": ["JOB"]}}, "types"),
+    ],
+)
+async def test_a_filter_that_can_not_be_kept_is_refused(
+    socket: aiohttp.ClientWebSocketResponse, sent: dict[str, Any], field: str
+) -> None:
+    await socket.send_json(sent)
+    refused = await socket.receive_json(timeout=20)
+    assert refused["error"]["details"]["field"] == field
+
+
+async def test_a_filter_counts_in_every_channel(http: Session, socket: aiohttp.ClientWebSocketResponse) -> None:
+    wanted = {"event_types": ["job.completed"]}
+    await socket.send_json({"action": "subscribe", "channel": "queue:ev.both", "filter": wanted})
+    assert (await socket.receive_json(timeout=20))["action"] == "subscribed"
+    await push(http, "ev.both")
+    await run(http, "ev.both")
+    assert (await socket.receive_json(timeout=20))["event"]["type"] == "job.completed"
+
+
+async def test_a_message_that_is_nested_too_deeply_is_told_so(socket: aiohttp.ClientWebSocketResponse) -> None:
+    await socket.send_str('{"action":"subscribe","x":' + "[" * 20_000 + "]" * 20_000 + "}")
+    assert "nested too deeply" in (await socket.receive_json(timeout=20))["error"]["message"]
+    await socket.send_json({"action": "subscribe"})
+    assert (await socket.receive_json(timeout=20))["action"] == "subscribed"
+
+
+async def test_a_cursor_beyond_the_end_is_told(http: Session) -> None:
+    job_id = await push(http, "ev.beyond")
+    async with http.get("/ojs/v1/events?after=999999999999") as answer:
+        refused = (await answer.json(content_type=None))["error"]
+        assert (answer.status, refused["details"]["field"]) == (400, "after")
+    async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": "999999999999"}) as response:
+        stream = Stream(response)
+        assert (await stream.frame())["event"] == "reset"
+        assert json.loads((await stream.frame())["data"])["subject"] == job_id

@@ -51,7 +51,7 @@ def one_of_each(system: System, queue: str) -> dict[str, str]:
     """A job in every state."""
     jobs = {}
     for state in ("active", "retryable", "completed", "discarded"):
-        jobs[state] = push(system, queue)
+        jobs[state] = push(system, queue, retry={"initial_interval": "PT1H"})  # it stays retryable however slow the test is
         assert fetch(system, queue) == [jobs[state]]
     fail(system, jobs["retryable"])
     call(system, "POST", "/workers/ack", {"job_id": jobs["completed"]})

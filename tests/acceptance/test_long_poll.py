@@ -51,7 +51,7 @@ async def test_each_job_goes_to_one_of_the_workers_that_wait(http: aiohttp.Clien
 async def test_a_worker_that_leaves_while_it_waits_takes_nothing_with_it(system: System, http: aiohttp.ClientSession) -> None:
     address = urlsplit(system.url)
     body = json.dumps({"queues": ["poll"], "wait_ms": 20_000})
-    head = f"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: localhost\r\nOJS-Version: 1.0\r\nContent-Length: {len(body)}\r\n\r\n"
     writers = []
     for _ in range(10):
         _, writer = await asyncio.open_connection(address.hostname, address.port)

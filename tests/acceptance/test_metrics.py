@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from support.described import Described
 from support.scrape import Scrape, scrape
 from support.system import System
 from support.waiting import until
 
 QUEUE, TYPE = "measured", "test.measured"
+
+
+@pytest.fixture(scope="module")
+def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """One whose queues are those of this module: a process names the first hundred that it meets, others are `other`."""
+    with System.started(tmp_path_factory.mktemp("metrics")) as system:
+        system.observe = Described.by(system.url).check
+        yield system
 
 
 def call(system: System, path: str, body: dict[str, Any], status: int = 200) -> Any:

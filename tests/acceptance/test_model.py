@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from ojs_nats.wire.ids import new_job_id
+from ojs_core.base.ids import new_job_id
 from support.model import ABSENT, ModelJob, Refusal, Server, shown
 from support.system import System
 from support.waiting import until
@@ -60,7 +60,7 @@ class Api:
 
     def __call__(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         data = None if body is None else json.dumps(body)
-        headers = {} if body is None else {"Content-Type": "application/json"}
+        headers = {"OJS-Version": "1.0"} if body is None else {"Content-Type": "application/json"}
         self._connection.request(method, f"/ojs/v1{path}", data, headers)
         with self._connection.getresponse() as response:
             return response.status, json.loads(response.read())
@@ -130,8 +130,8 @@ class Client(RuleBasedStateMachine):
 
     # Pushing
 
-    def push(self, job: ModelJob, **more: object) -> bool:
-        """Whether it was accepted."""
+    def push(self, job: ModelJob, *, soon: bool = False, **more: object) -> bool:
+        """Whether it was accepted. A job that waits for a time that comes `soon` may have waited for it already."""
         retry = {
             "max_attempts": job.max_attempts,
             "on_exhaustion": job.on_exhaustion,
@@ -148,6 +148,8 @@ class Client(RuleBasedStateMachine):
         if answer[0] != 201:
             return False
         assert known is None or known.deleted
+        if soon and answer[1]["job"]["state"] == "available":
+            self.server.available(job)
         assert shown(answer[1]["job"]) == job.view()
         return True
 
@@ -195,9 +197,10 @@ class Client(RuleBasedStateMachine):
     @rule(queue=st.integers(0, 1))
     def push_for_soon(self, queue: int) -> None:
         job = self.draft(queue, "scheduled", times={"scheduled_at"})
-        if self.push(job, delay_until=f"+PT{SOON_MS / 1000}S"):
+        if self.push(job, soon=True, delay_until=f"+PT{SOON_MS / 1000}S"):
             self.wait_for(job, "available")
-            self.server.available(job)
+            if job.state != "available":
+                self.server.available(job)
             self.look(job)
 
     @precondition(may_wait)
@@ -217,7 +220,9 @@ class Client(RuleBasedStateMachine):
         body = {"queues": queues, "count": count, "worker_id": worker, "visibility_timeout_ms": lease_ms, "wait_ms": 0}
         answer = self.api("POST", "/workers/fetch", body)
         taken: list[ModelJob] = self.expect(answer, 200, lambda: self.server.fetch(queues, count, worker))
-        assert [shown(job) for job in answer[1]["jobs"]] == [job.view() for job in taken]
+        told = [shown(job) for job in answer[1]["jobs"]]
+        # What is claimed for so short a time may be over before the answer, which then leaves it out.
+        assert told == [job.view() for job in taken] or (lease_ms == SOON_MS and not told)
         return taken
 
     @rule(order=st.sampled_from([(0,), (1,), (0, 1), (1, 0)]), count=st.integers(1, 4), worker=WORKERS)

@@ -122,7 +122,7 @@ def test_a_second_signal_ends_a_service_at_once(processes: Processes) -> None:
     with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as client:
         # A request whose body never comes keeps the first stop waiting.
         client.sendall(
-            b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{"
+            b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{"
         )
         until(lambda: send("GET", f"{url}/healthz").status == 200)
         command.process.send_signal(signal.SIGTERM)

@@ -8,12 +8,15 @@ import contextlib
 import msgspec
 from msgspec import Raw
 
-from ojs_nats.errors import OjsError
-from ojs_nats.events import Event, EventFilter, EventReader, events_of
-from ojs_nats.job import Job, State
-from ojs_nats.queries import Queries
-from ojs_nats.store import Store, StoreConfig
-from ojs_nats.wire.ids import new_job_id
+from ojs_core.base.errors import OjsError
+from ojs_core.base.ids import new_job_id
+from ojs_core.domain.events.envelope import Event
+from ojs_core.domain.events.vocabulary import events_of
+from ojs_core.domain.job import Job, State
+from ojs_core.jetstream.event_reader import EventFilter, EventReader
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.read.client import Queries
+from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.system import Processes
 from support.waiting import eventually

@@ -336,20 +336,20 @@ def test_batch_and_bulk_pushes_are_warned_and_refused_like_single_ones(system: S
 
 
 def test_a_workflow_that_a_queue_refuses_says_where_and_when_to_come_back(system: System) -> None:
-    call(system, "PUT", "/queues/full/config", {"max_size": 2, "allowed_job_types": ["ok.*"]})
-    group = {"type": "group", "jobs": [{"type": "ok.a", "args": [], "options": {"queue": "full"}}] * 2}
+    call(system, "PUT", "/queues/full.w/config", {"max_size": 2, "allowed_job_types": ["ok.*"]})
+    group = {"type": "group", "jobs": [{"type": "ok.a", "args": [], "options": {"queue": "full.w"}}] * 2}
     made = system.request("POST", "/ojs/v1/workflows", group)
     assert (made.status, made.headers["X-OJS-Queue-Pressure"]) == (201, "1.00")
     refused = system.request("POST", "/ojs/v1/workflows", group)
     assert (refused.status, refused.headers["Retry-After"], refused.headers["X-OJS-Queue-Bound"]) == (429, "1", "2")
-    chain = {"type": "chain", "steps": [group["jobs"][0], {"type": "bad.b", "args": [], "options": {"queue": "full"}}]}
+    chain = {"type": "chain", "steps": [group["jobs"][0], {"type": "bad.b", "args": [], "options": {"queue": "full.w"}}]}
     error = call(system, "POST", "/workflows", chain, 400)["error"]
     assert (error["code"], error["details"]["field"]) == ("job_type_not_allowed", "$.steps[1]")
-    cron = {"name": "bad", "cron": "0 0 1 1 *", "type": "bad.c", "options": {"queue": "full"}}
+    cron = {"name": "bad", "cron": "0 0 1 1 *", "type": "bad.c", "options": {"queue": "full.w"}}
     assert call(system, "POST", "/cron", cron, 400)["error"]["code"] == "job_type_not_allowed"
     call(system, "POST", "/cron", cron | {"type": "ok.c"}, 201)
     assert call(system, "PATCH", "/cron/bad", {"type": "bad.c"}, 400)["error"]["code"] == "job_type_not_allowed"
-    call(system, "PUT", "/queues/full/config", {"allowed_job_types": ["no.*"]})
+    call(system, "PUT", "/queues/full.w/config", {"allowed_job_types": ["no.*"]})
     assert call(system, "POST", "/cron/bad/trigger", None, 400)["error"]["code"] == "job_type_not_allowed"
     events = call(system, "GET", "/events?types=backpressure.rejected")["events"]
     assert [event["data"]["job_type"] for event in events] == ["ok.a"]

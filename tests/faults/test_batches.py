@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from ojs_nats.store import Store, StoreConfig
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.system import Processes, send
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 ROUNDS = 3
 """Of each victim."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 import signal
 import time
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from ojs_core.domain.cron.ticks import GRACE_MS
 from support.nats import NatsServer
 from support.system import Command, Processes, send
 from support.waiting import until
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 SECONDS = 20
 SCHEDULERS = 3
@@ -58,6 +61,7 @@ async def test_each_tick_has_one_job_while_schedulers_are_killed(processes: Proc
         register(url, name)
 
     kills = 0
+    began = int(time.time())
     end = time.time() + SECONDS
     while time.time() < end:
         tick = int(time.time()) + 1
@@ -71,6 +75,7 @@ async def test_each_tick_has_one_job_while_schedulers_are_killed(processes: Proc
         while len(schedulers) < SCHEDULERS:
             schedulers.append(processes.start("scheduler"))
 
+    until(lambda: all(seconds(runs(url, name)[-1]["scheduled_at"]) >= int(end) for name in names), 30)
     for name in names:
         send("POST", f"{url}/ojs/v1/cron/{name}/pause")
     until(lambda: all(created(runs(url, name)) for name in names))
@@ -79,14 +84,18 @@ async def test_each_tick_has_one_job_while_schedulers_are_killed(processes: Proc
         done = runs(url, name)
         assert {run["status"] for run in done} <= {"triggered", "skipped"}
         ticks = [seconds(run["scheduled_at"]) for run in done]
-        assert ticks == list(range(ticks[0], ticks[-1] + 1)), f"{name} left ticks out or ran twice"
-        assert len(ticks) >= SECONDS - 1
+        assert ticks == sorted(set(ticks)), f"{name} ran twice"
+        for (before, _), (tick, run) in itertools.pairwise(zip(ticks, done, strict=True)):
+            # Ticks that nobody could look at in time are dropped but for the last (docs/cron.md).
+            in_time = tick == before + 1
+            assert in_time or seconds(run["triggered_at"]) - before - 1 >= GRACE_MS // 1_000, f"{name} left ticks out"
+        assert ticks[0] <= began + 1
         ids = [run["job_id"] for run in done if run["status"] == "triggered"]
         assert sorted(fetched(url, name)) == sorted(ids), "one job for each run, and no other"
 
 
 def seconds(timestamp: str) -> int:
-    return int(time.mktime(time.strptime(timestamp[:19], "%Y-%m-%dT%H:%M:%S")))
+    return int(datetime.fromisoformat(timestamp).timestamp())
 
 
 async def test_ticks_go_on_when_the_only_scheduler_is_replaced(processes: Processes, nats_server: NatsServer) -> None:

@@ -15,7 +15,7 @@ from support.system import System, send
 from support.verdict import judge
 from support.waiting import until
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 ROUNDS = 4
 """In each round every process is killed once, in an order of the round's own, and then all of them at the same time."""

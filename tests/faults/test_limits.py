@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ojs_nats.job import Job, State
-from ojs_nats.store import Store, StoreConfig
+from ojs_core.domain.job import Job, State
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.system import Processes, System, send
 from support.truth import all_jobs
@@ -73,7 +74,7 @@ def work(system: System, runs: Runs, over: threading.Event) -> None:
                 runs.ended(job["id"])
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("victim", ["gateway", "scheduler", "nats-server"])
 def test_a_limit_holds_and_leaks_nothing_through_kills(system: System, victim: str) -> None:
     policy = {"key": "k", "concurrency": LIMIT}
@@ -122,7 +123,7 @@ def next_of(url: str, queue: str) -> str | None:
     return job_id
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("victim", ["gateway", "scheduler"])
 def test_a_key_at_its_limit_holds_up_nobody_else_and_keeps_its_order_through_kills(system: System, victim: str) -> None:
     key = {"key": "slow", "concurrency": 1}
@@ -162,7 +163,7 @@ def test_a_key_at_its_limit_holds_up_nobody_else_and_keeps_its_order_through_kil
     assert (view["active"], view["waiting"]) == (0, 0)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 async def test_a_rate_holds_over_two_gateways_that_are_killed(processes: Processes, nats_server: NatsServer) -> None:
     period_ms, limit, jobs = 1_000, 8, 40
     gateways = [processes.start("gateway") for _ in range(2)]

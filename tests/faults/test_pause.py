@@ -6,20 +6,20 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
 
-from ojs_nats.wire.ids import new_job_id
-from ojs_nats.wire.times import parse_timestamp
+from ojs_core.base.ids import new_job_id
+from ojs_core.base.times import parse_timestamp
+from support.processes import stopped
 from support.system import Processes, System
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 PAUSE_S = 4.5
 """Longer than a commit is tried, so that some are given up."""
@@ -60,15 +60,6 @@ async def push(http: aiohttp.ClientSession, queue: str, **more: object) -> Reply
 
 async def fetch(http: aiohttp.ClientSession, queue: str, wait_ms: int = 0) -> Reply:
     return await request(http, "POST", "/ojs/v1/workers/fetch", {"queues": [queue], "wait_ms": wait_ms, "count": 100})
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 async def test_requests_are_answered_while_nats_stands_still(system: System, http: aiohttp.ClientSession) -> None:

@@ -18,7 +18,7 @@ from support.processes import end, runs
 from support.system import System, environment
 from support.waiting import until
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 JOBS = 5
 LIVENESS_S = 30.0

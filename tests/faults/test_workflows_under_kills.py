@@ -13,7 +13,7 @@ from support.recorder import session
 from support.system import System
 from support.waiting import eventually
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 WORKFLOWS = 50
 KILLS = 8

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from ojs_nats.store import Store, StoreConfig
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.dispatch import queue_consumers
+from ojs_core.store.store import Store
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 
@@ -22,13 +24,20 @@ def queue() -> str:
     return f"queue-{next(_names)}"
 
 
+@pytest.fixture(params=["head", "durable"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How tokens are had: from the heads of their subjects, as of those that are asked for seldom, or from durables."""
+    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 1_000_000 if request.param == "head" else 0)
+    return str(request.param)
+
+
 @pytest.fixture
 async def open_store() -> AsyncIterator[OpenStore]:
-    """`await open_store(url, role=…, replicas=…)`; all are closed at the end."""
+    """`await open_store(url, role=…, replicas=…, test_mode=…)`; all are closed at the end."""
     opened: list[Store] = []
 
-    async def open_one(url: str, *, role: str = "gateway", replicas: int = 1) -> Store:
-        store = await Store.open(url, StoreConfig(replicas=replicas), role=role)
+    async def open_one(url: str, *, role: str = "gateway", replicas: int = 1, test_mode: bool = True) -> Store:
+        store = await Store.open(url, StoreConfig(replicas=replicas), role=role, test_mode=test_mode)
         opened.append(store)
         return store
 

@@ -16,41 +16,20 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_nats.errors import OjsError
-from ojs_nats.job import NOTHING, Job, Retry, State
-from ojs_nats.queues import QueueConfig, configured
-from ojs_nats.store import Store, api
-from ojs_nats.store.link import Answer, Failed, Link
-from ojs_nats.store.names import ANY
-from ojs_nats.transitions import Failure, Holder, Moment, Transition, ack, nack
-from ojs_nats.wire.ids import new_job_id
+from ojs_core.base.errors import OjsError
+from ojs_core.base.ids import new_job_id
+from ojs_core.domain.job import NOTHING, Job, Retry, State
+from ojs_core.domain.queues.config import QueueConfig
+from ojs_core.domain.queues.record import configured
+from ojs_core.domain.transitions import Failure, JobHolder, Moment, Transition, ack, nack
+from ojs_core.jetstream import api
+from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
+from ojs_core.jetstream.subjects import ANY
+from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.waiting import eventually
 
-__all__ = [
-    "ANYONE",
-    "acked",
-    "attempt",
-    "configure",
-    "draft",
-    "due_subjects",
-    "failed",
-    "fetch",
-    "frozen",
-    "losing_answers",
-    "message",
-    "narrow_proxy",
-    "new_id",
-    "refusal",
-    "requeued",
-    "set_up",
-    "subjects",
-    "timers",
-    "tokens",
-    "unreachable",
-]
-
-ANYONE: Final = Holder()
+ANYONE: Final = JobHolder()
 _count = count(1)
 
 
@@ -64,7 +43,7 @@ def draft(**members: Any) -> Job:
 
 async def fetch(store: Store, *queues: str, count: int = 1, worker: str | None = None, **more: Any) -> list[Job]:
     """A fetch that doesn't wait, unless told to by `wait_ms`; `lease_ms` is half an hour unless given."""
-    return await store.handout.fetch(queues, count, worker, more.get("lease_ms"), more.get("wait_ms", 0), more.get("pool"))
+    return await store.dispatcher.fetch(queues, count, worker, more.get("lease_ms"), more.get("wait_ms", 0), more.get("pool"))
 
 
 def acked(job: Job, moment: Moment) -> Transition:
@@ -128,7 +107,7 @@ async def attempt(store: Store, queue: str, **members: Any) -> Job | None:
 
 async def subjects(store: Store, stream: str, wildcard: str) -> dict[str, int]:
     """Subjects of a stream that match, with the number of messages of each."""
-    return await api.subjects_of(store.link, stream, wildcard)
+    return await api.subjects_of(store.nats, stream, wildcard)
 
 
 async def timers(store: Store, job_id: str) -> list[str]:
@@ -148,7 +127,7 @@ async def tokens(store: Store, queue: str) -> int:
 
 async def message(store: Store, subject: str) -> tuple[bytes, dict[str, str]] | None:
     """Body and headers of the last message of a subject in the bucket's stream."""
-    found = await api.message(store.link, store.config.records_stream, {"last_by_subj": subject}, "a record")
+    found = await api.message(store.nats, store.config.records_stream, {"last_by_subj": subject}, "a record")
     if found is None:
         return None
     lines = found.hdrs.decode().splitlines()[1:]
@@ -157,7 +136,7 @@ async def message(store: Store, subject: str) -> tuple[bytes, dict[str, str]] | 
 
 async def put_raw(store: Store, subject: str, body: bytes, headers: str = "") -> int:
     """Publish something and return its sequence."""
-    answer = await store.link.request(subject, body, headers)
+    answer = await store.nats.request(subject, body, headers)
     assert not isinstance(answer, Failed), answer
     ack: dict[str, Any] = msgspec.json.decode(answer.data)
     assert "error" not in ack, ack
@@ -221,29 +200,29 @@ async def frozen(server: NatsServer) -> AsyncIterator[None]:
 
 
 @contextmanager
-def losing_answers(link: Link, beginning: str, times: int = 1) -> Iterator[list[str]]:
+def losing_answers(nats: Connection, beginning: str, times: int = 1) -> Iterator[list[str]]:
     """The next `times` requests to subjects with this beginning are sent, but their answers are lost."""
-    original = link.request
+    original = nats.request
     lost: list[str] = []
 
     def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = 0.3) -> Any:
         if subject.startswith(beginning) and len(lost) < times:
             lost.append(subject)
-            link.publish(subject, payload, headers, reply=link.nobody)
+            nats.publish(subject, payload, headers, reply=nats.nobody)
             return _settled(Failed("NATS did not answer in time", sent=True))
         return original(subject, payload, headers, timeout_s)
 
-    link.request = request  # type: ignore[method-assign]
+    nats.request = request  # type: ignore[method-assign]
     try:
         yield lost
     finally:
-        link.request = original  # type: ignore[method-assign]
+        nats.request = original  # type: ignore[method-assign]
 
 
 @contextmanager
-def unreachable(link: Link, beginning: str, times: int = 1) -> Iterator[list[str]]:
+def unreachable(nats: Connection, beginning: str, times: int = 1) -> Iterator[list[str]]:
     """The next `times` requests to subjects with this beginning meet no leader: they are refused and do nothing."""
-    original = link.request
+    original = nats.request
     refused: list[str] = []
 
     def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = 2.0) -> Any:
@@ -252,14 +231,50 @@ def unreachable(link: Link, beginning: str, times: int = 1) -> Iterator[list[str
             return _settled(Failed("NATS has no leader for this yet", sent=False))
         return original(subject, payload, headers, timeout_s)
 
-    link.request = request  # type: ignore[method-assign]
+    nats.request = request  # type: ignore[method-assign]
     try:
         yield refused
     finally:
-        link.request = original  # type: ignore[method-assign]
+        nats.request = original  # type: ignore[method-assign]
 
 
-def _settled(answer: Answer) -> Any:
-    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+class Held:
+    """What is kept from being sent: `waits` is set when there is something, `go` lets it, and all that comes later, pass."""
+
+    def __init__(self) -> None:
+        self.waits = asyncio.Event()
+        self.go = asyncio.Event()
+
+
+@contextmanager
+def holding(nats: Connection, ending: str, number: int = 1) -> Iterator[Held]:
+    """Writes to subjects with this ending are not sent until they are let go, from the `number`-th on."""
+    original = nats.request
+    held = Held()
+    met = count(1)
+
+    async def late(answer: asyncio.Future[ReplyOrFailure], *request: Any) -> None:
+        await held.go.wait()
+        answer.set_result(await original(*request))
+
+    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = 2.0) -> Any:
+        if subject.startswith("$JS.API.") or not subject.endswith(ending) or next(met) < number:
+            return original(subject, payload, headers, timeout_s)
+        held.waits.set()
+        answer: asyncio.Future[ReplyOrFailure] = asyncio.get_running_loop().create_future()
+        tasks.append(asyncio.create_task(late(answer, subject, payload, headers, timeout_s)))
+        return answer
+
+    tasks: list[asyncio.Task[None]] = []
+    nats.request = request  # type: ignore[method-assign]
+    try:
+        yield held
+    finally:
+        nats.request = original  # type: ignore[method-assign]
+        held.go.set()
+
+
+def _settled(answer: ReplyOrFailure) -> Any:
+    future: asyncio.Future[ReplyOrFailure] = asyncio.get_running_loop().create_future()
     future.set_result(answer)
     return future

@@ -7,11 +7,25 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
+from ojs_core.base.errors import OjsError
+from ojs_core.jetstream.api import call
+from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.processes import free_port
-from support.waiting import until
+from support.waiting import eventually, until
 
-__all__ = ["NatsCluster"]
+
+async def step_down(store: Store, stream: str) -> None:
+    """Have a stream's leader hand over; one that is just being chosen is asked again."""
+
+    async def asked() -> bool:
+        try:
+            answer = await call(store.nats, f"STREAM.LEADER.STEPDOWN.{stream}")
+        except OjsError:
+            return False
+        return bool(answer.get("success"))
+
+    await eventually(asked, 15.0)
 
 
 class NatsCluster:
@@ -57,6 +71,29 @@ class NatsCluster:
 
         until(led, 30.0, every=0.1)
 
+    def leader(self, stream: str) -> str | None:
+        """The node that leads a stream, None while no node says so."""
+        for node in self.nodes:
+            for name, group in _groups(node):
+                if name == stream and group.get("leader") == node.name:
+                    return node.name
+        return None
+
+    def until_whole(self) -> None:
+        """Wait until every node runs, and each leader of a stream says that all copies of it are up to date."""
+        self.until_led()
+
+        def whole() -> bool:
+            led = [
+                all(copy.get("current") and not copy.get("offline") for copy in copies)
+                for node in self.nodes
+                for _, group in _groups(node)
+                if group.get("leader") == node.name and len(copies := group.get("replicas", ())) == 2
+            ]
+            return len(led) == len({name for node in self.nodes for name, _ in _groups(node)}) and all(led)
+
+        until(whole, 60.0, every=0.2)
+
     def stop(self) -> None:
         for node in self.nodes:
             node.kill()
@@ -72,9 +109,17 @@ class NatsCluster:
         self.stop()
 
 
+def _groups(node: NatsServer) -> list[tuple[str, dict[str, Any]]]:
+    """What a node knows of the streams that it has a copy of: name and Raft group."""
+    accounts = _monitor(node, "jsz?streams=true").get("account_details") or ()
+    return [
+        (stream["name"], stream.get("cluster") or {}) for account in accounts for stream in account.get("stream_detail") or ()
+    ]
+
+
 def _monitor(node: NatsServer, page: str) -> dict[str, Any]:
-    ports = json.loads((node.folder / f"nats-server_{node.pid}.ports").read_text(encoding="utf-8"))
     try:
+        ports = json.loads((node.folder / f"nats-server_{node.pid}.ports").read_text(encoding="utf-8"))
         with urllib.request.urlopen(f"{ports['monitoring'][0]}/{page}", timeout=2) as answer:
             found: dict[str, Any] = json.load(answer)
             return found

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-__all__ = ["Collector", "Received"]
-
 
 class Received(NamedTuple):
     """One span; ids in hexadecimal, `parent` empty if there is none, links as (trace, span)."""

@@ -12,8 +12,6 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from support.system import Answer, send
 
-__all__ = ["Described"]
-
 _DOCUMENT: Final = "/ojs/v1/openapi.json"
 
 _How = Literal["open", "closed", "strict"]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_nats import transitions
-from ojs_nats.errors import OjsError, duplicate, not_found
-from ojs_nats.job import Job, State
-from ojs_nats.store import Change, Extended, StoreConfig, WorkerRecord
-from ojs_nats.store.link import Link
-from ojs_nats.transitions import Moment, Transition
-
-__all__ = ["FakeStore"]
+from ojs_core.base.errors import OjsError, duplicate, not_found
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.storage_room import StorageLevel
+from ojs_core.domain.transitions import Moment, Transition
+from ojs_core.domain.transitions.result import Change
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.jobs.jobs import Extended
+from ojs_core.store.workers.presence import ROLES, WorkerRecord
 
 Decide = Callable[[Job, Moment], Transition]
 
@@ -36,7 +40,7 @@ class Clock:
         return Moment(self.at, f"op{self.ops}")
 
 
-class Wakes:
+class Wakeups:
     def __init__(self) -> None:
         self.closed = asyncio.Event()
 
@@ -89,12 +93,13 @@ class Jobs:
         return await self.get(job_id)
 
 
-class Handout:
+class Dispatcher:
     def __init__(self, store: FakeStore) -> None:
         self._store = store
-        self.wakes = Wakes()
+        self.wakeups = Wakeups()
         self.asked: list[tuple[Any, ...]] = []
         self.given_back: list[str] = []
+        self.failed: list[str] = []
 
     async def fetch(
         self,
@@ -112,10 +117,10 @@ class Handout:
         while True:
             found = [job for job in self._store.records.values() if job.state is State.AVAILABLE and job.queue in queues]
             left = until - loop.time()
-            if found or left <= 0 or self.wakes.closed.is_set():
+            if found or left <= 0 or self.wakeups.closed.is_set():
                 break
             self._store.changed.clear()
-            waits = [asyncio.ensure_future(self._store.changed.wait()), asyncio.ensure_future(self.wakes.closed.wait())]
+            waits = [asyncio.ensure_future(self._store.changed.wait()), asyncio.ensure_future(self.wakeups.closed.wait())]
             await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()
@@ -123,14 +128,41 @@ class Handout:
         claims = zip(found[:count], moments, strict=True)
         return [self._store.put(transitions.claim(job, worker, lease_ms, moment).job) for job, moment in claims]
 
-    def give_back(self, job: Job, reason: str) -> None:
+    @contextmanager
+    def returning(self, jobs: Sequence[Job]) -> Iterator[set[str]]:
+        undelivered = {job.id for job in jobs}
+        try:
+            yield undelivered
+        finally:
+            self.given_back += [job.id for job in jobs if job.id in undelivered]
+
+    def fail(self, job: Job, reason: str) -> None:
         assert reason
-        self.given_back.append(job.id)
+        self.failed.append(job.id)
 
 
-class Bounds:
+class Capacity:
     def pressure(self, _queue: str) -> None:
         """No queue has a bound."""
+
+
+class Room:
+    """Never full, unless a test says so."""
+
+    def __init__(self) -> None:
+        self.levels: list[StorageLevel] = []
+        self.shortage: str | None = None
+        self.trouble: str | None = None
+
+
+class Presence:
+    """One process of every role, unless a test says otherwise."""
+
+    def __init__(self) -> None:
+        self.roles = Counter(ROLES)
+
+    async def by_role(self) -> Counter[str]:
+        return self.roles
 
 
 class Workers:
@@ -187,7 +219,7 @@ class FakeStore:
         self.config = StoreConfig()
         self.instance = "fake"
         # Never connected: what asks the projector or reads events is refused, as without NATS.
-        self.link = self.bulk = Link("fake")
+        self.nats = self.bulk = Connection("fake")
         self.records: dict[str, Job] = {}
         self.changed = asyncio.Event()
         self.failure: Exception | None = None
@@ -196,9 +228,11 @@ class FakeStore:
         self.jobs = Jobs(self)
         self.atomic = Atomic(self)
         self.blobs = Blobs(self)
-        self.handout = Handout(self)
+        self.dispatcher = Dispatcher(self)
         self.workers = Workers(self)
-        self.bounds = Bounds()
+        self.capacity = Capacity()
+        self.room = Room()
+        self.presence = Presence()
 
     def check(self) -> None:
         if self.failure is not None:
@@ -212,7 +246,7 @@ class FakeStore:
     def on_reset(self, _drop: Callable[[], Awaitable[None]]) -> None:
         """Its reset has nobody else to ask."""
 
-    async def ping(self) -> float:
+    async def ready(self) -> float:
         self.check()
         return 1.4
 

@@ -1,4 +1,4 @@
-"""Two of every service under names that stay, however often their processes are killed and started again."""
+"""Two of every service, or `each`, under names that stay, however often their processes are killed and started again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any, Final
 
 from ojs_command.services import SERVICES
 from support.processes import free_port
-from support.system import Command, Processes
-
-__all__ = ["Fleet"]
+from support.system import OJS_NATS, Command, Processes
 
 EACH: Final = 2
 
@@ -20,19 +18,24 @@ EACH: Final = 2
 class Fleet:
     """Processes named `gateway-1`, `gateway-2`, `scheduler-1` and so on. A gateway keeps its port, a projector its folder."""
 
-    def __init__(self, folder: Path, nats_url: str, *arguments: str) -> None:
-        self._processes = Processes(folder, nats_url)
-        self._arguments = arguments
-        self._ports = {f"gateway-{number}": free_port() for number in range(1, EACH + 1)}
+    def __init__(
+        self, folder: Path, nats_url: str, *arguments: str, each: int = EACH, program: Sequence[str] = OJS_NATS
+    ) -> None:
+        self._processes = Processes(folder, nats_url, program=program)
+        self.arguments = arguments
+        """Of every process that is started."""
+        self._ports = {f"gateway-{number}": free_port() for number in range(1, each + 1)}
         self.running: dict[str, Command] = {}
 
     @classmethod
     @contextmanager
-    def started(cls, folder: Path, nats_url: str, *arguments: str) -> Iterator[Fleet]:
-        """All of them, ready; stopped at the end."""
-        fleet = cls(folder, nats_url, *arguments)
+    def started(
+        cls, folder: Path, nats_url: str, *arguments: str, each: int = EACH, program: Sequence[str] = OJS_NATS
+    ) -> Iterator[Fleet]:
+        """All of them, ready; stopped at the end. `program` is another way to start a service."""
+        fleet = cls(folder, nats_url, *arguments, each=each, program=program)
         try:
-            names = [f"{entry.name}-{number}" for entry in SERVICES for number in range(1, EACH + 1)]
+            names = [f"{entry.name}-{number}" for entry in SERVICES for number in range(1, each + 1)]
             for name in names:
                 fleet.start(name)
             for name in names:
@@ -58,7 +61,7 @@ class Fleet:
             own = ("--port", str(self._ports[name]))
         elif service == "projector":
             own = ("--projector-data", str(self._processes.folder / name))
-        self.running[name] = command = self._processes.start(service, *own, *self._arguments)
+        self.running[name] = command = self._processes.start(service, *own, *self.arguments)
         return command
 
     def kill(self, name: str) -> None:

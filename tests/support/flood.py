@@ -18,10 +18,8 @@ from msgspec import Struct
 
 from bench.client import Connection, Target
 from bench.messages import Requests
-from ojs_nats.wire.ids import new_job_id
+from ojs_core.base.ids import new_job_id
 from support.waiting import eventually
-
-__all__ = ["QUEUES", "Flood"]
 
 QUEUES: Final = ("flood-a", "flood-b", "flood.c")
 LEASE_MS: Final = 3_000

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ojs_nats.job import TERMINAL, State
+from ojs_core.domain.job import TERMINAL, State
 from support.history import Call, Outcome, Plan
-
-__all__ = ["BY_ITSELF", "SLACK_S", "Evidence", "explained"]
 
 SLACK_S: Final = 0.15
 """How far a service's idea of the server's time may be off."""

@@ -10,11 +10,9 @@ from typing import Any, Final
 
 import aiohttp
 
-from ojs_nats.job import TERMINAL
+from ojs_core.domain.job import TERMINAL
 from support.history import History, Plan, Seen
 from support.recorder import Recorder
-
-__all__ = ["LEASE_S", "Load"]
 
 LEASE_S: Final = 2.0
 QUEUES: Final = ("load-a", "load-b")

@@ -11,8 +11,6 @@ from pathlib import Path
 from support.cluster import NatsCluster
 from support.system import Processes
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Start everything, say where it is, and wait for Ctrl-C or SIGTERM."""

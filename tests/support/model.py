@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["ABSENT", "ENDED", "ModelJob", "Refusal", "Server"]
-
 ENDED: Final = frozenset({"completed", "cancelled", "discarded"})
 ABSENT: Final = object()
 _ACTIONS: Final = frozenset({"RETRY", "DISCARD", "DEAD_LETTER", "FAIL"})

@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 from support.processes import end
 from support.waiting import until
 
-__all__ = ["NatsServer", "program"]
-
 _CONFIGURATION = """\
 server_name: {name}
 host: "127.0.0.1"
@@ -25,7 +23,7 @@ log_file: "{folder}/nats-server.log"
 jetstream {{
   store_dir: "{folder}/store"
   max_memory_store: 256MB
-  max_file_store: 4GB
+  max_file_store: {max_file_store}
   limits {{ batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: {max_batch}, timeout: "10s" }} }}
 }}
 {more}
@@ -39,12 +37,16 @@ class NatsServer:
     manager, or call `start` and `stop`.
     """
 
-    def __init__(self, folder: Path, *, name: str = "test", more: str = "", max_batch: int = 32_000) -> None:
+    def __init__(
+        self, folder: Path, *, name: str = "test", more: str = "", max_batch: int = 32_000, max_file_store: str = "4GB"
+    ) -> None:
         self.folder = folder
         self.port = -1
         self._more = more
         self._max_batch = max_batch
-        self._name = name
+        self.max_file_store = max_file_store
+        """What it is started with."""
+        self.name = name
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -60,7 +62,13 @@ class NatsServer:
         """Start, on the same port and files as before if it ran before; returns when it takes connections."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / "nats-server.conf"
-        text = _CONFIGURATION.format(name=self._name, folder=self.folder, more=self._more, max_batch=self._max_batch)
+        text = _CONFIGURATION.format(
+            name=self.name,
+            folder=self.folder,
+            more=self._more,
+            max_batch=self._max_batch,
+            max_file_store=self.max_file_store,
+        )
         file.write_text(text, encoding="utf-8")
         process = subprocess.Popen(
             [program(), "-c", str(file), "-p", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -119,5 +127,5 @@ def program() -> str:
     """The nats-server under test: the wheel's, beside this Python."""
     beside = Path(sys.executable).with_name("nats-server")
     found = str(beside) if beside.exists() else shutil.which("nats-server")
-    assert found is not None, "no nats-server: pip install 'ojs-nats[embedded]'"
+    assert found is not None, "no nats-server: script/setup"
     return found

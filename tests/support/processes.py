@@ -6,9 +6,9 @@ import os
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-
-__all__ = ["end", "free_port", "runs"]
 
 
 def free_port() -> int:
@@ -42,3 +42,13 @@ def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, seconds:
         process.kill()
         process.wait()
         raise
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A process that stands still: it is there, and does and answers nothing."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)

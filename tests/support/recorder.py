@@ -11,11 +11,9 @@ from typing import Any, Final
 import aiohttp
 from msgspec import Struct
 
-from ojs_nats.job import State
-from ojs_nats.wire.ids import new_job_id
+from ojs_core.base.ids import new_job_id
+from ojs_core.domain.job import State
 from support.history import FOREVER, Call, History, Outcome, Plan, Seen
-
-__all__ = ["Recorder", "Reply", "session"]
 
 _UNSURE: Final = frozenset({408, 500, 502, 503, 504})
 _PAUSE_S: Final = 0.1

@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-__all__ = ["Scrape", "scrape"]
-
 _IGNORED: Final = ("_bucket", "_sum")
 
 

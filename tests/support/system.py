@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,15 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import nats
+
 from ojs_command.services import SERVICES
 from support.processes import end, runs
 from support.waiting import until
 
-__all__ = ["Answer", "Command", "Processes", "System", "environment", "send"]
-
 OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
+"""The command as its users have it."""
 
-_READY_SECONDS: Final = 40.0
+_READY_SECONDS: Final = 120.0
 
 
 class Answer(NamedTuple):
@@ -198,6 +200,18 @@ class System(Command):
             self.observe(method, path, answer)
         return answer
 
+    def put_record(self, key: str, body: bytes) -> None:
+        """Write a record into the bucket by hand."""
+
+        async def put() -> None:
+            client = await nats.connect(self.nats_url)
+            try:
+                await client.jetstream().publish(f"$KV.ojs.{key}", body)
+            finally:
+                await client.close()
+
+        asyncio.run(put())
+
     def reset(self) -> None:
         """Wipe everything; returns when that is done."""
         answer = self.request("POST", "/ojs/v1/admin/reset")
@@ -207,9 +221,10 @@ class System(Command):
 class Processes:
     """Services as processes of their own, in any number, on one NATS server that the test owns."""
 
-    def __init__(self, folder: Path, nats_url: str) -> None:
+    def __init__(self, folder: Path, nats_url: str, *, program: Sequence[str] = OJS_NATS) -> None:
         self.folder = folder
         self.nats_url = nats_url
+        self._program = program
         self.commands: list[Command] = []
 
     def start(self, service: str, *arguments: str) -> Command:
@@ -217,7 +232,7 @@ class Processes:
         ports = ("--port", "0") if service == "gateway" else ()
         options = ("--nats", self.nats_url, "--test-mode", "--log-format", "json")
         label = f"{service}-{len(self.commands)}"
-        command = Command(self.folder, service, *options, *ports, *arguments, label=label)
+        command = Command(self.folder, service, *options, *ports, *arguments, label=label, program=self._program)
         self.commands.append(command)
         return command
 

@@ -9,15 +9,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ojs_nats.events import EventFilter, EventReader, StoredEvent, events_of
-from ojs_nats.job import Job, State
-from ojs_nats.store import Store
-from ojs_nats.store.api import parse_ack
-from ojs_nats.store.feed import Feed
-from ojs_nats.store.link import Failed
-from ojs_nats.store.records import decode_job
-
-__all__ = ["all_events", "all_jobs", "by_job", "counts_of", "missing_events"]
+from ojs_core.domain.events.vocabulary import events_of
+from ojs_core.domain.job import Job, State
+from ojs_core.jetstream.api import parse_ack
+from ojs_core.jetstream.connection import Failed
+from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_core.jetstream.feed import Feed
+from ojs_core.store.records.records import job_reader
+from ojs_core.store.store import Store
 
 _PAGE: Final = 10_000
 
@@ -31,11 +30,11 @@ _decode_id: Final = msgspec.json.Decoder(_Id).decode
 
 async def all_jobs(store: Store) -> list[Job]:
     """Every job in the bucket, tombstones left out, as of now or later."""
-    answer = await store.link.request(store.config.record("barrier", "truth"), b"", "Nats-TTL: 60s\r\n")
+    answer = await store.nats.request(store.config.record("barrier", "truth"), b"", "Nats-TTL: 60s\r\n")
     assert not isinstance(answer, Failed), answer
     end = parse_ack(answer.data).seq
-    link = await store.connect("read-all")
-    feed = Feed(link, store.config, f"all-{store.instance}")
+    nats = await store.connect("read-all")
+    feed = Feed(nats, store.config, f"all-{store.instance}")
     jobs: dict[str, Job] = {}
     seen = 0
     try:
@@ -43,12 +42,12 @@ async def all_jobs(store: Store) -> list[Job]:
             for record in (await feed.next(0.5)).records:
                 seen = record.sequence
                 if record.kind == "job":
-                    jobs[record.job_id] = decode_job(record.data)
+                    jobs[record.job_id] = job_reader.decode(record.job_id, record.data)
                 elif record.kind == "gone":
                     jobs.pop(record.job_id, None)
     finally:
         feed.close()
-        await link.close()
+        await nats.close()
     return [job for job in jobs.values() if not job.deleted]
 
 
@@ -65,7 +64,7 @@ async def all_events(store: Store) -> list[StoredEvent]:
     found: list[StoredEvent] = []
     cursor = 0
     # A page may come from a server that is a little behind the leader; a reset takes all away.
-    while cursor < last and await reader.first_sequence() <= last:
+    while cursor < last and (await reader.kept())[0] <= last:
         page = await reader.read(cursor, EventFilter(), _PAGE)
         found += page.events
         cursor = page.cursor

@@ -13,11 +13,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ojs_nats.job import TERMINAL, State
+from ojs_core.domain.job import TERMINAL, State
 from support.history import FOREVER, Call, History, Outcome, Seen
 from support.lives import SLACK_S, Evidence, explained
-
-__all__ = ["End", "Violation", "judge"]
 
 End = Mapping[str, Any] | None
 """A job as `GET /ojs/v1/jobs/{id}` shows it at the end; None if it isn't there."""

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, overload
 
-__all__ = ["eventually", "until"]
-
 T = TypeVar("T")
 
 

@@ -12,8 +12,6 @@ import time
 
 from support.system import send
 
-__all__ = ["BEAT_S", "main"]
-
 BEAT_S = 1.0
 
 

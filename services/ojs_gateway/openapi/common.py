@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
+from ojs_core.base.errors import CODES
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import Backoff, Exhaustion, State
+from ojs_core.read.messages import MAX_OFFSET
+from ojs_core.wire.errors import wire_code
+from ojs_core.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
 from ojs_gateway.openapi.route import Parameter
 from ojs_gateway.openapi.schema import (
     ANYTHING,
@@ -21,41 +27,6 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
-from ojs_nats.errors import CODES
-from ojs_nats.job import Backoff, Exhaustion, State
-from ojs_nats.queries import MAX_OFFSET
-from ojs_nats.wire.errors import wire_code
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-from ojs_nats.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
-
-__all__ = [
-    "CONFIRM",
-    "COUNT",
-    "COUNTS",
-    "DURATION",
-    "ERROR",
-    "ERROR_ITEM",
-    "FAILED_ATTEMPT",
-    "JOB",
-    "JOB_DETAIL",
-    "JOB_ID",
-    "JOB_OPTIONAL",
-    "JOB_REQUIRED",
-    "NUMBERED",
-    "NUMBERED_50",
-    "OBJECT",
-    "PAGED",
-    "PAGINATION",
-    "PERIOD",
-    "PRIORITY",
-    "PROGRESS",
-    "QUEUE_NAME",
-    "RETRY_POLICY",
-    "SHORT",
-    "STATE",
-    "TYPE_NAME",
-    "page_of",
-]
 
 COUNT: Final = whole(0)
 STATE: Final = Named("State", {"type": "string", "enum": [*State]})

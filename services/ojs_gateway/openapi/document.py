@@ -10,15 +10,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from ojs_core.base.errors import CODES
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.wire.clients import JSON_TYPE, OJS_TYPE
+from ojs_core.wire.errors import wire_code
 from ojs_gateway.openapi.common import ERROR, JOB_ID, QUEUE_NAME, SHORT
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import TEXT, Named, Schema, either, text
-from ojs_nats.errors import CODES
-from ojs_nats.wire.errors import wire_code
-from ojs_nats.wire.limits import Limits
-from ojs_nats.wire.quirks import JSON_TYPE, OJS_TYPE
-
-__all__ = ["Place", "document", "places"]
 
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _BASE: Final = "/ojs/v1"
@@ -31,8 +29,10 @@ _IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
     "cron": (text(pattern=r"^[a-z0-9][a-z0-9.\-]*$", most=255), "The cron entry's name."),
     "pool": (QUEUE_NAME, "The pool's name."),
     "key": ({"type": "string", "minLength": 1, "maxLength": 255}, "The limit's key."),
+    "kind": (SHORT, "What kind of record it is, the first word of its key in the bucket."),
+    "record": (SHORT, "The rest of its key."),
 }
-_ALWAYS: Final = ("unsupported", "backend_error", "backend_unavailable")
+_ALWAYS: Final = ("unsupported", "backend_error", "unreadable_record", "backend_unavailable")
 """What any request may meet."""
 _WITH_BODY: Final = ("invalid_payload", "invalid_request", "request_timeout", "envelope_too_large", "unsupported_compression")
 _ASK_AGAIN: Final = {408, 429, 503}
@@ -42,7 +42,7 @@ _HEADERS: Final = {
 }
 
 
-class Place(NamedTuple):
+class OperationPlace(NamedTuple):
     """One of a route's names; parameters stand in braces."""
 
     method: str
@@ -50,17 +50,17 @@ class Place(NamedTuple):
     operation_id: str
 
 
-def places(route: Route) -> Iterator[Place]:
+def places(route: Route) -> Iterator[OperationPlace]:
     """Where the route is, its own place first."""
     own = ""
     for place in route.paths:
         method, below, *named = place.split(" ")
         operation_id = named[0] if named else f"{own}At{''.join(word.capitalize() for word in _WORD.findall(below))}"
         own = own or operation_id
-        yield Place(method, below if route.absolute else _BASE + below, operation_id)
+        yield OperationPlace(method, below if route.absolute else _BASE + below, operation_id)
 
 
-def document(parts: Sequence[Part], limits: Limits, *, test_mode: bool) -> bytes:
+def document(parts: Sequence[Part], limits: PayloadLimits, *, test_mode: bool) -> bytes:
     """The document as JSON. It has each path of each route, those of test mode only where that is on."""
     paths: dict[str, dict[str, Any]] = {}
     components = _Components()
@@ -90,7 +90,7 @@ def document(parts: Sequence[Part], limits: Limits, *, test_mode: bool) -> bytes
     )
 
 
-def _about(limits: Limits) -> str:
+def _about(limits: PayloadLimits) -> str:
     return f"""\
 Bodies are JSON, sent as `{OJS_TYPE}` or `{JSON_TYPE}`, as they are or with `Content-Encoding: gzip` or `deflate`, up to \
 {limits.max_body_bytes} bytes. Answers come as `{OJS_TYPE}`, or as `{JSON_TYPE}` where `Accept` asks for it. A member that is \
@@ -102,7 +102,7 @@ a path doesn't have is answered 405 with `Allow`. `/v1/…` is another name of `
 """
 
 
-def _operation(part: Part, route: Route, place: Place, own: Place, components: _Components) -> dict[str, Any]:
+def _operation(part: Part, route: Route, place: OperationPlace, own: OperationPlace, components: _Components) -> dict[str, Any]:
     about = [route.about] if route.about else []
     view: dict[str, Any] = {"tags": [part.name], "summary": route.summary, "operationId": place.operation_id}
     if place != own:

@@ -1,9 +1,12 @@
-"""A job as clients push it (`ojs_nats.wire.enqueue` reads it)."""
+"""A job as clients push it (`ojs_core.wire.enqueue` reads it)."""
 
 from __future__ import annotations
 
 from typing import Any, Final, get_args
 
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import Backoff, Exhaustion
+from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, OnLimit
 from ojs_gateway.openapi.common import DURATION, JOB_ID, OBJECT, PRIORITY, QUEUE_NAME, SHORT, TYPE_NAME
 from ojs_gateway.openapi.schema import (
     ANYTHING,
@@ -19,23 +22,6 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
-from ojs_nats.job import Backoff, Exhaustion
-from ojs_nats.limits.policy import MAX_CONCURRENCY, OnLimit
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-
-__all__ = [
-    "CONCURRENCY",
-    "DURATION_MS",
-    "ENVELOPE",
-    "OLDER_THAN",
-    "PREVENTION",
-    "PREVENTION_REQUEST",
-    "PUSH_REFUSALS",
-    "RATE",
-    "RATE_LIMIT",
-    "RETRY_REQUEST",
-    "SECONDS",
-]
 
 PUSH_REFUSALS: Final = (
     "invalid_retry_policy",
@@ -47,7 +33,7 @@ PUSH_REFUSALS: Final = (
     "queue_full",
     "queue_paused",
     "queue_draining",
-    "backend_timeout",
+    "storage_full",
 )
 """What a job in a request may be refused with."""
 

@@ -7,8 +7,6 @@ from typing import Final
 from ojs_gateway.openapi.common import COUNT
 from ojs_gateway.openapi.schema import TIME, Named, Schema, map_of, number, record
 
-__all__ = ["LATELY", "OLDEST", "POINT", "WINDOWS"]
-
 _TIMES: Final = Named(
     "Percentiles",
     record(dict.fromkeys(("p50", "p90", "p95", "p99", "max"), number(0)), about="Milliseconds, at most 5 % off."),

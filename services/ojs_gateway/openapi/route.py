@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
-from ojs_gateway.call import Answer, Streamed
 from ojs_gateway.context import Context
+from ojs_gateway.http.call import Response, StreamedResponse
 from ojs_gateway.openapi.schema import Schema
 
-__all__ = ["Handler", "Other", "Parameter", "Part", "Route"]
-
-
-Handler = Callable[..., Awaitable[Answer | Streamed]]
+RouteHandler = Callable[..., Awaitable[Response | StreamedResponse]]
 """A method of the route's owner, with the call as its only argument."""
 
 
@@ -37,12 +34,12 @@ class Route(NamedTuple):
 
     `paths` are `METHOD /path operationId`, below /ojs/v1 unless they are `absolute`. The first is the operation's own, the
     others are further names of it, whose ids may be left out. Ids name functions in clients: they stay as they are, and are
-    the specification's where it has the operation. `errors` are codes of `ojs_nats.errors`; those that any request may meet
-    are added. A `body` is required when a member of it is.
+    the specification's where it has the operation. `errors` are codes of `ojs_core.base.errors`; those that any request may
+    meet are added. A `body` is required when a member of it is.
     """
 
     owner: Callable[[Context], Any]
-    handler: Handler
+    handler: RouteHandler
     paths: tuple[str, ...]
     summary: str
     answers: Mapping[int, Schema | Other]

@@ -8,25 +8,6 @@ from typing import Any, Final, NamedTuple, Union, get_args, get_origin, get_type
 import msgspec
 from msgspec import Struct
 
-__all__ = [
-    "ANYTHING",
-    "FLAG",
-    "TEXT",
-    "TIME",
-    "Named",
-    "Schema",
-    "body_of",
-    "either",
-    "list_of",
-    "map_of",
-    "nullable",
-    "number",
-    "one_of",
-    "record",
-    "text",
-    "whole",
-]
-
 
 class Named(NamedTuple):
     """A schema that stands in the document once, under a name, and is referred to wherever it is used."""

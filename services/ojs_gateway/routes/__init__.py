@@ -1,4 +1,4 @@
-"""Every path of the API with its handler and its description (requirements §2; aliases: clients.md 4.3; docs/adr/017)."""
+"""Every path of the API with its handler and its description (docs/adr/017)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from types import MethodType
 from typing import Any, Final
 
 from ojs_gateway.context import Context
-from ojs_gateway.openapi import Part, Route, places
+from ojs_gateway.handlers.description import SelfDescription
+from ojs_gateway.http.router import Router
 from ojs_gateway.openapi.common import OBJECT
-from ojs_gateway.router import Router
+from ojs_gateway.openapi.document import places
+from ojs_gateway.openapi.route import Part, Route
 from ojs_gateway.routes.bulk import BULK
 from ojs_gateway.routes.crons import CRONS
 from ojs_gateway.routes.dead_letter import DEAD_LETTERS
@@ -20,9 +22,6 @@ from ojs_gateway.routes.statistics import STATISTICS
 from ojs_gateway.routes.system import SYSTEM
 from ojs_gateway.routes.workers import FLEET, WORKERS
 from ojs_gateway.routes.workflows import WORKFLOWS
-from ojs_gateway.self_description import SelfDescription
-
-__all__ = ["PARTS", "router"]
 
 
 def _description(context: Context) -> SelfDescription:

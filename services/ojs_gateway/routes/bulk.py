@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_gateway.batch import Batch
-from ojs_gateway.bulk import Bulk
-from ojs_gateway.openapi import Handler, Parameter, Part, Route
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.operations.selection import Operation
+from ojs_core.wire.bulk import DONE, JobsBody
+from ojs_core.wire.selection import ConfirmedBody, FilterBody, SelectionBody
+from ojs_gateway.handlers.batch import BatchHandlers
+from ojs_gateway.handlers.bulk import BulkHandlers
 from ojs_gateway.openapi.common import CONFIRM, COUNT, ERROR_ITEM, JOB, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
+from ojs_gateway.openapi.route import Parameter, Part, Route, RouteHandler
 from ojs_gateway.openapi.schema import (
     FLAG,
     TEXT,
@@ -24,11 +28,6 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
-from ojs_nats.wire.bulk import DONE, JobsBody
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-from ojs_nats.wire.selection import ConfirmedBody, FilterBody, Operation, SelectionBody
-
-__all__ = ["BULK"]
 
 _KEY: Final = Parameter(
     "Idempotency-Key",
@@ -63,7 +62,7 @@ _SELECTION: Final = Named(
         job_ids=list_of(JOB_ID, 1, _MOST),
         filter=_FILTER,
         atomicity=_ATOMICITY,
-        confirm=FLAG | {"description": "Needed with a filter that selects by nothing but the state."},
+        confirm=FLAG | {"description": "Needed with a filter that names no type, queue, priority or metadata."},
         limit=whole(1, _MOST, "Jobs of the filter that this request takes."),
         cursor=text("`next_cursor` of the request before with the same filter."),
         idempotency_key=_SENT_KEY,
@@ -135,10 +134,10 @@ _ENQUEUED: Final = Named(
 _PARTLY: Final = "207 when some items were refused, 422 when all were; each item says why."
 
 
-def _selecting(handler: Handler, operation: Operation, summary: str, besides: str = "") -> Route:
+def _selecting(handler: RouteHandler, operation: Operation, summary: str, besides: str = "") -> Route:
     """What is done to jobs that are named, or to a page of those that fit a filter."""
     return Route(
-        Bulk,
+        BulkHandlers,
         handler,
         (f"POST /jobs/bulk/{operation} bulk{operation.capitalize()}Jobs",),
         summary,
@@ -146,20 +145,19 @@ def _selecting(handler: Handler, operation: Operation, summary: str, besides: st
         f"By ids, or by a filter page by page. {besides}{_PARTLY}",
         body=_SELECTION,
         query=(_KEY,),
-        errors=("batch_size_exceeded", "conflict", "backend_timeout"),
+        errors=("batch_size_exceeded", "conflict"),
     )
 
 
-def _confirming(handler: Handler, operation: Operation, summary: str) -> Route:
+def _confirming(handler: RouteHandler, operation: Operation, summary: str) -> Route:
     """What is done to all jobs that fit a filter."""
     return Route(
-        Bulk,
+        BulkHandlers,
         handler,
         (f"POST /admin/jobs/bulk/{operation} adminBulk{operation.capitalize()}",),
         summary,
         _confirmed(operation),
         body=_CONFIRMED_BODY,
-        errors=("backend_timeout",),
     )
 
 
@@ -168,8 +166,8 @@ BULK: Final = Part(
     "Many jobs in one request",
     (
         Route(
-            Batch,
-            Batch.push,
+            BatchHandlers,
+            BatchHandlers.push,
             ("POST /jobs/batch createJobBatch",),
             "Push jobs, all or none",
             dict.fromkeys(
@@ -190,8 +188,8 @@ BULK: Final = Part(
             errors=(*PUSH_REFUSALS, "batch_size_exceeded"),
         ),
         Route(
-            Bulk,
-            Bulk.enqueue,
+            BulkHandlers,
+            BulkHandlers.enqueue,
             ("POST /jobs/bulk bulkCreateJobs",),
             "Push jobs one by one",
             dict.fromkeys((201, 207, 422), _ENQUEUED),
@@ -200,11 +198,11 @@ BULK: Final = Part(
             query=(_KEY,),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded", "conflict"),
         ),
-        _selecting(Bulk.cancel, "cancel", "Cancel jobs", "Active jobs are skipped. "),
-        _selecting(Bulk.retry, "retry", "Retry jobs"),
-        _selecting(Bulk.delete, "delete", "Delete finished jobs"),
-        _confirming(Bulk.confirmed_retry, "retry", "Retry all jobs that fit a filter"),
-        _confirming(Bulk.confirmed_cancel, "cancel", "Cancel all jobs that fit a filter"),
-        _confirming(Bulk.confirmed_delete, "delete", "Delete all finished jobs that fit a filter"),
+        _selecting(BulkHandlers.cancel, "cancel", "Cancel jobs", "Active jobs are skipped. "),
+        _selecting(BulkHandlers.retry, "retry", "Retry jobs"),
+        _selecting(BulkHandlers.delete, "delete", "Delete finished jobs"),
+        _confirming(BulkHandlers.confirmed_retry, "retry", "Retry all jobs that fit a filter"),
+        _confirming(BulkHandlers.confirmed_cancel, "cancel", "Cancel all jobs that fit a filter"),
+        _confirming(BulkHandlers.confirmed_delete, "delete", "Delete all finished jobs that fit a filter"),
     ),
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_gateway.crons import Crons
-from ojs_gateway.openapi import Parameter, Part, Route
+from ojs_core.domain.cron.record import OVERLAPS
+from ojs_gateway.handlers.crons import CronHandlers
 from ojs_gateway.openapi.common import COUNT, JOB_ID, OBJECT, PAGED, QUEUE_NAME, STATE, TYPE_NAME, page_of
 from ojs_gateway.openapi.envelope import PUSH_REFUSALS
+from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
     ANYTHING,
     FLAG,
@@ -22,9 +23,6 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
-from ojs_nats.cron import OVERLAPS
-
-__all__ = ["CRONS"]
 
 
 def _paths(operation_id: str, method: str, below: str = "") -> tuple[str, ...]:
@@ -90,8 +88,8 @@ CRONS: Final = Part(
     "Jobs on a schedule",
     (
         Route(
-            Crons,
-            Crons.register,
+            CronHandlers,
+            CronHandlers.register,
             _paths("registerCronJob", "POST"),
             "Register a cron entry",
             {200: _REGISTERED, 201: _REGISTERED},
@@ -100,8 +98,8 @@ CRONS: Final = Part(
             errors=_REFUSALS,
         ),
         Route(
-            Crons,
-            Crons.list,
+            CronHandlers,
+            CronHandlers.list,
             _paths("listCronJobs", "GET"),
             "List cron entries",
             {200: _LIST},
@@ -109,16 +107,16 @@ CRONS: Final = Part(
             query=(Parameter("enabled", FLAG), *PAGED),
         ),
         Route(
-            Crons,
-            Crons.read,
+            CronHandlers,
+            CronHandlers.read,
             _paths("getCronJob", "GET", "/{cron}"),
             "Read a cron entry",
             {200: _REGISTERED},
             errors=_KNOWN[:1],
         ),
         Route(
-            Crons,
-            Crons.patch,
+            CronHandlers,
+            CronHandlers.patch,
             _paths("updateCronJob", "PATCH", "/{cron}"),
             "Change a cron entry",
             {200: _REGISTERED},
@@ -127,8 +125,8 @@ CRONS: Final = Part(
             errors=(*_KNOWN, *_REFUSALS),
         ),
         Route(
-            Crons,
-            Crons.delete,
+            CronHandlers,
+            CronHandlers.delete,
             _paths("deleteCronJob", "DELETE", "/{cron}"),
             "Delete a cron entry",
             {200: record({"deleted": FLAG, **_ONE}, _OPTIONAL)},
@@ -136,8 +134,8 @@ CRONS: Final = Part(
             errors=_KNOWN,
         ),
         Route(
-            Crons,
-            Crons.run,
+            CronHandlers,
+            CronHandlers.run,
             _paths("triggerCronJob", "POST", "/{cron}/trigger"),
             "Run a cron entry now",
             {201: _RUN, 202: _RUN},
@@ -145,24 +143,24 @@ CRONS: Final = Part(
             errors=(*_KNOWN, *_REFUSALS, "queue_full"),
         ),
         Route(
-            Crons,
-            Crons.pause,
+            CronHandlers,
+            CronHandlers.pause,
             _paths("pauseCronJob", "POST", "/{cron}/pause"),
             "Pause a cron entry",
             {200: _REGISTERED},
             errors=_KNOWN,
         ),
         Route(
-            Crons,
-            Crons.resume,
+            CronHandlers,
+            CronHandlers.resume,
             _paths("resumeCronJob", "POST", "/{cron}/resume"),
             "Resume a cron entry",
             {200: _REGISTERED},
             errors=_KNOWN,
         ),
         Route(
-            Crons,
-            Crons.history,
+            CronHandlers,
+            CronHandlers.history,
             _paths("listCronRuns", "GET", "/{cron}/history"),
             "Read a cron entry's last runs",
             {200: record({"name": TEXT, "executions": list_of(_EXECUTION), "count": COUNT, "run_count": COUNT})},

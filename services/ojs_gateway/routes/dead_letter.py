@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ojs_gateway.dead_letter import DeadBulk, DeadFilter, DeadLetter
-from ojs_gateway.openapi import Other, Parameter, Part, Route
+from ojs_core.domain.job import State
+from ojs_core.wire.worker import OverrideBody, OverrideMembers
+from ojs_gateway.handlers.dead_letter import DeadBulk, DeadFilter, DeadLetterHandlers
 from ojs_gateway.openapi.common import (
     CONFIRM,
     COUNT,
@@ -21,6 +22,7 @@ from ojs_gateway.openapi.common import (
     page_of,
 )
 from ojs_gateway.openapi.envelope import OLDER_THAN, RETRY_REQUEST
+from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
     ANYTHING,
     FLAG,
@@ -35,10 +37,6 @@ from ojs_gateway.openapi.schema import (
     record,
     whole,
 )
-from ojs_nats.job import State
-from ojs_nats.wire.worker import OverrideBody, OverrideMembers
-
-__all__ = ["DEAD_LETTERS"]
 
 _FILTERS: Final = (
     Parameter("queue", QUEUE_NAME),
@@ -71,8 +69,8 @@ DEAD_LETTERS: Final = Part(
     "Jobs that have failed for good",
     (
         Route(
-            DeadLetter,
-            DeadLetter.list,
+            DeadLetterHandlers,
+            DeadLetterHandlers.list,
             ("GET /dead-letter listDeadLetterJobs",),
             "List dead letters",
             {200: _PAGE},
@@ -80,8 +78,8 @@ DEAD_LETTERS: Final = Part(
             query=(*_FILTERS, *PAGED),
         ),
         Route(
-            DeadLetter,
-            DeadLetter.admin_list,
+            DeadLetterHandlers,
+            DeadLetterHandlers.admin_list,
             ("GET /admin/dead-letter adminListDeadLetter",),
             "List dead letters in numbered pages",
             {200: _PAGE},
@@ -89,8 +87,8 @@ DEAD_LETTERS: Final = Part(
             query=(*_FILTERS, *NUMBERED),
         ),
         Route(
-            DeadLetter,
-            DeadLetter.stats,
+            DeadLetterHandlers,
+            DeadLetterHandlers.stats,
             ("GET /dead-letter/stats getDeadLetterStats", "GET /admin/dead-letter/stats adminDeadLetterStats"),
             "Count dead letters",
             {
@@ -106,16 +104,16 @@ DEAD_LETTERS: Final = Part(
             query=(Parameter("queue", QUEUE_NAME),),
         ),
         Route(
-            DeadLetter,
-            DeadLetter.read,
+            DeadLetterHandlers,
+            DeadLetterHandlers.read,
             ("GET /dead-letter/{job_id} getDeadLetterJob", "GET /admin/dead-letter/{job_id}"),
             "Read a dead letter",
             {200: record({"job": JOB_DETAIL})},
             errors=("not_found",),
         ),
         Route(
-            DeadLetter,
-            DeadLetter.retry,
+            DeadLetterHandlers,
+            DeadLetterHandlers.retry,
             (
                 "POST /dead-letter/{job_id}/retry retryDeadLetterJob",
                 "POST /admin/dead-letter/{job_id}/retry adminRetryDeadLetter",
@@ -127,54 +125,51 @@ DEAD_LETTERS: Final = Part(
                 OverrideBody,
                 override=body_of(OverrideMembers, queue=QUEUE_NAME, meta=OBJECT, retry=RETRY_REQUEST, args=list_of(ANYTHING)),
             ),
-            errors=("not_found", "conflict", "duplicate", "invalid_retry_policy", "metadata_too_large", "backend_timeout"),
+            errors=("not_found", "conflict", "duplicate", "invalid_retry_policy", "metadata_too_large"),
         ),
         Route(
-            DeadLetter,
-            DeadLetter.delete,
+            DeadLetterHandlers,
+            DeadLetterHandlers.delete,
             ("DELETE /dead-letter/{job_id} deleteDeadLetterJob",),
             "Delete a dead letter",
             {200: record({"deleted": FLAG, "job_id": JOB_ID})},
-            errors=("not_found", "conflict", "backend_timeout"),
+            errors=("not_found", "conflict"),
         ),
         Route(
-            DeadLetter,
-            DeadLetter.admin_delete,
+            DeadLetterHandlers,
+            DeadLetterHandlers.admin_delete,
             ("DELETE /admin/dead-letter/{job_id} adminDeleteDeadLetter",),
             "Delete a dead letter, as an operator",
             {204: Other(None, "It is gone.")},
-            errors=("not_found", "conflict", "backend_timeout"),
+            errors=("not_found", "conflict"),
         ),
         Route(
-            DeadLetter,
-            DeadLetter.retry_all,
+            DeadLetterHandlers,
+            DeadLetterHandlers.retry_all,
             ("POST /dead-letter/retry bulkRetryDeadLetter", "POST /admin/dead-letter/retry adminBulkRetryDeadLetter"),
             "Retry all dead letters that fit a filter",
             {200: _done("retry", "retried")},
             body=body_of(DeadBulk, "confirm", **_CONFIRMED),
-            errors=("backend_timeout",),
         ),
         Route(
-            DeadLetter,
-            DeadLetter.purge,
+            DeadLetterHandlers,
+            DeadLetterHandlers.purge,
             ("POST /dead-letter/purge purgeDeadLetter", "POST /admin/dead-letter/purge"),
             "Delete all dead letters that fit a filter",
             {200: _DELETED},
             "It needs no `confirm`. The filter may stand in the query where there is no body.",
             body=body_of(DeadBulk, **_CONFIRMED),
             query=(*_FILTERS, _OLDER),
-            errors=("backend_timeout",),
         ),
         Route(
-            DeadLetter,
-            DeadLetter.clear,
+            DeadLetterHandlers,
+            DeadLetterHandlers.clear,
             ("DELETE /dead-letter clearDeadLetter", "DELETE /admin/dead-letter"),
             "Delete all dead letters that fit a filter, when confirmed",
             {200: _DELETED},
             "The filter and `confirm` may stand in the query where there is no body.",
             body=body_of(DeadBulk, **_CONFIRMED),
             query=(*_FILTERS, _OLDER, Parameter("confirm", FLAG)),
-            errors=("backend_timeout",),
         ),
     ),
 )

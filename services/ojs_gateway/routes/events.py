@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_gateway.events import Events
-from ojs_gateway.openapi import Other, Parameter, Part, Route
+from ojs_core.wire.pages import ADMIN_PAGE, MAX_NUMBERED
+from ojs_gateway.handlers.events import EventHandlers
 from ojs_gateway.openapi.common import OBJECT, PAGINATION
+from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, Named, list_of, record, text, whole
-from ojs_nats.wire.pages import ADMIN_PAGE, MAX_NUMBERED
-
-__all__ = ["EVENTS"]
 
 _EVENT: Final = Named(
     "Event",
@@ -49,8 +47,8 @@ EVENTS: Final = Part(
     "What happens, by polling or as it happens",
     (
         Route(
-            Events,
-            Events.poll,
+            EventHandlers,
+            EventHandlers.poll,
             ("GET /events listEvents",),
             "Poll events",
             {
@@ -73,20 +71,20 @@ EVENTS: Final = Part(
             ),
         ),
         Route(
-            Events,
-            Events.stream,
+            EventHandlers,
+            EventHandlers.stream,
             ("GET /events/stream streamEvents",),
             "Follow events",
             {200: _STREAM},
             query=(
-                Parameter("channel", text(pattern="^(job:.+|queue:.+|events)$"), "In place of the filters."),
+                Parameter("channel", text(pattern="^(job:.+|queue:.+|events)$"), "Together with the filters."),
                 *_FILTERS,
                 *_FROM,
             ),
         ),
         Route(
-            Events,
-            Events.of_job,
+            EventHandlers,
+            EventHandlers.of_job,
             ("GET /jobs/{job_id}/events subscribeJobEvents",),
             "Follow a job's events",
             {200: _STREAM},
@@ -94,8 +92,8 @@ EVENTS: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Events,
-            Events.of_queue,
+            EventHandlers,
+            EventHandlers.of_queue,
             ("GET /queues/{queue}/events subscribeQueueEvents",),
             "Follow a queue's events",
             {200: _STREAM},
@@ -103,8 +101,8 @@ EVENTS: Final = Part(
             errors=("queue_name_too_long",),
         ),
         Route(
-            Events,
-            Events.socket,
+            EventHandlers,
+            EventHandlers.socket,
             ("GET /ws websocketConnect",),
             "Follow events over a WebSocket",
             {101: Other(None, "The connection is a WebSocket from here on.")},

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_gateway.admin import Admin
-from ojs_gateway.jobs import Jobs
-from ojs_gateway.lists import Lists
-from ojs_gateway.openapi import Parameter, Part, Route
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.read.messages import Sort
+from ojs_core.wire.filters import MAX_MEMBERS, MAX_TEXT
+from ojs_core.wire.priority import PriorityBody
+from ojs_core.wire.worker import CancelBody, IdsBody
+from ojs_gateway.handlers.admin import AdminHandlers
+from ojs_gateway.handlers.jobs import JobHandlers
+from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.openapi.common import (
     COUNT,
     FAILED_ATTEMPT,
@@ -27,6 +31,7 @@ from ojs_gateway.openapi.common import (
     page_of,
 )
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
+from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
     ANYTHING,
     FLAG,
@@ -44,13 +49,6 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
-from ojs_nats.queries import Sort
-from ojs_nats.wire.filters import MAX_MEMBERS, MAX_TEXT
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-from ojs_nats.wire.priority import PriorityBody
-from ojs_nats.wire.worker import CancelBody, IdsBody
-
-__all__ = ["JOBS"]
 
 _ONE: Final = record({"job": JOB})
 _CHANGED: Final = Named("ChangedJob", record({**JOB_REQUIRED, "job": JOB}, JOB_OPTIONAL, free=True))
@@ -91,8 +89,8 @@ JOBS: Final = Part(
     "Jobs one by one",
     (
         Route(
-            Jobs,
-            Jobs.push,
+            JobHandlers,
+            JobHandlers.push,
             ("POST /jobs createJob",),
             "Push a job",
             {
@@ -107,8 +105,8 @@ JOBS: Final = Part(
             errors=PUSH_REFUSALS,
         ),
         Route(
-            Lists,
-            Lists.jobs,
+            ListHandlers,
+            ListHandlers.jobs,
             ("GET /jobs listJobs",),
             "List jobs",
             {200: _PAGE},
@@ -116,18 +114,18 @@ JOBS: Final = Part(
             query=(*_FILTERS, *PAGED),
         ),
         Route(
-            Lists,
-            Lists.admin_jobs,
+            ListHandlers,
+            ListHandlers.admin_jobs,
             ("GET /admin/jobs adminListJobs",),
             "List jobs in numbered pages",
             {200: _PAGE},
             f"The newest first by default. {_META}",
             query=(*_FILTERS, *NUMBERED),
         ),
-        Route(Jobs, Jobs.read, ("GET /jobs/{job_id} getJob",), "Read a job", {200: _ONE}, errors=("not_found",)),
+        Route(JobHandlers, JobHandlers.read, ("GET /jobs/{job_id} getJob",), "Read a job", {200: _ONE}, errors=("not_found",)),
         Route(
-            Lists,
-            Lists.detail,
+            ListHandlers,
+            ListHandlers.detail,
             ("GET /admin/jobs/{job_id} adminGetJob",),
             "Read a job in detail",
             {200: JOB_DETAIL},
@@ -135,8 +133,8 @@ JOBS: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Admin,
-            Admin.trace,
+            AdminHandlers,
+            AdminHandlers.trace,
             ("GET /admin/jobs/{job_id}/trace getJobTrace", "GET /events/{job_id}/history"),
             "Read a job's log in short",
             {
@@ -153,8 +151,8 @@ JOBS: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Lists,
-            Lists.unique_jobs,
+            ListHandlers,
+            ListHandlers.unique_jobs,
             ("GET /unique-jobs listUniqueJobs",),
             "List fingerprints of unique jobs",
             {200: page_of(_FINGERPRINT, "items", "unique_jobs")},
@@ -162,54 +160,54 @@ JOBS: Final = Part(
             query=NUMBERED,
         ),
         Route(
-            Jobs,
-            Jobs.cancel,
+            JobHandlers,
+            JobHandlers.cancel,
             ("DELETE /jobs/{job_id} cancelJob", "POST /jobs/{job_id}/cancel"),
             "Cancel a job",
             {200: _ONE},
             "The worker of an active job hears of it with its next heartbeat.",
             body=_CANCEL_BODY,
-            errors=("not_found", "conflict", "backend_timeout"),
+            errors=("not_found", "conflict"),
         ),
         Route(
-            Admin,
-            Admin.cancel,
+            AdminHandlers,
+            AdminHandlers.cancel,
             ("POST /admin/jobs/{job_id}/cancel adminCancelJob",),
             "Cancel a job, as an operator",
             {200: _CHANGED},
             body=_CANCEL_BODY,
-            errors=("not_found", "conflict", "backend_timeout"),
+            errors=("not_found", "conflict"),
         ),
         Route(
-            Admin,
-            Admin.retry,
+            AdminHandlers,
+            AdminHandlers.retry,
             ("POST /admin/jobs/{job_id}/retry adminRetryJob",),
             "Retry a job now",
             {200: _CHANGED},
             "A discarded or cancelled job gets a new life, one that waits for its next attempt gets it now.",
-            errors=("not_found", "conflict", "duplicate", "backend_timeout"),
+            errors=("not_found", "conflict", "duplicate"),
         ),
         Route(
-            Jobs,
-            Jobs.activate,
+            JobHandlers,
+            JobHandlers.activate,
             ("POST /jobs/{job_id}/activate activateJob",),
             "Activate a pending job",
             {200: _ONE},
-            errors=("not_found", "conflict", "backend_timeout"),
+            errors=("not_found", "conflict"),
         ),
         Route(
-            Jobs,
-            Jobs.reprioritise,
+            JobHandlers,
+            JobHandlers.reprioritise,
             ("PATCH /jobs/{job_id} updateJobPriority", "PATCH /admin/jobs/{job_id}"),
             "Change a job's priority",
             {200: record({"id": JOB_ID, "priority": whole(-100, 100), "previous_priority": whole(-100, 100), "job": JOB})},
             "Until it is fetched.",
             body=body_of(PriorityBody, "priority", priority=PRIORITY),
-            errors=("not_found", "conflict", "backend_timeout"),
+            errors=("not_found", "conflict"),
         ),
         Route(
-            Admin,
-            Admin.retries,
+            AdminHandlers,
+            AdminHandlers.retries,
             ("GET /jobs/{job_id}/retries listJobRetries",),
             "Read a job's failed attempts",
             {
@@ -218,11 +216,7 @@ JOBS: Final = Part(
                         "job_id": JOB_ID,
                         "retries": list_of(
                             record(
-                                {
-                                    **dict.fromkeys(("state", "error", "code", "type"), TEXT),
-                                    "attempt": COUNT,
-                                    "failed_at": TIME,
-                                },
+                                _ATTEMPT,
                                 {"started_at": TIME, "next_retry_at": TIME},
                             )
                         ),
@@ -235,8 +229,8 @@ JOBS: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Jobs,
-            Jobs.result,
+            JobHandlers,
+            JobHandlers.result,
             ("GET /jobs/{job_id}/result getJobResult",),
             "Read or await a job's result",
             {200: _RESULT},
@@ -252,8 +246,8 @@ JOBS: Final = Part(
             errors=("not_found", "request_timeout", "result_pruned"),
         ),
         Route(
-            Jobs,
-            Jobs.results,
+            JobHandlers,
+            JobHandlers.results,
             ("POST /jobs/results getJobResults",),
             "Read the results of several jobs",
             {200: record({"results": map_of(_RESULT, "By id as sent; `state` is `not_found` where there is no such job.")})},

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from ojs_gateway.limits import RateLimits
-from ojs_gateway.openapi import Part, Route
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.fair_pools import Strategy
+from ojs_core.domain.rate_limits.policy import OnLimit
+from ojs_gateway.handlers.fair_pools import PoolHandlers
+from ojs_gateway.handlers.rate_limits import RateLimitHandlers
 from ojs_gateway.openapi.common import COUNT, DURATION, NUMBERED_50, PROGRESS, QUEUE_NAME, page_of
 from ojs_gateway.openapi.envelope import CONCURRENCY, PREVENTION, PREVENTION_REQUEST, RATE
+from ojs_gateway.openapi.route import Part, Route
 from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, Named, Schema, either, list_of, map_of, number, one_of, record, whole
-from ojs_gateway.pools import Pools
-from ojs_nats.limits import OnLimit
-from ojs_nats.pools import Strategy
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-
-__all__ = ["LIMITS", "POOLS"]
 
 _RATE: Final[dict[str, Schema]] = {"limit": COUNT, "period": DURATION}
 _LIMIT: Final = Named(
@@ -61,8 +59,8 @@ LIMITS: Final = Part(
     "Limits of keys that jobs name, and operators' words over them",
     (
         Route(
-            RateLimits,
-            RateLimits.list,
+            RateLimitHandlers,
+            RateLimitHandlers.list,
             ("GET /rate-limits listRateLimits",),
             "List limits",
             {200: page_of(_LIMIT, "rate_limits", "items")},
@@ -70,8 +68,8 @@ LIMITS: Final = Part(
             query=NUMBERED_50,
         ),
         Route(
-            RateLimits,
-            RateLimits.read,
+            RateLimitHandlers,
+            RateLimitHandlers.read,
             ("GET /rate-limits/{key} getRateLimit",),
             "Read a limit",
             {200: _LIMIT},
@@ -79,8 +77,8 @@ LIMITS: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            RateLimits,
-            RateLimits.override,
+            RateLimitHandlers,
+            RateLimitHandlers.override,
             ("PUT /rate-limits/{key}/override overrideRateLimit", "PUT /rate-limits/{key}"),
             "Override a limit",
             {200: _LIMIT},
@@ -88,8 +86,8 @@ LIMITS: Final = Part(
             body=_OVERRIDE,
         ),
         Route(
-            RateLimits,
-            RateLimits.restore,
+            RateLimitHandlers,
+            RateLimitHandlers.restore,
             ("DELETE /rate-limits/{key}/override restoreRateLimit",),
             "End an override",
             {200: _LIMIT},
@@ -153,16 +151,16 @@ POOLS: Final = Part(
     "Queues that share fetches by weight or in turns",
     (
         Route(
-            Pools,
-            Pools.list,
+            PoolHandlers,
+            PoolHandlers.list,
             ("GET /admin/pools listPools",),
             "List pools",
             {200: record({"items": list_of(_POOL), "pools": list_of(_LISTED)})},
         ),
-        Route(Pools, Pools.read, ("GET /admin/pools/{pool} getPool",), "Read a pool", {200: _ONE}, errors=_NAMED),
+        Route(PoolHandlers, PoolHandlers.read, ("GET /admin/pools/{pool} getPool",), "Read a pool", {200: _ONE}, errors=_NAMED),
         Route(
-            Pools,
-            Pools.put,
+            PoolHandlers,
+            PoolHandlers.put,
             ("PUT /admin/pools/{pool} putPool",),
             "Set a pool",
             {200: _ONE, 201: _ONE},
@@ -183,16 +181,16 @@ POOLS: Final = Part(
             errors=("queue_name_too_long", "conflict"),
         ),
         Route(
-            Pools,
-            Pools.delete,
+            PoolHandlers,
+            PoolHandlers.delete,
             ("DELETE /admin/pools/{pool} deletePool",),
             "Delete a pool",
             {200: record({"deleted": FLAG, "name": TEXT})},
             errors=_NAMED,
         ),
         Route(
-            Pools,
-            Pools.stats,
+            PoolHandlers,
+            PoolHandlers.stats,
             ("GET /admin/scheduling/stats getSchedulingStats",),
             "Read what each queue gave lately",
             {200: _SCHEDULING},

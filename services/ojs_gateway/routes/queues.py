@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_gateway.lists import Lists
-from ojs_gateway.openapi import Parameter, Part, Route
+from ojs_core.domain.job import State
+from ojs_core.wire.queues import DeletionBody, PurgeBody
+from ojs_gateway.handlers.lists import ListHandlers
+from ojs_gateway.handlers.queues import QueueHandlers
 from ojs_gateway.openapi.common import (
     CONFIRM,
     COUNT,
@@ -30,6 +32,7 @@ from ojs_gateway.openapi.envelope import (
     SECONDS,
 )
 from ojs_gateway.openapi.numbers import LATELY, OLDEST, WINDOWS
+from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
     FLAG,
     TEXT,
@@ -46,11 +49,6 @@ from ojs_gateway.openapi.schema import (
     record,
     whole,
 )
-from ojs_gateway.queues import Queues
-from ojs_nats.job import State
-from ojs_nats.wire.queues import DeletionBody, PurgeBody
-
-__all__ = ["QUEUES"]
 
 _STATES: Final = one_of("active", "paused", "draining", "deleted")
 _STATUS: Final[dict[str, Schema]] = {"name": TEXT, "status": _STATES, "state": _STATES, "paused": FLAG}
@@ -166,10 +164,12 @@ QUEUES: Final = Part(
     "Queues",
     "Queues: numbers, settings, pause, removal",
     (
-        Route(Lists, Lists.queues, ("GET /queues listQueues",), "List queues", {200: _PAGE}, "By name.", query=PAGED),
         Route(
-            Lists,
-            Lists.admin_queues,
+            ListHandlers, ListHandlers.queues, ("GET /queues listQueues",), "List queues", {200: _PAGE}, "By name.", query=PAGED
+        ),
+        Route(
+            ListHandlers,
+            ListHandlers.admin_queues,
             ("GET /admin/queues adminListQueues",),
             "List queues in numbered pages",
             {200: _PAGE},
@@ -177,8 +177,8 @@ QUEUES: Final = Part(
             query=NUMBERED,
         ),
         Route(
-            Queues,
-            Queues.create,
+            QueueHandlers,
+            QueueHandlers.create,
             ("POST /queues createQueue",),
             "Create a queue",
             {201: _QUEUE},
@@ -187,16 +187,16 @@ QUEUES: Final = Part(
             errors=_SET,
         ),
         Route(
-            Queues,
-            Queues.read,
+            QueueHandlers,
+            QueueHandlers.read,
             ("GET /queues/{queue} getQueue", "GET /admin/queues/{queue} adminGetQueue"),
             "Read a queue's settings and numbers",
             {200: _READ},
             errors=(*_NAMED, "not_found"),
         ),
         Route(
-            Queues,
-            Queues.delete,
+            QueueHandlers,
+            QueueHandlers.delete,
             ("DELETE /queues/{queue} deleteQueue",),
             "Delete a queue",
             {200: _DELETED, 202: _DELETED},
@@ -206,8 +206,8 @@ QUEUES: Final = Part(
             errors=(*_NAMED, "not_found", "conflict"),
         ),
         Route(
-            Lists,
-            Lists.queue_stats,
+            ListHandlers,
+            ListHandlers.queue_stats,
             ("GET /queues/{queue}/stats getQueueStats",),
             "Read a queue's numbers",
             {
@@ -226,8 +226,8 @@ QUEUES: Final = Part(
             errors=_NAMED,
         ),
         Route(
-            Lists,
-            Lists.priority_stats,
+            ListHandlers,
+            ListHandlers.priority_stats,
             ("GET /queues/{queue}/priority-stats getQueuePriorityStats",),
             "Count what waits, by priority",
             {
@@ -244,8 +244,8 @@ QUEUES: Final = Part(
             errors=_NAMED,
         ),
         Route(
-            Queues,
-            Queues.pause,
+            QueueHandlers,
+            QueueHandlers.pause,
             ("POST /queues/{queue}/pause pauseQueue", "POST /admin/queues/{queue}/pause adminPauseQueue"),
             "Pause a queue",
             {200: _SWITCHED},
@@ -253,8 +253,8 @@ QUEUES: Final = Part(
             errors=_NAMED,
         ),
         Route(
-            Queues,
-            Queues.resume,
+            QueueHandlers,
+            QueueHandlers.resume,
             ("POST /queues/{queue}/resume resumeQueue", "POST /admin/queues/{queue}/resume adminResumeQueue"),
             "Resume a queue",
             {200: _SWITCHED},
@@ -262,8 +262,8 @@ QUEUES: Final = Part(
             errors=_NAMED,
         ),
         Route(
-            Queues,
-            Queues.read_config,
+            QueueHandlers,
+            QueueHandlers.read_config,
             ("GET /queues/{queue}/config getQueueConfig", "GET /admin/queues/{queue}/config"),
             "Read a queue's settings",
             {200: _QUEUE},
@@ -271,8 +271,8 @@ QUEUES: Final = Part(
             errors=_NAMED,
         ),
         Route(
-            Queues,
-            Queues.configure,
+            QueueHandlers,
+            QueueHandlers.configure,
             ("PUT /queues/{queue}/config setQueueConfig", "PUT /admin/queues/{queue}/config"),
             "Set a queue's settings",
             {200: _QUEUE},
@@ -281,8 +281,8 @@ QUEUES: Final = Part(
             errors=_SET,
         ),
         Route(
-            Queues,
-            Queues.limit,
+            QueueHandlers,
+            QueueHandlers.limit,
             ("PUT /admin/queues/{queue}/rate-limit setQueueRateLimit",),
             "Limit a queue",
             {200: _QUEUE},
@@ -291,23 +291,23 @@ QUEUES: Final = Part(
             errors=_SET,
         ),
         Route(
-            Queues,
-            Queues.purge,
+            QueueHandlers,
+            QueueHandlers.purge,
             ("POST /queues/{queue}/purge purgeQueue",),
             "Remove a queue's waiting jobs",
             {200: record(_PURGED)},
             "Or those in the states that the body names.",
             body=body_of(PurgeBody, states=list_of(STATE), older_than=OLDER_THAN),
-            errors=(*_NAMED, "backend_timeout"),
+            errors=_NAMED,
         ),
         Route(
-            Queues,
-            Queues.purge_states,
+            QueueHandlers,
+            QueueHandlers.purge_states,
             ("DELETE /admin/queues/{queue}/jobs adminPurgeQueue",),
             "Remove a queue's jobs by state",
             {200: record(_PURGED)},
             body=body_of(PurgeBody, "states", "confirm", states=list_of(STATE), older_than=OLDER_THAN, confirm=CONFIRM),
-            errors=(*_NAMED, "backend_timeout"),
+            errors=_NAMED,
         ),
     ),
 )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_gateway.openapi import Other, Parameter, Part, Route
+from ojs_gateway.handlers.statistics import StatisticsHandlers
 from ojs_gateway.openapi.common import PROGRESS, QUEUE_NAME
 from ojs_gateway.openapi.numbers import POINT
+from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import TEXT, Named, list_of, one_of, record
-from ojs_gateway.statistics import Statistics
-
-__all__ = ["STATISTICS"]
 
 _PERIOD: Final = one_of("1m", "5m", "1h", "1d")
 _HISTORY: Final = Named(
@@ -32,8 +30,8 @@ STATISTICS: Final = Part(
     "What happened when, and how long it took",
     (
         Route(
-            Statistics,
-            Statistics.history,
+            StatisticsHandlers,
+            StatisticsHandlers.history,
             ("GET /admin/stats/history getStatsHistory",),
             "Read statistics over time",
             {200: _HISTORY},
@@ -42,8 +40,8 @@ STATISTICS: Final = Part(
             errors=_ERRORS,
         ),
         Route(
-            Statistics,
-            Statistics.queue_history,
+            StatisticsHandlers,
+            StatisticsHandlers.queue_history,
             ("GET /queues/{queue}/stats/history getQueueStatsHistory", "GET /admin/queues/{queue}/stats/history"),
             "Read a queue's statistics over time",
             {200: _HISTORY},
@@ -52,8 +50,8 @@ STATISTICS: Final = Part(
             errors=_ERRORS,
         ),
         Route(
-            Statistics,
-            Statistics.stream,
+            StatisticsHandlers,
+            StatisticsHandlers.stream,
             ("GET /admin/stats/stream streamStats",),
             "Follow the statistics",
             {200: Other("text/event-stream", "The events `metrics` and `stats` every two seconds.")},

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_gateway.admin import Admin
-from ojs_gateway.measurements import Measurements
-from ojs_gateway.openapi import Other, Parameter, Part, Route
-from ojs_gateway.openapi.common import COUNT, COUNTS, OBJECT, PAGED, PROGRESS, QUEUE_NAME, SHORT
+from ojs_core.telemetry import metrics
+from ojs_core.wire.maintenance import MaintenanceBody
+from ojs_gateway.handlers.admin import AdminHandlers
+from ojs_gateway.handlers.metrics import MetricHandlers
+from ojs_gateway.handlers.operations import OperationHandlers
+from ojs_gateway.handlers.system import SystemHandlers
+from ojs_gateway.handlers.unreadable import UnreadableHandlers
+from ojs_gateway.openapi.common import COUNT, COUNTS, NUMBERED_50, OBJECT, PAGED, PROGRESS, QUEUE_NAME, SHORT, page_of
 from ojs_gateway.openapi.envelope import SECONDS
 from ojs_gateway.openapi.numbers import LATELY, OLDEST, WINDOWS
+from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
     FLAG,
     TEXT,
@@ -25,12 +30,6 @@ from ojs_gateway.openapi.schema import (
     record,
     whole,
 )
-from ojs_gateway.operations import Operations
-from ojs_gateway.system import System
-from ojs_nats import metrics
-from ojs_nats.wire.maintenance import MaintenanceBody
-
-__all__ = ["SYSTEM"]
 
 _ALIVE: Final[dict[str, Schema]] = {"status": {"const": "ok"}, "uptime_seconds": COUNT}
 _EXPOSITION: Final = Other(metrics.CONTENT_TYPE, "In the text format of Prometheus.")
@@ -42,6 +41,17 @@ _HEALTH: Final = Named(
             "version": TEXT,
             "uptime_seconds": COUNT,
             "backend": record({"type": TEXT, "status": one_of("healthy", "unhealthy")}, {"latency_ms": COUNT, "error": TEXT}),
+            "storage": record(
+                {
+                    "status": one_of("healthy", "full", "unwritable"),
+                    "levels": list_of(
+                        record({"of": TEXT, **dict.fromkeys(("used_bytes", "limit_bytes", "reserve_bytes"), COUNT)})
+                    ),
+                },
+                {"error": TEXT},
+                about="`full`: new jobs are refused, all else goes on.",
+            ),
+            "services": record({"processes": map_of(COUNT), "missing": list_of(TEXT)}),
         }
     ),
 )
@@ -121,30 +131,35 @@ _CONFIG: Final = record(
 )
 _MIDDLEWARE: Final = record({"name": TEXT, "phase": TEXT, "order": COUNT})
 
+_UNREADABLE: Final = Named(
+    "UnreadableRecord",
+    record({"kind": TEXT, "key": TEXT, "sequence": COUNT, "stored_at": TIME, "size": COUNT, "problem": TEXT}),
+)
+
 SYSTEM: Final = Part(
     "System",
     "What the server is and how it is",
     (
         Route(
-            System,
-            System.manifest,
+            SystemHandlers,
+            SystemHandlers.manifest,
             ("GET /ojs/manifest getManifest",),
             "Read what the server supports",
             {200: _MANIFEST},
             absolute=True,
         ),
         Route(
-            System,
-            System.health,
+            SystemHandlers,
+            SystemHandlers.health,
             ("GET /ojs/v1/health getHealth", "GET /readyz", "GET /health", "GET /ready"),
             "Read whether the server can work",
             {200: _HEALTH, 503: _HEALTH},
-            "503 while NATS doesn't answer.",
+            "503 while NATS doesn't store what is written. `degraded` with 200: `storage` or `services` say what waits.",
             absolute=True,
         ),
         Route(
-            System,
-            System.alive,
+            SystemHandlers,
+            SystemHandlers.alive,
             ("GET /healthz getLiveness",),
             "Read whether the process runs",
             {200: record(_ALIVE)},
@@ -152,16 +167,16 @@ SYSTEM: Final = Part(
             absolute=True,
         ),
         Route(
-            Measurements,
-            Measurements.exposition,
+            MetricHandlers,
+            MetricHandlers.exposition,
             ("GET /metrics getMetrics",),
             "Read this process's metrics",
             {200: _EXPOSITION},
             absolute=True,
         ),
         Route(
-            Measurements,
-            Measurements.summary,
+            MetricHandlers,
+            MetricHandlers.summary,
             ("GET /metrics getSystemMetrics",),
             "Read a few numbers of the whole system",
             {200: _SUMMARY},
@@ -170,8 +185,8 @@ SYSTEM: Final = Part(
             also=_EXPOSITION,
         ),
         Route(
-            Admin,
-            Admin.stats,
+            AdminHandlers,
+            AdminHandlers.stats,
             ("GET /admin/stats adminStats",),
             "Read the system's totals",
             {200: _STATS},
@@ -183,15 +198,15 @@ SYSTEM: Final = Part(
             errors=("queue_name_too_long",),
         ),
         Route(
-            Operations,
-            Operations.maintenance,
+            OperationHandlers,
+            OperationHandlers.maintenance,
             ("GET /admin/system/maintenance getMaintenance", "GET /admin/maintenance"),
             "Read whether there is maintenance",
             {200: _MAINTENANCE},
         ),
         Route(
-            Operations,
-            Operations.maintain,
+            OperationHandlers,
+            OperationHandlers.maintain,
             ("POST /admin/system/maintenance setMaintenance", "POST /admin/maintenance"),
             "Begin or end maintenance",
             {200: _MAINTENANCE},
@@ -199,23 +214,42 @@ SYSTEM: Final = Part(
             body=body_of(MaintenanceBody, "enabled", reason=SHORT, duration=SECONDS, estimated_duration=SECONDS),
         ),
         Route(
-            Operations,
-            Operations.config,
+            OperationHandlers,
+            OperationHandlers.config,
             ("GET /admin/system/config getConfig", "GET /admin/config"),
             "Read what this gateway is set to",
             {200: _CONFIG},
         ),
         Route(
-            Operations,
-            Operations.middleware,
+            OperationHandlers,
+            OperationHandlers.middleware,
             ("GET /middleware listMiddleware",),
             "List the enqueue middleware",
             {200: record({"enqueue": list_of(_MIDDLEWARE), "execution": list_of(_MIDDLEWARE)})},
             "The outermost first. Workers have their own.",
         ),
         Route(
-            System,
-            System.reset,
+            UnreadableHandlers,
+            UnreadableHandlers.list,
+            ("GET /admin/unreadable listUnreadableRecords",),
+            "List records that can't be read",
+            {200: page_of(_UNREADABLE, "records", "items")},
+            "Written by hand, or by another version. Each is passed over by itself. Jobs, workflows, workers, cron entries, "
+            "unique locks, queues, pools, crossings and statistics are listed; who meets another kind is told its name.",
+            query=(Parameter("kind", TEXT, "Of this kind alone."), *NUMBERED_50),
+        ),
+        Route(
+            UnreadableHandlers,
+            UnreadableHandlers.remove,
+            ("DELETE /admin/unreadable/{kind}/{record} removeUnreadableRecord",),
+            "Remove a record that can't be read",
+            {200: record({"removed": FLAG, "kind": TEXT, "key": TEXT})},
+            "With its timers and results; its name is free again. 409 if it can be read.",
+            errors=("not_found", "conflict"),
+        ),
+        Route(
+            SystemHandlers,
+            SystemHandlers.reset,
             ("POST /admin/reset resetSystem",),
             "Wipe everything",
             {200: record({"reset": FLAG})},

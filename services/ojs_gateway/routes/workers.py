@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from ojs_gateway.fleet import Fleet
-from ojs_gateway.openapi import Parameter, Part, Route
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.store.workers.directives import Wish
+from ojs_core.wire.admin import DirectiveBody
+from ojs_core.wire.worker import AckBody, ErrorBody, FetchBody, NackBody, WorkerBody
+from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
+from ojs_gateway.handlers.workers import WorkerHandlers
 from ojs_gateway.openapi.common import (
     COUNT,
     JOB,
@@ -20,6 +24,7 @@ from ojs_gateway.openapi.common import (
     page_of,
 )
 from ojs_gateway.openapi.envelope import DURATION_MS
+from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
     ANYTHING,
     FLAG,
@@ -36,13 +41,6 @@ from ojs_gateway.openapi.schema import (
     text,
     whole,
 )
-from ojs_gateway.workers import Workers
-from ojs_nats.store.directives import Wish
-from ojs_nats.wire.admin import DirectiveBody
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-from ojs_nats.wire.worker import AckBody, ErrorBody, FetchBody, NackBody, WorkerBody
-
-__all__ = ["FLEET", "WORKERS"]
 
 _IN_BODY: Final = text("Needed where the path doesn't name the job.")
 _WORKER_IN_BODY: Final = text("Needed where the path doesn't name the worker.")
@@ -105,15 +103,15 @@ _HEALTH: Final = Named(
     ),
 )
 _GONE: Final = record({"ok": FLAG, "worker_id": TEXT})
-_REPORTS: Final = ("not_found", "conflict", "backend_timeout")
+_REPORTS: Final = ("not_found", "conflict")
 
 WORKERS: Final = Part(
     "Workers",
     "The worker's side: fetch, acknowledge, heartbeat",
     (
         Route(
-            Workers,
-            Workers.fetch,
+            WorkerHandlers,
+            WorkerHandlers.fetch,
             ("POST /workers/fetch fetchJobs", "POST /jobs/fetch"),
             "Fetch jobs to work on",
             {200: record({"jobs": list_of(_FETCHED)})},
@@ -131,8 +129,8 @@ WORKERS: Final = Part(
             errors=("queue_name_too_long",),
         ),
         Route(
-            Workers,
-            Workers.ack,
+            WorkerHandlers,
+            WorkerHandlers.ack,
             ("POST /workers/ack ackJob", "POST /jobs/{job_id}/ack"),
             "Report that a job is done",
             {200: record({"acknowledged": FLAG, **_OUTCOME}, _OUTCOME_TIMES)},
@@ -140,8 +138,8 @@ WORKERS: Final = Part(
             errors=(*_REPORTS, "result_too_large"),
         ),
         Route(
-            Workers,
-            Workers.nack,
+            WorkerHandlers,
+            WorkerHandlers.nack,
             (
                 "POST /workers/nack nackJob",
                 "POST /workers/fail",
@@ -161,8 +159,8 @@ WORKERS: Final = Part(
             errors=_REPORTS,
         ),
         Route(
-            Workers,
-            Workers.heartbeat,
+            WorkerHandlers,
+            WorkerHandlers.heartbeat,
             ("POST /workers/heartbeat workerHeartbeat", "POST /workers/beat"),
             "Send a sign of life",
             {
@@ -179,8 +177,8 @@ WORKERS: Final = Part(
             body=_WORKER_BODY,
         ),
         Route(
-            Workers,
-            Workers.register,
+            WorkerHandlers,
+            WorkerHandlers.register,
             ("POST /workers/register registerWorker",),
             "Announce a worker",
             {
@@ -199,8 +197,8 @@ WORKERS: Final = Part(
             body=_WORKER_BODY,
         ),
         Route(
-            Workers,
-            Workers.health,
+            WorkerHandlers,
+            WorkerHandlers.health,
             ("GET /workers/{worker_id}/health getWorkerHealth",),
             "Read whether a worker takes jobs",
             {200: _HEALTH, 503: _HEALTH},
@@ -208,8 +206,8 @@ WORKERS: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Workers,
-            Workers.deregister,
+            WorkerHandlers,
+            WorkerHandlers.deregister,
             ("POST /workers/deregister deregisterWorker", "DELETE /workers/{worker_id}"),
             "Say that a worker is gone",
             {200: _GONE},
@@ -247,8 +245,8 @@ FLEET: Final = Part(
     "Workers as operators see and direct them",
     (
         Route(
-            Fleet,
-            Fleet.list,
+            WorkerAdminHandlers,
+            WorkerAdminHandlers.list,
             ("GET /admin/workers adminListWorkers", "GET /workers"),
             "List workers",
             {200: page_of(_SEEN, "workers", "items", total=COUNT, summary=_SUMMARY)},
@@ -256,8 +254,8 @@ FLEET: Final = Part(
             query=(Parameter("state", _WORKER["state"]), *NUMBERED),
         ),
         Route(
-            Fleet,
-            Fleet.read,
+            WorkerAdminHandlers,
+            WorkerAdminHandlers.read,
             ("GET /admin/workers/{worker_id} getWorker",),
             "Read a worker",
             {200: record({**_WORKER, "jobs": list_of(_HELD)}, _WORKER_OPTIONAL)},
@@ -265,16 +263,16 @@ FLEET: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Fleet,
-            Fleet.remove,
+            WorkerAdminHandlers,
+            WorkerAdminHandlers.remove,
             ("DELETE /admin/workers/{worker_id} removeWorker",),
             "Forget a stale worker",
             {200: record({"deleted": FLAG, "id": TEXT, "worker_id": TEXT})},
             errors=("not_found", "conflict"),
         ),
         Route(
-            Fleet,
-            Fleet.quiet,
+            WorkerAdminHandlers,
+            WorkerAdminHandlers.quiet,
             ("POST /admin/workers/{worker_id}/quiet adminQuietWorker",),
             "Tell a worker to fetch no more",
             {200: _SEEN},
@@ -282,8 +280,8 @@ FLEET: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Fleet,
-            Fleet.direct,
+            WorkerAdminHandlers,
+            WorkerAdminHandlers.direct,
             ("POST /admin/workers/{worker_id}/directive directWorker",),
             "Direct a worker",
             {200: _SEEN},
@@ -292,8 +290,8 @@ FLEET: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Fleet,
-            Fleet.direct_all,
+            WorkerAdminHandlers,
+            WorkerAdminHandlers.direct_all,
             ("POST /admin/workers/directive directAllWorkers",),
             "Direct all workers that are there",
             {200: record({"directive": one_of(*get_args(Wish)), "workers": COUNT, "affected": COUNT})},

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
-from ojs_gateway.openapi import Parameter, Part, Route
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.workflows.graph import CALLBACKS, NodeKind
+from ojs_core.domain.workflows.record import WorkflowState
+from ojs_gateway.handlers.workflows import WorkflowHandlers
 from ojs_gateway.openapi.common import COUNT, FAILED_ATTEMPT, JOB_ID, OBJECT, PAGED, STATE, page_of
 from ojs_gateway.openapi.envelope import PUSH_REFUSALS
+from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
     ANYTHING,
     FLAG,
@@ -21,14 +25,8 @@ from ojs_gateway.openapi.schema import (
     record,
     whole,
 )
-from ojs_gateway.workflows import Workflows
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-from ojs_nats.workflows.graph import CALLBACKS, Kind
-from ojs_nats.workflows.record import WorkflowState
 
-__all__ = ["WORKFLOWS"]
-
-_KIND: Final = one_of(*get_args(Kind))
+_KIND: Final = one_of(*get_args(NodeKind))
 _STATE: Final = one_of(*get_args(WorkflowState))
 _STEP_STATE: Final = one_of("waiting", "pending", "active", "running", "completed", "failed", "cancelled")
 _TIMES: Final[dict[str, Schema]] = dict.fromkeys(("started_at", "completed_at", "cancelled_at"), TIME)
@@ -123,15 +121,15 @@ _REQUEST: Final = Named(
         "pushed, or a workflow.",
     ),
 )
-_KNOWN: Final = ("not_found", "conflict", "backend_timeout")
+_KNOWN: Final = ("not_found", "conflict")
 
 WORKFLOWS: Final = Part(
     "Workflows",
     "Jobs with an order",
     (
         Route(
-            Workflows,
-            Workflows.create,
+            WorkflowHandlers,
+            WorkflowHandlers.create,
             ("POST /workflows createWorkflow",),
             "Create a workflow",
             {201: _WHOLE},
@@ -140,8 +138,8 @@ WORKFLOWS: Final = Part(
             errors=("invalid_workflow", *PUSH_REFUSALS),
         ),
         Route(
-            Workflows,
-            Workflows.list,
+            WorkflowHandlers,
+            WorkflowHandlers.list,
             ("GET /workflows listWorkflows",),
             "List workflows",
             {200: page_of(record(_LISTED, _TIMES), "workflows", "items", total=COUNT)},
@@ -149,8 +147,8 @@ WORKFLOWS: Final = Part(
             query=(Parameter("state", _STATE), *PAGED),
         ),
         Route(
-            Workflows,
-            Workflows.read,
+            WorkflowHandlers,
+            WorkflowHandlers.read,
             ("GET /workflows/{workflow_id} getWorkflow",),
             "Read a workflow with its steps",
             {200: _WHOLE},
@@ -161,8 +159,8 @@ WORKFLOWS: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Workflows,
-            Workflows.progress,
+            WorkflowHandlers,
+            WorkflowHandlers.progress,
             ("GET /workflows/{workflow_id}/progress getWorkflowProgress",),
             "Read how far a workflow is",
             {
@@ -193,8 +191,8 @@ WORKFLOWS: Final = Part(
             errors=("not_found",),
         ),
         Route(
-            Workflows,
-            Workflows.cancel,
+            WorkflowHandlers,
+            WorkflowHandlers.cancel,
             ("DELETE /workflows/{workflow_id} cancelWorkflow", "POST /workflows/{workflow_id}/cancel"),
             "Cancel a workflow",
             {
@@ -207,8 +205,8 @@ WORKFLOWS: Final = Part(
             errors=_KNOWN,
         ),
         Route(
-            Workflows,
-            Workflows.retry,
+            WorkflowHandlers,
+            WorkflowHandlers.retry,
             ("POST /workflows/{workflow_id}/retry retryWorkflow",),
             "Retry a workflow",
             {200: _WHOLE},

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import OpenStore
-from ojs_nats.store import Store
-from ojs_projector import Projector
+from ojs_core.store.store import Store
+from ojs_projector.projector import Projector
 from support.nats import NatsServer
 
 StartProjector = Callable[..., Awaitable[Projector]]

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from integration.samples import ANYONE, acked, draft, failed, fetch, requeued
-from ojs_nats import transitions
-from ojs_nats.events import StoredEvent, events_of
-from ojs_nats.job import Job
-from ojs_nats.store import Store
-from ojs_nats.transitions import Failure, Moment, Transition, nack
-from ojs_projector import Projector
+from ojs_core.domain import transitions
+from ojs_core.domain.events.vocabulary import events_of
+from ojs_core.domain.job import Job
+from ojs_core.domain.transitions import Failure, Moment, Transition, nack
+from ojs_core.jetstream.event_reader import StoredEvent
+from ojs_core.store.store import Store
+from ojs_projector.projector import Projector
 from support.truth import all_events, all_jobs, counts_of
-
-__all__ = ["assert_events_complete", "counted", "crash", "dead", "live", "lives"]
 
 
 def dead(job: Job, moment: Moment) -> Transition:
@@ -71,10 +70,10 @@ async def crash(projector: Projector) -> None:
     assert relay is not None
     assert keeper is not None
     assert answers is not None
-    for task in [*projector._tasks, relay._task, keeper._task, *([relay._tenure._task] if relay._tenure else [])]:
+    for task in [*projector._tasks, relay._task, keeper._task, *([relay._term._task] if relay._term else [])]:
         if task is not None:
             task.cancel()
     await answers.stop()
-    for link in projector._links:
-        await link.close()
-    relay._tenure = None
+    for nats in projector._connections:
+        await nats.close()
+    relay._term = None

@@ -10,11 +10,13 @@ import pytest
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.samples import draft
-from ojs_nats.errors import OjsError
-from ojs_nats.queries import JobsAsk, Queries
-from ojs_nats.store import Store
-from ojs_projector import Projector, projector
-from ojs_projector.orders import Ordering
+from ojs_core.base.errors import OjsError
+from ojs_core.read.client import Queries
+from ojs_core.read.messages import JobsAsk
+from ojs_core.store.store import Store
+from ojs_projector import projector
+from ojs_projector.index.orders import Ordering
+from ojs_projector.projector import Projector
 from support.nats import NatsServer
 from support.waiting import eventually
 

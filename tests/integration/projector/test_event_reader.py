@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from integration.samples import put_raw
-from ojs_nats.events import EventFilter, EventReader, StoredEvent
-from ojs_nats.events import reader as module
-from ojs_nats.store import Store
+from ojs_core.jetstream import event_reader as module
+from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_core.store.store import Store
 from support.waiting import eventually
 
 
@@ -109,7 +109,7 @@ async def test_a_tail_gets_what_comes(store: Store, reader: EventReader) -> None
     following = asyncio.create_task(follow())
     await eventually(lambda: found == [3, 4])
     await put(store, "job.completed", "a", "1")
-    store.link.publish(store.config.events_stored, b"")
+    store.nats.publish(store.config.events_stored, b"")
     await eventually(lambda: found == [3, 4, 6], 0.9)
     await put(store, "job.heartbeat", "a", "1")  # announced by nobody
     await eventually(lambda: found == [3, 4, 6, 7])

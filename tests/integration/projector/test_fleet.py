@@ -10,16 +10,18 @@ import pytest
 
 from integration.projector.conftest import StartProjector
 from integration.samples import draft, fetch
-from ojs_gateway.call import Call
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.read.client import Queries
+from ojs_core.read.messages import WorkersAsk
+from ojs_core.runtime.middleware import EnqueueChain
+from ojs_core.store.store import Store
+from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_gateway.context import Context
-from ojs_gateway.fleet import Fleet
-from ojs_nats.errors import OjsError
-from ojs_nats.middleware import EnqueueChain
-from ojs_nats.queries import Queries, WorkersAsk
-from ojs_nats.store import Store, WorkerRecord
-from ojs_nats.store.presence import STOPPED
-from ojs_nats.wire.limits import Limits
-from ojs_projector import Projector, workers
+from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
+from ojs_gateway.http.call import Call
+from ojs_projector.index import workers
+from ojs_projector.projector import Projector
 from support.waiting import eventually
 
 
@@ -37,7 +39,7 @@ def asked(*parameters: str) -> Call:
 @pytest.fixture
 async def context(store: Store, projector: Projector) -> AsyncIterator[Context]:
     del projector  # it answers
-    context = Context(store, Limits(), EnqueueChain(), test_mode=False)
+    context = Context(store, PayloadLimits(), EnqueueChain(), test_mode=False)
     yield context
     await context.directives.stop()
 
@@ -45,7 +47,7 @@ async def context(store: Store, projector: Projector) -> AsyncIterator[Context]:
 async def test_a_silent_worker_is_stale_and_can_be_removed(
     store: Store, context: Context, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet = Fleet(context)
+    fleet = WorkerAdminHandlers(context)
     await store.jobs.push(draft(queue=queue))
     await fetch(store, queue, worker="w")
     await store.workers.beat(WorkerRecord(id="w", hostname="box"))

@@ -14,13 +14,15 @@ from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, counted, lives
 from integration.samples import acked, draft, fetch, put_raw, refusal
-from ojs_nats.errors import OjsError
-from ojs_nats.job import State
-from ojs_nats.queries import DeadLettersAsk, JobsAsk, Queries, QueuesAsk
-from ojs_nats.store import Store
-from ojs_nats.store.commit import encode_job
-from ojs_nats.store.link import Collected, Failed, Link, Reply
-from ojs_projector import Projector, answers
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import State
+from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply
+from ojs_core.read.client import Queries
+from ojs_core.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk
+from ojs_core.store.records.commit import encode_job
+from ojs_core.store.store import Store
+from ojs_projector import answers
+from ojs_projector.projector import Projector
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -169,18 +171,18 @@ async def test_a_pull_that_the_server_was_too_slow_for_is_not_the_end(
 ) -> None:
     for _ in range(20):
         await store.jobs.push(draft(queue="q"))
-    collect = Link.collect
+    collect = Connection.collect
     pulls: list[str] = []
 
-    async def slow(link: Link, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
+    async def slow(nats: Connection, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
         if ".CONSUMER.MSG.NEXT." not in subject or "projector" not in subject:
-            return await collect(link, subject, payload, wanted, timeout_s)
+            return await collect(nats, subject, payload, wanted, timeout_s)
         pulls.append(subject)
         if len(pulls) > 3:
-            return await collect(link, subject, payload, wanted, timeout_s)
+            return await collect(nats, subject, payload, wanted, timeout_s)
         return Collected([], Reply(b"", b"", b"", b"NATS/1.0 408 Request Timeout\r\n\r\n"))
 
-    monkeypatch.setattr(Link, "collect", slow)
+    monkeypatch.setattr(Connection, "collect", slow)
     projector = await start_projector()
     await eventually(lambda: not projector.status().partial, every=0.001)
     assert len(pulls) > 3
@@ -190,8 +192,8 @@ async def test_a_pull_that_the_server_was_too_slow_for_is_not_the_end(
 @pytest.mark.parametrize("place", [0, 1])
 async def test_records_lost_on_the_way_are_read_again(projector: Projector, store: Store, place: int) -> None:
     assert projector._feed is not None
-    link = projector._feed._link
-    collect = link.collect
+    nats = projector._feed._nats
+    collect = nats.collect
     lost: list[Reply] = []
 
     async def losing(subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
@@ -200,7 +202,7 @@ async def test_records_lost_on_the_way_are_read_again(projector: Projector, stor
             lost.append(outcome.messages.pop(place))
         return outcome
 
-    link.collect = losing  # type: ignore[method-assign]
+    nats.collect = losing  # type: ignore[method-assign]
     for n in range(1, 6):
         await asyncio.gather(*(store.jobs.push(draft(queue="q")) for _ in range(5)))
         assert (await numbers(store))["q"]["available"] == 5 * n

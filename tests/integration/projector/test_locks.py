@@ -8,16 +8,17 @@ from msgspec import Raw
 
 from integration.projector.conftest import StartProjector
 from integration.samples import acked, draft, fetch, message, refusal
-from ojs_nats import transitions
-from ojs_nats.errors import unavailable
-from ojs_nats.job import Job
-from ojs_nats.queries import Queries, UniqueAsk
-from ojs_nats.store import Store
-from ojs_nats.store.locks import Verdict
-from ojs_nats.store.names import ANY
-from ojs_nats.unique import keyed
-from ojs_projector import locks as module
-from ojs_projector.safety import SafetyNet
+from ojs_core.base.errors import unavailable
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job
+from ojs_core.domain.unique import keyed
+from ojs_core.jetstream.subjects import ANY
+from ojs_core.read.client import Queries
+from ojs_core.read.messages import UniqueAsk
+from ojs_core.store.store import Store
+from ojs_core.store.unique.locks import LockVerdict
+from ojs_projector.index import locks as module
+from ojs_projector.safety_net.safety import SafetyNet
 from support.waiting import eventually
 
 POLICY = Raw(b'{"keys":["type","args"]}')
@@ -27,7 +28,7 @@ POLICY = Raw(b'{"keys":["type","args"]}')
 async def net(start_projector: StartProjector, monkeypatch: pytest.MonkeyPatch) -> SafetyNet:
     """A projector's safety net that suspects every lock at once."""
     monkeypatch.setattr(module, "_GRACE_MS", 0)
-    monkeypatch.setattr("ojs_nats.store.locks.YOUNG_MS", 0)
+    monkeypatch.setattr("ojs_core.store.unique.locks.YOUNG_MS", 0)
     projector = await start_projector()
     assert projector._safety is not None
     return projector._safety
@@ -58,7 +59,7 @@ async def looked(net: SafetyNet, store: Store) -> None:
 
 async def test_every_lock_leaves_after_its_job(net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [await store.jobs.push(unique(number)) for number in range(6)]
-    monkeypatch.setattr(store.committer, "on_unique_end", None)  # whoever ends these dies before it lets the locks go
+    monkeypatch.setattr(store.signals, "unique_ended", [])  # whoever ends these dies before it lets the locks go
     for job in await fetch(store, "u", count=3):
         await store.jobs.change(job.id, acked)
     for job in jobs[3:]:
@@ -96,7 +97,7 @@ async def test_the_lock_of_a_job_that_lives_is_looked_at_once(
     looks: list[str] = []
     tidy = net._store.unique.locks.tidy
 
-    async def watched(key: str) -> Verdict:
+    async def watched(key: str) -> LockVerdict:
         looks.append(key)
         return await tidy(key)
 
@@ -105,7 +106,7 @@ async def test_the_lock_of_a_job_that_lives_is_looked_at_once(
     assert (looks, await ttl_of(store, job)) == ([], None)
     with refusal("duplicate"):
         await store.jobs.push(unique(1))
-    monkeypatch.setattr(store.committer, "on_unique_end", None)
+    monkeypatch.setattr(store.signals, "unique_ended", [])
     await store.jobs.change(job.id, transitions.cancel)
     await looked(net, store)
     assert looks == [job.unique_key]
@@ -119,7 +120,7 @@ async def test_a_lock_goes_to_the_earlier_owner_that_lives(
     sent = Raw(msgspec.json.encode(narrow))
     elder = await store.jobs.push(keyed(draft(queue="u", unique=sent)))
     await fetch(store, "u")
-    monkeypatch.setattr(store.committer, "on_unique_end", None)
+    monkeypatch.setattr(store.signals, "unique_ended", [])
     younger = await store.jobs.push(keyed(draft(queue="u", unique=sent)))
     await store.jobs.change(younger.id, transitions.cancel)
     await looked(net, store)

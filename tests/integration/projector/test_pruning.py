@@ -10,13 +10,15 @@ import pytest
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import assert_events_complete, dead
 from integration.samples import configure, draft, fetch
-from ojs_nats import transitions
-from ojs_nats.errors import OjsError
-from ojs_nats.job import Job, State
-from ojs_nats.queries import Barrier, DeadLettersAsk, Queries
-from ojs_nats.store import Store
-from ojs_projector import Projector, pruning
-from ojs_projector.pruning import Pruner
+from ojs_core.base.errors import OjsError
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.read.client import Barrier, Queries
+from ojs_core.read.messages import DeadLettersAsk
+from ojs_core.store.store import Store
+from ojs_projector.projector import Projector
+from ojs_projector.safety_net import pruning
+from ojs_projector.safety_net.pruning import Pruner
 from support.truth import all_events
 from support.waiting import eventually
 

@@ -12,10 +12,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bench.records import QUEUES, records, store_records
-from ojs_nats.errors import OjsError
-from ojs_nats.job import State
-from ojs_nats.queries import Counts, Queries, Queue, QueueAsk, QueuesAsk
-from ojs_nats.store import Store, StoreConfig
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import State
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.read.client import Queries
+from ojs_core.read.messages import QueueAsk, QueuesAsk
+from ojs_core.read.numbers import Counts, Queue
+from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.system import Command, Processes
 from support.truth import all_jobs, counts_of

@@ -14,17 +14,19 @@ from msgspec.structs import replace
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives
 from integration.samples import acked, draft, fetch, losing_answers, put_raw
-from ojs_nats import cron as pure
-from ojs_nats import transitions
-from ojs_nats.cron import Cron, Registration, Step
-from ojs_nats.job import Job, State
-from ojs_nats.queries import Queries
-from ojs_nats.store import Store
-from ojs_nats.store.eventlog import EventLog, Fenced, Outgoing
-from ojs_nats.transitions import Moment, Transition
-from ojs_projector import Projector
-from ojs_projector import relay as relay_module
-from ojs_projector.relay import Relay
+from ojs_core.domain import transitions
+from ojs_core.domain.cron import changes, ticks
+from ojs_core.domain.cron.changes import Registration
+from ojs_core.domain.cron.record import Cron
+from ojs_core.domain.cron.step import Step
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import Moment, Transition
+from ojs_core.jetstream.event_log import EventLog, Fenced, Outgoing
+from ojs_core.read.client import Queries
+from ojs_core.store.store import Store
+from ojs_projector.projector import Projector
+from ojs_projector.relaying import relay as relay_module
+from ojs_projector.relaying.relay import Relay
 from support.nats import NatsServer
 from support.truth import all_events
 from support.waiting import eventually
@@ -83,7 +85,7 @@ async def test_a_reader_sees_an_event_once_the_barrier_says_so(projector: Projec
 
 
 def retried_as_it_was(job: Job, moment: Moment) -> Transition:
-    return transitions.retry_discarded(job, transitions.Override(), moment)
+    return transitions.retry_discarded(job, transitions.RetryOverride(), moment)
 
 
 async def test_a_deletion_that_nobody_saw_is_told_by_the_job_in_its_place(
@@ -135,7 +137,7 @@ async def skip(store: Store, name: str) -> None:
     def due(cron: Cron, moment: Moment) -> Step:
         assert cron.next_at is not None
         assert cron.timer is not None
-        step = pure.tick(cron, replace(moment, now=cron.next_at), State.ACTIVE, cron.timer.op)
+        step = ticks.tick(cron, replace(moment, now=cron.next_at), State.ACTIVE, cron.timer.op)
         assert isinstance(step, Step)
         return step
 
@@ -195,14 +197,14 @@ async def test_a_cron_entry_registered_again_is_a_new_one(start_projector: Start
     old = await register(store, "entry")
     await run(store, "entry")
     await Queries(store).until_relayed()
-    await store.crons.change("entry", pure.delete)
+    await store.crons.change("entry", changes.delete)
     again = await register(store, "entry")
     await run(store, "entry")
     assert (await store.crons.get("entry")).n == 2
     await Queries(store).until_relayed()
     await crash(first)
     # An hour later the deleted entry has left, and the count begins anew.
-    await store.crons.change("entry", pure.delete)
+    await store.crons.change("entry", changes.delete)
     await put_raw(store, store.config.cron("entry"), b"")
     await relaying(await start_projector(in_memory=True))
     third = await register(store, "entry")
@@ -326,20 +328,20 @@ async def test_a_stopped_relay_that_goes_on_first_is_right_and_its_successor_beg
     ids = await lives(store, len(ENDS))
     await asyncio.wait_for(stalled.waiting.wait(), 5.0)
     second = await start_projector()
-    gate = asyncio.Event()
+    limiter = asyncio.Event()
     append = EventLog.append
 
     async def late(self: EventLog, events: Sequence[Outgoing], after: int) -> int:
         if self is relay_of(second)._log:
-            await gate.wait()
+            await limiter.wait()
         return await append(self, events, after)
 
     monkeypatch.setattr(EventLog, "append", late)
     await relaying(second)
     stalled.goes_on.set()
     await eventually(lambda: stalled.outcome[:1] == ["stored"])
-    await first._relay._close(first._relay._tenure)  # type: ignore[union-attr,arg-type]
-    gate.set()
+    await first._relay._close(first._relay._term)  # type: ignore[union-attr,arg-type]
+    limiter.set()
     ids += await lives(store, len(ENDS))
     await eventually(lambda: all_relayed(store))
     assert relay_of(second).leading
@@ -348,13 +350,13 @@ async def test_a_stopped_relay_that_goes_on_first_is_right_and_its_successor_beg
 
 async def test_events_published_without_a_relay_do_not_end_its_tenure(projector: Projector, store: Store) -> None:
     await relaying(projector)
-    tenure = relay_of(projector)._tenure
+    tenure = relay_of(projector)._term
     ids: list[str] = []
     for _ in range(5):
         ids += await lives(store, len(ENDS), queues=("q",))
         await put_raw(store, store.config.event("job.heartbeat", "q", ids[-1]), b'{"data":{"job_type":"t"}}')
     await Queries(store).until_relayed()
-    assert relay_of(projector)._tenure is tenure
+    assert relay_of(projector)._term is tenure
     events = await all_events(store)
     beats = [event for event in events if event.type == "job.heartbeat"]
     assert [(beat.queue, beat.subject_id) for beat in beats] == [("q", job_id) for job_id in ids[len(ENDS) - 1 :: len(ENDS)]]
@@ -371,7 +373,7 @@ async def test_a_successor_finds_a_jobs_last_event_behind_those_of_others(
     await crash(first)
     for job_id in ids:
         await put_raw(store, store.config.event("job.heartbeat", "q", job_id), b"{}")
-    relay = await store.link.request(store.config.record("relay", "events"), b'{"holder":"","done":0}')
+    relay = await store.nats.request(store.config.record("relay", "events"), b'{"holder":"","done":0}')
     assert relay is not None  # the checkpoint is gone: all is read again
     await relaying(await start_projector())
     await Queries(store).until_relayed()
@@ -384,7 +386,7 @@ async def test_a_successor_finds_a_jobs_last_event_behind_those_of_others(
 async def test_an_append_whose_answer_is_lost_is_neither_lost_nor_doubled(projector: Projector, store: Store) -> None:
     await relaying(projector)
     ids = await lives(store, len(ENDS))
-    with losing_answers(relay_of(projector)._log._link, "ojs.events.", times=3) as lost:
+    with losing_answers(relay_of(projector)._log._nats, "ojs.events.", times=3) as lost:
         for _ in range(3):
             ids += await lives(store, len(ENDS))
             await eventually(lambda: all_relayed(store), 15.0)

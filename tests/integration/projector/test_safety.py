@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import msgspec
 import pytest
 from msgspec import Raw
 
+import ojs_scheduler
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, lives
-from integration.samples import draft, due_subjects, fetch, subjects, timers, tokens
-from integration.workflows.flows import create, end, group, hints
-from ojs_coordinator import Coordinator
-from ojs_nats import cron as pure
-from ojs_nats import transitions
-from ojs_nats.cron import Cron, Overlap, Registration
-from ojs_nats.job import Job, State
-from ojs_nats.queries import Queries
-from ojs_nats.store import Store
-from ojs_nats.store.api import call
-from ojs_nats.store.names import REST
-from ojs_projector import Projector
+from integration.samples import acked, draft, due_subjects, fetch, put_raw, subjects, timers, tokens
+from integration.store.workflows.flows import create, end, group, hints
+from ojs_coordinator.coordinator import Coordinator
+from ojs_core.domain import transitions
+from ojs_core.domain.cron import changes
+from ojs_core.domain.cron.changes import Registration
+from ojs_core.domain.cron.record import Cron, Overlap
+from ojs_core.domain.job import Job, State
+from ojs_core.jetstream.api import call
+from ojs_core.jetstream.subjects import ANY, REST
+from ojs_core.read.client import Queries
+from ojs_core.runtime.settings import Settings
+from ojs_core.store.rate_limits.permits import key_scope
+from ojs_core.store.store import Store
+from ojs_core.telemetry import metrics
 from ojs_projector import projector as loop_module
-from ojs_projector import safety as module
-from ojs_projector.safety import SafetyNet
-from ojs_scheduler.crons import CronKeeper
+from ojs_projector.projector import Projector
+from ojs_projector.safety_net import lost_tokens
+from ojs_projector.safety_net import safety as module
+from ojs_projector.safety_net.safety import SafetyNet
+from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+from ojs_scheduler.crons import CronWorker
 from support.nats import NatsServer
 from support.waiting import eventually
 
 GRACE_MS = 250
+BLOCKED = 3_000
+SOON_MS = 1_000
+"""Longer than a push takes, which would make the job available at once."""
 
 
 @pytest.fixture
 async def net(projector: Projector, monkeypatch: pytest.MonkeyPatch) -> SafetyNet:
     """The projector's safety net, which waits a quarter of a second instead of five."""
-    monkeypatch.setattr(module, "TOKEN_GRACE_MS", GRACE_MS)
+    monkeypatch.setattr(lost_tokens, "GRACE_MS", GRACE_MS)
     monkeypatch.setattr(module, "TIMER_GRACE_MS", 0)
     monkeypatch.setattr(module, "WORKFLOW_GRACE_MS", GRACE_MS)
     monkeypatch.setattr(module, "WORKFLOW_PAUSE_MS", 0)
@@ -42,7 +55,7 @@ async def net(projector: Projector, monkeypatch: pytest.MonkeyPatch) -> SafetyNe
 
 
 async def purge(store: Store, stream: str, subject: str) -> None:
-    answer = await call(store.link, f"STREAM.PURGE.{stream}", {"filter": subject})
+    answer = await call(store.nats, f"STREAM.PURGE.{stream}", {"filter": subject})
     assert "error" not in answer
 
 
@@ -59,6 +72,49 @@ async def test_it_finds_nothing_in_normal_running(net: SafetyNet, store: Store) 
     await indexed(store)
     await net.look()
     assert net.found == {}
+
+
+@pytest.mark.parametrize("keys", [1, 300])
+async def test_it_finds_nothing_among_thousands_of_blocked_jobs(
+    net: SafetyNet, store: Store, open_store: OpenStore, nats_server: NatsServer, keys: int
+) -> None:
+    """Neither before they are put aside, nor while that goes on, nor afterwards; and others of their queue come through."""
+    keeper = BlockedJobsWorker(await open_store(nats_server.url, role="scheduler"))
+    await keeper.start()
+    before = safety_net_finds()
+    await store.batches.push([limited("q", f"k{key}") for key in range(keys)])
+    assert len(await fetch(store, "q", count=keys)) == keys
+    for _ in range(3):
+        await store.batches.push([limited("q", f"k{number % keys}") for number in range(BLOCKED // 3)])
+    await indexed(store)
+    for _ in range(3):
+        await net.look()
+        unrelated = await store.jobs.push(draft(queue="q"))
+        assert [job.id for job in await fetch(store, "q", wait_ms=30_000)] == [unrelated.id]
+        await indexed(store)
+
+    async def all_are_aside() -> bool:
+        assert await fetch(store, "q") == []
+        await net.look()
+        return await tokens(store, "q") == 0
+
+    await eventually(all_are_aside, 120.0)
+    await indexed(store)
+    for _ in range(3):
+        await net.look()
+    assert net.found == {}
+    assert safety_net_finds() == before
+    assert sum([await store.blocked.count(key_scope(f"k{key}")) for key in range(keys)]) == BLOCKED
+    unrelated = await store.jobs.push(draft(queue="q"))
+    assert [job.id for job in await fetch(store, "q")] == [unrelated.id]
+    await keeper.stop()
+
+
+def safety_net_finds() -> float:
+    """What the metric counts in this process."""
+    return sum(
+        sample.value for metric in metrics.SAFETY_NET.collect() for sample in metric.samples if sample.name.endswith("_total")
+    )
 
 
 @pytest.mark.parametrize("priority", [-100, 0, 7])
@@ -117,8 +173,8 @@ async def looked(net: SafetyNet, found: int) -> bool:
 
 async def test_a_token_in_somebodys_hands_is_not_lost(net: SafetyNet, store: Store) -> None:
     await store.jobs.push(draft(queue="q"))
-    handout = store.handout
-    taken = await handout._pulls.pull(store.config.ready("q", 0), "q", 1)
+    dispatcher = store.dispatcher
+    taken = await dispatcher._reader.pull(store.config.ready("q", 0), "q", 1)
     await indexed(store)
     await net.look()
     assert (len(taken), net.found) == (1, {})
@@ -138,11 +194,198 @@ async def test_a_lost_timer_is_set_again(net: SafetyNet, store: Store) -> None:
 
 
 async def test_a_timer_that_fired_and_waits_for_its_service_is_not_lost(net: SafetyNet, store: Store) -> None:
-    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + 50))
+    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
     await eventually(lambda: due_subjects(store, job.id))
     await indexed(store)
     await net.look()
     assert net.found == {}
+
+
+# Hints that are late
+
+
+async def available(store: Store, job_id: str) -> bool:
+    return (await store.jobs.get(job_id)).state is State.AVAILABLE
+
+
+async def test_a_job_whose_timer_was_handled_late_has_not_lost_its_token(net: SafetyNet, store: Store) -> None:
+    """Its record says when the timer fired; its token is as young as its scheduler was late."""
+    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
+    await eventually(lambda: due_subjects(store, job.id))
+    await indexed(store)
+    scheduler = ojs_scheduler.build(store, Settings())
+    await scheduler.start()
+    try:
+        await eventually(lambda: available(store, job.id))
+    finally:
+        await scheduler.stop()
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+
+
+async def test_a_timer_that_is_handled_while_it_is_looked_for_is_not_lost(
+    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
+    await eventually(lambda: due_subjects(store, job.id))
+    await indexed(store)
+    read = net._store.records.leader_raw
+    scheduler = ojs_scheduler.build(store, Settings())
+
+    async def read_late(subject: str, *more: float) -> tuple[int, bytes] | None:
+        """As it is after the scheduler has done its work."""
+        if subject.startswith("ojs.timer.job."):
+            await scheduler.start()
+            await eventually(lambda: nothing_due(store, job.id), 30.0)
+        return await read(subject, *more)
+
+    monkeypatch.setattr(net._store.records, "leader_raw", read_late)
+    try:
+        await net.look()
+    finally:
+        await scheduler.stop()
+    assert net.found == {}
+    assert await available(store, job.id)
+
+
+async def nothing_due(store: Store, job_id: str) -> bool:
+    return not await due_subjects(store, job_id)
+
+
+async def test_a_batch_whose_tokens_are_left_to_its_outbox_has_not_lost_them(
+    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 600_000)
+    monkeypatch.setattr(store.atomic, "_hand_out", never)
+    jobs = await store.batches.push([draft(queue="q") for _ in range(3)])
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+    await purge(store, store.config.records_stream, store.config.batch_timer(ANY))
+    await net.look()
+    assert net.found == {"token": 3}
+    assert {job.id for job in await fetch(store, "q", count=9)} == {job.id for job in jobs}
+
+
+async def never(_commits: object) -> bool:
+    return False
+
+
+async def test_a_batch_whose_outbox_waits_for_its_scheduler_has_not_lost_its_tokens(
+    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 0)
+    monkeypatch.setattr(store.atomic, "_hand_out", never)
+    await store.batches.push([draft(queue="q") for _ in range(3)])
+    await eventually(lambda: subjects(store, store.config.records_stream, store.config.batch_due(ANY)))
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+
+
+async def test_a_token_that_was_stored_long_after_its_record_is_not_lost(net: SafetyNet, store: Store) -> None:
+    """By whoever handled the job's timer a second time, or pushed it again."""
+    job = await store.jobs.push(draft(queue="q"))
+    await purge(store, store.config.ready_stream, "ojs.ready.>")
+    await indexed(store)
+    found = await store.records.leader(job.id)
+    await store.committer.repeat_token(job, found.sequence)
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+
+
+async def test_what_a_due_message_will_give_a_token_has_not_lost_it(net: SafetyNet, store: Store) -> None:
+    """A scheduler that died between record and token left its message, which comes to another."""
+    job = await store.jobs.push(draft(queue="q"))
+    await put_raw(store, store.config.due("scheduler", job.id), b"")
+    await purge(store, store.config.ready_stream, "ojs.ready.>")
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+    await purge(store, store.config.records_stream, store.config.due("scheduler", job.id))
+    await net.look()
+    assert net.found == {"token": 1}
+
+
+async def test_jobs_behind_many_that_merely_wait_are_found(
+    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_AT_ONCE", 2)
+    late = [await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS)) for _ in range(4)]
+    lost = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
+    for job in (*late, lost):
+        await eventually(partial(due_subjects, store, job.id))
+    await purge(store, store.config.records_stream, store.config.due("scheduler", lost.id))
+    await indexed(store)
+
+    async def found() -> bool:
+        await net.look()
+        return net.found == {"timer": 1}
+
+    await eventually(found)
+
+
+async def test_a_search_among_more_tokens_than_one_round_reads_goes_on_in_the_next(
+    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lost_tokens, "_PAGE", 2)
+    monkeypatch.setattr(lost_tokens, "_PAGES", 1)
+    lost = await store.jobs.push(draft(queue="q"))
+    kept = await store.jobs.push(draft(queue="q"))
+    await purge(store, store.config.ready_stream, "ojs.ready.>")
+    await indexed(store)
+    for _ in range(4):
+        await store.jobs.push(draft(queue="q"))
+    await store.committer.repeat_token(kept, (await store.records.leader(kept.id)).sequence)
+    found = []
+    for _ in range(4):
+        await net.look()
+        found.append(net.found["token"])
+    assert found == [0, 0, 0, 1]
+    assert (await store.jobs.get(kept.id)).token == kept.token
+    assert (await store.jobs.get(lost.id)).token != lost.token
+
+
+# Limits of keys
+
+
+async def test_a_job_that_was_let_go_late_has_not_lost_its_token(net: SafetyNet, store: Store) -> None:
+    """While its key had no permit its token was put aside; it comes back behind everything."""
+    first, second = [await store.jobs.push(limited("q", "key")) for _ in range(2)]
+    assert [job.id for job in await fetch(store, "q", count=2)] == [first.id]
+    assert await store.blocked.count(key_scope("key")) == 1
+    await indexed(store)
+    await net.look()
+    keeper = BlockedJobsWorker(store)
+    await keeper.start()
+    try:
+        await store.jobs.change(first.id, acked)
+        await eventually(lambda: tokens(store, "q"))
+    finally:
+        await keeper.stop()
+    await indexed(store)
+    await net.look()
+    assert net.found == {}
+    assert [job.id for job in await fetch(store, "q")] == [second.id]
+
+
+async def test_a_token_that_was_lost_while_others_of_its_key_wait_is_found(net: SafetyNet, store: Store) -> None:
+    running, lost = [await store.jobs.push(limited("q", "key")) for _ in range(2)]
+    assert [job.id for job in await fetch(store, "q", count=2)] == [running.id]
+    await purge(store, store.config.ready_stream, "ojs.hold.>")
+    await indexed(store)
+    await store.jobs.push(limited("q", "key"))
+    assert await fetch(store, "q") == []
+    assert await store.blocked.count(key_scope("key")) == 1
+    await net.look()
+    assert net.found == {"token": 1}
+    assert (await store.jobs.get(lost.id)).token != lost.token
+
+
+def limited(queue: str, key: str) -> Job:
+    return draft(queue=queue, rate_limit=Raw(msgspec.json.encode({"key": key, "concurrency": 1})))
 
 
 # Cron entries
@@ -180,8 +423,8 @@ async def test_cron_entries_that_want_nothing_have_lost_nothing(net: SafetyNet, 
     for name in ("paused", "deleted"):
         await register(store, name)
     await eventually(lambda: cron_hints(store, "due"))
-    await store.crons.change("paused", lambda cron, moment: pure.switch(cron, False, moment))
-    await store.crons.change("deleted", pure.delete)
+    await store.crons.change("paused", lambda cron, moment: changes.switch(cron, False, moment))
+    await store.crons.change("deleted", changes.delete)
     await purge(store, store.config.records_stream, "ojs.*.cron.>")
     await indexed(store)
     await net.look()
@@ -193,7 +436,7 @@ async def test_it_finds_nothing_while_entries_run_and_wait(net: SafetyNet, store
     overlaps: dict[str, Overlap] = {"runs": "allow", "skips": "skip", "waits": "enqueue"}
     for name, overlap in overlaps.items():
         await register(store, name, overlap)
-    keeper = CronKeeper(store, unchanged)
+    keeper = CronWorker(store, unchanged)
     await keeper.start()
 
     async def has_run() -> bool:
@@ -291,7 +534,7 @@ async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
 
 async def test_only_the_relay_looks(start_projector: StartProjector, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_module, "_SAFETY_S", 0.05)
-    monkeypatch.setattr(module, "TOKEN_GRACE_MS", 0)
+    monkeypatch.setattr(lost_tokens, "GRACE_MS", 0)
     first, second = await start_projector(), await start_projector()
     await store.jobs.push(draft(queue="q"))
     await purge(store, store.config.ready_stream, "ojs.ready.q.>")

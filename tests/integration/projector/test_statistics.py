@@ -16,15 +16,18 @@ from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, crash, lives
 from integration.samples import draft, message, put_raw, subjects
-from ojs_nats import transitions
-from ojs_nats.errors import OjsError
-from ojs_nats.job import TERMINAL
-from ojs_nats.queries import HistoryAsk, Queries
-from ojs_nats.statistics import COUNTED, HOUR_MS, MINUTE_MS, Activity, Span
-from ojs_nats.store import Store
-from ojs_nats.store.api import call
-from ojs_nats.store.names import REST
-from ojs_projector import Projector, keeper
+from ojs_core.base.errors import OjsError
+from ojs_core.domain import transitions
+from ojs_core.domain.job import TERMINAL
+from ojs_core.domain.statistics.activity import COUNTED, Activity
+from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS, Span
+from ojs_core.jetstream.api import call
+from ojs_core.jetstream.subjects import REST
+from ojs_core.read.client import Queries
+from ojs_core.read.numbers import HistoryAsk
+from ojs_core.store.store import Store
+from ojs_projector import statistics_writer
+from ojs_projector.projector import Projector
 from support.nats import NatsServer
 from support.system import Command, Processes
 from support.waiting import eventually
@@ -76,7 +79,7 @@ async def kept(store: Store) -> list[str]:
 async def let_records_leave(store: Store, ids: list[str]) -> None:
     """As when their TTL is over: nothing stays."""
     for job_id in ids:
-        await call(store.link, f"STREAM.PURGE.{store.config.records_stream}", {"filter": store.config.job(job_id)})
+        await call(store.nats, f"STREAM.PURGE.{store.config.records_stream}", {"filter": store.config.job(job_id)})
 
 
 async def read_by(store: Store, *projectors: Projector) -> None:
@@ -93,9 +96,9 @@ def let_keep(monkeypatch: pytest.MonkeyPatch) -> Let:
     """`let_keep(True)`: from now on minutes are kept as soon as they are over; not while a test pretends to be in them."""
 
     def let(now: bool) -> None:
-        monkeypatch.setattr(keeper, "STEADY_MS", 0 if now else 10**15)
+        monkeypatch.setattr(statistics_writer, "STEADY_MS", 0 if now else 10**15)
 
-    monkeypatch.setattr(keeper, "LOOK_S", 0.05)
+    monkeypatch.setattr(statistics_writer, "LOOK_S", 0.05)
     let(False)
     return let
 
@@ -104,7 +107,7 @@ async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(
     let_keep: Let, start_projector: StartProjector, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # An hour that is kept is closed, with the minute that something is added to below. Now no such hour is over.
-    monkeypatch.setattr(keeper, "GRACE_MS", 4 * MINUTE_MS)
+    monkeypatch.setattr(statistics_writer, "GRACE_MS", 4 * MINUTE_MS)
     first = await start_projector()
     second = await start_projector()
     with ago(store, 70):
@@ -139,7 +142,7 @@ async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(
     expected += done_by(("f", 1))
     before = len(await kept(store))
     await read_by(store, other)
-    monkeypatch.setattr(keeper, "GRACE_MS", MINUTE_MS // 2)
+    monkeypatch.setattr(statistics_writer, "GRACE_MS", MINUTE_MS // 2)
     let_keep(True)
 
     async def kept_by_the_successor() -> bool:
@@ -204,12 +207,12 @@ async def test_a_minute_is_not_kept_before_it_is_surely_over(
     now = store.clock.now()
     await told(store)
     over = now - now % MINUTE_MS + MINUTE_MS
-    for at, number in ((over + keeper.GRACE_MS - 1, 0), (over + keeper.GRACE_MS, 1)):
+    for at, number in ((over + statistics_writer.GRACE_MS - 1, 0), (over + statistics_writer.GRACE_MS, 1)):
         monkeypatch.setattr(watch, "caught_up", lambda *_: None)
-        watch._caught_up_at, watch._steady_since = at, at - keeper.STEADY_MS + 1
+        watch._caught_up_at, watch._steady_since = at, at - statistics_writer.STEADY_MS + 1
         await watch.look()
         assert await kept(store) == [], "records have not come for long enough"
-        watch._steady_since = at - keeper.STEADY_MS
+        watch._steady_since = at - statistics_writer.STEADY_MS
         await watch.look()
         assert len(await kept(store)) == number
 

@@ -18,7 +18,7 @@ def test_nats_server_takes_the_configuration(file: Path) -> None:
 
 
 def test_all_of_them_are_checked() -> None:
-    kept_for_includes = {"common.conf"}
+    kept_for_includes = {"common.conf", "routes.conf"}
     assert {file.name for file in (ROOT / "deploy").rglob("*.conf")} - kept_for_includes == {file.name for file in FILES[1:]}
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ojs_command.embedded import EmbeddedServer, find_server
-from ojs_nats.problems import StartupProblem
-from ojs_nats.store import Store, StoreConfig
+from ojs_core.base.problems import StartupProblem
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.store import Store
 from support.processes import runs
 from support.waiting import eventually
 

@@ -1,4 +1,4 @@
-"""`ojs_nats.service.run` with services that misbehave, each in a process of its own."""
+"""`ojs_core.runtime.service.run` with services that misbehave, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from support.system import environment
 
 PROGRAM = """\
 import asyncio, sys
-from ojs_nats.service import run, run_loop
-from ojs_nats.settings import Settings
+from ojs_core.runtime.service import run, run_loop
+from ojs_core.runtime.settings import Settings
 
 class Service:
     async def start(self):

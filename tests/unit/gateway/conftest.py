@@ -6,10 +6,10 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
-from ojs_gateway import Gateway
-from ojs_nats.middleware import EnqueueChain
-from ojs_nats.settings import Settings
-from ojs_nats.store import Store
+from ojs_core.runtime.middleware import EnqueueChain
+from ojs_core.runtime.settings import Settings
+from ojs_core.store.store import Store
+from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]

@@ -11,19 +11,18 @@ import aiohttp
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.runtime.browsers import METHODS
+from ojs_core.runtime.middleware import EnqueueChain
+from ojs_core.store.store import Store
+from ojs_core.wire import enqueue, queues, retry
 from ojs_gateway.context import Context
-from ojs_gateway.edge import _METHODS
-from ojs_gateway.openapi import document
+from ojs_gateway.openapi.document import document
 from ojs_gateway.openapi.envelope import ENVELOPE
 from ojs_gateway.routes import PARTS, router
-from ojs_nats.middleware import EnqueueChain
-from ojs_nats.store import Store
-from ojs_nats.wire import enqueue, queues, retry
-from ojs_nats.wire.limits import DEFAULT_LIMITS
 from support.fake_store import FakeStore
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
-METHODS = {"GET", "PUT", "POST", "PATCH", "DELETE"}
 
 
 def described(*, test_mode: bool) -> dict[str, Any]:
@@ -114,7 +113,7 @@ def test_every_member_of_the_query_that_a_handler_asks_for_is_described() -> Non
             source = inspect.getsource(inspect.getmodule(route.handler) or pytest)
             asked[owner] = set(re.findall(r"""\bquer(?:y|ies\.get)\(\s*"(\w+)"\)""", source))
             told.setdefault(owner, set()).update(parameter.name for parameter in route.query)
-    assert {"state", "timeout"} <= asked["Lists"] | asked["Jobs"]  # the search finds something
+    assert {"state", "timeout"} <= asked["ListHandlers"] | asked["JobHandlers"]  # the search finds something
     assert {owner: names - told[owner] for owner, names in asked.items() if names - told[owner]} == {}
 
 
@@ -125,7 +124,7 @@ async def test_it_is_served_and_made_once(start: Start, monkeypatch: pytest.Monk
         made.append(1)
         return document(*args, **options)
 
-    monkeypatch.setattr("ojs_gateway.self_description.document", counting)
+    monkeypatch.setattr("ojs_gateway.handlers.description.document", counting)
     http = await start()
     assert made == []  # nobody has asked
     for _ in range(2):
@@ -145,4 +144,4 @@ async def test_its_methods_are_those_that_a_refusal_allows(http: aiohttp.ClientS
         async with http.options(re.sub(r"\{\w+\}", "x", path)) as answer:
             assert answer.status == 405
             assert set(answer.headers["Allow"].split(", ")) == wanted, path
-    assert set(_METHODS.split(", ")) == every | {"HEAD"}
+    assert set(METHODS.split(", ")) == every | {"HEAD"}

@@ -93,19 +93,21 @@ async def test_a_wrong_method_names_the_right_ones(http: aiohttp.ClientSession) 
     "path", ["/", "/ojs", "/ojs/v1", "/ojs/v1/", "/ojs/v1/jobs/", "/ojs/v1/jobs//result", "//", "/ojs/v1/admin/reset"]
 )
 async def test_unknown_paths_are_not_found(http: aiohttp.ClientSession, path: str) -> None:
-    status, _, body = await raw(http, f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
+    status, _, body = await raw(
+        http, f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n".encode()
+    )
     assert (status, body["error"]["code"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize(
     ("sent", "status"),
     [
-        (b"ASSERT / HTTP/1.1\r\nHost: x\r\n\r\n", 405),
-        (b"ASSERT http://localhost/ HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+        (b"ASSERT / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+        (b"ASSERT http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
         (b"GARBAGE\r\n\r\n", 405),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nBad Header: x\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 20_000 + b"\r\n\r\n", 400),
-        (b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nBad Header: x\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"x" * 20_000 + b"\r\n\r\n", 400),
+        (b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n\r\n", 400),
     ],
 )
 async def test_what_is_hardly_http_still_gets_an_answer(http: aiohttp.ClientSession, sent: bytes, status: int) -> None:
@@ -117,9 +119,9 @@ async def test_what_is_hardly_http_still_gets_an_answer(http: aiohttp.ClientSess
 
 
 async def test_absolute_targets_and_escaped_segments_are_understood(http: aiohttp.ClientSession) -> None:
-    status, _, _ = await raw(http, b"GET http://elsewhere/ojs/manifest?x=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+    status, _, _ = await raw(http, b"GET http://elsewhere/ojs/manifest?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert status == 200
-    status, _, body = await raw(http, b"GET /ojs/v1/jobs/%2e%2e%2Fx HTTP/1.1\r\nHost: x\r\n\r\n")
+    status, _, body = await raw(http, b"GET /ojs/v1/jobs/%2e%2e%2Fx HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert (status, body["error"]["details"]) == (404, {"resource_type": "job", "resource_id": "../x"})
 
 
@@ -137,7 +139,9 @@ async def push(http: aiohttp.ClientSession, data: Any, **headers: str) -> tuple[
         return answer.status, await answer.json(content_type=None)
 
 
-@pytest.mark.parametrize("content_type", ["application/json", OJS, "application/json; charset=utf-8"])
+@pytest.mark.parametrize(
+    "content_type", ["application/json", OJS, "application/json; charset=utf-8", "Application/JSON", "application/x.jobs+json"]
+)
 async def test_both_media_types_are_read(http: aiohttp.ClientSession, content_type: str) -> None:
     status, _ = await push(http, BODY, **{"Content-Type": content_type})
     assert status == 201
@@ -147,8 +151,8 @@ async def test_another_media_type_is_refused_with_the_remedy(http: aiohttp.Clien
     status, body = await push(http, BODY, **{"Content-Type": "text/plain"})
     assert (status, body["error"]["code"]) == (400, "invalid_request")
     assert "application/openjobspec+json" in body["error"]["message"]
-    async with http.post("/ojs/v1/workers/register", headers={"Content-Type": "text/plain"}) as answer:
-        assert "worker_id" in (await answer.json(content_type=None))["error"]["message"]
+    async with http.post("/ojs/v1/queues/mail/pause", data=b"<a/>", headers={"Content-Type": "application/xml"}) as answer:
+        assert (await answer.json(content_type=None))["error"]["details"]["field"] == "Content-Type"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +191,8 @@ async def test_bad_and_huge_compressed_bodies_are_refused(
 
 
 async def test_a_body_that_announces_too_much_is_refused_before_it_is_sent(http: aiohttp.ClientSession) -> None:
-    head = b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n"
+    head = b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nOJS-Version: 1.0\r\nExpect: 100-continue\r\n"
+    head += b"Content-Length: 99999999\r\n\r\n"
     status, _, body = await raw(http, head)
     assert (status, body["error"]["code"]) == (413, "envelope_too_large")
     assert body["error"]["details"] == {"field": "the request body", "actual_bytes": 99_999_999, "max_bytes": 4_194_304}
@@ -244,7 +249,9 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error(http: 
     base = urlsplit(str(http._base_url))
     with structlog.testing.capture_logs() as logs:
         _, writer = await asyncio.open_connection(base.hostname, base.port)
-        writer.write(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        writer.write(
+            b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+        )
         await writer.drain()
         writer.close()
         await writer.wait_closed()

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_gateway.hub import BUFFER, EventHub, Missed
-from ojs_nats.events.reader import EventFilter, EventPage, EventReader, StoredEvent
+from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.jetstream.event_reader import EventFilter, EventPage, EventReader, StoredEvent
+from ojs_gateway.hub import BUFFER, EventHub, HubReset, Missed, Subscription, _Index
 from support.waiting import eventually
 
 ALL = EventFilter()
@@ -24,6 +26,8 @@ class FakeReader:
         self.first = 1
         self.page = page
         self.more = asyncio.Event()
+        self.fail = False
+        """Whether the tail breaks off once, when more is stored."""
 
     def store(self, number: int = 1) -> None:
         for _ in range(number):
@@ -39,9 +43,9 @@ class FakeReader:
         await asyncio.sleep(0)
         return self.events[-1].sequence if self.events else 0
 
-    async def first_sequence(self) -> int:
+    async def kept(self) -> tuple[int, int]:
         await asyncio.sleep(0)
-        return self.first
+        return self.first, self.events[-1].sequence if self.events else self.first - 1
 
     async def read(self, after: int, _wanted: EventFilter, limit: int) -> EventPage:
         await asyncio.sleep(0)
@@ -57,10 +61,13 @@ class FakeReader:
                 after = event.sequence
                 yield event
             await self.more.wait()
+            if self.fail:
+                self.fail = False
+                raise unavailable("NATS is away")
 
 
-def hub_of(reader: FakeReader) -> EventHub:
-    return EventHub(cast("EventReader", reader))
+def hub_of(reader: FakeReader, most: int = 100) -> EventHub:
+    return EventHub(cast("EventReader", reader), most)
 
 
 async def drained(subscription: Any) -> list[int]:
@@ -126,3 +133,76 @@ async def test_the_tail_ends_with_its_last_subscriber() -> None:
     await asyncio.wait([tail], timeout=5)
     assert tail.cancelled()
     assert hub._tail is None
+
+
+async def test_a_cursor_beyond_the_end_is_told_and_all_that_is_kept_follows() -> None:
+    reader = FakeReader()
+    reader.store(3)
+    subscription = await hub_of(reader).subscribe(ALL, after=999)
+    assert await subscription.next(1) == HubReset(3)
+    assert await drained(subscription) == [1, 2, 3]
+    reader.store()
+    assert await drained(subscription) == [4]
+    subscription.close()
+
+
+async def test_a_stream_that_begins_anew_is_told_to_those_who_follow_it() -> None:
+    reader = FakeReader()
+    reader.store(5)
+    reader.fail = True
+    hub = hub_of(reader)
+    subscription = await hub.subscribe(ALL)
+    assert await subscription.next(0.05) is None
+    reader.events.clear()
+    reader.store(2)  # the tail fails, and finds another stream
+    assert await subscription.next(10) == HubReset(2)
+    assert await drained(subscription) == [1, 2]
+    subscription.close()
+
+
+async def test_there_are_no_more_subscriptions_than_there_may_be() -> None:
+    hub = hub_of(FakeReader(), most=2)
+    first, _second = await hub.subscribe(ALL), await hub.subscribe(ALL)
+    with pytest.raises(OjsError) as refused:
+        await hub.subscribe(ALL)
+    assert (refused.value.code, refused.value.retry_after) == ("backend_unavailable", 10)
+    first.close()
+    third = await hub.subscribe(ALL)
+    third.close()
+    _second.close()
+
+
+events = st.builds(
+    StoredEvent,
+    st.just(1),
+    st.sampled_from(["job.enqueued", "job.completed", "cron.triggered"]),
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["x", "y"]),
+    st.sampled_from([b'{"data":{"job_type":"t"}}', b'{"data":{"job_type":"u"}}', b'{"data":{}}']),
+)
+some = st.lists(st.sampled_from(["a", "b", "c"]), max_size=2, unique=True).map(tuple)
+filters = st.builds(
+    EventFilter,
+    types=st.lists(st.sampled_from(["job.*", "*", "job.enqueued", "cron.triggered"]), max_size=2, unique=True).map(tuple),
+    queues=some,
+    job_types=st.lists(st.sampled_from(["t", "u"]), max_size=2, unique=True).map(tuple),
+    subject_id=st.sampled_from([None, "x", "y"]),
+)
+
+
+@given(st.lists(filters, max_size=8), events)
+def test_an_event_is_offered_once_to_all_that_admit_it_and_to_few_others(wanted: list[EventFilter], event: StoredEvent) -> None:
+    index = _Index()
+    subscriptions = [Subscription(hub_of(FakeReader()), one, 0) for one in wanted]
+    for subscription in subscriptions:
+        index.add(subscription)
+    found = index.candidates(event)
+    assert len(found) == len(set(found))
+    assert {one for one in subscriptions if one.wanted.admits(event)} <= set(found)
+    for one in found:
+        assert one.wanted.subject_id in (None, event.subject_id)
+    for subscription in subscriptions:
+        index.discard(subscription)
+    assert index.candidates(event) == []
+    assert not index._by_key
+    assert not index._of_job_types

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_nats.job import State
+from ojs_core.domain.job import State
 from support.fake_store import FakeStore
 from support.waiting import eventually
 
@@ -180,8 +180,8 @@ async def test_a_result_that_is_set_apart_is_answered_everywhere_until_it_leaves
         assert (body["result"], body["result_size_bytes"]) == (result, size + 2)
         assert body["result_expires_at"] > body["result_stored_at"]
     _, alone = await send(http, "GET", f"/jobs/{ID}/result?wait=true")
-    _, together = await send(http, "POST", "/jobs/results", {"ids": [ID]})
-    assert (alone["result"], together["results"][ID]["result"]) == (result, result)
+    _, atomic_changes = await send(http, "POST", "/jobs/results", {"ids": [ID]})
+    assert (alone["result"], atomic_changes["results"][ID]["result"]) == (result, result)
     store.blobs.stored.clear()  # it has left, perhaps a moment early
     status, body = await send(http, "GET", f"/jobs/{ID}/result")
     assert (status, body["error"]["code"]) == (410, "result_pruned")

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ojs_gateway.lists import whole_jobs
-from ojs_nats.job import NOTHING, Job, State
-from ojs_nats.queries import JobPage, JobRow
-from ojs_nats.store.records import Stored
+from ojs_core.domain.job import NOTHING, Job, State
+from ojs_core.read.messages import JobPage, JobRow
+from ojs_core.store.records.records import Stored
+from ojs_gateway.handlers.lists import whole_jobs
 
 NOW = 1_800_000_000_000
 

@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 import structlog
 
-from ojs_nats.errors import OjsError
-from ojs_nats.middleware import EnqueueChain, EnqueueMiddleware, MiddlewareProblem, Next
+from ojs_core.base.errors import OjsError
+from ojs_core.runtime.middleware import EnqueueChain, EnqueueMiddleware, MiddlewareProblem, NextMiddleware
 from support.fake_store import FakeStore
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
@@ -17,7 +17,7 @@ ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
 
 def marking(mark: str) -> EnqueueMiddleware:
-    async def mark_it(job: Envelope, following: Next) -> Envelope | None:
+    async def mark_it(job: Envelope, following: NextMiddleware) -> Envelope | None:
         job["meta"].setdefault("in", []).append(mark)
         result = await following(job)
         if result is not None:
@@ -28,7 +28,7 @@ def marking(mark: str) -> EnqueueMiddleware:
 
 
 class Passing:
-    async def __call__(self, job: Envelope, following: Next) -> Envelope | None:
+    async def __call__(self, job: Envelope, following: NextMiddleware) -> Envelope | None:
         return await following(job)
 
 
@@ -137,7 +137,7 @@ async def push(http: aiohttp.ClientSession, **more: Any) -> tuple[int, Any]:
 async def test_a_middleware_sees_and_changes_the_whole_job(start: Start, chain: EnqueueChain, store: FakeStore) -> None:
     seen: list[Envelope] = []
 
-    async def change(job: Envelope, following: Next) -> Envelope | None:
+    async def change(job: Envelope, following: NextMiddleware) -> Envelope | None:
         seen.append(dict(job))
         job |= {"queue": "other", "priority": 7, "args": [*job["args"], 2], "x_new": True}
         job["meta"]["traceparent"] = "00-1"
@@ -160,7 +160,7 @@ async def test_a_middleware_sees_and_changes_the_whole_job(start: Start, chain: 
 async def test_a_dropped_job_is_not_enqueued_and_its_client_is_told(
     start: Start, chain: EnqueueChain, store: FakeStore
 ) -> None:
-    async def drop(_job: Envelope, _following: Next) -> Envelope | None:
+    async def drop(_job: Envelope, _following: NextMiddleware) -> Envelope | None:
         return None
 
     chain.add(drop)
@@ -169,7 +169,7 @@ async def test_a_dropped_job_is_not_enqueued_and_its_client_is_told(
 
 
 async def test_an_ojs_error_is_the_answer(start: Start, chain: EnqueueChain, store: FakeStore) -> None:
-    async def refuse(_job: Envelope, _following: Next) -> Envelope | None:
+    async def refuse(_job: Envelope, _following: NextMiddleware) -> Envelope | None:
         raise OjsError("unsupported", "not on Sundays")
 
     chain.add(refuse)
@@ -178,19 +178,19 @@ async def test_an_ojs_error_is_the_answer(start: Start, chain: EnqueueChain, sto
     assert store.records == {}
 
 
-async def failing(_job: Envelope, _following: Next) -> Envelope | None:
+async def failing(_job: Envelope, _following: NextMiddleware) -> Envelope | None:
     raise RuntimeError("a secret")
 
 
-async def renaming(job: Envelope, following: Next) -> Envelope | None:
+async def renaming(job: Envelope, following: NextMiddleware) -> Envelope | None:
     return await following(job | {"id": ID[:-1] + "0"})
 
 
-async def unwritable(job: Envelope, following: Next) -> Envelope | None:
+async def unwritable(job: Envelope, following: NextMiddleware) -> Envelope | None:
     return await following(job | {"args": [object()]})
 
 
-async def careless(_job: Envelope, _following: Next) -> Any:
+async def careless(_job: Envelope, _following: NextMiddleware) -> Any:
     return "done"
 
 
@@ -209,7 +209,7 @@ async def test_a_broken_middleware_is_500_and_nothing_is_enqueued(
 
 
 async def test_what_a_middleware_leaves_is_validated_again(start: Start, chain: EnqueueChain, store: FakeStore) -> None:
-    async def spoil(job: Envelope, following: Next) -> Envelope | None:
+    async def spoil(job: Envelope, following: NextMiddleware) -> Envelope | None:
         return await following(job | {"queue": "Not A Queue"})
 
     chain.add(spoil)

@@ -2,22 +2,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Any, cast
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
-from ojs_gateway import Gateway, build
-from ojs_gateway.system import manifest
-from ojs_nats.middleware import EnqueueChain
-from ojs_nats.problems import StartupProblem
-from ojs_nats.settings import Settings
-from ojs_nats.store import Store
-from ojs_nats.wire.limits import DEFAULT_LIMITS
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.base.problems import StartupProblem
+from ojs_core.domain.storage_room import StorageLevel
+from ojs_core.runtime.middleware import EnqueueChain
+from ojs_core.runtime.settings import Settings
+from ojs_core.store.store import Store
+from ojs_gateway import build, roles
+from ojs_gateway.handlers.system import manifest
+from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore, unavailable_store
 from support.waiting import eventually
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roles, "BEAT_S", 0.01)
 
 
 async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> None:
@@ -32,12 +40,13 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
     assert "admin-api" in body["extensions"], "the admin UI asks for it"
     assert body["payload_limits"]["max_envelope_bytes"] == body["limits"]["max_envelope_bytes"] == 2_000_000
     assert body["limits"]["max_body_bytes"] == 9_000_000
+    assert body["limits"]["max_busy_queues"] == 2_000
     for path in body["endpoints"].values():
         assert path.startswith("/ojs/")
 
 
 def test_capabilities_are_claimed_only_with_what_they_need() -> None:
-    claimed = manifest(DEFAULT_LIMITS)
+    claimed = manifest(DEFAULT_LIMITS, 2_000)
     assert claimed["capabilities"]["schema_validation"] is False
     assert claimed["capabilities"]["unique_jobs"] is True
     assert claimed["uniqueness"]["strength"] == "strong"
@@ -75,6 +84,36 @@ async def test_health_follows_nats(http: aiohttp.ClientSession, store: FakeStore
     assert body["backend"] == {"type": "nats", "status": "unhealthy", "error": "NATS is away"}
 
 
+async def test_health_is_degraded_but_ready_while_new_jobs_are_refused(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    store.room.levels = [StorageLevel("server", "nats-server's storage", 60, 64, 8)]
+    store.room.shortage = "nats-server's storage is full"
+    async with http.get("/readyz") as answer:
+        body = await answer.json(content_type=None)
+    assert (answer.status, body["status"], body["backend"]["status"]) == (200, "degraded", "healthy")
+    assert body["storage"] == {
+        "status": "full",
+        "error": "nats-server's storage is full",
+        "levels": [{"of": "server", "used_bytes": 60, "limit_bytes": 64, "reserve_bytes": 8}],
+    }
+
+
+async def test_health_is_degraded_but_ready_while_a_role_has_no_process(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    async with http.get("/readyz") as answer:
+        assert (await answer.json(content_type=None))["services"]["missing"] == []
+    del store.presence.roles["projector"]
+
+    async def degraded() -> dict[str, Any] | None:
+        async with http.get("/readyz") as answer:
+            body: dict[str, Any] = await answer.json(content_type=None)
+        assert answer.status == 200
+        return body if body["status"] == "degraded" else None
+
+    body = await eventually(degraded)
+    assert body is not None
+    assert body["services"]["missing"] == ["projector"]
+    assert body["services"]["processes"]["projector"] == 0
+
+
 async def test_the_process_is_alive_without_nats(http: aiohttp.ClientSession, store: FakeStore) -> None:
     store.failure = unavailable_store()
     async with http.get("/healthz") as answer:
@@ -107,9 +146,18 @@ async def test_a_taken_port_is_one_sentence(store: FakeStore) -> None:
     await first.stop()
 
 
+@pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
+async def test_an_address_that_others_reach_is_warned_of(store: FakeStore, host: str, warns: bool) -> None:
+    one = build(cast("Store", store), Settings(host=host, port=0))
+    with capture_logs() as logs:
+        await one.start()
+    await one.stop()
+    assert any("authenticated" in line["event"] for line in logs) is warns
+
+
 async def test_a_gateway_that_never_started_can_stop(store: FakeStore) -> None:
     await gateway(store).stop()
-    assert store.handout.wakes.closed.is_set()
+    assert store.dispatcher.wakeups.closed.is_set()
 
 
 async def test_stopping_answers_those_who_wait_and_lets_the_others_finish(store: FakeStore) -> None:
@@ -130,7 +178,7 @@ async def test_stopping_answers_those_who_wait_and_lets_the_others_finish(store:
         fetch = asyncio.create_task(http.post("/ojs/v1/workers/fetch", json={"queues": ["q"], "wait_ms": 30_000}))
         wait = asyncio.create_task(http.get("/ojs/v1/jobs/019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f/result?wait=true&timeout=60"))
         push = asyncio.create_task(http.post("/ojs/v1/jobs", json={"type": "b", "args": []}))
-        await eventually(lambda: bool(store.handout.asked) and bool(running._context._waiting))
+        await eventually(lambda: bool(store.dispatcher.asked) and bool(running._context._waiting))
         stopping = asyncio.create_task(running.stop())
         assert (await (await fetch).json(content_type=None)) == {"jobs": []}
         assert (await wait).status == 408

@@ -6,18 +6,19 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 
-from ojs_gateway.dead_letter import DeadLetter
-from ojs_gateway.fleet import Fleet
-from ojs_gateway.matches import Matches
-from ojs_gateway.queues import Queues
-from ojs_nats.errors import OjsError
-from ojs_nats.job import State
-from ojs_nats.queries import Counts, JobPage, Queue, WorkerPage, WorkerSummary
-from ojs_nats.wire.limits import Limits
-from ojs_nats.wire.selection import Filter, Selection
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.job import State
+from ojs_core.operations.selection import Filter, Selection
+from ojs_core.operations.targets import BulkTargets
+from ojs_core.read.messages import JobPage, WorkerPage, WorkerSummary
+from ojs_core.read.numbers import Counts, Queue
+from ojs_gateway.handlers.dead_letter import DeadLetterHandlers
+from ojs_gateway.handlers.queues import QueueHandlers
+from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
+from support.call import Request
 
 HALF: dict[str, Any] = {"partial": True, "progress": 0.5}
 JOBS = JobPage(jobs=[], total=None, **HALF)
@@ -51,40 +52,37 @@ class NoRecords:
 
 def context() -> Any:
     store = SimpleNamespace(queues=NoRecords(), clock=SimpleNamespace(now=lambda: 1_800_000_000_000))
-    return SimpleNamespace(store=store, queries=Index(), limits=Limits(), directives=None)
+    return SimpleNamespace(store=store, queries=Index(), limits=PayloadLimits(), directives=None)
 
 
-def request(body: object = None) -> Any:
-    async def read() -> bytes:
-        return b"" if body is None else msgspec.json.encode(body)
-
-    return SimpleNamespace(
-        parameters=("q",), queries={}, query=lambda _name: None, body=read, dialect=SimpleNamespace(queue_as_text=False)
-    )
+def request(body: object = None) -> Request:
+    return Request(body, parameters=("q",))
 
 
 async def purge() -> object:
-    return await Queues(context()).purge(request({"states": ["available"], "confirm": True}))
+    return await QueueHandlers(context()).purge(request({"states": ["available"], "confirm": True}))
 
 
 async def delete_queue() -> object:
-    return await Queues(context()).delete(request({"strategy": "discard"}))
+    return await QueueHandlers(context()).delete(request({"strategy": "discard"}))
 
 
 async def retry_dead_letters() -> object:
-    return await DeadLetter(context()).retry_all(request({"filter": {}, "confirm": True}))
+    return await DeadLetterHandlers(context()).retry_all(request({"filter": {}, "confirm": True}))
 
 
 async def match() -> object:
-    return await Matches(context()).of(Selection(filter=Filter(states=(State.AVAILABLE,)), job_ids=(), limit=10, cursor=None))
+    return await BulkTargets(context().store, context().queries).of(
+        Selection(filter=Filter(states=(State.AVAILABLE,)), job_ids=(), limit=10, cursor=None)
+    )
 
 
 async def read_queue() -> object:
-    return await Queues(context()).read(request())
+    return await QueueHandlers(context()).read(request())
 
 
 async def read_worker() -> object:
-    return await Fleet(context()).read(request())
+    return await WorkerAdminHandlers(context()).read(request())
 
 
 @pytest.mark.parametrize("ask", [purge, delete_queue, retry_dead_letters, match, read_queue, read_worker])

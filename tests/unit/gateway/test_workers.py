@@ -9,14 +9,18 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_nats.job import State
-from ojs_nats.store import WorkerRecord
+from ojs_core.domain.job import Job, State
+from ojs_core.store.workers.presence import WorkerRecord
+from ojs_core.telemetry import tracing
+from ojs_core.wire import output
 from support.fake_store import FakeStore
 from support.waiting import eventually
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 JOB = {"id": ID, "type": "a.b", "args": [1], "queue": "q"}
+
+FETCH = b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: localhost\r\nOJS-Version: 1.0\r\nContent-Length: %d\r\n\r\n%s"
 
 
 async def send(http: aiohttp.ClientSession, path: str, body: Any = None, method: str = "POST") -> tuple[int, Any]:
@@ -37,21 +41,21 @@ async def test_fetch_hands_out_active_jobs(http: aiohttp.ClientSession, store: F
     status, body = await send(http, path, ask)
     assert status == 200
     assert [(job["id"], job["state"], job["attempt"], job["worker_id"]) for job in body["jobs"]] == [(ID, "active", 1, "w")]
-    assert store.handout.asked == [(("x", "q"), 5, "w", 7_000, 10)]
+    assert store.dispatcher.asked == [(("x", "q"), 5, "w", 7_000, 10)]
     await send(http, path, {"queues": ["x"], "wait_ms": 0, "pool": "mine"})
-    assert store.handout.asked[-1] == (("x",), 1, None, None, 0, "mine")
+    assert store.dispatcher.asked[-1] == (("x",), 1, None, None, 0, "mine")
 
 
 async def test_an_empty_fetch_is_an_empty_list_after_a_short_wait(http: aiohttp.ClientSession, store: FakeStore) -> None:
     assert await send(http, "/workers/fetch", {"queues": ["q"]}) == (200, {"jobs": []})
-    assert [ask[-1] for ask in store.handout.asked] == [200]
+    assert [ask[-1] for ask in store.dispatcher.asked] == [200]
     assert await send(http, "/workers/fetch", {"queues": ["q"], "wait_ms": 0}) == (200, {"jobs": []})
-    assert store.handout.asked[-1][-1] == 0
+    assert store.dispatcher.asked[-1][-1] == 0
 
 
 async def test_a_long_poll_ends_with_the_first_job(http: aiohttp.ClientSession, store: FakeStore) -> None:
     waiting = asyncio.create_task(send(http, "/workers/fetch", {"queues": ["q"], "wait_ms": 30_000}))
-    await eventually(lambda: bool(store.handout.asked))
+    await eventually(lambda: bool(store.dispatcher.asked))
     await send(http, "/jobs", JOB)
     _, body = await waiting
     assert [job["id"] for job in body["jobs"]] == [ID]
@@ -59,7 +63,7 @@ async def test_a_long_poll_ends_with_the_first_job(http: aiohttp.ClientSession, 
 
 async def test_a_long_poll_outlasts_its_looks_at_the_client(http: aiohttp.ClientSession, store: FakeStore) -> None:
     waiting = asyncio.create_task(send(http, "/workers/fetch", {"queues": ["q"], "wait_ms": 30_000}))
-    await eventually(lambda: len(store.handout.asked) == 3)
+    await eventually(lambda: len(store.dispatcher.asked) == 3)
     await send(http, "/jobs", JOB)
     _, body = await waiting
     assert [job["id"] for job in body["jobs"]] == [ID]
@@ -70,12 +74,12 @@ async def test_what_is_claimed_for_a_client_that_left_is_given_back(http: aiohtt
     assert base is not None
     _, writer = await asyncio.open_connection(base.host, base.port)
     body = msgspec.json.encode({"queues": ["q"], "wait_ms": 900})
-    writer.write(b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-    await eventually(lambda: bool(store.handout.asked))
+    writer.write(FETCH % (len(body), body))
+    await eventually(lambda: bool(store.dispatcher.asked))
     writer.close()
     await writer.wait_closed()
     await send(http, "/jobs", JOB)
-    await eventually(lambda: store.handout.given_back == [ID])
+    await eventually(lambda: store.dispatcher.given_back == [ID])
 
 
 async def test_a_long_poll_ends_soon_after_its_client_has_left(http: aiohttp.ClientSession, store: FakeStore) -> None:
@@ -83,14 +87,14 @@ async def test_a_long_poll_ends_soon_after_its_client_has_left(http: aiohttp.Cli
     assert base is not None
     _, writer = await asyncio.open_connection(base.host, base.port)
     body = msgspec.json.encode({"queues": ["q"], "wait_ms": 30_000})
-    writer.write(b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-    await eventually(lambda: bool(store.handout.asked))
+    writer.write(FETCH % (len(body), body))
+    await eventually(lambda: bool(store.dispatcher.asked))
     writer.close()
     await writer.wait_closed()
-    looks = len(store.handout.asked)
+    looks = len(store.dispatcher.asked)
     _, answer = await send(http, "/workers/fetch", {"queues": ["q"], "wait_ms": 2_500})
     assert answer == {"jobs": []}
-    assert len(store.handout.asked) == looks + 3  # those of the second poll alone
+    assert len(store.dispatcher.asked) == looks + 3  # those of the second poll alone
     await send(http, "/jobs", JOB)
     assert store.records[ID].state is State.AVAILABLE
 
@@ -197,3 +201,37 @@ async def test_registering_and_leaving(http: aiohttp.ClientSession, store: FakeS
         assert (status, body["error"]["details"]["resource_type"]) == (404, "worker")
     await send(http, "/workers/register", {"worker_id": "w"})
     assert (await send(http, "/workers/deregister", {"worker_id": "w"}))[0] == 200
+
+
+async def test_a_job_that_can_not_be_shown_does_not_keep_others_from_being_delivered(
+    http: aiohttp.ClientSession, store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch_body(jobs: list[Job], inputs: Any) -> bytes:
+        if any(job.type == "poison" for job in jobs):
+            raise OverflowError("date value out of range")
+        return original(jobs, inputs)
+
+    original = output.fetch_body
+    monkeypatch.setattr("ojs_gateway.handlers.workers.fetch_body", fetch_body)
+    for job_type in ("good", "poison", "good"):
+        await http.post("/ojs/v1/jobs", json={"type": job_type, "args": []})
+    async with http.post("/ojs/v1/workers/fetch", json={"queues": ["default"], "count": 10}) as answer:
+        body = await answer.json()
+    assert (answer.status, [job["type"] for job in body["jobs"]]) == (200, ["good", "good"])
+    assert (len(store.dispatcher.failed), store.dispatcher.given_back) == (1, []), (
+        "its attempt ends; given back, it would be next"
+    )
+
+
+async def test_what_was_claimed_is_given_back_if_the_answer_fails(
+    http: aiohttp.ClientSession, store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_jobs: object) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(tracing, "handed_out", fails)
+    async with http.post("/ojs/v1/jobs", json={"type": "t", "args": []}) as answer:
+        pushed = await answer.json()
+    async with http.post("/ojs/v1/workers/fetch", json={"queues": ["default"]}) as answer:
+        assert answer.status == 500
+    assert store.dispatcher.given_back == [pushed["job"]["id"]]

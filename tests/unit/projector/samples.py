@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ojs_nats.job import Entry, Job, State
-from ojs_nats.store.feed import Record
-from ojs_projector.model import Model, Seen
+from ojs_core.domain.job import Entry, Job, State
+from ojs_core.jetstream.feed import Record
+from ojs_projector.index.model import Model, Seen
 
 NOW = 1_800_000_000_000
 STREAM = "KV_ojs 2027-01-15T08:00:00Z"

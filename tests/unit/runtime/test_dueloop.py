@@ -5,9 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from ojs_nats import dueloop as module
-from ojs_nats.dueloop import DueLoop
-from ojs_nats.store.due import Due, DueMessages
+from ojs_core.base.errors import unavailable
+from ojs_core.jetstream.due_messages import Due, DueMessages
+from ojs_core.runtime import dueloop as module
+from ojs_core.runtime.dueloop import DueLoop
 from support.waiting import eventually
 
 DUE = Due("job", 1, 0, 1, "ack")
@@ -19,6 +20,7 @@ class Messages:
     def __init__(self) -> None:
         self.pulls = 0
         self.put_off: list[Due] = []
+        self.given_back: list[Due] = []
 
     async def next(self) -> list[Due]:
         self.pulls += 1
@@ -27,6 +29,9 @@ class Messages:
 
     def later(self, due: Due, _delay_ms: int) -> None:
         self.put_off.append(due)
+
+    def give_back(self, batch: list[Due]) -> None:
+        self.given_back += batch
 
 
 async def test_nothing_is_pulled_while_it_is_held_and_what_was_pulled_meanwhile_is_put_off(
@@ -57,3 +62,25 @@ async def test_nothing_is_pulled_while_it_is_held_and_what_was_pulled_meanwhile_
         await eventually(lambda: handled)
     finally:
         await loop.stop()
+
+
+async def test_what_was_pulled_is_given_back_if_nobody_can_say_whether_it_is_held() -> None:
+    messages = Messages()
+    answers: list[bool | None] = [False, None]
+
+    async def held() -> bool:
+        answer = answers.pop(0) if answers else True
+        if answer is None:
+            raise unavailable("no leader")
+        return answer
+
+    async def handle(_batch: list[Due]) -> None:
+        raise AssertionError("it may be held")
+
+    loop = DueLoop("test", cast("DueMessages", messages), handle, held)
+    await loop.start()
+    try:
+        await eventually(lambda: messages.given_back)
+    finally:
+        await loop.stop()
+    assert (messages.given_back, messages.put_off) == ([DUE], [])

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ojs_nats.problems import StartupProblem
-from ojs_nats.readers import written
-from ojs_nats.settings import OPTIONS, Settings, load
+from ojs_core.base.problems import StartupProblem
+from ojs_core.runtime.setting_readers import written
+from ojs_core.runtime.settings import OPTIONS, Settings, load
 
 
 @pytest.fixture(autouse=True)

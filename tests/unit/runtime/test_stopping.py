@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ojs_nats.stopping import Stopping
+from ojs_core.runtime.stopping import Stopping
 
 
 async def test_work_ends_with_its_result() -> None:

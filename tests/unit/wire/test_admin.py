@@ -4,18 +4,18 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from ojs_nats.errors import OjsError
-from ojs_nats.job import Entry, Job, JobError, Retry, State
-from ojs_nats.queries import WorkerRow
-from ojs_nats.store import WorkerRecord
-from ojs_nats.store.directives import Directive
-from ojs_nats.wire.admin import parse_wish, retries_view, worker_view
-from ojs_nats.wire.limits import Limits
-from ojs_nats.wire.output import encode
-from ojs_nats.wire.selection import parse_confirmed
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.job import Entry, Job, JobError, Retry, State
+from ojs_core.read.messages import WorkerRow
+from ojs_core.store.workers.directives import Directive
+from ojs_core.store.workers.presence import WorkerRecord
+from ojs_core.wire.admin import parse_wish, retries_view, worker_view
+from ojs_core.wire.output import encode
+from ojs_core.wire.selection import parse_confirmed, parse_selection
 
 NOW = 1_800_000_000_000
-LIMITS = Limits()
+LIMITS = PayloadLimits()
 
 
 def failed(attempt: int) -> JobError:
@@ -101,3 +101,27 @@ def test_a_confirmed_filter_is_read() -> None:
     assert wanted is not None
     assert (wanted.queue, wanted.states, wanted.type) == ("q", (State.DISCARDED,), "a.b")
     assert (wanted.since, wanted.until) == (NOW, None)
+
+
+BROAD = [
+    b'{"filter":{}}',
+    b'{"filter":{"state":["discarded"]}}',
+    b'{"filter":{"enqueued_after":"1970-01-01T00:00:00Z"}}',
+    b'{"filter":{"older_than":"1s"}}',
+    b'{"filter":{"since":"1970-01-01T00:00:00Z","until":"2999-01-01T00:00:00Z","state":"available"}}',
+]
+
+
+@pytest.mark.parametrize("body", BROAD)
+def test_a_filter_that_may_fit_every_job_needs_a_confirmation(body: bytes) -> None:
+    with pytest.raises(OjsError) as caught:
+        parse_selection(body, "delete", NOW, LIMITS, confirmed=False)
+    assert caught.value.details["field"] == "confirm"
+    assert parse_selection(body, "delete", NOW, LIMITS, confirmed=True).filter is not None
+    confirmed = body[:-1] + b',"confirm":true}'
+    assert parse_selection(confirmed, "delete", NOW, LIMITS, confirmed=False).filter is not None
+
+
+@pytest.mark.parametrize("member", [b'"type":"a.b"', b'"queue":"q"', b'"priority":5', b'"meta":{"tenant":"acme"}'])
+def test_a_filter_that_names_what_jobs_it_is_about_needs_none(member: bytes) -> None:
+    assert parse_selection(b'{"filter":{%s}}' % member, "cancel", NOW, LIMITS, confirmed=False).filter is not None

@@ -6,10 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_nats.cron import Cron, register, switch
-from ojs_nats.errors import OjsError
-from ojs_nats.transitions import Moment
-from ojs_nats.wire.cron import (
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.cron.changes import register, switch
+from ojs_core.domain.cron.record import Cron
+from ojs_core.domain.transitions import Moment
+from ojs_core.wire.cron import (
     cron_body,
     cron_name,
     crons_body,
@@ -19,8 +21,7 @@ from ojs_nats.wire.cron import (
     parse_registration,
     parse_switch,
 )
-from ojs_nats.wire.limits import Limits
-from ojs_nats.wire.pages import Page, parse_page
+from ojs_core.wire.pages import Page, parse_page
 
 NOW = 1_800_000_000_000
 FLAT: dict[str, Any] = {"name": "daily.report-1", "cron": "0 9 * * *", "type": "report.make"}
@@ -28,7 +29,7 @@ NESTED: dict[str, Any] = {"name": "daily.report-1", "expression": "0 9 * * *", "
 
 
 def registered(body: dict[str, Any]) -> Cron:
-    return register(None, parse_registration(json.dumps(body).encode(), Limits()), Moment(NOW, "op1")).record
+    return register(None, parse_registration(json.dumps(body).encode(), PayloadLimits()), Moment(NOW, "op1")).record
 
 
 def view(body: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def test_everything_that_may_be_said() -> None:
         7,
         ("a",),
     )
-    assert msgspec.json.decode(draft.meta) == {"x": 1, "y": 3}, "both are merged (C57)"
+    assert msgspec.json.decode(draft.meta) == {"x": 1, "y": 3}, "both are merged"
     shown = json.loads(cron_body(cron))["cron"]
     assert shown["options"] == options
     assert (shown["overlap_policy"], shown["description"]) == ("enqueue", "about it")
@@ -166,33 +167,33 @@ def test_the_job_is_checked_like_a_pushed_one() -> None:
         registered({**FLAT, "options": {"retry": {"max_attempts": -1}}})
     assert caught.value.info.status == 422
     with pytest.raises(OjsError) as large:
-        parse_registration(json.dumps({**FLAT, "args": ["x" * 2_000]}).encode(), Limits(max_envelope_bytes=1_024))
+        parse_registration(json.dumps({**FLAT, "args": ["x" * 2_000]}).encode(), PayloadLimits(max_envelope_bytes=1_024))
     assert large.value.code == "envelope_too_large"
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"nonsense", b'{"name"'])
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(OjsError) as caught:
-        parse_registration(body, Limits())
+        parse_registration(body, PayloadLimits())
     assert caught.value.code == "invalid_payload"
 
 
 def test_a_patch_of_enabled_alone_switches() -> None:
-    assert parse_switch(b'{"enabled": true}', Limits()) is True
-    assert parse_switch(b'{"enabled": false}', Limits()) is False
-    assert parse_switch(b'{"enabled": true, "cron": "@daily"}', Limits()) is None
+    assert parse_switch(b'{"enabled": true}', PayloadLimits()) is True
+    assert parse_switch(b'{"enabled": false}', PayloadLimits()) is False
+    assert parse_switch(b'{"enabled": true, "cron": "@daily"}', PayloadLimits()) is None
     with pytest.raises(OjsError, match="true or false"):
-        parse_switch(b'{"enabled":1}', Limits())
+        parse_switch(b'{"enabled":1}', PayloadLimits())
 
 
 def test_a_patch_changes_what_it_names_and_leaves_the_rest() -> None:
     cron = registered({**FLAT, "meta": {"k": 1}, "options": {"queue": "a", "priority": 3}, "description": "d"})
     sent = {"expression": "@daily", "job_template": {"type": "b.c", "options": {"queue": "b"}}}
-    wanted = parse_patch(json.dumps(sent).encode(), cron, Limits())
+    wanted = parse_patch(json.dumps(sent).encode(), cron, PayloadLimits())
     assert (wanted.name, wanted.expression, wanted.timezone) == (cron.name, "@daily", cron.timezone)
     assert (wanted.draft.type, wanted.draft.queue, wanted.draft.priority) == ("b.c", "b", 3)
     assert (wanted.draft.args, wanted.draft.meta, wanted.description) == (cron.draft.args, cron.draft.meta, "d")
-    flat = parse_patch(b'{"cron": "@hourly", "args": [7], "description": null}', cron, Limits())
+    flat = parse_patch(b'{"cron": "@hourly", "args": [7], "description": null}', cron, PayloadLimits())
     assert (flat.expression, bytes(flat.draft.args), flat.description, flat.draft.queue) == ("@hourly", b"[7]", None, "a")
 
 
@@ -208,7 +209,7 @@ def test_a_patch_changes_what_it_names_and_leaves_the_rest() -> None:
 )
 def test_a_bad_patch_is_refused_by_name(body: bytes, field: str) -> None:
     with pytest.raises(OjsError) as caught:
-        parse_patch(body, registered(FLAT), Limits())
+        parse_patch(body, registered(FLAT), PayloadLimits())
     assert caught.value.details["field"] == field
 
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from ojs_nats.errors import OjsError
-from ojs_nats.job import Job, Retry, State
-from ojs_nats.wire.enqueue import parse_enqueue
-from ojs_nats.wire.ids import is_job_id, new_job_id
-from ojs_nats.wire.limits import DEFAULT_LIMITS, Limits
-from ojs_nats.wire.output import encode, envelope, job_view
+from ojs_core.base.errors import OjsError
+from ojs_core.base.ids import is_job_id, new_job_id
+from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
+from ojs_core.domain.job import Job, Retry, State
+from ojs_core.wire.enqueue import parse_enqueue
+from ojs_core.wire.output import encode, envelope, job_view
 
 NOW = 1_770_000_000_000
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -24,7 +24,7 @@ def parse(members: dict[str, Any] | None = None, /, **more: Any) -> Job:
     return parse_enqueue(encode(body), NOW, DEFAULT_LIMITS)
 
 
-def refused(body: bytes | dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> OjsError:
+def refused(body: bytes | dict[str, Any], limits: PayloadLimits = DEFAULT_LIMITS) -> OjsError:
     with pytest.raises(OjsError) as caught:
         parse_enqueue(body if isinstance(body, bytes) else encode(body), NOW, limits)
     return caught.value
@@ -283,7 +283,7 @@ def test_a_total_timeout_can_not_be_shorter_than_the_timeout() -> None:
 
 
 def test_the_envelope_limit_is_exact() -> None:
-    limits = Limits(max_envelope_bytes=200)
+    limits = PayloadLimits(max_envelope_bytes=200)
     body = b'{"type":"a","args":[]}'
     assert parse_enqueue(body.ljust(200), NOW, limits).type == "a"
     error = refused(body.ljust(201), limits)

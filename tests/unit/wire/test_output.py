@@ -7,10 +7,10 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_nats.errors import CODES, OjsError, conflict, duplicate, invalid, not_found
-from ojs_nats.job import NOTHING, Job, JobError, Retry, State
-from ojs_nats.wire.errors import error_body
-from ojs_nats.wire.output import (
+from ojs_core.base.errors import CODES, OjsError, conflict, duplicate, invalid, not_found
+from ojs_core.domain.job import NOTHING, Job, JobError, Retry, State
+from ojs_core.wire.errors import error_body
+from ojs_core.wire.output import (
     ack_body,
     encode,
     fetch_body,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_nats.errors import OjsError
-from ojs_nats.wire.pages import Page, pagination, parse_page
+from ojs_core.base.errors import OjsError
+from ojs_core.wire.pages import Page, pagination, parse_page
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_nats.errors import OjsError
-from ojs_nats.wire.priority import parse_priority
+from ojs_core.base.errors import OjsError
+from ojs_core.wire.priority import parse_priority
 
 
 @pytest.mark.parametrize(("sent", "meant"), [(7, 7), (5.0, 5), (-100, -100), ("high", 10), ("Low", -10)])

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from ojs_nats.errors import OjsError
-from ojs_nats.job import Retention
-from ojs_nats.queries import DeadLetterStats
-from ojs_nats.queues import NOT_SET, QueueConfig, patched
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-from ojs_nats.wire.lists import dead_letter_stats_view
-from ojs_nats.wire.queues import config_view, parse_config
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import Retention
+from ojs_core.domain.queues.config import NOT_SET, QueueConfig, patched
+from ojs_core.read.messages import DeadLetterStats
+from ojs_core.wire.lists import dead_letter_stats_view
+from ojs_core.wire.queues import config_view, parse_config
 
 DAY_S = 86_400
 BEFORE = QueueConfig(retention=Retention(completed_s=DAY_S, dead_letter_s=2 * DAY_S), dead_letter_max=7)

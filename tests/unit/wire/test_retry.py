@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_nats.errors import OjsError
-from ojs_nats.job import Backoff, Retry
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-from ojs_nats.wire.retry import check_retry, retry_members
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import Backoff, Retry
+from ojs_core.wire.retry import check_retry, retry_members
 
 
 def check(**members: Any) -> Retry:

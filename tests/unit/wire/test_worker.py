@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from ojs_nats.errors import OjsError
-from ojs_nats.job import NOTHING, Retry
-from ojs_nats.transitions import Failure, Holder, Override
-from ojs_nats.wire import worker
-from ojs_nats.wire.limits import DEFAULT_LIMITS
-from ojs_nats.wire.output import encode
-from ojs_nats.wire.worker import Ack, Fetch, Heartbeat, Nack, Worker
-from unit.transitions.samples import draft
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import NOTHING, Retry
+from ojs_core.domain.transitions import Failure, JobHolder, RetryOverride
+from ojs_core.domain.worker import Worker
+from ojs_core.wire import worker
+from ojs_core.wire.output import encode
+from ojs_core.wire.worker import Ack, Fetch, Heartbeat, Nack
+from unit.domain.transitions.samples import draft
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 OTHER = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e10"
@@ -73,13 +74,13 @@ def test_a_bad_fetch_names_the_field(body: Any, field: str) -> None:
 @pytest.mark.parametrize(
     ("body", "result", "holder"),
     [
-        ({"job_id": ID}, NOTHING, Holder()),
-        ({"job_id": ID.upper(), "worker_id": "w", "attempt": 2}, NOTHING, Holder("w", 2)),
-        (b'{"job_id":"%s","result":null}' % ID.encode(), Raw(b"null"), Holder()),
-        (b'{"job_id":"%s","result":[1.0, {"a": "\xc3\xa9"}]}' % ID.encode(), Raw(b'[1.0, {"a": "\xc3\xa9"}]'), Holder()),
+        ({"job_id": ID}, NOTHING, JobHolder()),
+        ({"job_id": ID.upper(), "worker_id": "w", "attempt": 2}, NOTHING, JobHolder("w", 2)),
+        (b'{"job_id":"%s","result":null}' % ID.encode(), Raw(b"null"), JobHolder()),
+        (b'{"job_id":"%s","result":[1.0, {"a": "\xc3\xa9"}]}' % ID.encode(), Raw(b'[1.0, {"a": "\xc3\xa9"}]'), JobHolder()),
     ],
 )
-def test_ack(body: Any, result: Raw, holder: Holder) -> None:
+def test_ack(body: Any, result: Raw, holder: JobHolder) -> None:
     assert call("ack", body) == Ack(ID, result, holder)
 
 
@@ -112,7 +113,7 @@ def test_an_id_that_no_job_can_have_is_not_found() -> None:
     ],
 )
 def test_nack(body: dict[str, Any], failure: Failure) -> None:
-    assert call("nack", body | {"job_id": ID, "worker_id": "w"}) == Nack(ID, failure, Holder("w"))
+    assert call("nack", body | {"job_id": ID, "worker_id": "w"}) == Nack(ID, failure, JobHolder("w"))
 
 
 @pytest.mark.parametrize(
@@ -176,10 +177,12 @@ def test_a_bad_heartbeat_names_the_field(body: dict[str, Any], field: str) -> No
 
 def test_overrides_of_a_manual_retry() -> None:
     job = draft(retry=Retry(max_attempts=7, on_exhaustion="dead_letter"))
-    assert call("override", b"")(job) == call("override", {})(job) == call("override", {"override": None})(job) == Override()
+    assert (
+        call("override", b"")(job) == call("override", {})(job) == call("override", {"override": None})(job) == RetryOverride()
+    )
     body = {"override": {"queue": "q", "meta": {"a": 1}, "args": [1], "retry": {"max_attempts": 2}}}
     again = Retry(max_attempts=2, on_exhaustion="dead_letter")
-    assert call("override", body)(job) == Override(queue="q", meta=Raw(b'{"a":1}'), args=Raw(b"[1]"), retry=again)
+    assert call("override", body)(job) == RetryOverride(queue="q", meta=Raw(b'{"a":1}'), args=Raw(b"[1]"), retry=again)
 
 
 @pytest.mark.parametrize(

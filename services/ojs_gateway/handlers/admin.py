@@ -1,0 +1,73 @@
+"""Operators' totals and single jobs (ojs-admin-api §7, §10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from ojs_core.base.fields import queue_name
+from ojs_core.base.ids import job_id_of
+from ojs_core.domain import transitions
+from ojs_core.read.messages import QueuesAsk, WorkersAsk
+from ojs_core.read.numbers import Numbers
+from ojs_core.wire.admin import plain_stats, queue_detail, retries_view, stats_view, trace_view
+from ojs_core.wire.lists import with_progress
+from ojs_core.wire.output import encode, job_body
+from ojs_core.wire.pages import parse_page
+from ojs_core.wire.worker import parse_cancel
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+
+class AdminHandlers:
+    """Handlers under /admin that are about the whole system or one job."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._queries = context.queries
+        self._limits = context.limits
+
+    async def stats(self, call: Call) -> Response:
+        """GET /admin/stats?queue: of everything, or of one queue; `detail=true` lists the queues (CLI)."""
+        queue = call.query("queue") or None
+        if queue is not None:
+            queue = queue_name(queue, "queue", self._limits)
+        detailed = call.query("detail") == "true"
+        limit = parse_page(call.queries).limit if detailed else 1
+        records = await self._store.queues.all()
+        numbers: Awaitable[Numbers] = self._queries.totals() if queue is None else self._queries.queue(queue)
+        found, workers, page = await asyncio.gather(
+            numbers,
+            self._queries.workers(WorkersAsk(limit=1)),
+            self._queries.queues(QueuesAsk(also=tuple(records), limit=limit)),
+        )
+        known = 1 if queue is not None else page.total
+        view = stats_view(found, known, workers.summary, self._context.uptime_s, self._store.clock.now())
+        if detailed:
+            view["queues"] = [queue_detail(one) for one in page.queues]
+        elif call.dialect.plain:
+            view = plain_stats(view, workers.summary, sum(record.held for record in records.values()))
+        return Response(200, encode(with_progress(view, found)))
+
+    async def retry(self, call: Call) -> Response:
+        """POST /admin/jobs/{id}/retry: a discarded or cancelled job gets a new life, one that waits for its next attempt gets
+        it now.
+        """
+        change = await self._store.jobs.revive(job_id_of(call.parameters[0]), transitions.retry_one)
+        return Response(200, job_body(change.after, flat=True, previous_state=change.before.state))
+
+    async def cancel(self, call: Call) -> Response:
+        """POST /admin/jobs/{id}/cancel."""
+        reason = await call.read(parse_cancel, self._limits)
+        job_id = job_id_of(call.parameters[0])
+        change = await self._store.jobs.change(job_id, lambda job, moment: transitions.cancel(job, moment, reason))
+        return Response(200, job_body(change.after, flat=True, previous_state=change.before.state))
+
+    async def retries(self, call: Call) -> Response:
+        """GET /jobs/{id}/retries: its failed attempts, and the policy that says what follows."""
+        return Response(200, encode(retries_view(await self._store.jobs.get(job_id_of(call.parameters[0])))))
+
+    async def trace(self, call: Call) -> Response:
+        """GET /admin/jobs/{id}/trace, /events/{id}/history: its log in the words of the CLI's debugger."""
+        return Response(200, encode(trace_view(await self._store.jobs.get(job_id_of(call.parameters[0])))))

@@ -1,0 +1,167 @@
+"""Bulk operations: enqueue, cancel, retry and delete many jobs in one request (ojs-bulk-operations)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from msgspec import Raw
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.ids import derived_job_id, new_job_id
+from ojs_core.domain.job import Job
+from ojs_core.operations.bulk_change import BulkChange
+from ojs_core.operations.bulk_push import BulkPush
+from ojs_core.operations.outcomes import ItemOutcome, final
+from ojs_core.operations.selection import Operation
+from ojs_core.store.announce import announce
+from ojs_core.store.records.idempotency import KeptAnswer, KeyedRun
+from ojs_core.wire.bulk import (
+    DONE,
+    JobList,
+    bulk_body,
+    bulk_enqueue_body,
+    confirmed_body,
+    idempotency_key,
+    parse_bulk_enqueue,
+    read_draft,
+)
+from ojs_core.wire.selection import parse_confirmed, parse_selection
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+from ojs_gateway.pressure import pressure_headers, refusal_headers
+
+_KEY: Final = "Idempotency-Key"
+
+_Work = Callable[[KeyedRun | None], Awaitable[KeptAnswer]]
+
+
+class BulkHandlers:
+    """Handlers under /jobs/bulk."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._limits = context.limits
+        self._push = BulkPush(context.store, context.prepare, context.refusals)
+        self._change = BulkChange(context.store, context.queries)
+
+    # Enqueue
+
+    async def enqueue(self, call: Call) -> Response:
+        """POST /jobs/bulk: each job by itself, or all or none (`atomicity`), with one item of the answer for each."""
+        body = await call.body(self._limits.max_body_bytes)
+        sent = await call.parsed(body, parse_bulk_enqueue, self._limits)
+
+        outcomes: list[ItemOutcome] = []
+
+        async def work(run: KeyedRun | None) -> KeptAnswer:
+            nonlocal outcomes
+            drafts = await self._drafts(sent, run)
+            outcomes = await (self._push.all_or_none if sent.atomic else self._push.each)(drafts, run)
+            status, answer = bulk_enqueue_body(outcomes)
+            failed = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
+            told = {"total": len(outcomes), "succeeded": len(outcomes) - failed, "failed": failed}
+            await self._announce("enqueue", told | {"atomicity": "atomic" if sent.atomic else "partial"})
+            return KeptAnswer(status, answer, final(outcomes))
+
+        answer = await self._once("enqueue", call, sent.idempotency_key, body, work, len(sent.jobs))
+        met = (queue for outcome in outcomes if (queue := _queue_met(outcome)) is not None)
+        pressed = pressure_headers(self._store, met), refusal_headers(outcome.error for outcome in outcomes)
+        return answer._replace(headers=sum(pressed, answer.headers))
+
+    async def _drafts(self, sent: JobList, run: KeyedRun | None) -> list[Job | OjsError]:
+        """The jobs of the request as they are asked for, or why they are refused."""
+        now = self._store.clock.now()
+
+        def read(index: int, raw: Raw) -> Job | OjsError:
+            # The id follows from the idempotency key, so that a second go at the request meets the jobs of the first.
+            derived = None if run is None else derived_job_id(run.began, run.name, str(index))
+            try:
+                return read_draft(raw, index, now, self._limits, otherwise=derived)
+            except OjsError as error:
+                return error
+
+        def all_of_them() -> list[Job | OjsError]:
+            return [read(index, raw) for index, raw in enumerate(sent.jobs)]
+
+        return await self._context.aside.run(sum(map(len, sent.jobs)), all_of_them)
+
+    # Cancel, retry and delete
+
+    async def cancel(self, call: Call) -> Response:
+        """POST /jobs/bulk/cancel. Active jobs are skipped: DELETE /jobs/{id} cancels one at once."""
+        return await self._operate("cancel", call)
+
+    async def retry(self, call: Call) -> Response:
+        """POST /jobs/bulk/retry: discarded jobs get a new life, those that wait for their next attempt get it now."""
+        return await self._operate("retry", call)
+
+    async def delete(self, call: Call) -> Response:
+        """POST /jobs/bulk/delete: finished jobs."""
+        return await self._operate("delete", call)
+
+    async def confirmed_cancel(self, call: Call) -> Response:
+        """POST /admin/jobs/bulk/cancel: active jobs, too, if the filter names that state."""
+        return await self._confirmed("cancel", call)
+
+    async def confirmed_retry(self, call: Call) -> Response:
+        """POST /admin/jobs/bulk/retry."""
+        return await self._confirmed("retry", call)
+
+    async def confirmed_delete(self, call: Call) -> Response:
+        """POST /admin/jobs/bulk/delete."""
+        return await self._confirmed("delete", call)
+
+    async def _confirmed(self, operation: Operation, call: Call) -> Response:
+        """All jobs that fit `{filter, confirm: true}` (ojs-admin-api §8)."""
+        selection = await call.parsed(
+            await call.body(self._limits.max_control_bytes), parse_confirmed, operation, self._store.clock.now(), self._limits
+        )
+        outcomes, rest = await self._change.change_all(operation, selection)
+        failed = sum(outcome.error is not None for outcome in outcomes)
+        told = {"total": len(outcomes), DONE[operation]: len(outcomes) - failed, "skipped": failed}
+        if not selection.dry_run:
+            await self._announce(operation, told)
+        return Response(200, confirmed_body(operation, outcomes, dry_run=selection.dry_run, rest=rest))
+
+    async def _operate(self, operation: Operation, call: Call) -> Response:
+        body = await call.body(self._limits.max_control_bytes)
+        now, confirmed = self._store.clock.now(), self._context.unconfirmed_bulk
+        selection = await call.parsed(body, parse_selection, operation, now, self._limits, confirmed=confirmed)
+
+        async def work(run: KeyedRun | None) -> KeptAnswer:
+            outcomes, rest = await self._change.change(operation, selection, run)
+            if not selection.dry_run:
+                skipped = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
+                done = len(outcomes) - skipped
+                told = {"total": len(outcomes), DONE[operation]: done, "skipped": skipped}
+                await self._announce(operation, told)
+            return KeptAnswer(*bulk_body(operation, outcomes, dry_run=selection.dry_run, rest=rest), final(outcomes))
+
+        return await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
+
+    # Common
+
+    async def _once(self, operation: str, call: Call, sent_key: str | None, body: bytes, work: _Work, items: int) -> Response:
+        """Do the work, under the request's idempotency key if it has one."""
+        key = idempotency_key(call.header(_KEY), sent_key, self._limits)
+        if key is None:
+            status, answer, _ = await work(None)
+        else:
+            status, answer = await self._store.idempotency.run(f"bulk.{operation}", key, body, work)
+        headers = (("X-OJS-Batch-Size", str(items)),) if items else ()
+        return Response(status, answer, headers)
+
+    async def _announce(self, operation: str, data: dict[str, Any]) -> None:
+        subject = new_job_id(self._store.clock.now())
+        await announce(self._store, f"bulk.{operation}.completed", scope="bulk", subject=subject, data=data)
+
+
+def _queue_met(outcome: ItemOutcome) -> str | None:
+    """The queue that took the job, or was too full for it."""
+    if outcome.job is not None:
+        return outcome.job.queue
+    if outcome.error is not None and outcome.error.code == "queue_full":
+        return str(outcome.error.details["queue"])
+    return None

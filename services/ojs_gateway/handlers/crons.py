@@ -1,0 +1,128 @@
+"""Cron entries: register, list, read, pause, resume, run, delete."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ojs_core.base.errors import OjsError, invalid
+from ojs_core.domain.cron import changes, step
+from ojs_core.domain.cron.record import Cron
+from ojs_core.domain.cron.step import Step
+from ojs_core.domain.job import Job
+from ojs_core.domain.transitions import Moment
+from ojs_core.wire.cron import (
+    cron_body,
+    cron_name,
+    crons_body,
+    deleted_body,
+    history_body,
+    parse_patch,
+    parse_registration,
+    parse_switch,
+    run_body,
+)
+from ojs_core.wire.pages import parse_page
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+from ojs_gateway.pressure import pressure_headers
+
+_LOCATION: Final = "/ojs/v1/jobs/"
+
+
+class CronHandlers:
+    """Handlers under /cron and /crons."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._limits = context.limits
+        self._prepare = context.prepare
+        self._refusals = context.refusals
+
+    async def register(self, call: Call) -> Response:
+        """POST /cron: 201 for a new entry, 200 for one that was there (CRON-26)."""
+        wanted = await call.read_jobs(parse_registration, self._limits)
+        await self._check_type(wanted.draft)
+        created, found = await self._store.crons.register(wanted)
+        return Response(201 if created else 200, cron_body(found))
+
+    async def _check_type(self, draft: Job) -> None:
+        """Raise OjsError job_type_not_allowed; whatever else a queue may refuse will pass."""
+        try:
+            await self._store.queues.admit(draft)
+        except OjsError as error:
+            if error.code == "job_type_not_allowed":
+                raise
+
+    async def list(self, call: Call) -> Response:
+        """GET /cron?enabled=true, with the paging of all lists; sorted by name."""
+        page = parse_page(call.queries)
+        enabled = call.query("enabled")
+        if enabled and enabled not in {"true", "false"}:
+            raise invalid("enabled", f"enabled must be true or false, not {enabled[:40]!r}")
+        crons = await self._store.crons.all()
+        if enabled:
+            crons = [cron for cron in crons if cron.enabled == (enabled == "true")]
+        return Response(200, crons_body(crons, page))
+
+    async def read(self, call: Call) -> Response:
+        """GET /cron/{name}."""
+        return Response(200, cron_body(await self._store.crons.get(cron_name(call.parameters[0]))))
+
+    async def patch(self, call: Call) -> Response:
+        """PATCH /cron/{name}: `{"enabled": false}`, or any other members to change."""
+        body = await call.body(self._limits.max_control_bytes)
+        enabled = parse_switch(body, self._limits)
+        if enabled is not None:
+            return await self._switch(call, enabled=enabled)
+        name = cron_name(call.parameters[0])
+        await self._check_type(parse_patch(body, await self._store.crons.get(name), self._limits).draft)
+
+        def decide(cron: Cron, moment: Moment) -> Step:
+            return changes.register(cron, parse_patch(body, cron, self._limits), moment)
+
+        return Response(200, cron_body(await self._store.crons.change(name, decide)))
+
+    async def pause(self, call: Call) -> Response:
+        """POST /cron/{name}/pause."""
+        return await self._switch(call, enabled=False)
+
+    async def resume(self, call: Call) -> Response:
+        """POST /cron/{name}/resume."""
+        return await self._switch(call, enabled=True)
+
+    async def _switch(self, call: Call, *, enabled: bool) -> Response:
+        name = cron_name(call.parameters[0])
+        found = await self._store.crons.change(name, lambda cron, moment: changes.switch(cron, enabled, moment))
+        return Response(200, cron_body(found))
+
+    async def delete(self, call: Call) -> Response:
+        """DELETE /cron/{name}; jobs that it has created stay."""
+        return Response(200, deleted_body(await self._store.crons.change(cron_name(call.parameters[0]), changes.delete)))
+
+    async def run(self, call: Call) -> Response:
+        """POST /cron/{name}/trigger: a run outside the schedule. 202 if its job is still to be created; after any refusal
+        there will be none.
+        """
+        name = cron_name(call.parameters[0])
+        draft = (await self._store.crons.get(name)).draft
+        await self._store.queues.admit(draft)
+        try:
+            cron, run, created = await self._store.crons.run_now(name, self._prepare)
+        except OjsError as error:
+            await self._refusals.tell(error, [draft])
+            raise
+        if run is None or run.job_id is None:
+            return Response(202, run_body(cron, step.job_id_of(cron.name, cron.waiting[-1])))
+        if not created:
+            return Response(202, run_body(cron, run.job_id))
+        headers = (("Location", _LOCATION + run.job_id), *pressure_headers(self._store, [draft.queue]))
+        return Response(201, run_body(cron, run.job_id), headers)
+
+    async def history(self, call: Call) -> Response:
+        """GET /cron/{name}/history?limit: the last occurrences, up to 50, newest first."""
+        limit = parse_page(call.queries).limit
+        cron = await self._store.crons.get(cron_name(call.parameters[0]))
+        ids = [run.job_id for run in cron.log[-limit:] if run.job_id is not None]
+        found = await self._store.records.many(ids)
+        jobs = {job_id: stored.job for job_id, stored in found.items() if stored.job is not None}
+        return Response(200, history_body(cron, jobs, limit))

@@ -1,0 +1,169 @@
+"""The dead letter queue: lists, statistics, manual retry and deletion, one by one or by filter."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ojs_core.base.errors import invalid
+from ojs_core.base.fields import before_ms, queue_name, shown, struct_of, timestamp
+from ojs_core.base.ids import job_id_of
+from ojs_core.domain.job import State
+from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET
+from ojs_core.operations.dead_letters import DeadLetters, DeadLettersChanged
+from ojs_core.read.messages import DeadLettersAsk
+from ojs_core.wire.lists import dead_letter_stats_view, job_detail, jobs_view
+from ojs_core.wire.output import encode, job_body
+from ojs_core.wire.pages import Page, parse_page
+from ojs_core.wire.worker import parse_override
+from ojs_gateway.context import Context
+from ojs_gateway.handlers.lists import whole_jobs
+from ojs_gateway.http.call import Call, Response
+
+
+class DeadFilter(Struct, frozen=True, forbid_unknown_fields=True):
+    queue: str | None = None
+    type: str | None = None
+    error_type: str | None = None
+    since: str | None = None
+    until: str | None = None
+    older_than: str | int | float | None = None
+    state: str | None = None
+    """Dead letters are discarded; any other state selects none of them."""
+
+
+class DeadBulk(Struct, frozen=True, forbid_unknown_fields=True):
+    """What no filter has is refused: a misspelt member would change more than was meant."""
+
+    filter: DeadFilter | None = None
+    older_than: str | int | float | None = None
+    confirm: bool | None = None
+
+
+class DeadQuery(DeadFilter, frozen=True):
+    confirm: bool | None = None
+
+
+class DeadLetterHandlers:
+    """Handlers under /dead-letter. A job that is not there is `not_found`, whatever else it is."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._queries = context.queries
+        self._limits = context.limits
+        self._dead_letters = DeadLetters(context.store, context.queries)
+
+    async def list(self, call: Call) -> Response:
+        """GET /dead-letter?queue&type&error_type&since&until: the latest first."""
+        return await self._list(call, parse_page(call.queries))
+
+    async def admin_list(self, call: Call) -> Response:
+        """GET /admin/dead-letter: the same, in numbered pages."""
+        return await self._list(call, parse_page(call.queries, numbered=True))
+
+    async def _list(self, call: Call, asked: Page) -> Response:
+        named = {name: value for name, value in call.queries.items() if name in DeadFilter.__struct_fields__}
+        wanted = self._asked(msgspec.convert(named, DeadFilter))
+        page = await self._queries.dead_letters(
+            msgspec.structs.replace(wanted, limit=asked.limit, cursor=asked.cursor, offset=asked.offset, whole=True)
+        )
+        jobs, cursor = await whole_jobs(self._store, page, "finished_at")
+        return Response(200, encode(jobs_view(jobs, page, asked, page.total, cursor)))
+
+    async def read(self, call: Call) -> Response:
+        """GET /dead-letter/{id}."""
+        job = await self._dead_letters.get(job_id_of(call.parameters[0]))
+        view = job_detail(job)
+        return Response(200, encode({**view, "job": view} if call.dialect.flat_job else {"job": view}))
+
+    async def stats(self, call: Call) -> Response:
+        """GET /dead-letter/stats?queue: with the retention of that queue, or of those that nobody configured."""
+        queue = call.query("queue") or None
+        if queue is not None:
+            queue = queue_name(queue, "queue", self._limits)
+        stats, settings = await asyncio.gather(
+            self._queries.dead_letter_stats(queue), self._store.queues.settings(queue or DEFAULT_QUEUE)
+        )
+        return Response(200, encode(dead_letter_stats_view(stats, NOT_SET if settings is None else settings.config)))
+
+    async def retry(self, call: Call) -> Response:
+        """POST /dead-letter/{id}/retry: a new life under the same id, changed by `override` if the body has one."""
+        override = await call.read(parse_override, self._limits)
+        change = await self._dead_letters.retry(job_id_of(call.parameters[0]), override)
+        return Response(200, job_body(change.after))
+
+    async def delete(self, call: Call) -> Response:
+        """DELETE /dead-letter/{id}."""
+        job_id = job_id_of(call.parameters[0])
+        await self._dead_letters.delete(job_id)
+        return Response(200, encode({"deleted": True, "job_id": job_id}))
+
+    async def admin_delete(self, call: Call) -> Response:
+        """DELETE /admin/dead-letter/{id}: answers 204 (ojs-admin-api §6.5)."""
+        await self._dead_letters.delete(job_id_of(call.parameters[0]))
+        return Response(204, b"")
+
+    async def retry_all(self, call: Call) -> Response:
+        """POST /dead-letter/retry `{filter, confirm: true}`."""
+        outcome = await self._dead_letters.retry_all(await self._bulk(call))
+        return Response(200, encode(_bulk_view("retry", outcome)))
+
+    async def clear(self, call: Call) -> Response:
+        """DELETE /dead-letter `{filter, older_than, confirm: true}`, or the same in the query."""
+        outcome = await self._dead_letters.delete_all(await self._bulk(call))
+        return Response(200, encode(_bulk_view("delete", outcome)))
+
+    async def purge(self, call: Call) -> Response:
+        """POST /dead-letter/purge?older_than=7d: the same, confirmed by its name (ojs CLI)."""
+        outcome = await self._dead_letters.delete_all(await self._bulk(call, confirmed=True))
+        return Response(200, encode(_bulk_view("delete", outcome)))
+
+    async def _bulk(self, call: Call, *, confirmed: bool = False) -> DeadLettersAsk:
+        body = await call.body(self._limits.max_control_bytes)
+        if body:
+            asked = struct_of(body, DeadBulk)
+        else:
+            query = struct_of(encode(dict(call.queries)), DeadQuery, strict=False)
+            asked = DeadBulk(query, None, query.confirm)
+        if not (confirmed if asked.confirm is None else asked.confirm):
+            raise invalid("confirm", "this changes every dead letter that matches the filter; send confirm: true to do it")
+        wanted = asked.filter or DeadFilter()
+        for name, value in msgspec.structs.asdict(wanted).items():
+            if value == "":  # somebody's form with a field that was not filled in
+                raise invalid(name, f"{name} is empty; leave it out to match any")
+        if asked.older_than is not None:
+            wanted = msgspec.structs.replace(wanted, older_than=asked.older_than)
+        return self._asked(wanted)
+
+    def _asked(self, wanted: DeadFilter) -> DeadLettersAsk:
+        until = timestamp(wanted.until, "until")
+        if wanted.older_than is not None:
+            before = before_ms(wanted.older_than, "older_than", self._store.clock.now(), self._limits)
+            until = before - 1 if until is None else min(until, before - 1)
+        if wanted.state not in {None, "", State.DISCARDED}:
+            raise invalid("state", f"state must be discarded, as every dead letter is, not {shown(wanted.state)}")
+        return DeadLettersAsk(
+            queue=wanted.queue or None,
+            type=wanted.type or None,
+            error_type=wanted.error_type or None,
+            since=timestamp(wanted.since, "since"),
+            until=until,
+        )
+
+
+def _bulk_view(action: str, outcome: DeadLettersChanged) -> dict[str, Any]:
+    """`remaining` match as well and are left to the next request; the rest in the words of ojs-admin-api §8.1, too."""
+    return {
+        "action": action,
+        "retried" if action == "retry" else "deleted": outcome.done,
+        "skipped": outcome.skipped,
+        "total_matched": outcome.matched,
+        "remaining": max(outcome.matched - outcome.done - outcome.skipped, 0),
+        "matched": outcome.done + outcome.skipped,
+        "succeeded": outcome.done,
+        "failed": outcome.skipped,
+        "errors": [{"job_id": job_id, "error": reason} for job_id, reason in outcome.errors],
+    }

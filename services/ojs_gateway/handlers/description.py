@@ -1,0 +1,31 @@
+"""The gateway's description of its own API (docs/adr/017)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import hdrs
+
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+from ojs_gateway.openapi.document import document
+from ojs_gateway.openapi.route import Part
+
+_JSON: Final = ((hdrs.CONTENT_TYPE, "application/json"),)  # tools that read such documents know no OJS type
+
+
+class SelfDescription:
+    """Says what these parts are."""
+
+    def __init__(self, context: Context, parts: Sequence[Part]) -> None:
+        self._context = context
+        self._parts = parts
+        self._answer: Response | None = None
+
+    async def read(self, _call: Call) -> Response:
+        """GET /openapi.json: made when somebody asks first."""
+        if self._answer is None:
+            made = document(self._parts, self._context.limits, test_mode=self._context.test_mode)
+            self._answer = Response(200, made, _JSON)
+        return self._answer

@@ -1,0 +1,160 @@
+"""Jobs: push, read, cancel, activate and results."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.ids import is_job_id, job_id_of
+from ojs_core.base.times import format_ms
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.rate_limits.policy import policy_of
+from ojs_core.store.rate_limits.permits import key_scope
+from ojs_core.telemetry import tracing
+from ojs_core.wire.enqueue import parse_enqueue
+from ojs_core.wire.output import encode, job_body, result_view, without_expired_result
+from ojs_core.wire.priority import parse_priority, priority_body
+from ojs_core.wire.worker import parse_cancel, parse_result_ids
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+from ojs_gateway.pressure import pressure_headers
+
+_DROPPED: Final = b'{"job":null,"enqueued":false}'
+_LOCATION: Final = "/ojs/v1/jobs/"
+_NOT_FETCHED: Final = (State.AVAILABLE, State.SCHEDULED, State.PENDING)
+_ASK_AGAIN: Final = (("Retry-After", "1"),)
+
+
+class JobHandlers:
+    """Handlers under /jobs that are not a worker's."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._limits = context.limits
+
+    async def push(self, call: Call) -> Response:
+        """POST /jobs."""
+        draft = await self._context.prepare(
+            await call.parsed(
+                await call.body(self._limits.max_body_bytes), parse_enqueue, self._store.clock.now(), self._limits
+            )
+        )
+        if draft is None:
+            return Response(200, _DROPPED)
+        try:
+            job = await tracing.enqueued(draft, self._store.jobs.push)
+        except OjsError as error:
+            await self._context.refusals.tell(error, [draft])
+            raise
+        if job.id != draft.id:  # its uniqueness policy says `ignore`
+            return Response(200, job_body(await self._whole(job), flat=call.dialect.flat_job, beside={"deduplicated": True}))
+        headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *_limit_headers(job))
+        return Response(201, job_body(job, flat=call.dialect.flat_job), headers)
+
+    async def read(self, call: Call) -> Response:
+        """GET /jobs/{id}."""
+        job = await self._read(job_id_of(call.parameters[0]))
+        until = await self._closed_until(job)
+        more: dict[str, Any] = {} if until is None else {"rate_limit_until": format_ms(until)}
+        return Response(200, job_body(job, flat=call.dialect.flat_job, **more), () if job.terminal else _ASK_AGAIN)
+
+    async def _closed_until(self, job: Job) -> int | None:
+        """When the limit of a job that waits has room again by the passing of time."""
+        policy = policy_of(job) if job.rate_limit and job.state is State.AVAILABLE else None
+        if policy is None or policy.key is None:
+            return None
+        return (await self._store.permits.room(key_scope(policy.key), policy)).at
+
+    async def cancel(self, call: Call) -> Response:
+        """DELETE /jobs/{id}, POST /jobs/{id}/cancel."""
+        reason = await call.read(parse_cancel, self._limits)
+        change = await self._store.jobs.change(
+            job_id_of(call.parameters[0]), lambda job, moment: transitions.cancel(job, moment, reason)
+        )
+        body = job_body(change.after, flat=call.dialect.flat_job, previous_state=change.before.state)
+        return Response(200, body)
+
+    async def activate(self, call: Call) -> Response:
+        """POST /jobs/{id}/activate."""
+        change = await self._store.jobs.change(job_id_of(call.parameters[0]), transitions.activate)
+        return Response(200, job_body(change.after, previous_state=change.before.state))
+
+    async def reprioritise(self, call: Call) -> Response:
+        """PATCH /jobs/{id} {"priority": n}: of a job that was not fetched yet. The one it has is no change."""
+        priority = await call.read(parse_priority)
+        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
+        if job.priority == priority and job.state in _NOT_FETCHED:
+            return Response(200, priority_body(job, priority))
+        change = await self._store.jobs.change(job.id, lambda job, moment: transitions.reprioritise(job, priority, moment))
+        return Response(200, priority_body(change.after, change.before.priority))
+
+    async def result(self, call: Call) -> Response:
+        """GET /jobs/{id}/result?wait=true&timeout=30: 408 if it isn't there in time, 410 if it was not kept."""
+        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
+        if not job.terminal and _flag(call, "wait"):
+            timeout_s = self._timeout_s(call)
+            waited = await self._context.unless_stopping(self._store.jobs.wait_terminal(job.id, timeout_s))
+            job = waited or job
+            if not job.terminal:
+                raise OjsError(
+                    "request_timeout",
+                    f"job {job.id} is still {job.state}",
+                    details={"job_id": job.id, "current_state": job.state},
+                    retry_after=1,
+                )
+        whole = await self._whole(job)
+        if not whole.result and (job.result_stored_at is not None or (job.state is State.COMPLETED and job.result_ttl_s == 0)):
+            raise OjsError("result_pruned", f"the result of job {job.id} is not kept any more", details={"job_id": job.id})
+        return Response(200, encode(result_view(whole)), () if job.terminal else _ASK_AGAIN)
+
+    async def results(self, call: Call) -> Response:
+        """POST /jobs/results: one entry for each id, `not_found` where there is no such job."""
+        ids = await call.read(parse_result_ids, self._limits)
+        views = await asyncio.gather(*(self._result_or_nothing(job_id) for job_id in ids))
+        return Response(200, encode({"results": dict(zip(ids, views, strict=True))}))
+
+    async def _result_or_nothing(self, job_id: str) -> Any:
+        if is_job_id(job_id.lower()):
+            try:
+                return result_view(await self._read(job_id.lower()))
+            except OjsError as error:
+                if error.code != "not_found":
+                    raise
+        return {"job_id": job_id, "state": "not_found", "result": None}
+
+    async def _read(self, job_id: str) -> Job:
+        return await self._whole(await self._store.jobs.get(job_id))
+
+    async def _whole(self, job: Job) -> Job:
+        """The job with its result, as long as that is there."""
+        return await self._store.blobs.whole(without_expired_result(job, self._store.clock.now()))
+
+    def _timeout_s(self, call: Call) -> float:
+        text = call.query("timeout")
+        if text is None:
+            return self._limits.default_result_wait_s
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds <= self._limits.max_result_wait_s:
+            raise invalid("timeout", f"timeout must be 0 to {self._limits.max_result_wait_s:.0f} seconds, not {text[:40]!r}")
+        return seconds
+
+
+def _limit_headers(job: Job) -> tuple[tuple[str, str], ...]:
+    """What a limited job's own policy allows (ojs-rate-limiting §10.4); requests themselves aren't limited."""
+    policy = policy_of(job) if job.rate_limit else None
+    rate = policy and (policy.rate or policy.throttle)
+    limit = rate.limit if rate else policy and policy.concurrency
+    return (("X-RateLimit-Limit", str(limit)),) if limit else ()
+
+
+def _flag(call: Call, name: str) -> bool:
+    text = (call.query(name) or "false").lower()
+    if text not in {"true", "false", "1", "0"}:
+        raise invalid(name, f"{name} must be true or false, not {text[:40]!r}")
+    return text in {"true", "1"}

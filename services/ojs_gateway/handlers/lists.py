@@ -1,0 +1,181 @@
+"""What people look at: lists of jobs and queues, statistics, one job in detail."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import queue_name, timestamp
+from ojs_core.base.ids import job_id_of
+from ojs_core.domain.job import Job, State
+from ojs_core.read.documents import jobs_of
+from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, job_cursor
+from ojs_core.wire.filters import meta_members, search_text
+from ojs_core.wire.lists import (
+    job_detail,
+    jobs_view,
+    priority_stats_view,
+    queue_stats_view,
+    queues_view,
+    unique_jobs_view,
+    with_progress,
+)
+from ojs_core.wire.output import encode, without_expired_result
+from ojs_core.wire.pages import Page, parse_page
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ojs_core.store.store import Store
+
+_MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
+_CHUNK: Final = 25
+_SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
+_ORDERS: Final = ("desc", "asc")
+
+Order = Sort | Literal["finished_at"]
+
+
+async def whole_jobs(store: Store, page: JobPage, order: Order) -> tuple[list[Job], str | None]:
+    """A page's jobs, in its order, and the cursor that goes on.
+
+    The page ends early when its jobs are large; jobs that have left since the index saw them are passed over.
+    """
+    jobs: list[Job] = []
+    size = 0
+    now = store.clock.now()
+    for start in range(0, len(page.jobs), _CHUNK):
+        rows = page.jobs[start : start + _CHUNK]
+        found = await jobs_of(store, rows)
+        for row in rows:
+            job = found.get(row.id)
+            if job is None:
+                continue
+            size += len(job.args) + len(job.meta) + len(job.result)
+            jobs.append(without_expired_result(job, now))
+            if size > _MAX_PAGE_BYTES and row is not page.jobs[-1]:
+                return jobs, _cursor(row, order)
+    return jobs, page.next_cursor
+
+
+def _cursor(row: JobRow, order: Order) -> str:
+    if order == "finished_at":
+        return cursor_after(row.finished_at or 0, row.id)
+    return job_cursor(order, getattr(row, order), row.created_at, row.id)
+
+
+async def with_results(store: Store, jobs: Iterable[Job]) -> list[Job]:
+    """Jobs as they are shown together, in order: with their results as far as one answer has room for them."""
+    now = store.clock.now()
+    return await store.blobs.wholes((without_expired_result(job, now) for job in jobs), _MAX_PAGE_BYTES)
+
+
+class ListHandlers:
+    """Handlers of lists. All of them see everything that any gateway has answered before."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._queries = context.queries
+        self._limits = context.limits
+
+    async def jobs(self, call: Call) -> Response:
+        """GET /jobs?state&queue&type&tag&error_type&worker&meta.…&text&since&until&sort&order: the newest first by default."""
+        return await self._jobs(call, parse_page(call.queries))
+
+    async def admin_jobs(self, call: Call) -> Response:
+        """GET /admin/jobs: the same, in numbered pages."""
+        return await self._jobs(call, parse_page(call.queries, numbered=True))
+
+    async def _jobs(self, call: Call, asked: Page) -> Response:
+        sort = _sort(call.query("sort"))
+        text = search_text(call.query("text"))
+        page = await self._queries.jobs(
+            JobsAsk(
+                state=_state(call.query("state")),
+                queue=call.query("queue") or None,
+                type=call.query("type") or None,
+                tag=call.query("tag") or None,
+                error_type=call.query("error_type") or None,
+                worker=call.query("worker") or call.query("worker_id") or None,
+                meta=meta_members(call.queries),
+                text=text,
+                since=timestamp(call.query("since"), "since"),
+                until=timestamp(call.query("until"), "until"),
+                sort=sort,
+                ascending=_ascending(call.query("order")),
+                limit=asked.limit,
+                cursor=asked.cursor,
+                offset=asked.offset,
+                whole=True,
+            )
+        )
+        if not page.searched:
+            message = "arguments can't be searched here: the projector indexes none of them"
+            raise OjsError("unsupported", message, hint="Start the projectors with --searched-args above 0, or leave out text.")
+        jobs, cursor = await whole_jobs(self._store, page, sort)
+        return Response(200, encode(jobs_view(jobs, page, asked, page.total, cursor)))
+
+    async def detail(self, call: Call) -> Response:
+        """GET /admin/jobs/{id}: the bare job with its timeline and timers."""
+        job = without_expired_result(await self._store.jobs.get(job_id_of(call.parameters[0])), self._store.clock.now())
+        return Response(200, encode(job_detail(await self._store.blobs.whole(job))))
+
+    async def queues(self, call: Call) -> Response:
+        """GET /queues: by name, each with its counts."""
+        return await self._named_queues(parse_page(call.queries))
+
+    async def admin_queues(self, call: Call) -> Response:
+        """GET /admin/queues: the same, in numbered pages."""
+        return await self._named_queues(parse_page(call.queries, numbered=True))
+
+    async def _named_queues(self, asked: Page) -> Response:
+        records = await self._store.queues.all()
+        ask = QueuesAsk(also=tuple(records), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        page = await self._queries.queues(ask)
+        return Response(200, encode(queues_view(page, asked, records, self._store.clock.now())))
+
+    async def priority_stats(self, call: Call) -> Response:
+        """GET /queues/{name}/priority-stats: what waits to be fetched, by priority."""
+        name = queue_name(call.parameters[0], "queue", self._limits)
+        levels = await self._queries.levels(name)
+        return Response(200, encode(with_progress(priority_stats_view(name, levels.counts), levels)))
+
+    async def unique_jobs(self, call: Call) -> Response:
+        """GET /unique-jobs: the fingerprints that jobs hold which have not ended, in order."""
+        asked = parse_page(call.queries, numbered=True)
+        page = await self._queries.unique_jobs(UniqueAsk(limit=asked.limit, cursor=asked.cursor, offset=asked.offset))
+        return Response(200, encode(unique_jobs_view(page, asked)))
+
+    async def queue_stats(self, call: Call) -> Response:
+        """GET /queues/{name}/stats: exact counts of all states."""
+        name = queue_name(call.parameters[0], "queue", self._limits)
+        queue, record = await asyncio.gather(self._queries.queue(name), self._store.queues.get(name))
+        bound = self._store.queues.bound(name)
+        view = queue_stats_view(queue, record, bound=bound, now=self._store.clock.now(), as_text=call.dialect.queue_as_text)
+        return Response(200, encode(view))
+
+
+def _state(text: str | None) -> State | None:
+    if not text:
+        return None
+    try:
+        return State(text)
+    except ValueError:
+        raise invalid("state", f"state must be one of {', '.join(State)}, not {text[:40]!r}") from None
+
+
+def _sort(text: str | None) -> Sort:
+    for sort in _SORTS:
+        if sort == (text or "created_at"):
+            return sort
+    raise invalid("sort", f"sort must be one of {', '.join(_SORTS)}, not {(text or '')[:40]!r}")
+
+
+def _ascending(text: str | None) -> bool:
+    order = (text or "desc").lower()
+    if order not in _ORDERS:
+        raise invalid("order", f"order must be asc or desc, not {order[:40]!r}")
+    return order == "asc"

@@ -1,0 +1,68 @@
+"""The system as a whole: maintenance, what it is set to, its middleware (ojs-admin-api §12)."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import msgspec
+import structlog
+
+from ojs_core.domain.queues.config import MAINTENANCE
+from ojs_core.domain.queues.record import resumed
+from ojs_core.wire.maintenance import maintenance_view, parse_maintenance
+from ojs_core.wire.output import encode
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+log = structlog.get_logger(__name__)
+
+
+class OperationHandlers:
+    """Handlers under /admin/system."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._limits = context.limits
+
+    async def maintenance(self, _call: Call) -> Response:
+        """GET /admin/system/maintenance."""
+        record = await self._store.queues.get(MAINTENANCE)
+        return Response(200, encode(maintenance_view(record, self._store.clock.now())))
+
+    async def maintain(self, call: Call) -> Response:
+        """POST /admin/system/maintenance `{enabled, reason, duration, estimated_duration}`: once it is answered, nothing is
+        fetched from any queue, and nothing that was delayed becomes available.
+        """
+        queues = self._store.queues
+        plan = await call.parsed(
+            await call.body(self._limits.max_control_bytes), parse_maintenance, self._store.clock.now(), self._limits
+        )
+        if plan is None:
+            record = await queues.change(MAINTENANCE, lambda old, moment: resumed(old, MAINTENANCE, moment))
+        else:
+            record = await queues.hold_all(plan)
+        log.info("maintenance has ended" if plan is None else "maintenance has begun", reason=plan and plan.reason)
+        return Response(200, encode(maintenance_view(record, self._store.clock.now())))
+
+    async def config(self, _call: Call) -> Response:
+        """GET /admin/system/config: what this gateway is set to; nothing in it is secret."""
+        store = self._store
+        view = {
+            "version": version("ojs-nats"),
+            "backend": {
+                "type": "nats",
+                "server_version": store.server_version,
+                "replicas": store.config.replicas,
+                "streams": [store.config.records_stream, store.config.ready_stream, store.config.events_stream],
+            },
+            "limits": msgspec.structs.asdict(self._limits),
+            "test_mode": self._context.test_mode,
+            "middleware": self._context.middleware,
+        }
+        return Response(200, encode(view))
+
+    async def middleware(self, _call: Call) -> Response:
+        """GET /middleware: the chain around pushes, the outermost first. Workers have their own."""
+        chain = [{"name": name, "phase": "enqueue", "order": order} for order, name in enumerate(self._context.middleware, 1)]
+        return Response(200, encode({"enqueue": chain, "execution": []}))

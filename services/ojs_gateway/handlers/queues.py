@@ -1,0 +1,170 @@
+"""Queues: create, read, configure, pause, resume, purge, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import structlog
+
+from ojs_core.base.errors import not_found
+from ojs_core.base.fields import queue_name
+from ojs_core.domain import transitions
+from ojs_core.domain.queues import config
+from ojs_core.domain.queues import record as queue_record
+from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET, Patch
+from ojs_core.domain.queues.record import QueueRecord
+from ojs_core.operations.queue_removal import QueueRemoval, tell_of_queue
+from ojs_core.read.client import settled
+from ojs_core.wire.lists import queue_stats_view, with_progress
+from ojs_core.wire.output import encode
+from ojs_core.wire.queues import (
+    config_view,
+    parse_config,
+    parse_create,
+    parse_deletion,
+    parse_purge,
+    parse_queue_limit,
+    queue_view,
+    state_view,
+)
+from ojs_core.wire.statistics import lately_view
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+log = structlog.get_logger(__name__)
+
+
+class QueueHandlers:
+    """Handlers under /queues and /admin/queues. Any name stands for a queue; `_default` for the policy of all of them."""
+
+    def __init__(self, context: Context) -> None:
+        self._removal = QueueRemoval(context.store, context.queries)
+        self._store = context.store
+        self._queries = context.queries
+        self._limits = context.limits
+
+    # Configuration
+
+    async def create(self, call: Call) -> Response:
+        """POST /queues: 201, or 409 if it was created before."""
+        name, patch = await call.read(parse_create, self._limits)
+        record = await self._store.queues.change(
+            name, lambda old, moment: queue_record.created(old, name, config.patched(NOT_SET, patch), moment)
+        )
+        await tell_of_queue(self._store, "queue.created", name)
+        view = await self._view(name, record, None)
+        return Response(201, encode(view), (("Location", f"/ojs/v1/queues/{name}"),))
+
+    async def read(self, call: Call) -> Response:
+        """GET /queues/{name}: settings and numbers; 404 if nobody ever configured it or pushed to it."""
+        name = queue_name(call.parameters[0], "queue", self._limits)
+        record, queue = await asyncio.gather(self._store.queues.get(name), self._queries.queue(name))
+        if record is None and queue.created_at is None:
+            settled(queue)
+            raise not_found("queue", name)
+        now = self._store.clock.now()
+        stats = queue_stats_view(queue, record, now=now, as_text=True)
+        view = await self._view(name, record, queue.created_at)
+        view |= {
+            "stats": stats["stats"],
+            "counts": msgspec.structs.asdict(queue.counts),
+            "depth": queue.counts.available,
+            "running": queue.counts.active,
+            **lately_view(queue, now),
+        }
+        return Response(200, encode(with_progress(view, queue)))
+
+    async def read_config(self, call: Call) -> Response:
+        """GET /queues/{name}/config: what is set for the queue or below it."""
+        name = self._name(call)
+        record = await self._store.queues.get(name)
+        return Response(200, encode(await self._view(name, record, None)))
+
+    async def configure(self, call: Call) -> Response:
+        """PUT /queues/{name}/config: sets what is sent, takes back what is null. Jobs that are queued keep what they have."""
+        name = self._name(call)
+        return await self._configure(name, await call.read(parse_config, self._limits))
+
+    async def _configure(self, name: str, patch: Patch) -> Response:
+        def decide(old: QueueRecord | None, moment: transitions.Moment) -> QueueRecord:
+            standing = old.config if old is not None and old.state != "deleted" else NOT_SET
+            return queue_record.configured(old, name, config.patched(standing, patch), moment)
+
+        record = await self._store.queues.change(name, decide)
+        await tell_of_queue(self._store, "queue.config_updated", name)
+        return Response(200, encode(await self._view(name, record, None)))
+
+    async def limit(self, call: Call) -> Response:
+        """PUT /admin/queues/{name}/rate-limit `{concurrency, rate: {limit, period}}` (ojs-rate-limiting §7.2)."""
+        name = self._name(call)
+        patch = await call.read(parse_queue_limit, self._limits)
+        return await self._configure(name, patch)
+
+    # Pause
+
+    async def pause(self, call: Call) -> Response:
+        """POST /queues/{name}/pause: once this is answered, nothing is fetched from it, through whichever gateway."""
+        name = queue_name(call.parameters[0], "queue", self._limits)
+        record = await self._store.queues.pause(name)
+        await tell_of_queue(self._store, "queue.paused", name)
+        return Response(200, encode(state_view(name, record, as_text=call.dialect.queue_as_text)))
+
+    async def resume(self, call: Call) -> Response:
+        """POST /queues/{name}/resume: ends a pause, and a drain."""
+        name = queue_name(call.parameters[0], "queue", self._limits)
+        record = await self._store.queues.resume(name)
+        await tell_of_queue(self._store, "queue.resumed", name)
+        return Response(200, encode(state_view(name, record, as_text=call.dialect.queue_as_text)))
+
+    # Clearing
+
+    async def purge(self, call: Call) -> Response:
+        """POST /queues/{name}/purge: removes the jobs that wait, or those in the `states` that the body names."""
+        return await self._purge(call, confirmed=True)
+
+    async def purge_states(self, call: Call) -> Response:
+        """DELETE /admin/queues/{name}/jobs `{states, older_than, confirm: true}` (ojs-admin-api §6.5)."""
+        return await self._purge(call, confirmed=False)
+
+    async def _purge(self, call: Call, *, confirmed: bool) -> Response:
+        asked = await call.parsed(
+            await call.body(self._limits.max_control_bytes),
+            parse_purge,
+            self._store.clock.now(),
+            self._limits,
+            confirmed=confirmed,
+        )
+        name = queue_name(call.parameters[0], "queue", self._limits)
+        done, remaining = await self._removal.purge(name, asked)
+        view = {"queue": name, "purged_count": done, "purged": done, "deleted": done, "remaining": remaining}
+        return Response(200, encode(view | {"has_more": remaining > 0, "states": asked.states}))
+
+    async def delete(self, call: Call) -> Response:
+        """DELETE /queues/{name}: 200 when it is gone, 202 while jobs of it are left, 409 if they are not to be touched.
+
+        The queue drains meanwhile: it takes no jobs. A request that is answered 202 goes on when it is repeated.
+        """
+        name = queue_name(call.parameters[0], "queue", self._limits)
+        asked = await call.read(parse_deletion, call.queries, name, self._limits)
+        affected, left = await self._removal.delete(name, asked)
+        view: dict[str, Any] = {"queue": name, "name": name, "strategy": asked.strategy, "jobs_affected": affected}
+        if asked.target_queue is not None:
+            view["target_queue"] = asked.target_queue
+        view |= {"jobs_remaining": left, "state": "draining" if left else "deleted"}
+        return Response(202 if left else 200, encode(view))
+
+    # Shared
+
+    def _name(self, call: Call) -> str:
+        """The queue of the path, or `_default`."""
+        name = call.parameters[0]
+        return name if name == DEFAULT_QUEUE else queue_name(name, "queue", self._limits)
+
+    async def _view(self, name: str, record: QueueRecord | None, created_at: int | None) -> dict[str, Any]:
+        common = await self._store.queues.get(DEFAULT_QUEUE) if name != DEFAULT_QUEUE else None
+        own = NOT_SET if record is None else record.config
+        effective = own if common is None else config.layered(common.config, own)
+        view = queue_view(name, record, effective, created_at)
+        return view | {"own_config": config_view(own)}

@@ -1,0 +1,86 @@
+"""Limits of keys: what they are, who holds them, and an operator's word over them (ojs-rate-limiting §10)."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from typing import Any
+
+from ojs_core.base.errors import OjsError, not_found
+from ojs_core.domain.rate_limits.permits import LimitRecord
+from ojs_core.domain.rate_limits.policy import parse_key
+from ojs_core.store.rate_limits.permits import key_of_scope, key_scope
+from ojs_core.wire.output import encode
+from ojs_core.wire.pages import DEFAULT_PAGE, pagination, parse_page
+from ojs_core.wire.rate_limits import limit_view, parse_override
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+
+class RateLimitHandlers:
+    """Handlers under /rate-limits."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._limits = context.limits
+
+    async def list(self, call: Call) -> Response:
+        """GET /rate-limits: every key that was used within a month, in order; only those of the page are read."""
+        asked = parse_page(call.queries, numbered=True, default=DEFAULT_PAGE)
+        scopes = await self._store.permits.known()
+        first = asked.offset if asked.cursor is None else bisect_right(scopes, asked.cursor)
+        page = scopes[first : first + asked.limit]
+        found = await asyncio.gather(*(self._readable(scope, call) for scope in page))
+        views = [view for view in found if view is not None]
+        more = page[-1] if first + asked.limit < len(scopes) else None
+        body = {"items": views, "rate_limits": views, "pagination": pagination(asked, len(scopes), more)}
+        return Response(200, encode(body))
+
+    async def read(self, call: Call) -> Response:
+        """GET /rate-limits/{key}: 404 if no job ever named the key."""
+        return await self._answer(_scope(call), call)
+
+    async def override(self, call: Call) -> Response:
+        """PUT /rate-limits/{key}, …/override: limits in place of the jobs' own, until `expires_at` if there is one."""
+        wanted = await call.parsed(
+            await call.body(self._limits.max_control_bytes), parse_override, self._store.clock.now(), self._limits
+        )
+        scope = _scope(call)
+        await self._store.permits.override(scope, wanted)
+        return await self._answer(scope, call)
+
+    async def restore(self, call: Call) -> Response:
+        """DELETE /rate-limits/{key}/override: 404 if no job ever named the key."""
+        scope = _scope(call)
+        sequence, _ = await self._store.permits.read(scope)
+        if sequence:
+            await self._store.permits.override(scope, None)
+        return await self._answer(scope, call)
+
+    async def _answer(self, scope: str, call: Call) -> Response:
+        view = await self._view(scope, call)
+        if view is None:
+            raise not_found("rate_limit", key_of_scope(scope))
+        return Response(200, encode(view))
+
+    async def _readable(self, scope: str, call: Call) -> dict[str, Any] | None:
+        """As `_view`; None for a record that can't be read."""
+        try:
+            return await self._view(scope, call)
+        except OjsError as error:
+            if error.code != "unreadable_record":
+                raise
+            return None
+
+    async def _view(self, scope: str, call: Call) -> dict[str, Any] | None:
+        """None if there is no such limit, or none any more."""
+        record: LimitRecord | None
+        record, waiting = await asyncio.gather(self._store.permits.inspect(scope), self._store.blocked.count(scope))
+        if record is None:
+            return None
+        return limit_view(key_of_scope(scope), record, waiting, self._store.clock.now(), as_number=call.dialect.plain)
+
+
+def _scope(call: Call) -> str:
+    """Raises invalid_request for what can't be a key."""
+    return key_scope(parse_key(call.parameters[0], "key"))

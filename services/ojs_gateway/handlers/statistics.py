@@ -1,0 +1,54 @@
+"""Statistics: totals, series for charts and the stream of both (ojs-admin-api §10; docs/statistics.md)."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from ojs_core.base.fields import queue_name
+from ojs_core.wire.lists import with_progress
+from ojs_core.wire.output import encode
+from ojs_core.wire.statistics import history_view, parse_history, period_of
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.sse import KEEP_ALIVE_S, sse
+from ojs_gateway.statistics_stream import Frame, StatisticsStream
+
+
+class StatisticsHandlers:
+    """Handlers under /admin/stats, and those of single queues over time."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._queries = context.queries
+        self._limits = context.limits
+        self._pulse = StatisticsStream(context)
+
+    async def history(self, call: Call) -> Response:
+        """GET /admin/stats/history?period&since&until&queue."""
+        return await self._history(call, None)
+
+    async def queue_history(self, call: Call) -> Response:
+        """GET /queues/{name}/stats/history?period&since&until."""
+        return await self._history(call, queue_name(call.parameters[0], "queue", self._limits))
+
+    async def _history(self, call: Call, queue: str | None) -> Response:
+        ask = parse_history(call.queries, self._store.clock.now(), self._limits, queue)
+        history = await self._queries.history(ask)
+        view = history_view(history, ask, period_of(call.queries), plain=call.dialect.plain)
+        return Response(200, encode(with_progress(view, history)))
+
+    async def stream(self, _call: Call) -> StreamedResponse:
+        """GET /admin/stats/stream: the events `metrics` and `stats` every two seconds."""
+        self._pulse.join()
+        return sse(self._write, self._pulse.leave)
+
+    async def _write(self, response: web.StreamResponse) -> None:
+        seen: Frame | None = None
+        while not self._context.stopping:
+            frame = await self._context.unless_stopping(self._pulse.next(seen, KEEP_ALIVE_S))
+            if frame is not None:
+                seen = frame
+                await response.write(frame.body)
+            else:
+                await response.write(b": keep-alive\n\n")

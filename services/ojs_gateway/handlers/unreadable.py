@@ -1,0 +1,33 @@
+"""Records that can't be read: which there are, and removing them (docs/admin.md)."""
+
+from __future__ import annotations
+
+from ojs_core.read.messages import UnreadableAsk
+from ojs_core.wire.lists import unreadable_view
+from ojs_core.wire.output import encode
+from ojs_core.wire.pages import DEFAULT_PAGE, parse_page
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+
+class UnreadableHandlers:
+    """Handlers under /admin/unreadable."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._queries = context.queries
+
+    async def list(self, call: Call) -> Response:
+        """GET /admin/unreadable, of one `kind` if it is named."""
+        asked = parse_page(call.queries, numbered=True, default=DEFAULT_PAGE)
+        kind = call.query("kind") or None
+        page = await self._queries.unreadable(
+            UnreadableAsk(kind=kind, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        )
+        return Response(200, encode(unreadable_view(page, asked)))
+
+    async def remove(self, call: Call) -> Response:
+        """DELETE /admin/unreadable/{kind}/{key}: 409 if it can be read."""
+        kind, key = call.parameters
+        await self._store.unreadable.remove(kind, key)
+        return Response(200, encode({"removed": True, "kind": kind, "key": key}))

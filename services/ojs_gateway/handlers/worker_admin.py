@@ -1,0 +1,106 @@
+"""The workers as operators see and direct them (ojs-admin-api §9)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError, invalid, not_found
+from ojs_core.base.fields import short_text
+from ojs_core.domain.job import State
+from ojs_core.read.client import Queries, settled
+from ojs_core.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
+from ojs_core.store.workers.directives import Wish
+from ojs_core.wire.admin import held_view, parse_wish, worker_view, workers_view
+from ojs_core.wire.lists import with_progress
+from ojs_core.wire.output import encode
+from ojs_core.wire.pages import parse_page
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+_AT_ONCE: Final = 200
+_STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
+
+
+async def live_workers(queries: Queries) -> list[WorkerRow]:
+    """All workers that were heard of within 30 s."""
+    live: list[WorkerRow] = []
+    ask = WorkersAsk(limit=MAX_PAGE)
+    while True:
+        page = await queries.workers(ask)
+        live += [row for row in page.workers if not row.stale]
+        if page.next_cursor is None:
+            return live
+        ask = replace(ask, cursor=page.next_cursor)
+
+
+class WorkerAdminHandlers:
+    """Handlers under /admin/workers. Workers that deregistered are not there."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._queries = context.queries
+        self._directives = context.directives
+        self._limits = context.limits
+
+    async def list(self, call: Call) -> Response:
+        """GET /admin/workers?state: by id."""
+        asked = parse_page(call.queries, numbered=True)
+        state = call.query("state") or None
+        if state is not None and state not in _STATES:
+            raise invalid("state", f"state must be one of {', '.join(_STATES)}, not {state[:40]!r}")
+        ask = WorkersAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        page = await self._queries.workers(ask)
+        directives = [await self._directives.of(row.record) for row in page.workers]
+        return Response(200, encode(with_progress(workers_view(page, directives, asked), page)))
+
+    async def read(self, call: Call) -> Response:
+        """GET /admin/workers/{id}: with up to 200 of the jobs that it holds."""
+        row = await self._worker(call)
+        held = await self._queries.jobs(JobsAsk(worker=row.record.id, state=State.ACTIVE, limit=MAX_PAGE))
+        return Response(200, encode(await self._view(row) | {"jobs": held_view(held.jobs)}))
+
+    async def quiet(self, call: Call) -> Response:
+        """POST /admin/workers/{id}/quiet: its next heartbeat is answered `quiet`."""
+        return await self._direct(call, "quiet")
+
+    async def direct(self, call: Call) -> Response:
+        """POST /admin/workers/{id}/directive `{directive}`: running, quiet or terminate."""
+        return await self._direct(call, await call.read(parse_wish))
+
+    async def _direct(self, call: Call, wish: Wish) -> Response:
+        row = await self._worker(call)
+        await self._directives.give(row.record, wish)
+        return Response(200, encode(await self._view(row)))
+
+    async def direct_all(self, call: Call) -> Response:
+        """POST /admin/workers/directive `{directive}`: to all that are there now, not to those that come later."""
+        wish = await call.read(parse_wish)
+        live = await live_workers(self._queries)
+        for start in range(0, len(live), _AT_ONCE):
+            await asyncio.gather(*(self._directives.give(row.record, wish) for row in live[start : start + _AT_ONCE]))
+        return Response(200, encode({"directive": wish, "workers": len(live), "affected": len(live)}))
+
+    async def remove(self, call: Call) -> Response:
+        """DELETE /admin/workers/{id}: of a stale one, whose jobs run elsewhere. 409 for one that is there."""
+        row = await self._worker(call)
+        worker_id = row.record.id
+        if not row.stale:
+            message = f"worker {worker_id} has been heard of within the last 30 s; direct it to terminate first"
+            raise OjsError("conflict", message, details={"worker_id": worker_id, "state": row.record.state})
+        await self._store.workers.remove(worker_id)
+        await self._directives.withdraw(worker_id)
+        return Response(200, encode({"deleted": True, "id": worker_id, "worker_id": worker_id}))
+
+    async def _worker(self, call: Call) -> WorkerRow:
+        worker_id = short_text(call.parameters[0], "the worker's id", self._limits)
+        page = await self._queries.workers(WorkersAsk(id=worker_id, limit=1))
+        if not page.workers:
+            settled(page)
+            raise not_found("worker", worker_id)
+        return page.workers[0]
+
+    async def _view(self, row: WorkerRow) -> dict[str, Any]:
+        return worker_view(row, await self._directives.of(row.record))

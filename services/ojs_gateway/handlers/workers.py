@@ -1,0 +1,248 @@
+"""The worker's side: fetch, ack, nack, heartbeat, register and deregister."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import structlog
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.fields import short_text
+from ojs_core.base.ids import is_job_id
+from ojs_core.base.times import format_ms
+from ojs_core.domain import transitions
+from ojs_core.domain.rate_limits.policy import policy_of
+from ojs_core.domain.worker import Worker
+from ojs_core.jetstream.reading import RECORD_ERRORS
+from ojs_core.store.announce import announce, tell
+from ojs_core.store.rate_limits.permits import key_scope
+from ojs_core.store.workers.presence import STOPPED, WorkerRecord
+from ojs_core.telemetry import tracing
+from ojs_core.wire.admin import worker_health
+from ojs_core.wire.output import ack_body, encode, fetch_body, heartbeat_body, nack_body, registered_body
+from ojs_core.wire.worker import (
+    Fetch,
+    Nack,
+    parse_ack,
+    parse_deregister,
+    parse_fetch,
+    parse_heartbeat,
+    parse_nack,
+    parse_register,
+)
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from msgspec import Raw
+
+    from ojs_core.domain.job import Job
+
+log = structlog.get_logger(__name__)
+
+_LOOK_UP_S: Final = 1.0
+"""How often a long poll looks whether its client is still there; the store looks for missed work as often anyway."""
+_LONGEST_CLOSED_MS: Final = 7 * 86_400_000
+"""A failure can't stop a key for longer; the next one can do so again."""
+_ASKED_TO: Final = ("terminate", "quiet")
+
+
+class _Metadata(Struct):
+    test_directive: str | None = None
+
+
+class WorkerHandlers:
+    """Handlers under /workers, and the same under /jobs/{id}."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._limits = context.limits
+
+    async def fetch(self, call: Call) -> Response:
+        """POST /workers/fetch. What is claimed for a client that left meanwhile is given back."""
+        jobs = await self._work(await call.read(parse_fetch, self._limits), call)
+        with self._store.dispatcher.returning(jobs) as undelivered:
+            inputs = await self._inputs(jobs, undelivered)
+            shown = [job for job in jobs if job.id in inputs]
+            try:
+                body = fetch_body(shown, inputs)
+            except RECORD_ERRORS:  # not the others' fault
+                shown = [job for job in shown if self._can_be_shown(job, inputs, undelivered)]
+                body = fetch_body(shown, inputs)
+            if not call.gone:
+                tracing.handed_out(shown)
+                undelivered.difference_update(job.id for job in shown)
+        return Response(200, body)
+
+    def _can_be_shown(self, job: Job, inputs: Mapping[str, Sequence[Raw]], undelivered: set[str]) -> bool:
+        try:
+            fetch_body([job], inputs)
+        except RECORD_ERRORS as error:
+            log.exception("a job can't be shown to a worker", job_id=job.id)
+            self._fail(job, f"the job can't be shown to a worker: {error}", undelivered)
+            return False
+        return True
+
+    def _fail(self, job: Job, reason: str, undelivered: set[str]) -> None:
+        """End the attempt of a job that can't be handed out for a reason of its own: given back, it would be next again."""
+        undelivered.discard(job.id)
+        self._store.dispatcher.fail(job, reason)
+
+    async def _inputs(self, jobs: list[Job], undelivered: set[str]) -> dict[str, Sequence[Raw]]:
+        """Of each job that can be handed out what earlier steps hand on to it.
+
+        Raises OjsError backend_unavailable if NATS is in the way of all of them.
+        """
+        inputs: dict[str, Sequence[Raw]] = {}
+        failure: OjsError | None = None
+        for job in jobs:
+            if job.workflow is None or not job.workflow.inputs:
+                inputs[job.id] = ()
+                continue
+            try:
+                inputs |= await self._store.workflows.results.inputs([job])
+            except OjsError as error:
+                if error.info.retryable:
+                    failure = error
+                else:
+                    self._fail(job, error.message, undelivered)
+            except RECORD_ERRORS:  # a definition that is none, or not of this job
+                log.exception("what earlier steps hand on to a job can't be told", job_id=job.id)
+                self._fail(job, "what earlier steps hand on to it can't be told; see the server's log", undelivered)
+        if failure is not None and not inputs:
+            raise failure
+        return inputs
+
+    async def _work(self, ask: Fetch, call: Call) -> list[Job]:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + ask.wait_ms / 1_000
+        while True:
+            left = max(0.0, until - loop.time())
+            wait_ms = math.ceil(min(left, _LOOK_UP_S) * 1_000)
+            if ask.worker is not None and await self._context.directives.leaving(ask.worker):
+                jobs: list[Job] = []
+                await self._context.unless_stopping(asyncio.sleep(wait_ms / 1_000))
+            else:
+                jobs = await self._store.dispatcher.fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms, ask.pool)
+            if jobs or left <= _LOOK_UP_S or self._context.stopping or call.gone:
+                return jobs
+
+    async def ack(self, call: Call) -> Response:
+        """POST /workers/ack, POST /jobs/{id}/ack."""
+        ask = await call.read_jobs(parse_ack, self._limits, _from_path(call))
+        change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment))
+        done = (await tracing.settled("ojs.ack", ask.job_id, change)).after
+        return Response(200, ack_body(done if done.result_blob is None else replace(done, result=ask.result)))
+
+    async def nack(self, call: Call) -> Response:
+        """POST /workers/nack, /workers/fail, POST /jobs/{id}/nack, /jobs/{id}/fail."""
+        ask = await call.read_jobs(parse_nack, self._limits, _from_path(call))
+        closed_until = await self._close_limit(ask) if ask.closed_until is not None else None
+        change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.nack(job, ask.failure, ask.holder, moment))
+        done = await tracing.settled("ojs.nack", ask.job_id, change)
+        return Response(200, nack_body(done.after, closed_until))
+
+    async def _close_limit(self, ask: Nack) -> int | None:
+        """Let nothing start under the job's key before a time that its handler was told; before the nack lets another go.
+
+        Until when that is; None if the job has no key or the time is past. Raises OjsError where the nack would be refused.
+        """
+        job = await self._store.jobs.get(ask.job_id)
+        moment = self._store.clock.moment()
+        transitions.nack(job, ask.failure, ask.holder, moment)
+        policy = policy_of(job)
+        if policy is None or policy.key is None or ask.closed_until is None or ask.closed_until <= moment.now:
+            return None
+        until = min(ask.closed_until, moment.now + _LONGEST_CLOSED_MS)
+        if await self._store.permits.close_until(key_scope(policy.key), policy, until):
+            told = {"key": policy.key, "until": format_ms(until), "reason": ask.failure.message}
+            await announce(self._store, "rate_limit.dynamic_adjusted", scope="limit", subject=policy.key, data=told)
+        return until
+
+    async def heartbeat(self, call: Call) -> Response:
+        """POST /workers/heartbeat: a sign of life for the worker and for the jobs that it names."""
+        beat = await call.read(parse_heartbeat, self._limits)
+        held = [job_id for job_id in beat.job_ids if is_job_id(job_id)]
+        record = _record(beat.worker)
+        _, outcome, directive, _ = await asyncio.gather(
+            self._store.workers.beat(record),
+            self._store.jobs.extend(held, beat.worker.id, beat.lease_ms),
+            self._context.directives.of(record),
+            self._context.directives.heard(record),
+        )
+        state = beat.worker.state if beat.worker.state in _ASKED_TO else "running"
+        if directive is not None and state != "terminate":
+            state = directive.wish
+        if self._context.test_mode:
+            state = _directed(outcome.jobs) or state
+        for job in outcome.jobs:
+            self._tell_of(job)
+        return Response(200, heartbeat_body(state, outcome.extended, outcome.cancelled, self._store.clock.now()))
+
+    def _tell_of(self, job: Job) -> None:
+        told = {"job_id": job.id, "job_type": job.type, "queue": job.queue, "attempt": job.attempt}
+        if job.worker is not None:
+            told["worker_id"] = job.worker
+        if job.visible_until is not None:
+            told["visible_until"] = format_ms(job.visible_until)
+        tell(self._store, "job.heartbeat", scope=job.queue, subject=job.id, data=told)
+
+    async def health(self, call: Call) -> Response:
+        """GET /workers/{id}/health: 200 while it takes jobs; 503 if it is about to leave, or was not heard of for 30 s."""
+        worker_id = short_text(call.parameters[0], "the worker's id", self._limits)
+        worker = await self._store.workers.get(worker_id)
+        if worker is None or worker.state == STOPPED:
+            raise not_found("worker", worker_id)
+        status, view = worker_health(worker, self._store.clock.now())
+        return Response(status, encode(view))
+
+    async def register(self, call: Call) -> Response:
+        """POST /workers/register."""
+        worker = await call.read(parse_register, self._limits)
+        await self._store.workers.beat(_record(worker))
+        await self._context.directives.withdraw(worker.id)
+        started = {"worker_id": worker.id, "queues": worker.queues, "concurrency": worker.concurrency or 1}
+        await announce(self._store, "worker.started", scope="worker", subject=worker.id, data=started)
+        return Response(200, registered_body(worker.id, self._store.clock.now()))
+
+    async def deregister(self, call: Call) -> Response:
+        """POST /workers/deregister, DELETE /workers/{id}."""
+        if (named := _from_path(call)) is not None:
+            worker_id = short_text(named, "the worker's id", self._limits)
+        else:
+            worker_id = await call.read(parse_deregister, self._limits)
+        if not await self._store.workers.remove(worker_id):
+            raise not_found("worker", worker_id)
+        await self._context.directives.withdraw(worker_id)
+        stopped = {"worker_id": worker_id, "reason": "shutdown"}
+        await announce(self._store, "worker.stopped", scope="worker", subject=worker_id, data=stopped)
+        return Response(200, encode({"ok": True, "worker_id": worker_id}))
+
+
+def _from_path(call: Call) -> str | None:
+    return call.parameters[0] if call.parameters else None
+
+
+def _record(worker: Worker) -> WorkerRecord:
+    return WorkerRecord(**msgspec.structs.asdict(worker))
+
+
+def _directed(jobs: Iterable[Job]) -> str | None:
+    """Test mode: a held job whose `metadata.test_directive` is quiet or terminate decides the answered state."""
+    for job in jobs:
+        if job.metadata:
+            try:
+                directive = msgspec.json.decode(job.metadata, type=_Metadata).test_directive
+            except msgspec.ValidationError:
+                continue
+            if directive in _ASKED_TO:
+                return directive
+    return None

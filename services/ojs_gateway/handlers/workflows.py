@@ -1,0 +1,121 @@
+"""Workflows: create, read, cancel, retry, progress."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError, invalid, not_found
+from ojs_core.domain.workflows.definition import Definition
+from ojs_core.read.messages import WorkflowsAsk
+from ojs_core.store.workflows.records import StoredWorkflow
+from ojs_core.wire.pages import parse_page
+from ojs_core.wire.workflow import StepPage, cancelled_body, pages, progress_body, shown_jobs, workflow_body, workflows_body
+from ojs_core.wire.workflow_parse import parse_workflow, workflow_id_of
+from ojs_gateway.context import Context
+from ojs_gateway.handlers.lists import with_results
+from ojs_gateway.http.call import Call, Response
+from ojs_gateway.pressure import pressure_headers
+
+_LOCATION: Final = "/ojs/v1/workflows/"
+_STATES: Final = ("running", "completed", "failed", "cancelled")
+
+
+class WorkflowHandlers:
+    """Handlers under /workflows."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._limits = context.limits
+        self._prepare = context.prepare
+        self._refusals = context.refusals
+        self._queries = context.queries
+
+    async def create(self, call: Call) -> Response:
+        """POST /workflows: 201 once it is stored; its first jobs are in their queues then."""
+        definition = await call.parsed(
+            await call.body(self._limits.max_body_bytes), parse_workflow, self._store.clock.now(), self._limits
+        )
+        definition = await self._prepared(definition)
+        try:
+            stored = await self._store.workflows.create(definition)
+        except OjsError as error:
+            await self._refusals.tell(error, list(definition.jobs.values()))
+            raise
+        pressed = pressure_headers(self._store, (draft.queue for draft in definition.jobs.values()))
+        headers = (("Location", _LOCATION + stored.record.id), *pressed)
+        return Response(201, await self._body(stored, StepPage(0, self._limits.max_workflow_page)), headers)
+
+    async def list(self, call: Call) -> Response:
+        """GET /workflows?state: the newest first, with the paging of all lists."""
+        asked = parse_page(call.queries)
+        state = call.query("state") or None
+        if state is not None and state not in _STATES:
+            raise invalid("state", f"state must be one of {', '.join(_STATES)}, not {state[:40]!r}")
+        ask = WorkflowsAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+        return Response(200, workflows_body(await self._queries.workflows(ask), asked))
+
+    async def read(self, call: Call) -> Response:
+        """GET /workflows/{id}?offset=&limit=: all of its steps, as many as fit into one answer."""
+        page = self._page(call)
+        return Response(200, await self._body(await self._store.workflows.get(_id(call)), page))
+
+    async def cancel(self, call: Call) -> Response:
+        """DELETE /workflows/{id}, POST /workflows/{id}/cancel: 409 if it has ended."""
+        stored = await self._store.workflows.cancel(_id(call))
+        return Response(200, cancelled_body(stored.graph, stored.record))
+
+    async def retry(self, call: Call) -> Response:
+        """POST /workflows/{id}/retry: what failed or was cancelled is done again; 409 unless it has failed or was cancelled."""
+        stored = await self._store.workflows.retry(_id(call))
+        return Response(200, await self._body(stored, StepPage(0, self._limits.max_workflow_page)))
+
+    async def progress(self, call: Call) -> Response:
+        """GET /workflows/{id}/progress: numbers alone, whatever its size."""
+        stored = await self._store.workflows.get(_id(call))
+        return Response(200, progress_body(stored.graph, stored.record))
+
+    async def _prepared(self, definition: Definition) -> Definition:
+        """The definition with every job as the enqueue middleware leaves it."""
+        jobs = {}
+        for node, draft in definition.jobs.items():
+            prepared = await self._prepare(draft)
+            if prepared is None:
+                raise OjsError(
+                    "invalid_workflow",
+                    f"an enqueue middleware dropped a job of type {draft.type}, so the workflow can't be run",
+                    details={"job_type": draft.type},
+                )
+            jobs[node] = prepared
+        return replace(definition, jobs=jobs)
+
+    async def _body(self, stored: StoredWorkflow, page: StepPage) -> bytes:
+        _, record, graph = stored
+        shown = pages(graph, page)
+        jobs = await self._store.workflows.members(record, shown_jobs(graph, record, shown))
+        whole = await with_results(self._store, jobs.values())
+        return workflow_body(graph, record, dict(zip(jobs, whole, strict=True)), shown)
+
+    def _page(self, call: Call) -> StepPage:
+        most = self._limits.max_workflow_page
+        limit, offset = _number(call, "limit", most), _number(call, "offset", 0)
+        if limit < 1:
+            raise invalid("limit", f"limit must be a number from 1 to {most}")
+        return StepPage(offset, min(limit, most))
+
+
+def _number(call: Call, name: str, default: int) -> int:
+    text = call.query(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise invalid(name, f"{name} must be a whole number, not {text[:40]!r}")
+    return int(text)
+
+
+def _id(call: Call) -> str:
+    found = workflow_id_of(call.parameters[0])
+    if found is None:
+        raise not_found("workflow", call.parameters[0][:64])
+    return found

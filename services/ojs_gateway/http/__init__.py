@@ -1,0 +1,1 @@
+"""HTTP: from a request to a handler and back, the same for every route."""

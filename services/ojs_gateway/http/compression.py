@@ -1,0 +1,57 @@
+"""Compressed request bodies, unpacked no further than the limit."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from ojs_core.base.errors import OjsError
+
+SUPPORTED: Final = ("gzip", "deflate")
+_GZIP: Final = 16 + zlib.MAX_WBITS
+_ZLIB: Final = zlib.MAX_WBITS
+_RAW: Final = -zlib.MAX_WBITS
+_MOST_MEMBERS: Final = 100
+"""Of one gzip body. Each costs as much as a body of its own, and what follows it is copied."""
+
+
+def beyond(limit: int) -> OjsError:
+    """413 for a body whose size nobody knows, because reading ended at the limit."""
+    message = f"the request body is more than {limit} bytes after decompression"
+    return OjsError("envelope_too_large", message, details={"field": "the request body", "max_bytes": limit})
+
+
+def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
+    """`body` unpacked as `Content-Encoding` says. Raises unsupported_compression, invalid_payload, envelope_too_large."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            return body
+        case "gzip" | "x-gzip":
+            return _unpacked(body, _GZIP, limit)
+        case "deflate":  # zlib by the standard, bare by habit
+            wrapped = body[0] & 0x0F == 8 and int.from_bytes(body[:2]) % 31 == 0
+            return _unpacked(body, _ZLIB if wrapped else _RAW, limit)
+        case other:
+            supported = " or ".join(SUPPORTED)
+            raise OjsError("unsupported_compression", f"Content-Encoding {other[:80]!r} is not supported; use {supported}")
+
+
+def _unpacked(body: bytes, wbits: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    room = limit + 1
+    try:
+        while body and room > 0:  # a gzip body may have several members
+            if len(parts) == _MOST_MEMBERS:
+                raise OjsError("invalid_payload", f"the compressed request body has more than {_MOST_MEMBERS} gzip members")
+            member = zlib.decompressobj(wbits)
+            part = member.decompress(body, room)
+            parts.append(part)
+            room -= len(part)
+            if room > 0 and not member.eof:
+                raise OjsError("invalid_payload", "the compressed request body is cut off")
+            body = member.unused_data
+    except zlib.error as error:
+        raise OjsError("invalid_payload", f"the compressed request body is broken: {error}") from None
+    if room <= 0:
+        raise beyond(limit)
+    return b"".join(parts)

@@ -1,0 +1,175 @@
+"""Where HTTP ends: from a request to the handler's answer with its headers, and from any failure to the error envelope."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from aiohttp import StreamReader, hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_exceptions import BadHttpMethod
+from aiohttp.http_parser import RawRequestMessage
+from multidict import istr
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.ids import new_request_id, request_id_of
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.runtime.browsers import METHODS, Browsers, check_media_type
+from ojs_core.runtime.connections import Connections, GuardedHandler
+from ojs_core.telemetry import metrics, tracing
+from ojs_core.wire.clients import OJS_TYPE, Dialect, dialect_of
+from ojs_core.wire.errors import error_body
+from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.http.router import Router
+
+log = structlog.get_logger(__name__)
+
+_OJS_VERSION: Final = istr("OJS-Version")
+_REQUEST_ID: Final = istr("X-Request-Id")
+_NOSNIFF: Final = istr("X-Content-Type-Options")
+_NO_ROUTE: Final = "none"
+_SPOKEN: Final = "1.0"
+
+
+class Edge:
+    """Turns requests into answers; nothing that goes wrong gets past it."""
+
+    def __init__(self, router: Router, limits: PayloadLimits, browsers: Browsers, aside: LargeBodies) -> None:
+        self._aside = aside
+        self._router = router
+        self._browsers = browsers
+        self._limits = limits
+        self.closing = False
+        """Whether each answer is the last on its connection, and says so: else a client that asks again at once would be
+        cut off without an answer."""
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        began = time.perf_counter()
+        route = _NO_ROUTE
+        headers = request.headers
+        tracing.answering(headers)
+        request_id = request_id_of(headers.get(_REQUEST_ID))
+        version = headers.get(_OJS_VERSION)
+        dialect = dialect_of(headers.get(hdrs.USER_AGENT), headers.get(hdrs.ACCEPT), version)
+        cors: tuple[tuple[str, str], ...] = ()
+        try:
+            cors = self._browsers.admit(request.method, headers)
+            if not dialect.supported:
+                raise OjsError("unsupported", f"OJS-Version {version!r} is not supported; this server speaks {_SPOKEN}")
+            preflight = self._browsers.preflight(request.method, headers)
+            if preflight is None:
+                handler, parameters, route = self._router.find(request.method, _path(request))
+                check_media_type(request.method, headers, body=request.body_exists)
+                answer = await handler(Call(request, dialect, parameters, self._limits, self._aside))
+            else:
+                answer = Response(204, b"", preflight)
+            if isinstance(answer, StreamedResponse):
+                streamed = await answer.serve(request, _headers(request_id, dialect) | dict(cors))
+                metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
+                return streamed
+        except OjsError as error:
+            answer = refusal(error, request_id)
+        except Exception as error:
+            if isinstance(error, ConnectionError) and request.transport is None:  # what is answered goes nowhere
+                log.debug("client left", request_id=request_id, path=request.path)
+            else:
+                log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
+            answer = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
+        metrics.answered(request.method, route, answer.status, time.perf_counter() - began)
+        response = _response(answer, request_id, dialect)
+        response.headers.update(cors)
+        if self.closing:
+            response.force_close()
+        return response
+
+
+def refusal(error: OjsError, request_id: str) -> Response:
+    """An error as an answer."""
+    headers: list[tuple[str, str]] = list(error.headers)
+    if error.retry_after is not None:
+        headers.append((hdrs.RETRY_AFTER, str(error.retry_after)))
+    if error.allow is not None:
+        headers.append((hdrs.ALLOW, error.allow))
+    if (most := error.details.get("max_batch_size")) is not None:
+        headers.append(("X-OJS-Max-Batch-Size", str(most)))
+    return Response(error.info.status, error_body(error, request_id), tuple(headers))
+
+
+def _path(request: web.BaseRequest) -> str:
+    raw = request.raw_path
+    return raw.partition("?")[0] if raw.startswith("/") else request.path  # the latter for absolute-form targets
+
+
+def _response(answer: Response, request_id: str, dialect: Dialect) -> web.Response:
+    headers = _headers(request_id, dialect)
+    headers.update(answer.headers)
+    return web.Response(status=answer.status, body=answer.body, headers=headers)
+
+
+def _headers(request_id: str, dialect: Dialect) -> dict[str, str]:
+    """What every answer carries."""
+    return {
+        hdrs.CONTENT_TYPE: dialect.content_type,
+        _OJS_VERSION: _SPOKEN,
+        _REQUEST_ID: request_id,
+        _NOSNIFF: "nosniff",
+        hdrs.SERVER: "ojs-nats",
+    }
+
+
+class _Protocol(GuardedHandler):
+    """A connection with OJS errors for what can't be parsed."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if isinstance(exc, BadHttpMethod):
+            error = OjsError("method_not_allowed", "the request's method is not one of HTTP", allow=METHODS)
+        elif status < 500:
+            error = OjsError("invalid_payload", f"the request is not valid HTTP: {' '.join((message or '').split())}")
+        else:
+            log.error("request failed", exc_info=exc)
+            error = OjsError("backend_error", "the server failed to handle the request")
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun, so no other can be sent")
+        request_id = new_request_id()
+        response = _response(refusal(error, request_id), request_id, Dialect(OJS_TYPE, flat_job=False, supported=True))
+        response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    """aiohttp's bare server: no application, router or middleware between the connection and `Edge`."""
+
+    def __init__(self, edge: Edge, connections: Connections, request_of: Callable[..., web.BaseRequest]) -> None:
+        super().__init__(edge.handle, request_factory=request_of)
+        self._limits = connections
+
+    def __call__(self) -> web.RequestHandler:
+        return _Protocol(self, self._limits, loop=self._loop)
+
+
+def server(edge: Edge, limits: PayloadLimits, connections: Connections) -> web.Server:
+    """The aiohttp server in front of `edge`, for the running loop. Bodies arrive as sent: `Call` unpacks them."""
+    loop = asyncio.get_running_loop()
+
+    def request_of(
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> web.BaseRequest:
+        return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.max_body_bytes)
+
+    return _Server(edge, connections, request_of)

@@ -1,0 +1,84 @@
+"""Paths and methods to handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+from urllib.parse import unquote
+
+from ojs_core.base.errors import OjsError, not_found
+from ojs_gateway.http.call import Call, Response, StreamedResponse
+
+Handler = Callable[[Call], Awaitable[Response | StreamedResponse]]
+
+_ANY: Final = "{}"
+"""The child of a node that stands for any segment."""
+
+
+class _Node:
+    __slots__ = ("children", "methods", "template")
+
+    def __init__(self) -> None:
+        self.template = ""
+        self.children: dict[str, _Node] = {}
+        self.methods: dict[str, Handler] = {}
+
+
+class Router:
+    """Templates are paths in which `{name}` stands for one segment; literal segments go before it.
+
+    `/v1/…` is another name for `/ojs/v1/…`, for tools that leave out the prefix.
+    """
+
+    def __init__(self) -> None:
+        self._root = _Node()
+        self._literal: dict[str, _Node] = {}
+
+    def add(self, method: str, template: str, handler: Handler) -> None:
+        """A GET handler answers HEAD, too."""
+        node = self._root
+        for segment in template[1:].split("/"):
+            node = node.children.setdefault(_ANY if segment.startswith("{") else segment, _Node())
+        node.template = template
+        node.methods[method] = handler
+        if method == "GET":
+            node.methods["HEAD"] = handler
+        if "{" not in template:
+            self._literal[template] = node
+
+    def routes(self) -> Iterator[tuple[str, str]]:
+        """Method and template of everything that was added."""
+        waiting = [self._root]
+        for node in waiting:
+            yield from ((method, node.template) for method in node.methods)
+            waiting += node.children.values()
+
+    def find(self, method: str, path: str) -> tuple[Handler, tuple[str, ...], str]:
+        """The handler, the segments that names stood for, and the template. Raises not_found, method_not_allowed."""
+        if path.startswith("/v1/"):
+            path = "/ojs" + path
+        parameters: tuple[str, ...] = ()
+        node = self._literal.get(path)
+        if node is None:
+            node, parameters = self._walk(path)
+        handler = node.methods.get(method)
+        if handler is None:
+            allow = ", ".join(node.methods)
+            raise OjsError("method_not_allowed", f"{method} is not possible on {path[:256]}, only {allow}", allow=allow)
+        return handler, parameters, node.template
+
+    def _walk(self, path: str) -> tuple[_Node, tuple[str, ...]]:
+        node: _Node | None = self._root
+        parameters: list[str] = []
+        for segment in path[1:].split("/"):
+            assert node is not None
+            literal = node.children.get(segment)
+            if literal is None:
+                literal = node.children.get(_ANY) if segment else None
+                parameters.append(unquote(segment))
+            node = literal
+            if node is None:
+                break
+        if node is None or not node.methods:
+            raise not_found("path", path[:256])
+        return node, tuple(parameters)

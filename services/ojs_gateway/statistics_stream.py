@@ -1,0 +1,79 @@
+"""The statistics that are streamed: asked for every two seconds while somebody watches, once for all who do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import structlog
+
+from ojs_core.base.loops import start_loop
+from ojs_core.read.messages import MAX_PAGE, QueuesAsk, WorkersAsk
+from ojs_core.wire.admin import stats_view
+from ojs_core.wire.lists import with_progress
+from ojs_core.wire.output import encode
+from ojs_core.wire.statistics import metrics_view
+from ojs_gateway.context import Context
+
+log = structlog.get_logger(__name__)
+
+EVERY_S: Final = 2.0
+
+
+class Frame:
+    """The events of one moment, as they are sent."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+
+class StatisticsStream:
+    """Who watches gets the latest frame; who is slow misses some, and nothing is kept for anybody."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._watchers = 0
+        self._task: asyncio.Task[None] | None = None
+        self._latest: Frame | None = None
+        self._beat = asyncio.Condition()
+
+    def join(self) -> None:
+        """One more watches."""
+        self._watchers += 1
+        if self._task is None:
+            self._task = start_loop("pulse", self._run, tell=False)
+
+    def leave(self) -> None:
+        """One watches no longer."""
+        self._watchers -= 1
+        if not self._watchers and self._task is not None:
+            self._task.cancel()
+            self._task = self._latest = None
+
+    async def next(self, seen: Frame | None, timeout_s: float) -> Frame | None:
+        """A frame other than the one that was seen, or None when there is none in time."""
+        try:
+            async with asyncio.timeout(timeout_s), self._beat:
+                await self._beat.wait_for(lambda: self._latest is not None and self._latest is not seen)
+                return self._latest
+        except TimeoutError:
+            return None
+
+    async def _run(self) -> None:
+        self._latest = await self._look()
+        async with self._beat:
+            self._beat.notify_all()
+        await asyncio.sleep(EVERY_S)
+
+    async def _look(self) -> Frame:
+        queries = self._context.queries
+        also = tuple(await self._context.store.queues.all())
+        totals, queues, workers = await asyncio.gather(
+            queries.totals(), queries.queues(QueuesAsk(also=also, limit=MAX_PAGE)), queries.workers(WorkersAsk(limit=MAX_PAGE))
+        )
+        now = self._context.store.clock.now()
+        stats = with_progress(stats_view(totals, queues.total, workers.summary, self._context.uptime_s, now), totals)
+        metrics = with_progress(metrics_view(totals, queues, workers), totals)
+        return Frame(b"event: metrics\ndata: %s\n\nevent: stats\ndata: %s\n\n" % (encode(metrics), encode(stats)))

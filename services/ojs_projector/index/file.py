@@ -1,0 +1,45 @@
+"""Where a projector keeps its index: a folder for all of a machine, a file for each."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+from ojs_core.base.problems import StartupProblem
+
+_PLACES: Final = 64
+
+
+class IndexFile:
+    """The first file that no other process uses. A projector that is started again finds its own, or one like it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock: int | None = None
+
+    def take(self) -> Path:
+        """Lock a place and return its file. Raises StartupProblem if the folder can't be used."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for number in range(_PLACES):
+                lock = os.open(self._folder / f"index-{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(lock)
+                else:
+                    self._lock = lock
+                    return self._folder / f"index-{number}.sqlite"
+        except OSError as error:
+            raise StartupProblem(
+                f"can't keep the projector's index in {self._folder}: {error.strerror}; choose another folder with "
+                "--projector-data"
+            ) from None
+        raise StartupProblem(f"{_PLACES} projectors use {self._folder} already; choose another folder with --projector-data")
+
+    def release(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

@@ -1,0 +1,388 @@
+"""The read model: what is stored in the bucket, as rows and exact counts, and how far it has come.
+
+Rows, counts and the applied sequence change in one transaction. A revision that is not newer than the row it would replace
+is passed over, so any part of the bucket may be read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+
+from ojs_core.domain.cron.record import Cron
+from ojs_core.domain.job import Job
+from ojs_core.domain.threshold_alerts import AlertRecord
+from ojs_core.domain.workflows.record import Workflow
+from ojs_core.jetstream.feed import Record
+from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
+from ojs_core.store.workers.presence import WorkerRecord
+from ojs_projector.index import orders, workers
+from ojs_projector.index.crons import apply_crons
+from ojs_projector.index.documents import drop_documents, keep_documents
+from ojs_projector.index.labels import keep_labels
+from ojs_projector.index.locks import apply_locks, forget_locks, owners_ended
+from ojs_projector.index.numbers import count
+from ojs_projector.index.orders import Ordering
+from ojs_projector.index.schema import COLUMNS, Row, connect, row_of, wipe
+from ojs_projector.index.starts import Start, forget_starts, keep_starts, starts_of
+from ojs_projector.index.texts import Texts
+from ojs_projector.index.time_buckets import TimeBuckets
+from ojs_projector.index.unreadable import forget_unreadable, set_aside
+from ojs_projector.index.workflows import apply_workflows, forget_workflows
+
+log = structlog.get_logger(__name__)
+
+_GRACE_MS: Final = 5_000
+"""How long after its TTL a record that nobody saw leave is taken for gone."""
+_FORGOTTEN: Final = 2_000
+_CACHE_KIB: Final = 64_000
+_READING: Final = 0.8
+"""The part of a rebuild that is reading, about."""
+_OF_JOBS: Final = ("job", "gone")
+_NOT_TAKEN: Final = (
+    *RECORD_ERRORS,
+    sqlite3.InterfaceError,
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.ProgrammingError,
+)
+"""Of one record; a broken or full file raises other errors."""
+_SAVED_TOGETHER: Final = 20
+"""Transactions of a rebuild that are written as one. What a crash takes back is read again."""
+
+
+class Seen(NamedTuple):
+    """A record with what it is of; None for what is none of these, and for one that can't be read: then `problem` says why."""
+
+    record: Record
+    job: Job | None
+    workflow: Workflow | None = None
+    worker: WorkerRecord | None = None
+    cron: Cron | None = None
+    crossing: AlertRecord | None = None
+    problem: str | None = None
+
+    def unreadable(self, problem: str) -> Seen:
+        """The same, as a record that can't be read."""
+        return Seen(self.record, None, problem=problem)
+
+
+class Model:
+    """One replica's index. All methods but `make_orders` are short and block; `applied` is the last sequence it has seen.
+
+    `searched` is how many bytes of a job's arguments are indexed by their words, 0 for none; `copied` how large a job may be
+    whose document is kept, too.
+    """
+
+    def __init__(self, path: Path | None, searched: int = 0, copied: int = 0) -> None:
+        self._path = path
+        self._searched = searched
+        self._copied = copied
+        self._open()
+        self._unsaved = 0
+        self._broken = True
+        """Whether some record may be set aside."""
+        self.applied = 0
+        self.target = 0
+        """Where a rebuild has read everything."""
+        self.ordering: Ordering | None = None
+        """Makes the orders of lists, which are left out until everything is read; None if they are there."""
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """For reading."""
+        return self._db
+
+    @property
+    def searched(self) -> int:
+        """How many bytes of a job's arguments are searched; 0 if that is off, or not possible here."""
+        return self._texts.limit
+
+    @property
+    def partial(self) -> bool:
+        """While it is built anew."""
+        return self.ordering is not None or not self.complete
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that a rebuild has to read is read."""
+        return self.applied >= self.target
+
+    @property
+    def progress(self) -> float:
+        read = 1.0 if self.complete else self.applied / self.target
+        if self.ordering is None:
+            return read
+        return read * _READING + self.ordering.progress * (1 - _READING)
+
+    def close(self) -> None:
+        """What was not saved yet is read again the next time. May be called twice."""
+        self._db.close()
+
+    def _open(self) -> None:
+        self._db = connect(self._path)
+        self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        self._texts = Texts(self._db, self._searched)
+        self.time_buckets = TimeBuckets(self._db)
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        """What a file was made for."""
+        return {"searched": str(self.searched), "copied": str(self._copied)}
+
+    def attach(self, stream: str, last_sequence: int) -> None:
+        """Go on with what is there if it was read from `stream` (its name and birth), which has come to `last_sequence`.
+
+        Otherwise everything is read anew.
+        """
+        found = dict(self._db.execute("SELECT key, value FROM meta"))
+        applied = int(found.get("applied", 0))
+        settings = {name: value for name, value in found.items() if name in self._settings}
+        if found.get("stream") == stream and applied <= last_sequence and settings == self._settings:
+            self.applied, self.target = applied, int(found.get("target", 0))
+            if self._path is not None and not orders.are_there(self._db):
+                self.ordering = Ordering(self._path, words=self.searched > 0)
+            return
+        if found:
+            log.warning("the bucket or what is indexed of it is another than before: everything is read anew")
+        self.rebuild(stream, last_sequence)
+
+    def rebuild(self, stream: str, last_sequence: int) -> None:
+        """Start from nothing."""
+        self._db.close()
+        if self._path is not None:
+            wipe(self._path)
+        self._open()
+        self._broken = False
+        self._unsaved = 0
+        self.applied, self.target = 0, last_sequence
+        self.ordering = None
+        if last_sequence and self._path is not None:
+            orders.leave_out(self._db)
+            self.ordering = Ordering(self._path, words=self.searched > 0)
+        values = {"stream": stream, "applied": "0", "target": str(last_sequence), **self._settings}
+        self._db.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
+
+    def reached_end(self) -> None:
+        """Note that there are no more records to be read: the last of the stream were no records, or have left.
+
+        `applied` stays where it is. Should there have been some on their way yet, they are still read.
+        """
+        self.target = self.applied
+        self._save()
+        self._db.execute("UPDATE meta SET value = ? WHERE key = 'target'", (str(self.target),))
+
+    async def make_orders(self) -> None:
+        """The end of a rebuild, ahead of which nothing is listed. Nothing may be taken up meanwhile.
+
+        Raises sqlite3.DatabaseError.
+        """
+        if self.ordering is not None:
+            await self.ordering.run()
+            self.ordering = None
+
+    def apply(self, batch: Sequence[Seen]) -> None:
+        """Take up records, in order of their sequence."""
+        if not batch:
+            return
+        with self._transaction():
+            start = 0
+            for place, seen in enumerate(batch):
+                if seen.record.kind == "epoch":
+                    self._apply_contained(batch[start:place])
+                    self._forget_before(seen.record.sequence)
+                    start = place + 1
+            self._apply_contained(batch[start:])
+            last = max(self.applied, batch[-1].record.sequence)
+            self._db.execute("UPDATE meta SET value = ? WHERE key = 'applied'", (str(last),))
+        self.applied = last
+        if self._db.in_transaction and not self.partial:
+            self._save()
+
+    def forget(self, now: int) -> int:
+        """Drop the rows of records whose TTL is over, and what the statistics no longer need; returns the number of rows.
+
+        A follower that was away did not see them leave. While the index is built there is time for that later.
+        """
+        if self.partial:
+            return 0
+        gone = self._db.execute(
+            f"SELECT {COLUMNS} FROM jobs WHERE leaves_at < ? LIMIT ?",
+            (now - _GRACE_MS, _FORGOTTEN),
+        ).fetchall()
+        with self._transaction():
+            if gone:
+                self._texts.begin()
+                self._replace([], [Row(*row) for row in gone], {})
+            workers.forget(self._db, now - _GRACE_MS)
+            forget_workflows(self._db, now - _GRACE_MS)
+            forget_starts(self._db, now)
+            forget_locks(self._db, now - _GRACE_MS)
+            forget_unreadable(self._db, now - _GRACE_MS)
+            self.time_buckets.forget(now)
+        return len(gone)
+
+    def _apply_contained(self, batch: Sequence[Seen]) -> None:
+        """Take up records; one that the index can't take is set aside, and does not take the others of its batch along."""
+        try:
+            self._attempt(batch)
+        except _NOT_TAKEN as error:
+            if len(batch) == 1:
+                problem = f"the index can't take it: {error}"
+                Unreadable(batch[0].record.kind, batch[0].record.job_id, problem).note(batch[0].record.sequence)
+                self._attempt([batch[0].unreadable(problem)])
+            else:
+                middle = len(batch) // 2
+                self._apply_contained(batch[:middle])
+                self._apply_contained(batch[middle:])
+
+    def _attempt(self, batch: Sequence[Seen]) -> None:
+        """All of a batch, or nothing of it. Raises whatever is wrong with one of its records."""
+        self._db.execute("SAVEPOINT attempt")
+        try:
+            self._apply_records(batch)
+        except BaseException:
+            with contextlib.suppress(sqlite3.DatabaseError):  # a disk that is full has ended the transaction as a whole
+                self._db.execute("ROLLBACK TO attempt")
+                self._db.execute("RELEASE attempt")
+            self.time_buckets.drop()
+            raise
+        self._db.execute("RELEASE attempt")
+
+    def _apply_records(self, batch: Sequence[Seen]) -> None:
+        self._apply_jobs(batch)
+        self._broken = set_aside(self._db, batch, known=self._broken)
+        apply_workflows(self._db, ((seen.record, seen.workflow) for seen in batch if seen.record.kind == "workflow"))
+        apply_crons(self._db, ((seen.record, seen.cron) for seen in batch if seen.record.kind == "cron"))
+        workers.apply(self._db, [seen for seen in batch if seen.record.kind == "worker"])
+        apply_locks(self._db, (seen.record for seen in batch if seen.record.kind == "unique"))
+        ended = (seen for seen in batch if seen.job is not None and seen.job.unique_key is not None and seen.job.terminal)
+        owners_ended(self._db, ((seen.record.job_id, seen.record.at) for seen in ended))
+        for seen in batch:
+            if seen.record.kind == "stats" and seen.problem is None:
+                self.time_buckets.take(seen.record)
+
+    def _apply_jobs(self, batch: Sequence[Seen]) -> None:
+        newest: dict[str, Seen] = {}
+        for seen in batch:
+            # One that can't be read is no job that anybody could be shown.
+            if seen.record.kind in _OF_JOBS:
+                newest[seen.record.job_id] = seen
+        if not newest:
+            return
+        known = self._known(newest)
+        self._texts.begin()
+        rows: list[Row] = []
+        gone: list[Row] = []
+        stored: list[tuple[int, bytes]] = []
+        starts: list[Start] = []
+        for job_id, seen in newest.items():
+            record, job = seen.record, seen.job
+            old = known.get(job_id)
+            if old is not None and old.seq >= record.sequence:
+                continue
+            if job is not None:
+                self.time_buckets.count(job, None if old is None else (old.created_at, old.entries), record)
+            if job is not None and not job.deleted:
+                if job.attempt and (old is None or old.attempt != job.attempt or old.started_at != job.started_at):
+                    starts += starts_of(job, _started_by(old))
+                leaves_at = record.at + record.ttl_s * 1_000 if record.ttl_s else None
+                rows.append(row_of(job, record.sequence, leaves_at, *self._texts.place(job_id, job.args, old)))
+                if len(record.data) <= self._copied:
+                    stored.append((record.sequence, record.data))
+            elif old is not None:
+                gone.append(old)
+        self._replace(rows, gone, known)
+        keep_documents(self._db, stored)
+        if starts:
+            keep_starts(self._db, starts)
+        self.time_buckets.flush()
+
+    def _known(self, job_ids: Iterable[str]) -> dict[str, Row]:
+        wanted = list(job_ids)
+        marks = ",".join("?" * len(wanted))
+        found = self._db.execute(f"SELECT {COLUMNS} FROM jobs WHERE id IN ({marks})", wanted)
+        return {row[0]: Row(*row) for row in found}
+
+    def _replace(self, rows: list[Row], gone: list[Row], known: dict[str, Row]) -> None:
+        """Write rows, delete others, and keep the numbers."""
+        changed = [row for row in rows if row.id in known]
+        new = [row for row in rows if row.id not in known] if changed else rows
+        queues: dict[str, int] = {}
+        for row in (*new, *(row for row in changed if row.queue != known[row.id].queue)):
+            queues[row.queue] = min(queues.get(row.queue, row.created_at), row.created_at)
+        db = self._db
+        building = self.ordering is not None
+        if not building:
+            keep_labels(db, rows, gone, known)
+        self._texts.keep(rows, gone, known, indexed=not building)
+        drop_documents(db, (old.seq for old in (*gone, *(known[row.id] for row in changed))))
+        db.executemany("DELETE FROM jobs WHERE id = ?", [(old.id,) for old in gone])
+        marks = ",".join("?" * len(Row._fields))
+        # Looking for what is to be replaced costs. The driver reads plain tuples much faster than named ones.
+        for verb, written in (("INSERT", new), ("REPLACE", changed)):
+            db.executemany(f"{verb} INTO jobs ({COLUMNS}) VALUES ({marks})", map(tuple, written))
+        count(db, rows, gone, known, kinds=not building)
+        db.executemany(
+            "INSERT INTO queues VALUES (?, ?) ON CONFLICT DO UPDATE SET created_at = min(created_at, excluded.created_at)",
+            queues.items(),
+        )
+
+    def _forget_before(self, sequence: int) -> None:
+        """Everything of a lower sequence was wiped by a reset."""
+        stayed = [Row(*row) for row in self._db.execute(f"SELECT {COLUMNS} FROM jobs WHERE seq >= ?", (sequence,))]
+        self._texts.begin()
+        self._texts.forget_all_but(stayed)
+        for table in ("jobs", "labels", "label_counts", "counts", "levels", "queues", "starts"):
+            self._db.execute(f"DELETE FROM {table}")
+        for table in ("workflows", "workers", "crons", "locks", "documents", "unreadable"):
+            self._db.execute(f"DELETE FROM {table} WHERE seq < ?", (sequence,))
+        self._replace(stayed, [], {})
+        if sequence > self.applied:  # not when it is read once more
+            self.time_buckets.wipe(sequence)
+
+    def _save(self) -> None:
+        """End the transaction of a rebuild, if one is open."""
+        if self._db.in_transaction:
+            self._db.execute("COMMIT")
+        self._unsaved = 0
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing. During a rebuild many of them share one write to the disk."""
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute("SAVEPOINT batch")
+        try:
+            yield
+            self._db.execute("RELEASE batch")
+            self._unsaved += 1
+            if not self.partial or self._unsaved >= _SAVED_TOGETHER:
+                self._save()
+        except BaseException:
+            self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        """Undo a batch that failed. Where the disk is full that costs all that was not saved."""
+        with contextlib.suppress(sqlite3.DatabaseError):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK TO batch")
+                self._db.execute("COMMIT")
+        with contextlib.suppress(sqlite3.DatabaseError):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        self._unsaved = 0
+        self.time_buckets.drop()
+        found = self._db.execute("SELECT value FROM meta WHERE key = 'applied'").fetchone()
+        self.applied = int(found[0]) if found is not None else 0
+
+
+def _started_by(row: Row | None) -> int:
+    """Whatever started until then is counted: what is available now started before it became so."""
+    return 0 if row is None else max(row.started_at or 0, (row.enqueued_at or 1) - 1)

@@ -1,0 +1,310 @@
+"""Statistics over time in the read model: minutes and hours by queue, counted once each (docs/adr/018).
+
+Minutes that no record keeps yet are counted here, from the logs of jobs. A record of a minute or an hour replaces what was
+counted, and closes it: whatever an older log says of a closed minute is in its record already.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from ojs_core.domain.job import Entry, Job
+from ojs_core.domain.statistics.activity import Activity, count
+from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, Span
+from ojs_core.domain.workflows.record import WorkflowEntry
+from ojs_core.jetstream.feed import Record
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.store.statistics import span_reader
+
+ALL: Final = ""
+"""The queue under which the sums of all queues stand; no queue has this name."""
+
+_NUMBERS: Final = tuple(name for name in Activity.__struct_fields__ if name not in {"waits", "runs"})
+COLUMNS: Final = ", ".join((*_NUMBERS, "waits", "runs"))
+"""Of `spans`, in the order of `activity_of`."""
+
+SCHEMA: Final = f"""
+CREATE TABLE spans (
+    length INTEGER NOT NULL,
+    queue TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    closed INTEGER NOT NULL,
+    {", ".join(f"{name} INTEGER NOT NULL" for name in _NUMBERS)},
+    waits BLOB NOT NULL,
+    runs BLOB NOT NULL,
+    PRIMARY KEY (length, queue, start)
+) WITHOUT ROWID;
+CREATE INDEX spans_in_time ON spans (length, start);
+CREATE TABLE buried (id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, entries INTEGER NOT NULL, leaves_at INTEGER NOT NULL)
+WITHOUT ROWID;
+"""
+
+_MARKS: Final = ", ".join("?" * (4 + len(_NUMBERS) + 2))
+_CACHED: Final = 2_000
+_UNTIL_GONE_MS: Final = 60_000
+_AHEAD_MS: Final = 60_000
+"""By how much the clock of who wrote a span may be ahead."""
+
+_pack: Final = msgspec.msgpack.Encoder().encode
+_unpack: Final = msgspec.msgpack.Decoder(dict[int, int]).decode
+
+_unnamed_reader: Final = RecordReader("stats", msgspec.json.Decoder(Span).decode)
+
+_Key = tuple[str, int]
+"""A queue and the start of a minute (Unix ms)."""
+
+
+class TimeBuckets:
+    """What is counted, inside the transactions of the model."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._rows: dict[_Key, Activity] = {}
+        """Open minutes as they are stored, to save reading them."""
+        self._fresh: dict[_Key, Activity] = {}
+        self._stored_at = 0
+        self._instance = ""
+        self._caught_up = 0
+        self._closing = 0
+        self._closing_at = 0
+        """How far this replica had read when it last closed something."""
+        self._floor = 0
+        """Nothing is counted of what happened before (Unix ms)."""
+        found = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('closed', 'closed_by')"))
+        self.closed = int(found.get("closed", 0))
+        """The end of the last minute that a record keeps (Unix ms)."""
+        self._closed_by = int(found.get("closed_by", 0))
+        """From this sequence on, what is new is not in that record: its own, or how far we had read when we wrote it."""
+
+    def begin(self, now: int, last: Record | None, instance: str = "") -> None:
+        """Reading begins. `instance` is this replica's name, `last` the latest record of a span, None if there may be none.
+
+        What it says is closed need not be counted only to be replaced. Without one, no more than a day is counted.
+        """
+        self._instance = instance
+        span = _unnamed_reader.read(last.job_id, last.sequence, last.data) if last is not None and last.data else None
+        if span is not None and last is not None and self.closed < span.start + span.length <= now and not span.part:
+            self.closed, self._closed_by = span.start + span.length, last.sequence
+        self._floor = 0 if self.closed else now - KEPT_MS[MINUTE_MS]
+
+    # Counting
+
+    def count(self, job: Job, known: tuple[int, int] | None, record: Record) -> None:
+        """Count what is new in a job's log; `known` is its `created_at` and last entry as they were counted before."""
+        log = job.transitions
+        if not log:
+            return
+        if known is None and (job.deleted or log[0].n > 1 or birth_of(log) > 1):
+            known = self._db.execute("SELECT created_at, entries FROM buried WHERE id = ?", (job.id,)).fetchone()
+        after = 0
+        if known is not None and (known[0] == job.created_at or known[1] < birth_of(log)):
+            after = known[1]
+        if log[-1].n > after:
+            self._stored_at = record.at
+            count(job, after, self._pick)
+        if job.deleted:
+            leaves_at = record.at + (record.ttl_s or 0) * 1_000 + _UNTIL_GONE_MS
+            self._db.execute(
+                "INSERT OR REPLACE INTO buried VALUES (?, ?, ?, ?)", (job.id, job.created_at, log[-1].n, leaves_at)
+            )
+
+    def _pick(self, queue: str, at: int) -> Activity | None:
+        start = at - at % MINUTE_MS
+        closed = max(self.closed, self._closing)
+        if start < closed:
+            # Counted in the record, unless it was stored after the record: then it counts where it was stored.
+            if self._caught_up < self._closed_by or self._stored_at < closed:
+                return None
+            start = self._stored_at - self._stored_at % MINUTE_MS
+        elif start < self._floor:
+            return None
+        activity = self._fresh.get((queue, start))
+        if activity is None:
+            activity = self._fresh[queue, start] = Activity()
+        return activity
+
+    def flush(self) -> None:
+        """Write what was counted since the last time."""
+        if not self._fresh:
+            return
+        if len(self._rows) > _CACHED:
+            self._rows.clear()
+        changed: dict[_Key, Activity] = {}
+        for (queue, start), activity in self._fresh.items():
+            for name in (queue, ALL):
+                row = changed[name, start] = self._row(name, start)
+                row.add(activity)
+        self._fresh.clear()
+        self._write(MINUTE_MS, ((queue, start, activity) for (queue, start), activity in changed.items()), closed=False)
+
+    def drop(self) -> None:
+        """A transaction was taken back: what is stored is read again."""
+        self._rows.clear()
+        self._fresh.clear()
+
+    def _row(self, queue: str, start: int) -> Activity:
+        row = self._rows.get((queue, start))
+        if row is None:
+            found = self._db.execute(
+                f"SELECT {COLUMNS} FROM spans WHERE length = ? AND queue = ? AND start = ?", (MINUTE_MS, queue, start)
+            ).fetchone()
+            row = self._rows[queue, start] = activity_of(found) if found is not None else Activity()
+        return row
+
+    def _write(self, length: int, found: Iterable[tuple[str, int, Activity]], *, closed: bool) -> None:
+        self._db.executemany(
+            f"INSERT OR REPLACE INTO spans VALUES ({_MARKS})",
+            [
+                (
+                    length,
+                    queue,
+                    start,
+                    int(closed),
+                    *(getattr(activity, name) for name in _NUMBERS),
+                    _pack(activity.waits),
+                    _pack(activity.runs),
+                )
+                for queue, start, activity in found
+            ],
+        )
+
+    # Closing
+
+    def take(self, record: Record) -> None:
+        """Take up the record of a span. Raises ValueError if it is none."""
+        if not record.data:
+            return
+        self.flush()
+        span = span_reader.decode(record.job_id, record.data)
+        if span.start + span.length > record.at + _AHEAD_MS:
+            raise ValueError("it keeps a span that was not over")
+        self._write(span.length, ((name, span.start, activity) for name, activity in span.queues.items()), closed=True)
+        if span.part:
+            return
+        end = span.start + span.length
+        db = self._db
+        db.execute(
+            "DELETE FROM spans WHERE length = ? AND start = ? AND (closed = 0 OR queue = ?)", (span.length, span.start, ALL)
+        )
+        total = Activity()
+        if span.parts > 1:
+            rows = db.execute(f"SELECT {COLUMNS} FROM spans WHERE length = ? AND start = ?", (span.length, span.start))
+            for row in rows:
+                total.add(activity_of(row))
+        else:
+            for activity in span.queues.values():
+                total.add(activity)
+        self._write(span.length, [(ALL, span.start, total)], closed=True)
+        if span.length == HOUR_MS:
+            db.execute(
+                "UPDATE spans SET closed = 1 WHERE length = ? AND start >= ? AND start < ?", (MINUTE_MS, span.start, end)
+            )
+        self._rows.clear()
+        if end > self.closed:
+            mine = span.by == self._instance and end <= self._closing
+            self.closed, self._closed_by = end, self._closing_at if mine else record.sequence
+            db.executemany(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?)", [("closed", str(end)), ("closed_by", str(self._closed_by))]
+            )
+
+    def caught_up(self, sequence: int) -> None:
+        """Everything that is stored up to `sequence` has been seen, in the revision in which it was then or a later one."""
+        self._caught_up = sequence
+
+    def open_minutes(self, before: int) -> list[int]:
+        """Starts of minutes with activity that end by `before` (Unix ms) and that no record keeps, the oldest first."""
+        found = self._db.execute(
+            "SELECT start FROM spans WHERE length = ? AND queue = ? AND start <= ? AND closed = 0 ORDER BY start",
+            (MINUTE_MS, ALL, before - MINUTE_MS),
+        )
+        return [start for (start,) in found]
+
+    def open_hours(self, before: int) -> list[int]:
+        """Starts of hours with activity that end by `before` and that no record keeps, the oldest first."""
+        found = self._db.execute(
+            "SELECT DISTINCT start - start % ?1 FROM spans WHERE length = ?2 AND queue = ?3 AND start < ?4 - ?4 % ?1 "
+            "EXCEPT SELECT start FROM spans WHERE length = ?1 AND queue = ?3 AND closed = 1 ORDER BY 1",
+            (HOUR_MS, MINUTE_MS, ALL, before),
+        )
+        return [start for (start,) in found]
+
+    def minute(self, start: int) -> dict[str, Activity]:
+        """All queues of a minute."""
+        rows = self._db.execute(
+            f"SELECT queue, {COLUMNS} FROM spans WHERE length = ? AND start = ? AND queue != ?", (MINUTE_MS, start, ALL)
+        )
+        return {row[0]: activity_of(row[1:]) for row in rows}
+
+    def settled(self, start: int, end: int) -> bool:
+        """Whether records keep all minutes with activity from `start` to `end`."""
+        found = self._db.execute(
+            "SELECT 1 FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ? AND closed = 0 LIMIT 1",
+            (MINUTE_MS, ALL, start, end),
+        )
+        return found.fetchone() is None
+
+    def close(self, until: int) -> None:
+        """What ends by `until` is about to be kept by records: from now on nothing is counted there."""
+        self._closing, self._closing_at = max(self._closing, until), self._caught_up
+
+    def queues_within(self, start: int, end: int) -> list[str]:
+        """The queues with activity in the minutes from `start` to `end`."""
+        found = self._db.execute(
+            "SELECT DISTINCT queue FROM spans WHERE length = ? AND start >= ? AND start < ? AND queue != ?",
+            (MINUTE_MS, start, end, ALL),
+        )
+        return [queue for (queue,) in found]
+
+    def within(self, queue: str, start: int, end: int) -> Activity:
+        """What happened in a queue in the minutes from `start` to `end`."""
+        rows = self._db.execute(
+            f"SELECT {COLUMNS} FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
+            (MINUTE_MS, queue, start, end),
+        )
+        total = Activity()
+        for row in rows:
+            total.add(activity_of(row))
+        return total
+
+    # Housekeeping
+
+    def forget(self, now: int) -> None:
+        """Drop what is too old. Minutes stay until their hour is kept."""
+        db = self._db
+        db.execute("DELETE FROM spans WHERE length = ? AND start < ?", (HOUR_MS, now - KEPT_MS[HOUR_MS]))
+        db.execute("DELETE FROM spans WHERE length = ? AND start < ?", (MINUTE_MS, now - KEPT_MS[HOUR_MS]))
+        db.execute(
+            "DELETE FROM spans WHERE length = ?1 AND start < ?2 AND EXISTS (SELECT 1 FROM spans AS hours "
+            "WHERE hours.length = ?3 AND hours.queue = ?4 AND hours.closed = 1 "
+            "AND hours.start = spans.start - spans.start % ?3)",
+            (MINUTE_MS, now - KEPT_MS[MINUTE_MS] - HOUR_MS, HOUR_MS, ALL),
+        )
+        db.execute("DELETE FROM buried WHERE leaves_at < ?", (now,))
+        self._rows.clear()
+
+    def wipe(self, sequence: int) -> None:
+        """Everything was reset; `sequence` is that of the epoch."""
+        self.drop()
+        self.closed, self._closed_by, self._closing = 0, sequence, 0
+        for table in ("spans", "buried"):
+            self._db.execute(f"DELETE FROM {table}")
+        self._db.execute("DELETE FROM meta WHERE key IN ('closed', 'closed_by')")
+
+
+def activity_of(row: tuple[Any, ...]) -> Activity:
+    """The activity in a row of `COLUMNS`."""
+    activity = Activity(*row[:-2])
+    activity.waits, activity.runs = _unpack(row[-2]), _unpack(row[-1])
+    return activity
+
+
+def birth_of(log: Sequence[Entry | WorkflowEntry]) -> int:
+    """The number of the entry with which the life began that a log tells of, or of the first one that is kept."""
+    for entry in reversed(log):
+        if entry.event == "pushed":
+            return entry.n
+    return log[0].n if log else 0

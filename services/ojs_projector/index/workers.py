@@ -1,0 +1,98 @@
+"""The workers in the read model: their last heartbeats, and the jobs that they hold."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ojs_core.domain.transitions import LIVENESS_MS
+from ojs_core.read.messages import MAX_OFFSET, MAX_PAGE, WorkerPage, WorkerRow, WorkersAsk, WorkerSummary
+from ojs_core.store.workers.presence import STOPPED, worker_reader
+from ojs_projector.index.labels import number_of, worker_label
+
+if TYPE_CHECKING:
+    from ojs_projector.index.model import Model, Seen
+
+_STALE: Final = "stale"
+_HELD: Final = "active"
+_QUIET: Final = ("quiet", "drain")
+
+
+def apply(db: sqlite3.Connection, batch: Sequence[Seen]) -> None:
+    """Take up heartbeats, in order of their sequence, inside the caller's transaction. A worker that left has no row."""
+    newest = {seen.record.job_id: seen for seen in batch}
+    rows = []
+    gone = []
+    for token, seen in newest.items():
+        record, worker = seen.record, seen.worker
+        if worker is None or worker.state == STOPPED:
+            gone.append((token, record.sequence))
+        else:
+            leaves_at = record.at + (record.ttl_s or 0) * 1_000
+            rows.append((token, record.sequence, worker.id, worker.state, worker.seen_at, leaves_at, record.data))
+    db.executemany("DELETE FROM workers WHERE token = ? AND seq < ?", gone)
+    db.executemany(
+        "INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (token) DO UPDATE SET seq = excluded.seq, "
+        "state = excluded.state, seen_at = excluded.seen_at, leaves_at = excluded.leaves_at, record = excluded.record "
+        "WHERE excluded.seq > seq",
+        rows,
+    )
+
+
+def forget(db: sqlite3.Connection, at: int) -> None:
+    """Drop the workers whose records have left by then."""
+    db.execute("DELETE FROM workers WHERE leaves_at < ?", (at,))
+
+
+def page(model: Model, ask: WorkersAsk, now: int) -> WorkerPage:
+    """A page of workers by id, with a summary of all of them."""
+    heard_since = now - LIVENESS_MS
+    conditions, values = _conditions(ask, heard_since)
+    db = model.db
+    total = db.execute(f"SELECT count(*) FROM workers WHERE {conditions}", values).fetchone()[0]
+    limit = max(1, min(ask.limit, MAX_PAGE))
+    found = db.execute(
+        f"SELECT token, record, seen_at FROM workers WHERE {conditions} AND id > ? ORDER BY id LIMIT ? OFFSET ?",
+        (*values, ask.cursor or "", limit + 1, min(ask.offset, MAX_OFFSET)),
+    ).fetchall()
+    rows = []
+    for token, data, at in found[:limit]:
+        record = worker_reader.decode(token, data)
+        rows.append(WorkerRow(record=record, held=number_of(db, worker_label(record.id), _HELD), stale=at < heard_since))
+    return WorkerPage(
+        workers=rows,
+        total=total,
+        summary=_summary(db, heard_since),
+        next_cursor=rows[-1].record.id if len(found) > limit else None,
+        partial=model.partial,
+        progress=model.progress,
+    )
+
+
+def _conditions(ask: WorkersAsk, heard_since: int) -> tuple[str, list[Any]]:
+    conditions: list[str] = ["true"]
+    values: list[Any] = []
+    if ask.id is not None:
+        conditions.append("id = ?")
+        values.append(ask.id)
+    if ask.state == _STALE:
+        conditions.append("seen_at < ?")
+        values.append(heard_since)
+    elif ask.state is not None:
+        conditions.append("seen_at >= ? AND state = ?")
+        values += [heard_since, ask.state]
+    return " AND ".join(conditions), values
+
+
+def _summary(db: sqlite3.Connection, heard_since: int) -> WorkerSummary:
+    states: dict[str, int] = dict(
+        db.execute("SELECT CASE WHEN seen_at < ? THEN 'stale' ELSE state END, count(*) FROM workers GROUP BY 1", (heard_since,))
+    )
+    return WorkerSummary(
+        total=sum(states.values()),
+        running=states.get("running", 0),
+        quiet=sum(states.get(state, 0) for state in _QUIET),
+        terminate=states.get("terminate", 0),
+        stale=states.get(_STALE, 0),
+    )

@@ -1,0 +1,1 @@
+"""Questions to the index: lists, statistics, counts."""

@@ -1,0 +1,111 @@
+"""Reading statistics over time: the last minutes, hours and days, and series for charts (docs/adr/018)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ojs_core.domain.statistics.activity import COUNTED, Activity
+from ojs_core.domain.statistics.histogram import percentiles
+from ojs_core.domain.statistics.point import Point
+from ojs_core.domain.statistics.record import HOUR_MS, MINUTE_MS
+from ojs_core.read.numbers import MAX_POINTS, History, HistoryAsk
+from ojs_projector.index.model import Model
+from ojs_projector.index.time_buckets import ALL, COLUMNS, activity_of
+
+WINDOWS: Final = {"5m": 5 * MINUTE_MS, "1h": HOUR_MS, "1d": 24 * HOUR_MS}
+"""The windows that `windows` tells of, with the present minute as their last."""
+
+
+class _Found(NamedTuple):
+    start: int
+    activity: Activity
+
+
+def history(model: Model, ask: HistoryAsk) -> History:
+    """One point for each `step` from `since` to `until`, those without activity included."""
+    step = ask.step_ms
+    first = ask.since - ask.since % step
+    since = max(first, ask.until - ask.until % step - (MAX_POINTS - 1) * step)
+    found: defaultdict[int, Activity] = defaultdict(Activity)
+    source = _minutes if step < HOUR_MS else _hours
+    for start, activity in source(model.db, ask.queue or ALL, since, ask.until):
+        found[start - start % step].add(activity)
+    nothing = Activity()
+    points = [_point(at, found.get(at, nothing)) for at in range(since, ask.until, step)]
+    return History(points=points, partial=model.partial, progress=model.progress)
+
+
+def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence[str] = tuple(WINDOWS)) -> dict[str, Point]:
+    """What happened lately in a queue, or in all of them, by window."""
+    until = now - now % MINUTE_MS + MINUTE_MS
+    longest = max(WINDOWS[name] for name in names)
+    source = _hours if longest > HOUR_MS else _minutes
+    totals = {name: Activity() for name in names}
+    for start, activity in source(db, queue or ALL, until - longest, until):
+        for name, total in totals.items():
+            if start >= until - WINDOWS[name]:
+                total.add(activity)
+    return {name: _point(until - WINDOWS[name], total) for name, total in totals.items()}
+
+
+def oldest_available(db: sqlite3.Connection, queue: str | None = None) -> dict[str, int]:
+    """Since when the job waits that has waited longest, by queue: one look at the index for each queue and priority."""
+    condition, values = ("", ()) if queue is None else (" AND queue = ?", (queue,))
+    kinds = db.execute(f"SELECT DISTINCT queue, priority FROM counts WHERE state = 'available' AND n > 0{condition}", values)
+    oldest: dict[str, int] = {}
+    for name, priority in kinds.fetchall():
+        [at] = db.execute(
+            "SELECT min(enqueued_at) FROM jobs INDEXED BY waiting WHERE state = 'available' AND queue = ? AND priority = ?",
+            (name, priority),
+        ).fetchone()
+        if at is not None:
+            oldest[name] = min(at, oldest.get(name, at))
+    return oldest
+
+
+def _minutes(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[_Found]:
+    return _read(db, MINUTE_MS, queue, since, until)
+
+
+def _hours(db: sqlite3.Connection, queue: str, since: int, until: int) -> Iterator[_Found]:
+    """Whole hours where they are kept and lie within, minutes at the ends."""
+    first = since + -since % HOUR_MS
+    last = until - until % HOUR_MS
+    yield from _read(db, HOUR_MS, queue, first, last)
+    kept = db.execute(
+        "SELECT start FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ? AND closed = 1 ORDER BY start",
+        (HOUR_MS, ALL, first, last),
+    )
+    at = since
+    for (hour,) in [*kept, (until,)]:
+        if hour > at:
+            yield from _minutes(db, queue, at, hour)
+        at = hour + HOUR_MS
+
+
+def _read(db: sqlite3.Connection, length: int, queue: str, since: int, until: int) -> Iterator[_Found]:
+    rows = db.execute(
+        f"SELECT start, {COLUMNS} FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
+        (length, queue, since, until),
+    )
+    for row in rows:
+        yield _Found(row[0], activity_of(row[1:]))
+
+
+def _point(at: int, activity: Activity) -> Point:
+    return Point(
+        at=at,
+        avg_wait_ms=mean(activity.wait_ms, activity.started),
+        avg_run_ms=mean(activity.completed_ms, activity.completed),
+        wait=percentiles(activity.waits),
+        run=percentiles(activity.runs),
+        **{name: getattr(activity, name) for name in COUNTED},
+    )
+
+
+def mean(total: int, number: int) -> float | None:
+    """None of nothing."""
+    return round(total / number, 1) if number else None

@@ -1,0 +1,243 @@
+"""Reading the model: dead letters, queues, statistics, and what the safety net looks for."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypedDict
+
+import msgspec
+
+from ojs_core.domain.statistics.point import Point
+from ojs_core.domain.statistics.record import MINUTE_MS
+from ojs_core.read.messages import MAX_OFFSET, DeadLettersAsk, DeadLetterStats, JobPage, QueuesAsk
+from ojs_core.read.numbers import Counts, Levels, Queue, QueuePage, Totals
+from ojs_projector.index.labels import counts_of_queues, dead_label, queue_label
+from ojs_projector.index.model import Model
+from ojs_projector.index.rows import limit_of, page_of
+from ojs_projector.index.schema import COLUMNS, Row
+from ojs_projector.index.time_buckets import ALL
+from ojs_projector.reading.history import WINDOWS, mean, oldest_available, windows
+from ojs_projector.reading.jobs import position_of
+
+_BUSY: Final = ("available", "active", "retryable")
+_LISTED: Final = ("5m",)
+"""The windows of each queue in a list."""
+
+
+# Dead letters
+
+
+def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
+    """A page of dead letters, the latest first. It is empty until a rebuild has made the numbers of kinds."""
+    if model.ordering is not None:
+        return JobPage(jobs=[], total=None, partial=True, progress=model.progress)
+    conditions, values = _conditions(queue=ask.queue, type=ask.type)
+    total = _dead(model.db, conditions, values)
+    if (ask.error_type, ask.since, ask.until) != (None, None, None):
+        more, sought = _conditions(error_type=ask.error_type)
+        conditions, values = conditions + more, values + sought
+        for bound, at in ((" AND finished_at >= ?", ask.since), (" AND finished_at <= ?", ask.until)):
+            if at is not None:
+                conditions += bound
+                values.append(at)
+        total = model.db.execute(f"SELECT count(*) FROM jobs WHERE dead_letter = 1{conditions}", values).fetchone()[0]
+    limit = limit_of(ask.limit)
+    found = model.db.execute(
+        f"SELECT {COLUMNS} FROM jobs WHERE dead_letter = 1{conditions} AND (finished_at, id) < (?, ?) "
+        "ORDER BY finished_at DESC, id DESC LIMIT ? OFFSET ?",
+        (*values, *position_of(ask.cursor), limit + 1, min(ask.offset, MAX_OFFSET)),
+    )
+    return page_of(model, [Row(*row) for row in found], limit, total, "finished_at", whole=ask.whole)
+
+
+def _dead(db: sqlite3.Connection, conditions: str, values: Sequence[Any]) -> int:
+    """How many dead letters there are, by the numbers that are kept: conditions on queue and type only."""
+    number: int = db.execute(f"SELECT coalesce(sum(dead), 0) FROM counts WHERE dead > 0{conditions}", values).fetchone()[0]
+    return number
+
+
+def dead_letter_stats(model: Model, queue: str | None) -> DeadLetterStats:
+    """Of one queue, or of all. Nothing is known until a rebuild has made the numbers of kinds."""
+    if model.ordering is not None:
+        return DeadLetterStats(total=0, by_queue={}, by_type={}, by_error_type={}, partial=True, progress=model.progress)
+    db = model.db
+    conditions, values = _conditions(queue=queue)
+    where = f"FROM jobs WHERE dead_letter = 1{conditions}"
+
+    def by(column: str) -> dict[str, int]:
+        # Left to itself, SQLite takes the order of types for cheaper than the few kinds that have dead letters.
+        source = f"counts INDEXED BY counts_of_dead WHERE dead > 0{conditions}"
+        return dict(db.execute(f"SELECT {column}, sum(dead) FROM {source} GROUP BY 1", values))
+
+    return DeadLetterStats(
+        total=_dead(db, conditions, values),
+        by_queue=by("queue"),
+        by_type=by("type"),
+        by_error_type=dict(db.execute(f"SELECT coalesce(error_type, 'unknown'), count(*) {where} GROUP BY 1", values)),
+        oldest_at=db.execute(f"SELECT min(finished_at) {where}", values).fetchone()[0],
+        newest_at=db.execute(f"SELECT max(finished_at) {where}", values).fetchone()[0],
+        partial=model.partial,
+        progress=model.progress,
+    )
+
+
+def _conditions(**wanted: str | None) -> tuple[str, list[Any]]:
+    """Equalities for what is not None; the names are columns."""
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return "".join(f" AND {name} = ?" for name in given), list(given.values())
+
+
+# Queues
+
+
+def queue(model: Model, name: str, now: int) -> Queue:
+    """One queue; all zero if nothing is known of it."""
+    created = model.db.execute("SELECT created_at FROM queues WHERE name = ?", (name,)).fetchone()
+    return _queue(model, name, created[0] if created else None, now, tuple(WINDOWS))
+
+
+def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
+    """A page of queues by name."""
+    named = (
+        "(SELECT name, created_at FROM queues UNION ALL "
+        "SELECT value, NULL FROM json_each(?) WHERE value NOT IN (SELECT name FROM queues))"
+    )
+    also = msgspec.json.encode(ask.also).decode()
+    total = model.db.execute(f"SELECT count(*) FROM {named}", (also,)).fetchone()[0]
+    limit = limit_of(ask.limit)
+    found = model.db.execute(
+        f"SELECT name, created_at FROM {named} WHERE name > ? ORDER BY name LIMIT ? OFFSET ?",
+        (also, ask.cursor or "", limit + 1, ask.offset),
+    ).fetchall()
+    page = [_queue(model, name, created_at, now, _LISTED) for name, created_at in found[:limit]]
+    cursor = page[-1].name if len(found) > limit else None
+    return QueuePage(queues=page, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
+
+
+def _queue(model: Model, name: str, created_at: int | None, now: int, spans: Sequence[str]) -> Queue:
+    db = model.db
+    by_state = dict(db.execute("SELECT state, n FROM label_counts WHERE label = ?", (queue_label(name),)))
+    dead = db.execute("SELECT coalesce(sum(n), 0) FROM label_counts WHERE label = ?", (dead_label(name),)).fetchone()[0]
+    return Queue(
+        name=name,
+        created_at=created_at,
+        counts=Counts(**by_state),
+        dead_letter=dead,
+        partial=model.partial,
+        progress=model.progress,
+        **_lately(db, now, name, spans),
+    )
+
+
+def totals(model: Model, now: int) -> Totals:
+    """All queues together, by as many rows as there are queues and spans of time, not by the jobs."""
+    db = model.db
+    by_state = dict(db.execute("SELECT state, sum(n) FROM levels GROUP BY state"))
+    dead, queues = db.execute("SELECT coalesce(sum(dead), 0), (SELECT count(*) FROM queues) FROM levels").fetchone()
+    busy = {name for (name, state), n in counts_of_queues(db).items() if n and state in _BUSY}
+    return Totals(
+        counts=Counts(**by_state),
+        dead_letter=dead,
+        queues=queues,
+        queues_busy=len(busy),
+        partial=model.partial,
+        progress=model.progress,
+        **_lately(db, now, None, tuple(WINDOWS)),
+    )
+
+
+class _Lately(TypedDict):
+    """What the answers say of the last hour."""
+
+    completed_last_hour: int
+    failed_last_hour: int
+    avg_duration_ms: float | None
+    avg_wait_ms: float | None
+    throughput_per_second: float
+    failed_per_second: float
+    pushed_per_second: float
+    oldest_available_at: int | None
+    windows: dict[str, Point]
+
+
+def _lately(db: sqlite3.Connection, now: int, queue: str | None, names: Sequence[str]) -> _Lately:
+    """`names` are those of the windows to tell of, beside the numbers of the last hour, which are mere sums."""
+    until = now - now % MINUTE_MS + MINUTE_MS
+    completed, discarded, started, wait_ms, completed_ms = db.execute(
+        "SELECT coalesce(sum(completed), 0), coalesce(sum(discarded), 0), coalesce(sum(started), 0), "
+        "coalesce(sum(wait_ms), 0), coalesce(sum(completed_ms), 0) "
+        "FROM spans WHERE length = ? AND queue = ? AND start >= ? AND start < ?",
+        (MINUTE_MS, queue or ALL, until - WINDOWS["1h"], until),
+    ).fetchone()
+    found = windows(db, queue, now, names)
+    latest = found["5m"]
+    seconds = WINDOWS["5m"] / 1_000
+    return _Lately(
+        completed_last_hour=completed,
+        failed_last_hour=discarded,
+        avg_duration_ms=mean(completed_ms, completed),
+        avg_wait_ms=mean(wait_ms, started),
+        throughput_per_second=round(latest.completed / seconds, 6),
+        failed_per_second=round(latest.discarded / seconds, 6),
+        pushed_per_second=round(latest.pushed / seconds, 6),
+        oldest_available_at=min(oldest_available(db, queue).values(), default=None),
+        windows=found,
+    )
+
+
+def levels(model: Model, name: str) -> Levels:
+    """The available jobs of a queue by priority, the highest first."""
+    found = model.db.execute(
+        "SELECT priority, sum(n) FROM counts WHERE queue = ? AND state = 'available' AND n > 0 GROUP BY 1 ORDER BY 1 DESC",
+        (name,),
+    )
+    return Levels(counts=dict(found.fetchall()), partial=model.partial, progress=model.progress)
+
+
+# The safety net
+
+
+FIRST: Final = (-1, "")
+"""Ahead of every job."""
+
+
+class WaitingJob(NamedTuple):
+    """Where tokens lie: one ready subject."""
+
+    queue: str
+    priority: int
+
+
+def waiting_kinds(model: Model) -> Iterator[WaitingJob]:
+    """Every (queue, priority) that has available jobs, by one look at the index for each."""
+    at: tuple[str, int] = ("", 0)
+    while True:
+        found = model.db.execute(
+            "SELECT queue, priority FROM jobs INDEXED BY waiting WHERE state = 'available' AND (queue, priority) > (?, ?) "
+            "ORDER BY queue, priority LIMIT 1",
+            at,
+        ).fetchone()
+        if found is None:
+            return
+        at = (found[0], found[1])
+        yield WaitingJob(*at)
+
+
+def waiting_before(
+    model: Model, kind: WaitingJob, at: int, number: int, after: tuple[int, str] = FIRST
+) -> list[tuple[int, str]]:
+    """Times and ids, behind `after`, of jobs that became available before `at`, the oldest first."""
+    return model.db.execute(
+        "SELECT enqueued_at, id FROM jobs INDEXED BY waiting WHERE state = 'available' AND queue = ? AND priority = ? "
+        "AND enqueued_at < ? AND (enqueued_at, id) > (?, ?) ORDER BY enqueued_at, id LIMIT ?",
+        (*kind, at, *after, number),
+    ).fetchall()
+
+
+def long_due(model: Model, at: int, number: int, after: tuple[int, str] = FIRST) -> list[tuple[int, str]]:
+    """Times and ids, behind `after`, of jobs whose timer was due before `at`, the oldest first."""
+    return model.db.execute(
+        "SELECT due_at, id FROM jobs WHERE due_at < ? AND (due_at, id) > (?, ?) ORDER BY due_at, id LIMIT ?",
+        (at, *after, number),
+    ).fetchall()

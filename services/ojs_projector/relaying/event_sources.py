@@ -1,0 +1,84 @@
+"""What the relay needs to know of a record: one function for each kind of record that has a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from ojs_core.domain.cron.record import Cron
+from ojs_core.domain.events.crons import events_of_cron
+from ojs_core.domain.events.envelope import Event
+from ojs_core.domain.events.threshold_alerts import events_of_alert
+from ojs_core.domain.events.vocabulary import events_of
+from ojs_core.domain.events.workflows import events_of_workflow
+from ojs_core.domain.job import Job
+from ojs_core.domain.threshold_alerts import AlertRecord
+from ojs_core.domain.workflows.record import Workflow
+from ojs_core.jetstream.subjects import encode_token
+from ojs_projector.index.model import Seen
+from ojs_projector.index.time_buckets import birth_of
+
+# Where the events of a job's subject name its queue.
+_WORKFLOWS: Final = "workflow"
+_CRONS: Final = "cron"
+_LIMITS: Final = "limit"
+
+
+class Numbered(Protocol):
+    """An entry of a log."""
+
+    @property
+    def n(self) -> int:
+        """Counts from 1, and goes on when the log is cut."""
+
+
+class EventSource(NamedTuple):
+    """A record as the relay sees it."""
+
+    id: str
+    """The last token of its events' subjects."""
+    created_at: int
+    """When this life began (Unix ms): ids may be used again."""
+    scope: str
+    entries: Sequence[Numbered]
+    first: int
+    """The number of the entry with which its life began, or of the first one that is kept; 0 if there is none.
+
+    It is 1 unless the log was cut, or goes on from that of a deleted record with the same id.
+    """
+    events: Callable[[Any], list[Event]]
+    """The events of one of its entries."""
+
+
+def told_of(seen: Seen) -> EventSource | None:
+    """None for what has no events of its own, and for what can't be read."""
+    if seen.job is not None:
+        return _job(seen.job)
+    if seen.workflow is not None:
+        return _workflow(seen.workflow)
+    if seen.cron is not None:
+        return _cron(seen.cron)
+    if seen.crossing is not None:
+        return _crossing(seen.record.job_id, seen.crossing)
+    return None
+
+
+def _job(job: Job) -> EventSource:
+    return EventSource(job.id, job.created_at, job.queue, job.transitions, birth_of(job.transitions), partial(events_of, job))
+
+
+def _workflow(workflow: Workflow) -> EventSource:
+    events = partial(events_of_workflow, workflow)
+    return EventSource(workflow.id, workflow.created_at, _WORKFLOWS, workflow.log, birth_of(workflow.log), events)
+
+
+def _cron(cron: Cron) -> EventSource:
+    first = cron.log[0].n if cron.log else 0
+    return EventSource(encode_token(cron.name), cron.created_at, _CRONS, cron.log, first, partial(events_of_cron, cron))
+
+
+def _crossing(scope: str, record: AlertRecord) -> EventSource:
+    first = record.log[0].n if record.log else 0
+    events = partial(events_of_alert, record)
+    return EventSource(encode_token(scope), record.created_at, record.queue or _LIMITS, record.log, first, events)

@@ -1,0 +1,260 @@
+"""One holder's time as the relay: which entries are new, and their way into the event stream, in order and fenced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_core.base.errors import OjsError
+from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, Outgoing
+from ojs_core.jetstream.feed import Record
+from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.telemetry import metrics
+from ojs_projector.index.model import Seen
+from ojs_projector.relaying.event_sources import EventSource, told_of
+
+log = structlog.get_logger(__name__)
+
+PACE_S: Final = 0.02
+"""Between two appends: on one server a batch stalls the stream's other writers for milliseconds."""
+BATCH: Final = 1_000
+"""What nats-server takes at most, unless it is told otherwise."""
+BATCH_BYTES: Final = 4 * 1024 * 1024
+_WAITING: Final = 5_000
+"""Events that may wait before reading waits for writing."""
+_KNOWN: Final = 100_000
+_SURELY_MS: Final = 10_000
+"""What was created this long after the tenure began was relayed by nobody else, whatever the clocks of those who did it."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class TermGroup(NamedTuple):
+    """The events of one log entry, which go into one append, so that the entry's number stands for all of them."""
+
+    sequence: int
+    events: list[Outgoing]
+    size: int
+
+
+def _told(seen: Seen) -> EventSource | None:
+    try:
+        return told_of(seen)
+    except (OjsError, *RECORD_ERRORS) as error:
+        _note(seen.record, error)
+        return None
+
+
+def _note(record: Record, error: Exception) -> None:
+    Unreadable(record.kind, record.job_id, f"no events can be made of it: {error}").note(record.sequence)
+
+
+class RelayTerm:
+    """Takes records in order of their sequence and appends the events of entries that were not appended before.
+
+    `last` is the event stream's last sequence, read after the lease was won: everything that anyone relayed before is below
+    it, and what a predecessor may still append behind it makes the next append fail. `done` is the predecessor's checkpoint.
+    """
+
+    def __init__(self, event_log: EventLog, config: StoreConfig, *, last: int, began_at: int, done: int) -> None:
+        self._log = event_log
+        self._config = config
+        self._last = last
+        self._surely_new = began_at + _SURELY_MS if last else 0
+        self._known: OrderedDict[str, Appended] = OrderedDict()
+        self._groups: deque[TermGroup] = deque()
+        self._waiting = 0
+        self._more = asyncio.Event()
+        self._less = asyncio.Event()
+        self._appending = asyncio.Lock()
+        self._held = False
+        self._taken = self._done_before = done
+        self._task: asyncio.Task[None] | None = None
+        self.done = done
+        """Every transition of a revision up to here is in the event stream."""
+        self.appended = 0
+        self.over: str | None = None
+        """Why the tenure has ended; None while it runs."""
+        self.progress = asyncio.Event()
+        """Set with every change of `done` or `over`."""
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="relay")
+
+    async def stop(self) -> None:
+        """End at once; what waits is relayed by the next tenure."""
+        self._end("it was stopped")
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait until everything taken is appended, or the time is up."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._groups and self.over is None:
+                    self.progress.clear()
+                    await self.progress.wait()
+        except TimeoutError:
+            pass
+
+    async def take(self, batch: Sequence[Seen]) -> None:
+        """Queue the new events of a batch; returns once there is room for more. Raises OjsError backend_unavailable."""
+        batch = [seen for seen in batch if seen.record.sequence > self._done_before]
+        if not batch:
+            return
+        sources = [(seen.record, _told(seen)) for seen in batch]
+        if not self._held:
+            await self._look_up([told for _, told in sources if told is not None])
+        if self.over is not None:
+            return
+        for record, told in sources:
+            if record.kind == "epoch":
+                self._forget()
+            elif not self._held and told is not None:
+                try:
+                    self._queue(record.sequence, told)
+                except (OjsError, *RECORD_ERRORS) as error:  # one record's trouble must not keep the events of others back
+                    _note(record, error)
+        self._taken = batch[-1].record.sequence
+        self._settle()
+        while self._waiting > _WAITING and self.over is None:
+            self._less.clear()
+            await self._less.wait()
+
+    async def hold(self) -> None:
+        """A reset begins: what waits concerns jobs that are being wiped. Lasts until the epoch that ends it is taken."""
+        self._held = True
+        self._drop()
+        async with self._appending:
+            pass
+
+    @property
+    def held(self) -> bool:
+        return self._held
+
+    # What is new
+
+    async def _look_up(self, sources: Sequence[EventSource]) -> None:
+        """Learn of what is first met what was appended of it before."""
+        unknown = {told.id for told in sources if not self._is_known(told)}
+        found = await asyncio.gather(*(self._log.last_of(name) for name in unknown))
+        for name, appended in zip(unknown, found, strict=True):
+            if appended is not None:
+                self._remember(name, appended)
+
+    def _is_known(self, told: EventSource) -> bool:
+        return told.id in self._known or (told.created_at >= self._surely_new and told.first <= 1)
+
+    def _queue(self, sequence: int, told: EventSource) -> None:
+        known = self._known.get(told.id)
+        number = 0
+        if known is not None and (known.created_at == told.created_at or known.entry < told.first):
+            number = known.entry
+        fresh = [entry for entry in told.entries if entry.n > number]
+        if not fresh:
+            return
+        if fresh[0].n > number + 1:
+            log.warning("transitions left the log unseen", id=told.id, entries=fresh[0].n - number - 1)
+        made = []
+        for entry in fresh:
+            events = [
+                Outgoing(
+                    self._config.event(event.type, told.scope, told.id), _encode(event), told.created_at, entry.n, sequence
+                )
+                for event in told.events(entry)
+            ]
+            if events:
+                made.append(TermGroup(sequence, events, sum(len(event.body) for event in events)))
+        self._groups += made
+        self._waiting += sum(len(group.events) for group in made)
+        self._remember(told.id, Appended(told.created_at, fresh[-1].n))
+        self._more.set()
+
+    def _remember(self, job_id: str, appended: Appended) -> None:
+        self._known[job_id] = appended
+        self._known.move_to_end(job_id)
+        if len(self._known) > _KNOWN:
+            _, dropped = self._known.popitem(last=False)
+            self._surely_new = max(self._surely_new, dropped.created_at + 1)
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._drop()
+        self._held = False
+
+    def _drop(self) -> None:
+        self._groups.clear()
+        self._waiting = 0
+        self._less.set()
+
+    # Its way into the stream
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        appended_at = 0.0
+        while self.over is None:
+            await self._more.wait()
+            self._more.clear()
+            while self._groups and self.over is None:
+                await asyncio.sleep(max(0.0, appended_at + PACE_S - loop.time()))
+                appended_at = loop.time()
+                try:
+                    await self._append()
+                except Exception:
+                    log.exception("relaying failed")
+                    self._end("it failed")
+
+    async def _append(self) -> None:
+        async with self._appending:
+            events, groups = self._next_batch()
+            if not events:
+                return
+            try:
+                self._last = await self._log.append(events, self._last)
+            except Fenced:
+                self._end("another projector relays")
+                return
+            except OjsError as error:
+                self._end(error.message)
+                return
+            self.appended += len(events)
+            metrics.RELAYED_EVENTS.inc(len(events))
+            # A reset may have emptied the queue meanwhile.
+            for group in groups:
+                if self._groups and self._groups[0] is group:
+                    self._groups.popleft()
+                    self._waiting -= len(group.events)
+        self._less.set()
+        self._settle()
+
+    def _next_batch(self) -> tuple[list[Outgoing], list[TermGroup]]:
+        events: list[Outgoing] = []
+        groups: list[TermGroup] = []
+        size = 0
+        for group in self._groups:
+            if events and (len(events) + len(group.events) > BATCH or size + group.size > BATCH_BYTES):
+                break
+            events += group.events
+            groups.append(group)
+            size += group.size
+        return events, groups
+
+    def _settle(self) -> None:
+        # What was dropped is not done.
+        if self.over is None and not self._held:
+            self.done = max(self.done, self._groups[0].sequence - 1 if self._groups else self._taken)
+        self.progress.set()
+
+    def _end(self, reason: str) -> None:
+        if self.over is None:
+            self.over = reason
+            self._drop()
+            self._more.set()
+            self.progress.set()

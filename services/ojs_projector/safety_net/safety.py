@@ -1,0 +1,182 @@
+"""The safety net: hints that must be there and are not (docs/adr/033). In normal running it finds nothing.
+
+The index names suspects, the leader's record decides. What is issued again is a hint, so doing it once too often does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Final
+
+import structlog
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State, Timer
+from ojs_core.domain.transitions import Moment, Transition
+from ojs_core.domain.workflows import record as flows
+from ojs_core.domain.workflows.record import Workflow
+from ojs_core.jetstream.subjects import ANY
+from ojs_core.store.store import Store
+from ojs_core.telemetry import metrics
+from ojs_projector.index.crons import overdue
+from ojs_projector.index.locks import settle, suspects
+from ojs_projector.index.model import Model
+from ojs_projector.index.workflows import have_ended, unchanged
+from ojs_projector.reading import lists
+from ojs_projector.safety_net.lost_tokens import LostTokens
+
+log = structlog.get_logger(__name__)
+
+TIMER_GRACE_MS: Final = 10_000
+_AT_ONCE: Final = 100
+"""Repairs of one kind in one round; the rest waits for the next."""
+WORKFLOW_GRACE_MS: Final = 60_000
+WORKFLOW_PAUSE_MS: Final = 300_000
+"""No workflow is looked at twice within this time."""
+_WORKFLOWS_AT_ONCE: Final = 20
+_MEMBERS_AT_ONCE: Final = 500
+
+
+class SafetyNet:
+    """Looks for available jobs without a token, for deadlines that nothing will wake anybody for, and for workflows that have
+    not heard of the end of their jobs.
+    """
+
+    def __init__(self, store: Store, model: Model) -> None:
+        self._store = store
+        self._model = model
+        self._lost_tokens = LostTokens(store, model)
+        self.found: Counter[str] = Counter()
+        """What was repaired since the start: `token`, `timer`, `cron`, `workflow`."""
+        self._timers_after = lists.FIRST
+        self._crons_after = ""
+        self._workflows_after = lists.FIRST
+        self._workflows_since = -WORKFLOW_PAUSE_MS
+        """When looking at them last began at the first."""
+
+    async def look(self) -> None:
+        """One round. Raises OjsError backend_unavailable."""
+        await self._look_at_tokens()
+        await self._look_at_timers()
+        await self._look_at_crons()
+        await self._look_at_workflows()
+        await self._look_at_locks()
+
+    async def _look_at_tokens(self) -> None:
+        async for job_id, word in self._lost_tokens.look():
+
+            def decide(job: Job, moment: Moment, word: str = word) -> Transition:
+                if job.state is not State.AVAILABLE or job.token != word:
+                    raise _MovedOn
+                return transitions.reissue(job, moment)
+
+            try:
+                await self._store.jobs.change(job_id, decide)
+            except _MovedOn:
+                continue
+            except OjsError as error:
+                if error.code not in {"conflict", "not_found"}:
+                    raise
+            else:
+                self._count("token", job_id=job_id)
+
+    async def _look_at_timers(self) -> None:
+        late = self._store.clock.now() - TIMER_GRACE_MS
+        found = lists.long_due(self._model, late, _AT_ONCE, self._timers_after)
+        self._timers_after = found[-1] if len(found) == _AT_ONCE else lists.FIRST
+        for _, job_id in found:
+            before = await self._store.records.leader_for_hint(job_id)
+            timer = None if before.job is None else before.job.timer
+            if timer is None or timer.at >= late or await self._wakes(job_id, timer):
+                continue
+            # A message leaves when what follows from it is stored: the record is read once more after there was none.
+            if (await self._store.records.leader_for_hint(job_id)).sequence == before.sequence:
+                await self._store.committer.rearm(job_id, timer)
+                self._count("timer", job_id=job_id)
+
+    async def _wakes(self, job_id: str, timer: Timer) -> bool:
+        """Whether a job's timer is live, or its message will come to its service, which may be away or slow."""
+        config, records = self._store.config, self._store.records
+        # One of them is always there: a message is stored before its timer leaves, and goes after it has been set again.
+        live, due = config.timer(job_id, timer.op), config.due(timer.service, job_id)
+        for hint in (live, due, live):
+            if await records.leader_raw(hint) is not None:
+                return True
+        return False
+
+    async def _look_at_crons(self) -> None:
+        late = self._store.clock.now() - TIMER_GRACE_MS
+        tokens = overdue(self._model.db, late, self._crons_after, _AT_ONCE)
+        self._crons_after = tokens[-1] if len(tokens) == _AT_ONCE else ""
+        crons = self._store.crons
+        for stored in (await crons.many(tokens)).values() if tokens else ():
+            cron = stored.cron
+            if cron is None or cron.timer is None or cron.timer.at >= late or await crons.waits(cron.name, cron.timer):
+                continue
+            try:
+                if (await crons.get(cron.name)).timer != cron.timer:  # it was handled in this moment
+                    continue
+            except OjsError as error:
+                if error.code != "not_found":
+                    raise
+                continue
+            await crons.rearm(cron.name, cron.timer)
+            self._count("cron", cron=cron.name)
+
+    async def _look_at_workflows(self) -> None:
+        """The next few of the running ones that have not changed for long."""
+        now = self._store.clock.now()
+        if self._workflows_after == lists.FIRST:
+            if now < self._workflows_since + WORKFLOW_PAUSE_MS:
+                return
+            self._workflows_since = now
+        before = now - WORKFLOW_GRACE_MS
+        found = unchanged(self._model.db, before, self._workflows_after, _WORKFLOWS_AT_ONCE)
+        for position in found:
+            self._workflows_after = position
+            await self._look_at_workflow(position[1], before)
+        if len(found) < _WORKFLOWS_AT_ONCE:
+            self._workflows_after = lists.FIRST
+
+    async def _look_at_workflow(self, workflow_id: str, before: int) -> None:
+        store = self._store
+        try:
+            record = (await store.workflows.get(workflow_id)).record
+            # Jobs that are still being created are the timer's business.
+            if record.terminal or record.growing or not await self._has_missed(record, before):
+                return
+            if await store.records.subjects(store.config.step(workflow_id, ANY)):  # the coordinator is away or slow
+                return
+            if await store.workflows.recheck(workflow_id):
+                self._count("workflow", workflow_id=workflow_id)
+        except OjsError as error:
+            if error.code != "not_found":
+                raise
+
+    async def _look_at_locks(self) -> None:
+        """Housekeeping: locks of unique jobs that nobody let go. What is found is no lost hint, and isn't counted as one."""
+        now = self._store.clock.now()
+        for suspect in suspects(self._model.db, now, _AT_ONCE):
+            settle(self._model.db, suspect, await self._store.unique.locks.tidy(suspect.key), now)
+
+    async def _has_missed(self, record: Workflow, before: int) -> bool:
+        """Whether the index says that a job ended that the workflow still waits for."""
+        queued = [node for node, letter in enumerate(record.states) if letter == flows.QUEUED]
+        for start in range(0, len(queued), _MEMBERS_AT_ONCE):
+            nodes = queued[start : start + _MEMBERS_AT_ONCE]
+            ids = [flows.job_id(record.id, node, flows.run_of(record, node)) for node in nodes]
+            if have_ended(self._model.db, ids, before):
+                return True
+            await asyncio.sleep(0)
+        return False
+
+    def _count(self, kind: str, **what: str) -> None:
+        self.found[kind] += 1
+        metrics.SAFETY_NET.labels(kind).inc()
+        log.warning("a lost hint was issued again", kind=kind, **what)
+
+
+class _MovedOn(Exception):
+    """The record is not as the index had it."""

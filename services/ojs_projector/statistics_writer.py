@@ -1,0 +1,126 @@
+"""Keeping statistics: minutes and hours that are over become records of the bucket (docs/adr/018).
+
+The projector that relays events writes them, each once. Every projector would write the same, so who writes decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+import structlog
+
+from ojs_core.base.errors import unavailable
+from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.domain.statistics.activity import Activity
+from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, parts_of
+from ojs_core.jetstream.api import parse_ack, refused
+from ojs_core.jetstream.connection import Failed
+from ojs_core.store.store import Store
+from ojs_projector.index.model import Model
+
+log = structlog.get_logger(__name__)
+
+LOOK_S: Final = 2.0
+GRACE_MS: Final = 30_000
+"""From the end of a minute until it is kept: ten times as long as a commit is tried."""
+STEADY_MS: Final = 5_000
+"""How long records must have come without a break: what was on its way when NATS stood still has arrived by then."""
+_BREAK_MS: Final = 2_000
+_RESET_MS: Final = 5_000
+_NAMES: Final = {MINUTE_MS: "minute", HOUR_MS: "hour"}
+_REMEMBERED: Final = 5_000
+_QUEUES_AT_ONCE: Final = 20
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class StatisticsWriter:
+    """`leading` says whether this replica is the one to write."""
+
+    def __init__(self, store: Store, model: Model, leading: Callable[[], bool]) -> None:
+        self._store = store
+        self._model = model
+        self._leading = leading
+        self._steady_since = 0
+        self._caught_up_at = 0
+        self._held_until = 0
+        self._written: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = start_loop("statistics", self._run, every_s=LOOK_S)
+
+    async def stop(self) -> None:
+        await stop_loop(self._task)
+
+    def caught_up(self, sequence: int, at: int) -> None:
+        """The index has everything that was stored by `at` (server time, Unix ms); `sequence` is the last that it has."""
+        if at - self._caught_up_at > _BREAK_MS:
+            self._steady_since = at
+        self._caught_up_at = at
+        self._model.time_buckets.caught_up(sequence)
+
+    async def clear(self) -> None:
+        """A reset has begun (see `Store.on_reset`): what was counted so far is being wiped."""
+        self._held_until = self._store.clock.now() + _RESET_MS
+        self._written.clear()
+
+    async def _run(self) -> None:
+        if not self._leading() or self._model.partial:
+            return
+        try:
+            await self.look()
+        except sqlite3.Error as error:
+            log.warning("statistics wait", reason=str(error))
+
+    async def look(self) -> None:
+        """Write what is over and not kept yet, in order. Raises OjsError backend_unavailable."""
+        at = self._caught_up_at
+        if at - self._steady_since < STEADY_MS or at < self._held_until:
+            return
+        over = at - GRACE_MS
+        minutes_since = at - KEPT_MS[MINUTE_MS]
+        spans = self._model.time_buckets
+        # Of a time for which no minutes are kept any more there are only hours; they come first, being older.
+        for start in spans.open_hours(min(over, minutes_since)):
+            spans.close(start + HOUR_MS)
+            await self._keep_hour(start)
+        for start in spans.open_minutes(over):
+            if start + MINUTE_MS > minutes_since:
+                spans.close(start + MINUTE_MS)
+                await self._keep(start, MINUTE_MS, spans.minute(start))
+        for start in spans.open_hours(over):
+            if spans.settled(start, start + HOUR_MS):
+                await self._keep_hour(start)
+
+    async def _keep_hour(self, start: int) -> None:
+        """Add up its minutes, which change no more, and let others do something in between."""
+        spans = self._model.time_buckets
+        queues: dict[str, Activity] = {}
+        for number, queue in enumerate(spans.queues_within(start, start + HOUR_MS), 1):
+            queues[queue] = spans.within(queue, start, start + HOUR_MS)
+            if number % _QUEUES_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        await self._keep(start, HOUR_MS, queues)
+
+    async def _keep(self, start: int, length: int, queues: Mapping[str, Activity]) -> None:
+        for span in parts_of(start, length, queues, by=self._store.instance):
+            name = f"{_NAMES[length]}.{start // 1_000}.{span.part}"
+            if name in self._written:  # it is on its way back to the index
+                continue
+            leaves_at = start + length + KEPT_MS[length]
+            ttl_s = max(1, (leaves_at - self._store.clock.now()) // 1_000)
+            headers = f"Nats-Expected-Last-Subject-Sequence: 0\r\nNats-TTL: {ttl_s}s\r\n"
+            answer = await self._store.nats.request(self._store.config.span(name), _encode(span), headers)
+            if isinstance(answer, Failed):
+                raise unavailable(f"NATS can't store statistics now: {answer.reason}")
+            ack = parse_ack(answer.data)
+            if ack.error is not None and not ack.conflict:
+                raise refused("statistics", ack.error)
+            if len(self._written) >= _REMEMBERED:
+                self._written.clear()
+            self._written.add(name)

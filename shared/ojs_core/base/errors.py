@@ -1,0 +1,208 @@
+"""Every refusal a client can meet, in one table (ojs-http-binding §6, ojs-errors, ojs-error-catalog)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+
+class CodeInfo(NamedTuple):
+    """What a wire code always means."""
+
+    status: int
+    retryable: bool
+    canonical: str
+    number: str
+    hint: str
+
+
+CODES: Final[dict[str, CodeInfo]] = {
+    "invalid_payload": CodeInfo(400, False, "INVALID_PAYLOAD", "OJS-1000", "Send a JSON object as the request body."),
+    "invalid_request": CodeInfo(
+        400, False, "INVALID_PAYLOAD", "OJS-1000", "Correct the named field and send the request again."
+    ),
+    "invalid_workflow": CodeInfo(
+        400, False, "INVALID_WORKFLOW", "OJS-1000", "Correct the named part of the workflow and send it again."
+    ),
+    "invalid_retry_policy": CodeInfo(
+        422, False, "INVALID_RETRY_POLICY", "OJS-1006", "Correct the named field of the retry policy."
+    ),
+    "unsupported": CodeInfo(
+        422, False, "UNSUPPORTED_FEATURE", "OJS-7000", "See GET /ojs/manifest for what this server supports."
+    ),
+    "unsupported_compression": CodeInfo(
+        415, False, "UNSUPPORTED_COMPRESSION", "OJS-1017", "Send the body as it is or with Content-Encoding: gzip or deflate."
+    ),
+    "queue_name_too_long": CodeInfo(400, False, "QUEUE_NAME_TOO_LONG", "OJS-1014", "Use a shorter queue name."),
+    "job_type_too_long": CodeInfo(400, False, "JOB_TYPE_TOO_LONG", "OJS-1015", "Use a shorter job type."),
+    "envelope_too_large": CodeInfo(
+        413, False, "PAYLOAD_TOO_LARGE", "OJS-1009", "Store large data elsewhere and send a reference to it."
+    ),
+    "metadata_too_large": CodeInfo(
+        413, False, "METADATA_TOO_LARGE", "OJS-1010", "Keep meta small; large data belongs elsewhere."
+    ),
+    "batch_size_exceeded": CodeInfo(
+        413, False, "BATCH_SIZE_EXCEEDED", "OJS-1009", "Send the jobs in several requests of at most max_batch_size each."
+    ),
+    "result_too_large": CodeInfo(
+        413, False, "RESULT_TOO_LARGE", "OJS-1009", "Store the result elsewhere and acknowledge with a reference to it."
+    ),
+    "result_pruned": CodeInfo(410, False, "RESULT_PRUNED", "OJS-3000", "Raise result_ttl to keep results longer."),
+    "permission_denied": CodeInfo(
+        403, False, "PERMISSION_DENIED", "OJS-5001", "Ask from an origin, and by a name, that the server's settings allow."
+    ),
+    "not_found": CodeInfo(404, False, "NOT_FOUND", "OJS-3000", "Check the name or the id."),
+    "method_not_allowed": CodeInfo(405, False, "INVALID_PAYLOAD", "OJS-1000", "Use one of the methods in the Allow header."),
+    "request_timeout": CodeInfo(408, True, "REQUEST_TIMEOUT", "OJS-1012", "Ask again, or with a longer timeout."),
+    "conflict": CodeInfo(
+        409, False, "INVALID_STATE_TRANSITION", "OJS-1005", "Read it again, and send what fits how it is now."
+    ),
+    "duplicate": CodeInfo(
+        409, False, "DUPLICATE_JOB", "OJS-3001", "A job with this identity exists; read it or use another id."
+    ),
+    "queue_full": CodeInfo(429, True, "QUEUE_FULL", "OJS-6001", "Push again after Retry-After, when jobs have been fetched."),
+    "job_type_not_allowed": CodeInfo(
+        400, False, "JOB_TYPE_NOT_ALLOWED", "OJS-1003", "Push it to a queue whose allowed_job_types has the job's type."
+    ),
+    "queue_paused": CodeInfo(422, True, "QUEUE_PAUSED", "OJS-3004", "Try again when the queue is resumed."),
+    "queue_draining": CodeInfo(
+        422, False, "QUEUE_DRAINING", "OJS-3004", "Push to another queue, or resume this one if it is to stay."
+    ),
+    "backend_error": CodeInfo(
+        500, True, "BACKEND_ERROR", "OJS-2000", "Try again; if it lasts, the server's log has the request id."
+    ),
+    "unreadable_record": CodeInfo(
+        500,
+        False,
+        "UNREADABLE_RECORD",
+        "OJS-2000",
+        "Nothing else is affected. GET /ojs/v1/admin/unreadable lists such records, and DELETE there removes one.",
+    ),
+    "backend_unavailable": CodeInfo(503, True, "BACKEND_UNAVAILABLE", "OJS-2001", "Try again after the time in Retry-After."),
+    "storage_full": CodeInfo(
+        503, True, "STORAGE_FULL", "OJS-2001", "Push again after Retry-After; finish, cancel or delete jobs to make room."
+    ),
+    "backend_timeout": CodeInfo(
+        504, True, "BACKEND_TIMEOUT", "OJS-2002", "Read the job before repeating: the write may have been stored."
+    ),
+}
+
+
+class OjsError(Exception):
+    """A refusal as OJS words it.
+
+    `code` is a key of `CODES`, which gives the HTTP status, the canonical code and the default hint. `wire_code`
+    overrides the code that is sent where the specification reuses one (`invalid_request` for a bad retry policy).
+    `retry_after` is in whole seconds.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        details: dict[str, Any] | None = None,
+        type: str | None = None,
+        canonical: str | None = None,
+        retry_after: int | None = None,
+        allow: str | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.info = CODES[code]
+        self.hint = hint or self.info.hint
+        self.details = details or {}
+        self.type = type
+        self.canonical = canonical or self.info.canonical
+        self.retry_after = retry_after
+        self.allow = allow
+        self.headers = headers
+
+
+_HINTS: Final = {
+    "job": "Check the id; finished jobs leave after their retention.",
+    "path": "Check the path; GET /ojs/v1/openapi.json describes all of them.",
+}
+"""What helps where something wasn't found, by what it is."""
+
+
+def invalid(field: str, message: str, *, hint: str | None = None, canonical: str | None = None) -> OjsError:
+    """400 for one field; `message` must name the field, the limit and what was wrong."""
+    details = {"field": field, "validation_errors": [{"path": field, "message": message}]}
+    return OjsError("invalid_request", message, hint=hint, details=details, canonical=canonical)
+
+
+def too_large(code: str, field: str, actual: int, limit: int) -> OjsError:
+    """413 for a size in bytes."""
+    return OjsError(
+        code,
+        f"{field} is {actual} bytes; the limit is {limit} bytes",
+        details={"field": field, "actual_bytes": actual, "max_bytes": limit},
+    )
+
+
+def batch_too_large(actual: int, limit: int) -> OjsError:
+    """413 for a number of jobs or ids in one request."""
+    return OjsError(
+        "batch_size_exceeded",
+        f"the request has {f'more than {limit:,}' if actual == limit + 1 else f'{actual:,}'} items; the limit is {limit:,}",
+        details={"batch_size": actual, "max_batch_size": limit},
+    )
+
+
+def not_found(resource_type: str, resource_id: str) -> OjsError:
+    return OjsError(
+        "not_found",
+        f"{resource_type} {resource_id!r} was not found",
+        hint=_HINTS.get(resource_type),
+        details={"resource_type": resource_type, "resource_id": resource_id},
+    )
+
+
+def indexed(error: OjsError, index: int) -> OjsError:
+    """The error, saying which member of a batch it concerns."""
+    error.details = error.details | {"index": index}
+    return error
+
+
+def conflict(message: str, job_id: str, current: str, expected: str, *, canonical: str | None = None) -> OjsError:
+    """409 for a transition that the job's state forbids."""
+    details = {"job_id": job_id, "current_state": current, "expected_state": expected}
+    hint = "Read the job again; its state has moved on."
+    return OjsError("conflict", message, hint=hint, details=details, canonical=canonical)
+
+
+def duplicate(job_id: str, state: str, unique_key: str | None = None) -> OjsError:
+    """409 for a job whose id is taken, or, with `unique_key`, for one that is not unique."""
+    details = {"existing_job_id": job_id, "existing_job_state": state}
+    if unique_key is None:
+        return OjsError("duplicate", f"a job with id {job_id} already exists", details=details)
+    details |= {"unique_key": unique_key, "uniqueness_key": unique_key}
+    return OjsError("duplicate", f"job {job_id} ({state}) matches the uniqueness key", details=details)
+
+
+def queue_full(queue: str, depth: int, bound: int, strategy: str, *, wanted: int = 1) -> OjsError:
+    """429 for a push to a queue whose bound is reached (ojs-backpressure §7.1), or that is `wanted` jobs and never fits."""
+    reached = wanted <= bound
+    message = f"queue {queue!r} has reached its bound of {bound} waiting jobs"
+    never = f"{wanted:,} jobs at once never fit into queue {queue!r}, which is bounded to {bound:,} waiting jobs"
+    return OjsError(
+        "queue_full",
+        message if reached else never,
+        hint=None if reached else f"Send at most {bound:,} of them at a time, or raise the queue's max_size.",
+        details={"queue": queue, "depth": depth, "bound": bound, "strategy": strategy},
+        retry_after=1 if reached else None,
+        headers=(("X-OJS-Queue-Depth", str(depth)), ("X-OJS-Queue-Bound", str(bound))),
+    )
+
+
+def storage_full(reason: str) -> OjsError:
+    """503 for what would be new while there is no room; what is there can still be finished (docs/adr/032)."""
+    return OjsError("storage_full", f"there is no room for more: {reason}", retry_after=5)
+
+
+def unavailable(message: str, *, retry_after: int = 1) -> OjsError:
+    """503: NATS is away or has no leader."""
+    return OjsError("backend_unavailable", message, retry_after=retry_after)

@@ -1,0 +1,55 @@
+"""Background work that goes on whatever happens: one turn after another, with a pause that grows while they fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from ojs_core.base.errors import OjsError
+
+log = structlog.get_logger(__name__)
+
+_WAIT_S: Final = 0.25
+"""After a turn that a broken dependency has ended: whoever waits for it to be back wants to hear of that soon."""
+_FIRST_PAUSE_S: Final = 0.25
+_LAST_PAUSE_S: Final = 5.0
+"""After a turn that has failed in an unexpected way, twice as long each time."""
+
+
+async def run_forever(name: str, turn: Callable[[], Awaitable[object]], *, every_s: float = 0.0, tell: bool = True) -> None:
+    """Take `turn` after `turn` until this is cancelled, `every_s` seconds ahead of each.
+
+    No exception ends it. `tell`: warn that a turn has met OjsError, rather than note it for debugging.
+    """
+    pause = 0.0
+    failed_s = _FIRST_PAUSE_S
+    while True:
+        await asyncio.sleep(max(every_s, pause))
+        try:
+            await turn()
+        except OjsError as error:
+            (log.warning if tell else log.debug)("background work waits", work=name, reason=error.message)
+            pause = _WAIT_S
+        except Exception:
+            log.exception("background work failed and goes on", work=name)
+            pause = failed_s
+            failed_s = min(failed_s * 2, _LAST_PAUSE_S)
+        else:
+            pause, failed_s = 0.0, _FIRST_PAUSE_S
+
+
+def start_loop(
+    name: str, turn: Callable[[], Awaitable[object]], *, every_s: float = 0.0, tell: bool = True
+) -> asyncio.Task[None]:
+    """`run_forever` as a task of that name."""
+    return asyncio.create_task(run_forever(name, turn, every_s=every_s, tell=tell), name=name)
+
+
+async def stop_loop(task: asyncio.Task[None] | None) -> None:
+    """End a loop and return when it has ended; there may be none."""
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,14 @@
+"""What keeps a process from starting, worded for the person who started it."""
+
+from __future__ import annotations
+
+
+class StartupProblem(Exception):
+    """A process can't start; the message is plain words with the remedy.
+
+    The command prints the message without a traceback and exits with status 1.
+    """
+
+
+class Unreachable(StartupProblem):
+    """NATS can't be reached, or has no leader yet: worth another try until `--connect-timeout` has passed."""

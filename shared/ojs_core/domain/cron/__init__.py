@@ -1,0 +1,1 @@
+"""Cron entries (ojs-cron): records, expressions, schedules and what is due. Pure, like `transitions`."""

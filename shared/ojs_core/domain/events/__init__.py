@@ -1,0 +1,1 @@
+"""Lifecycle events: what they say, and which transition is which."""

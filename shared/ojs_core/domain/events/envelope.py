@@ -1,0 +1,84 @@
+"""The OJS event envelope (ojs-events §2), with the aliases that client libraries read."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ojs_core.base.times import format_ms
+from ojs_core.domain.job import Entry, Job
+
+SOURCE: Final = "ojs://ojs-nats/projector/events"
+"""The same for every replica: an event that is published again must be recognised by source and id."""
+
+_NO_META: Final = len(b"{}")
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One event as it is stored and sent. Values of `data` may be raw JSON."""
+
+    specversion: str = "1.0"
+    id: str
+    type: str
+    source: str = SOURCE
+    time: str
+    subject: str
+    datacontenttype: str = "application/json"
+    data: dict[str, Any]
+    event: str
+    timestamp: str
+
+
+class _TraceContext(Struct):
+    trace_id: str | None = None
+    traceparent: str | None = None
+
+
+_decode_trace: Final = msgspec.json.Decoder(_TraceContext).decode
+
+
+def job_event(job: Job, entry: Entry, event_type: str, **members: Any) -> Event:
+    """An event of one job; `data` gets the members that all of them have."""
+    data: dict[str, Any] = {"job_id": job.id, "job_type": job.type, "queue": job.queue, **members}
+    trace = trace_id(job.meta)
+    if trace is not None:
+        data["trace_id"] = trace
+    time = format_ms(entry.at)
+    return Event(
+        id=event_id(job.id, entry, event_type),
+        type=event_type,
+        time=time,
+        subject=job.id,
+        data=data,
+        event=event_type,
+        timestamp=time,
+    )
+
+
+def event_id(job_id: str, entry: Entry, event_type: str) -> str:
+    """`evt_` and a UUIDv7 made of the entry's time and a hash of job, transition and type, so that it never changes.
+
+    The entry's op tells apart two jobs that had the same id one after the other.
+    """
+    digest = hashlib.blake2b(f"{job_id} {entry.n} {entry.op} {event_type}".encode(), digest_size=10).digest()
+    random = int.from_bytes(digest)
+    value = (entry.at & (1 << 48) - 1) << 80 | 0x7 << 76 | (random >> 62 & 0xFFF) << 64 | 0b10 << 62 | random & (1 << 62) - 1
+    text = f"{value:032x}"
+    return f"evt_{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def trace_id(meta: Raw) -> str | None:
+    """The trace that a job belongs to, by its meta: `trace_id`, else that of the W3C `traceparent` (ojs-events §8.2)."""
+    if len(meta) <= _NO_META:
+        return None
+    try:
+        context = _decode_trace(meta)
+    except msgspec.DecodeError:
+        return None
+    if context.trace_id:
+        return context.trace_id
+    parts = (context.traceparent or "").split("-")
+    return parts[1] if len(parts) >= 4 else None

@@ -1,0 +1,117 @@
+"""Events of workflows (ojs-events §3.4; ojs-workflows appendix B).
+
+What a member does is told from its own log, beside the job's events; the workflow's record tells what happens to the workflow
+itself and to those nested in it. So the log of a workflow stays short, however many members it has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from ojs_core.base.ids import derived_job_id
+from ojs_core.base.times import format_ms
+from ojs_core.domain.events.envelope import Event, job_event
+from ojs_core.domain.job import TERMINAL, Entry, Job, Membership, State
+from ojs_core.domain.workflows.record import CALLED_OFF, Workflow, WorkflowEntry
+
+
+def events_of_member(job: Job, entry: Entry, duration_ms: int | None) -> list[Event]:
+    """What one entry of a member's log means for its workflow; `duration_ms` is that of the run that it ended, if it did."""
+    member = job.workflow
+    if member is None or job.generation:
+        return []
+    if entry.event == "claimed" and member.opens and entry.attempt == 1:
+        return [_started(job, entry, member)]
+    if entry.event == "pushed" and member.callback is not None:
+        return [_member_event(job, entry, "workflow.callback_fired", member, callback=member.callback)]
+    if entry.after not in TERMINAL or entry.reason == CALLED_OFF:
+        return []
+    what = "step" if member.kind in {"chain", "dag"} and member.callback is None else "job"
+    members: dict[str, Any] = {"duration_ms": duration_ms or 0}
+    if entry.after is State.COMPLETED:
+        return [_member_event(job, entry, f"workflow.{what}_completed", member, **members)]
+    if job.error is not None:
+        members["error"] = {"code": job.error.code, "message": job.error.message}
+    else:
+        members["error"] = {"code": "cancelled", "message": entry.reason or "the job was cancelled"}
+    return [_member_event(job, entry, f"workflow.{what}_failed", member, **members)]
+
+
+def _member_event(job: Job, entry: Entry, event_type: str, member: Membership, **more: Any) -> Event:
+    left = max(0, member.size - member.index - 1)
+    event = job_event(
+        job,
+        entry,
+        event_type,
+        workflow_id=member.id,
+        workflow_name=member.name,
+        workflow_type=member.kind,
+        step_id=member.step,
+        step_index=member.index,
+        step_type=job.type,
+        steps_remaining=left,
+        remaining_steps=left,
+        **more,
+    )
+    return replace(event, subject=member.id)
+
+
+def _started(job: Job, entry: Entry, member: Membership) -> Event:
+    """The workflow's start, told where it happens, so that it comes ahead of what its jobs do."""
+    data = {"workflow_id": member.id, "workflow_name": member.name, "total_steps": member.opens, "job_id": job.id}
+    return _event("workflow.started", member.id, entry.at, data, "started")
+
+
+def _event(event_type: str, workflow_id: str, at: int, data: dict[str, Any], *origin: str) -> Event:
+    time = format_ms(at)
+    return Event(
+        id=f"evt_{derived_job_id(at, 'event', workflow_id, *origin)}",
+        type=event_type,
+        time=time,
+        subject=workflow_id,
+        data=data,
+        event=event_type,
+        timestamp=time,
+    )
+
+
+def events_of_workflow(record: Workflow, entry: WorkflowEntry) -> list[Event]:
+    """The event of one entry of a workflow's log, if no job's log has it; `record` may be any later revision."""
+    if entry.opener:
+        return []
+    data: dict[str, Any] = {"workflow_id": record.id, "workflow_name": record.name, "workflow_type": record.kind}
+    match entry.event:
+        case "created" | "started" | "retried":
+            data["total_steps"] = record.steps
+        case "completed" | "failed" | "cancelled":
+            data |= {"total_steps": record.steps, "duration_ms": max(0, entry.at - (record.started_at or record.created_at))}
+            if entry.event == "failed":
+                data |= _failure(record)
+        case _:
+            data |= {
+                "step_id": entry.step,
+                "step_type": entry.kind,
+                "step_index": entry.index,
+                "steps_remaining": entry.left,
+                "remaining_steps": entry.left,
+                "duration_ms": max(0, entry.at - (record.started_at or record.created_at)),
+            }
+            if entry.event.endswith("failed"):
+                data["error"] = _failure(record)["error"]
+    if entry.run:
+        data["retries"] = entry.run
+    return [_event(f"workflow.{entry.event}", record.id, entry.at, data, str(entry.n), entry.op)]
+
+
+def _failure(record: Workflow) -> dict[str, Any]:
+    """The newest error: that of the step which ended the workflow, or of the last of several."""
+    if not record.errors:
+        return {"failed_step_id": "", "failed_step_type": "", "error": {"code": "unknown", "message": "not known any more"}}
+    error = record.errors[-1]
+    return {
+        "failed_step_id": error.step,
+        "failed_step_type": error.type,
+        "error": {"code": error.code, "message": error.message},
+    }

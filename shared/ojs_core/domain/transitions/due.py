@@ -1,0 +1,101 @@
+"""What happens to a job by itself: judged by the record alone, whatever timer brought the question."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ojs_core.base.errors import conflict
+from ojs_core.domain.job import NOTHING, Job, State, Timer
+from ojs_core.domain.transitions.deadlines import LIVENESS_MS, expired, next_deadline, real_deadline
+from ojs_core.domain.transitions.failure import non_retryable, recorded
+from ojs_core.domain.transitions.limits import outlived, server_error
+from ojs_core.domain.transitions.outcome import FailureVerdict, discarded, failed
+from ojs_core.domain.transitions.result import Moment, Rearm, Transition
+from ojs_core.domain.transitions.settle import conclude, made_available
+
+_LOOK_AGAIN_MS = 5_000
+
+
+class Liveness(Struct, frozen=True):
+    """What is known of a worker. `seen_at`: its last sign of life (Unix ms), None if it never registered or beat.
+    `covered`: the gateways' own beats have no gap in the last 30 s, so that silence means the worker's death.
+    """
+
+    seen_at: int | None
+    covered: bool
+
+
+class LivenessNeededError(Exception):
+    """`due` can't decide without the `Liveness` of `worker`."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"the worker record of {worker!r} is needed")
+        self.worker = worker
+
+
+def needs_liveness(job: Job, now: int) -> str | None:
+    """The id of the worker whose `Liveness` decides about the job at `now`, if one does."""
+    if job.deleted or job.state is not State.ACTIVE or job.worker is None:
+        return None
+    coming = next_deadline(job)
+    asked = coming is not None and coming[0] <= now < real_deadline(job).at
+    return job.worker if asked else None
+
+
+def due(job: Job, moment: Moment, liveness: Liveness | None = None) -> Transition | Rearm | None:
+    """Do what is due at `moment.now`; `Rearm` if nothing is yet, None if nothing ever will be.
+
+    Raises `LivenessNeededError` if `needs_liveness` names a worker and `liveness` is None.
+    """
+    now = moment.now
+    coming = next_deadline(job)
+    if coming is None or job.timer is None:
+        return None
+    if coming[0] > now:
+        return Rearm(Timer(job.timer.op, *coming))
+    if job.state is State.ACTIVE:
+        worker = needs_liveness(job, now)
+        return _run_out(job, moment) if worker is None else _check(job, worker, job.timer.op, moment, liveness)
+    if expired(job, now) is not None:
+        return expire(job, moment)
+    return conclude(job, made_available(job, moment), moment, "promoted")
+
+
+def expire(job: Job, moment: Moment) -> Transition:
+    """Discard a waiting job that has outlived a limit; never a dead letter. Raises `conflict` if it has not."""
+    limit = expired(job, moment.now)
+    if limit is None:
+        raise conflict(f"cannot expire job {job.id}: no limit has passed", job.id, job.state, "past its limits")
+    error, event = outlived(job, limit, moment.now)
+    return conclude(job, discarded(recorded(job, error), moment), moment, event, reason=error.type)
+
+
+def _run_out(job: Job, moment: Moment) -> Transition:
+    limit = real_deadline(job).cause
+    error, event = outlived(job, limit, moment.now)
+    verdict: FailureVerdict
+    match limit:
+        case "total_timeout":
+            verdict = "discard"
+        case "visibility_timeout":
+            # No back-off, the work was never refused.
+            verdict = "at_once"
+        case _:
+            verdict = "end" if non_retryable(job.retry.non_retryable_errors, error, NOTHING) else "retry"
+    return failed(job, error, verdict, moment, event)
+
+
+def _check(job: Job, worker: str, op: str, moment: Moment, liveness: Liveness | None) -> Transition | Rearm:
+    if liveness is None:
+        raise LivenessNeededError(worker)
+    real = real_deadline(job)
+    if liveness.seen_at is None:
+        # It never spoke for itself, so its silence means nothing: the lease decides.
+        return Rearm(Timer(op, real.at, real.service))
+    alive_until = liveness.seen_at + LIVENESS_MS
+    if alive_until > moment.now:
+        return Rearm(Timer(op, min(real.at, alive_until), real.service))
+    if not liveness.covered:
+        return Rearm(Timer(op, min(real.at, moment.now + _LOOK_AGAIN_MS), real.service))
+    error = server_error(job, "worker_death", f"worker {worker!r} has not been heard of for 30 s", moment.now)
+    return failed(job, error, "at_once", moment, "worker_died")

@@ -1,0 +1,50 @@
+"""Where a failed attempt leads: another attempt, or the end with or without the dead letter queue (ojs-retry §7, §9)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ojs_core.domain.job import Job, JobError, State
+from ojs_core.domain.transitions.backoff import delay_ms
+from ojs_core.domain.transitions.failure import recorded
+from ojs_core.domain.transitions.log import TransitionName
+from ojs_core.domain.transitions.result import Moment, Transition
+from ojs_core.domain.transitions.settle import conclude, entered, made_available
+
+FailureVerdict = Literal["retry", "at_once", "end", "discard", "dead_letter"]
+"""`retry` after the back-off and `at_once` as long as attempts remain; `end` as the policy's `on_exhaustion` says;
+`discard` and `dead_letter` whatever the policy says."""
+
+
+def exhausted(job: Job) -> bool:
+    """Whether the running attempt is the last. It counts itself, so `max_attempts` 0 and 1 both allow one."""
+    return job.attempt - job.uncharged >= job.retry.max_attempts
+
+
+def failed(job: Job, error: JobError, verdict: FailureVerdict, moment: Moment, event: TransitionName) -> Transition:
+    """End the running attempt with `error`."""
+    new = recorded(job, error)
+    if verdict in ("retry", "at_once") and exhausted(job):
+        verdict = "end"
+    if verdict == "at_once":
+        new = made_available(new, moment, retry_delay_ms=None)
+    elif verdict == "retry":
+        delay = delay_ms(job.retry, job.attempt - job.uncharged, moment.chance)
+        new = entered(new, State.RETRYABLE, worker=None, next_attempt_at=moment.now + delay, retry_delay_ms=delay)
+    else:
+        dead = verdict == "dead_letter" or (verdict == "end" and job.retry.on_exhaustion == "dead_letter")
+        new = discarded(new, moment, dead_letter=dead)
+    return conclude(job, new, moment, event, worker=job.worker, reason=error.type)
+
+
+def discarded(job: Job, moment: Moment, *, dead_letter: bool = False) -> Job:
+    """The job at its bad end. Only a run has a completion: a job that was merely waiting gets no `completed_at`."""
+    completed_at = moment.now if job.state is State.ACTIVE else None
+    return entered(
+        job,
+        State.DISCARDED,
+        discarded_at=moment.now,
+        completed_at=completed_at,
+        retry_delay_ms=None,
+        dead_letter=dead_letter,
+    )

@@ -1,0 +1,102 @@
+"""What every transition ends with: the log entry, the timer, the token and the retention."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError, conflict, not_found
+from ojs_core.domain.job import Job, State, Timer
+from ojs_core.domain.transitions.deadlines import next_deadline
+from ojs_core.domain.transitions.log import TransitionName, logged
+from ojs_core.domain.transitions.result import Moment, Transition
+from ojs_core.domain.transitions.retention import retention_s
+
+
+def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) -> Transition:
+    """Decide the hints of the commit that replaces `old` with `new`.
+
+    A live timer that is due at the right time for the right service is kept, unless `fresh` asks for a new one; otherwise
+    the next deadline gets a timer under this transition's op and the old one is cancelled. An op is never armed twice.
+    """
+    live = old.timer if old is not None else None
+    deadline = next_deadline(new)
+    if deadline is None:
+        timer = None
+    elif not fresh and live is not None and (live.at, live.service) == deadline and live.at > moment.now:
+        timer = live
+    else:
+        timer = Timer(moment.op, *deadline)
+    kept = timer is live
+    released = old.permits if old is not None and old.permits and new.state is not State.ACTIVE else ()
+    left = old is not None and old.token is not None and new.token != old.token and new.state is not State.ACTIVE
+    return Transition(
+        job=replace(new, timer=timer),
+        arm=None if kept else timer,
+        cancel=None if kept or live is None else live.op,
+        token="back" if new.token == moment.op else None,
+        stale_token_of=old if left else None,
+        step=None if new.workflow is None else _step(new),
+        releases=released,
+        claim=claim_of(old) if released and old is not None else None,
+        ttl_s=retention_s(new) if new.terminal or new.deleted else None,
+        drops=old.result_blob if old is not None and new.result_blob is None else None,
+    )
+
+
+def _step(job: Job) -> Literal["started", "ended"] | None:
+    if job.terminal:
+        return "ended"
+    opening = job.state is State.ACTIVE and job.workflow is not None and job.workflow.opens
+    return "started" if opening and job.attempt == 1 and job.generation == 0 else None
+
+
+def claim_of(job: Job) -> str | None:
+    """The `op` of the transition by which its holder has an active job: what tells a claim from any other, also of the same
+    attempt by the same worker, if the first was never stored.
+    """
+    return next((entry.op for entry in reversed(job.transitions) if entry.event == "claimed"), None)
+
+
+def conclude(
+    old: Job | None, new: Job, moment: Moment, event: TransitionName, *, worker: str | None = None, reason: str | None = None
+) -> Transition:
+    """Log the transition from `old` to `new` and settle its hints. `worker` is the one it concerns, if any."""
+    return settle(old, logged(old, new, moment, event, worker=worker, reason=reason), moment)
+
+
+def entered(job: Job, state: State, **changes: Any) -> Job:
+    """The job in another state, without what belonged to the state it leaves; the worker stays for the caller to judge."""
+    left: dict[str, Any] = {"token": None, "next_attempt_at": None, "lease_ms": None, "visible_until": None, "beat_at": None}
+    if job.permits:
+        left["permits"] = ()
+    return replace(job, **(left | changes), state=state)
+
+
+def made_available(job: Job, moment: Moment, **changes: Any) -> Job:
+    """The job ready to be fetched: nobody holds it, and its token carries this transition's op."""
+    return entered(job, State.AVAILABLE, **({"worker": None, "token": moment.op, "enqueued_at": moment.now} | changes))
+
+
+def require(job: Job, action: str, *states: State) -> None:
+    """Refuse `action` with 409 unless the job is in one of `states`; a tombstone is 404."""
+    if job.deleted:
+        raise not_found("job", job.id)
+    if job.state not in states:
+        raise refuse(job, action, *states)
+
+
+def refuse(job: Job, action: str, *states: State) -> OjsError:
+    """409 for `action` on a job whose state is not one of `states`."""
+    expected = " or ".join(states)
+    return conflict(
+        f"cannot {action} job {job.id}: it is {job.state}, not {expected}",
+        job.id,
+        job.state,
+        expected,
+        canonical=_CANONICAL.get(job.state, "INVALID_STATE_TRANSITION"),
+    )
+
+
+_CANONICAL = {State.COMPLETED: "JOB_ALREADY_COMPLETED", State.CANCELLED: "JOB_ALREADY_CANCELLED"}

@@ -1,0 +1,1 @@
+"""Workflows: the graph of their jobs, and how they progress (ojs-workflows)."""

@@ -1,0 +1,95 @@
+"""Which results a job is given, and which must be kept for that (ojs-workflows §7).
+
+A chain's step gets the results of all steps before it, a callback those of all members, a DAG's step those of what it depends
+on. Whoever has no such predecessor gets what the workflow around it gets.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from ojs_core.domain.workflows.graph import Composite, Graph
+
+Source = int | dict[str, "Source"]
+"""Where a result comes from: a job's node, or the members of a nested workflow by name."""
+
+
+def inputs_of(graph: Graph, node: int) -> list[Source]:
+    """The sources of a job's `parent_results`, in order."""
+    while node:
+        parent = graph.parent(node)
+        needs = _predecessors(parent, node - parent.first)
+        if needs:
+            return [_result_of(graph, parent.first + position) for position in needs]
+        node = parent.node
+    return []
+
+
+def has_inputs(graph: Graph, node: int) -> bool:
+    while node:
+        parent = graph.parent(node)
+        position = node - parent.first
+        if parent.role(position) is not None or (parent.kind == "chain" and position):
+            return True
+        if parent.needs and parent.needs[position]:
+            return True
+        node = parent.node
+    return False
+
+
+def _predecessors(parent: Composite, position: int) -> tuple[int, ...]:
+    if parent.kind == "chain":
+        return tuple(range(position))
+    return parent.depends_on(position)
+
+
+def _result_of(graph: Graph, node: int) -> Source:
+    composite = graph.composite(node)
+    if composite is None:
+        return node
+    if composite.kind == "chain":
+        return _result_of(graph, composite.last_member)
+    by_name = composite.kind == "dag"
+    return {
+        composite.step_id(position) if by_name else str(position): _result_of(graph, composite.first + position)
+        for position in range(composite.members)
+    }
+
+
+def leaves(sources: list[Source]) -> list[int]:
+    """The nodes of the jobs in some sources, in order."""
+    found: list[int] = []
+    for source in sources:
+        if isinstance(source, int):
+            found.append(source)
+        else:
+            found += leaves(list(source.values()))
+    return found
+
+
+def needed(graph: Graph, node: int) -> bool:
+    """Whether a later step may be given the result of the job at `node`."""
+    while node:
+        parent = graph.parent(node)
+        position = node - parent.first
+        if parent.role(position) is not None:
+            return False
+        match parent.kind:
+            case "chain":
+                if position < parent.members - 1:
+                    return True
+            case "batch":
+                return True
+            case "dag":
+                if graph.dependents(parent)[position]:
+                    return True
+            case "group":
+                pass
+        node = parent.node
+    return False
+
+
+def reference(job_id: str) -> Raw:
+    """Where to get a result for which there was no room."""
+    return Raw(msgspec.json.encode({"$ref": f"/ojs/v1/jobs/{job_id}/result"}))

@@ -1,0 +1,206 @@
+"""The small part of a workflow that changes: one letter for each node, and what is to be remembered beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ojs_core.base.ids import derived_job_id
+from ojs_core.base.numbers import At, Whole
+from ojs_core.domain.job import Membership
+from ojs_core.domain.workflows.graph import Graph, NodeKind
+from ojs_core.domain.workflows.inputs import has_inputs
+
+WorkflowState = Literal["running", "completed", "failed", "cancelled"]
+NodeRange = tuple[int, int]
+"""Nodes from the first to the second, inclusive."""
+
+# What a letter of `Workflow.states` says. Jobs:
+WAITING: Final = "."
+QUEUED: Final = "q"
+"""Created, or about to be; its own record has the rest."""
+SKIPPED: Final = "s"
+"""A callback that wasn't called for, or what stands behind one (nested workflows, too)."""
+# Jobs and, in capitals, nested workflows:
+RUNNING: Final = "R"
+COMPLETED: Final = "cC"
+FAILED: Final = "fF"
+CANCELLED: Final = "xX"
+GOOD: Final = frozenset(map(ord, COMPLETED))
+BAD: Final = frozenset(map(ord, FAILED + CANCELLED))
+DONE: Final = GOOD | BAD | {ord(SKIPPED)}
+
+CALLED_OFF: Final = "its workflow was cancelled"
+"""The reason on a job that was cancelled with its workflow, which is no failure of a step."""
+
+LOG_KEPT: Final = 64
+ERRORS_KEPT: Final = 25
+MAX_RUNS: Final = 40
+
+
+class WorkflowTimer(Struct, frozen=True):
+    """The one live timer of a workflow: subject `ojs.timer.workflow.<id>.<op>`, due at `at` (Unix ms)."""
+
+    op: str
+    at: At
+
+
+class WorkflowEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One event of the workflow itself or of a workflow nested in it; what its jobs do is in their own logs."""
+
+    n: Whole
+    op: str
+    event: str
+    at: At
+    run: Whole = 0
+    opener: bool = False
+    """A start that the log of the first job tells, too."""
+    step: str = ""
+    """A nested workflow's id where it stands; what follows is its kind, its position, and how many steps come after it."""
+    kind: str = ""
+    index: Whole = 0
+    left: Whole = 0
+
+
+class StepError(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a job counts as failed."""
+
+    node: Whole
+    run: Whole = 0
+    step: str = ""
+    type: str = ""
+    code: str
+    message: str
+    attempt: Whole = 0
+    at: At
+
+
+class Workflow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The truth about a workflow's progress; replaced as a whole by compare-and-swap. Times are Unix milliseconds."""
+
+    id: str
+    name: str
+    kind: NodeKind
+    definition: str = ""
+    """The op of the try that created it and wrote its definition; empty in records from before a try had its own."""
+    steps: Whole = 0
+    """The direct members of the root."""
+    state: WorkflowState = "running"
+    states: str
+    """One letter for each node of the graph."""
+    run: Whole = 0
+    """How often it was retried."""
+    runs: str = ""
+    """The run of each node, from `0`, once there was a retry."""
+    births: tuple[NodeRange, ...] = ()
+    """Jobs that the last steps decided on. Until they are known to exist, whoever goes on with the workflow creates them."""
+    growing: tuple[NodeRange, ...] = ()
+    """The same for numbers of jobs that the timer watches over, since they take long."""
+    cancelling: bool = False
+    """Cancelled, and not all of its jobs have been told so; the timer watches over it."""
+    created_at: At
+    started_at: At | None = None
+    ended_at: At | None = None
+    op: str = ""
+    """The last change."""
+    timer: WorkflowTimer | None = None
+    log: tuple[WorkflowEntry, ...] = ()
+    errors: tuple[StepError, ...] = ()
+    """The newest 25."""
+
+    @property
+    def terminal(self) -> bool:
+        return self.state != "running"
+
+
+class Claim(Struct, frozen=True):
+    """Stands where a workflow's record is going to: the try `claim` (an op) to create it began at `at` (Unix ms).
+
+    The try's record replaces this very revision, or is never stored.
+    """
+
+    claim: str
+    at: At
+
+
+_CLAIM: Final = b'{"claim":'
+_decode: Final = msgspec.json.Decoder(Workflow).decode
+_decode_claim: Final = msgspec.json.Decoder(Claim).decode
+
+
+def read_record(body: bytes) -> Workflow | Claim | None:
+    """What stands under a workflow's key; None for nothing. Raises msgspec.DecodeError."""
+    if not body:
+        return None
+    return _decode_claim(body) if body.startswith(_CLAIM) else _decode(body)
+
+
+class WorkflowCounts(Struct, frozen=True):
+    """How far it has come. `jobs`: nested ones included, callbacks not; `steps`: the direct members of the root.
+
+    What was passed over counts as cancelled.
+    """
+
+    jobs: int
+    jobs_completed: int
+    jobs_failed: int
+    jobs_cancelled: int
+    steps: int
+    steps_completed: int
+
+
+def counts(graph: Graph, record: Workflow) -> WorkflowCounts:
+    states = record.states
+    called = "".join(states[node] for node in graph.callbacks)
+    nested = sum(states[composite.node] == SKIPPED for composite in graph.composites)
+    skipped = states.count(SKIPPED) - called.count(SKIPPED) - nested
+    root = graph.root
+    steps = states[root.first : root.first + root.members]
+    return WorkflowCounts(
+        jobs=graph.jobs,
+        jobs_completed=states.count("c") - called.count("c"),
+        jobs_failed=states.count("f") - called.count("f"),
+        jobs_cancelled=states.count("x") - called.count("x") + skipped,
+        steps=root.members,
+        steps_completed=steps.count("c") + steps.count("C"),
+    )
+
+
+def expand(graph: Graph, ranges: tuple[NodeRange, ...]) -> Iterator[int]:
+    """The jobs in some ranges, in order."""
+    for start, end in ranges:
+        yield from graph.jobs_in(start, end + 1)
+
+
+def run_of(record: Workflow, node: int) -> int:
+    """In which run of the workflow a node's job was, or will be, created."""
+    return ord(record.runs[node]) - ord("0") if record.runs else 0
+
+
+def job_id(workflow_id: str, node: int, run: int) -> str:
+    """The id of a member's job: a UUIDv7 that follows from its place, so that its creation can be repeated."""
+    created_at = int(workflow_id[:8] + workflow_id[9:13], 16)
+    return derived_job_id(created_at, "workflow", workflow_id, str(node), str(run))
+
+
+def membership(graph: Graph, record: Workflow, node: int) -> Membership:
+    """What a job's own document says of its place."""
+    parent = graph.parent(node)
+    position = node - parent.first
+    return Membership(
+        id=record.id,
+        node=node,
+        run=run_of(record, node),
+        name=record.name,
+        kind=parent.kind,
+        step=parent.step_id(position),
+        index=position,
+        size=parent.members,
+        callback=parent.role(position),
+        opens=graph.root.members if node == graph.first_job and record.started_at is None else 0,
+        inputs=has_inputs(graph, node),
+        definition=record.definition,
+    )

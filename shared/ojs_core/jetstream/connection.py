@@ -1,0 +1,408 @@
+"""One NATS connection with a lean request path; the only module that uses private names of nats-py.
+
+nats-py's own `request` costs a validation, a queue, a task hop and a timer for each message, which is most of a job's
+budget (docs/adr/001). Here replies are handed over inside the read loop, requests of one loop turn leave in one
+socket write, and one sweep per quarter second serves all timeouts. Nothing is sent, or kept for later, while the
+connection is down: the caller hears so at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+import structlog
+from nats.aio.client import Client, Srv
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+
+from ojs_core.base.loops import start_loop
+from ojs_core.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+REQUEST_TIMEOUT_S: Final = 2.0
+_SWEEP_S: Final = 0.25
+_CONNECT_TIMEOUT_S: Final = 2
+_CLOSE_S: Final = 1.0
+_RECONNECT_WAIT_S: Final = 0.25
+_HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
+_MEASURED: Final = 17
+"""One request of so many is measured; a prime, since requests come in pairs and fours."""
+
+_BATCH_COMPLETED: Final = b"NATS/1.0 409 Batch Completed"
+"""Follows the last message of a pull that names `max_bytes`, which its count has closed already: it may meet the next pull
+of the inbox. On a cluster it comes ahead of that message.
+"""
+
+OnMessage = Callable[[bytes, bytes, bytes, bytes | None], None]
+
+
+class Reply(NamedTuple):
+    """One message: the subject it was published to, its reply subject, body and raw header block."""
+
+    subject: bytes
+    reply: bytes
+    data: bytes
+    headers: bytes | None
+
+
+class Failed(NamedTuple):
+    """Why there is no answer. `sent` False means that the server can't have acted on the request."""
+
+    reason: str
+    sent: bool
+
+
+ReplyOrFailure = Reply | Failed
+
+
+class CannotConnect(Exception):
+    """No server answers; the text says why."""
+
+
+class Collected(NamedTuple):
+    """The messages of a request with many answers, and the status line that closed it (None: it timed out)."""
+
+    messages: list[Reply]
+    closing: Reply | None
+
+
+def status(reply: Reply) -> int:
+    """The inline status of a message (404, 503 …), 0 if it has none."""
+    head = reply.headers
+    if head is None or not head.startswith(b"NATS/1.0 "):
+        return 0
+    return int(head[9:12])
+
+
+def header(reply: Reply, name: bytes) -> bytes | None:
+    """One header's value; `name` without the colon."""
+    head = reply.headers
+    if head is None:
+        return None
+    start = head.find(b"\r\n" + name + b":")
+    if start < 0:
+        return None
+    start += len(name) + 3
+    return head[start : head.index(b"\r\n", start)].strip()
+
+
+class _DirectClient(Client):
+    """nats-py with a shortcut: messages of a subscription in `direct` go to their handler, unparsed.
+
+    It also stays alive where nats-py would give up: after a handler's bug, and after any complaint of the server.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.direct: dict[int, OnMessage] = {}
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        handler = self.direct.get(sid)
+        if handler is None:
+            await super()._process_msg(sid, subject, reply, data, headers)
+            return
+        try:
+            handler(subject, reply, data, headers)
+        except Exception:  # it would end the read loop, and with it the connection
+            log.exception("a message could not be handled", subject=subject.decode(errors="replace"))
+
+    async def _process_err(self, err_msg: str) -> None:
+        """nats-py closes for ever on most errors (a payload too large, a login that changed); this connects anew."""
+        if "permissions violation" in err_msg.lower():
+            await super()._process_err(err_msg)
+        else:
+            await self._process_op_err(NatsError(f"nats: {err_msg}"))
+
+    async def _attempt_reconnect(self) -> None:
+        # nats-py waits until what was written has left, which a server that hangs never lets happen.
+        self._abort()
+        await super()._attempt_reconnect()
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        self._abort()  # an attempt that timed out would leave its socket open
+        await super()._connect_to_server(s)
+
+    def _abort(self) -> None:
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+
+
+class _Slot:
+    """An inbox of its own, for answers that keep their original subject (pulls) or come in numbers (multi-gets)."""
+
+    def __init__(self, inbox: str) -> None:
+        self.inbox = inbox
+        self.sid = 0
+        self.future: asyncio.Future[Collected | Failed] | None = None
+        self.messages: list[Reply] = []
+        self.wanted = 0
+        self.deadline = 0.0
+
+    def feed(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        future = self.future
+        if future is None or future.done():
+            return
+        message = Reply(subject, reply, data, headers)
+        if headers is not None and headers.startswith(b"NATS/1.0 "):
+            if status(message) != 100 and not headers.startswith(_BATCH_COMPLETED):
+                future.set_result(Collected(self.messages, message))
+            return
+        self.messages.append(message)
+        if len(self.messages) == self.wanted:
+            future.set_result(Collected(self.messages, message))
+
+
+class Connection:
+    """A connection that reconnects for ever; requests fail fast while it is down."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._nc = _DirectClient()
+        self._pending: dict[int, tuple[asyncio.Future[ReplyOrFailure], float]] = {}
+        self._tokens = itertools.count(1)
+        self._out: list[bytes] = []
+        self._inbox = ""
+        self._free: list[_Slot] = []
+        self._busy: set[_Slot] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+        self._round_trip = metrics.NATS_ROUND_TRIP.labels(name)
+        self._timeouts = metrics.NATS_TIMEOUTS.labels(name)
+        self._reconnects = metrics.NATS_RECONNECTS.labels(name)
+        self.connections = 0
+        """How often it was connected."""
+        self.timed_out = 0
+        """Requests that were not answered in time."""
+        self.explanation: str | None = None
+        """Why requests may stay unanswered, if somebody knows."""
+
+    async def connect(self, servers: list[str]) -> None:
+        """Connect once. Raises CannotConnect when no server answers."""
+        failure: list[Exception] = []
+
+        async def on_error(error: Exception) -> None:
+            failure.append(error)
+            log.debug("nats connection", nats=self.name, error=str(error) or type(error).__name__)
+
+        async def on_disconnect() -> None:
+            if not self._nc.is_closed:
+                log.warning("nats connection lost", nats=self.name)
+            self._fail_all("the connection to NATS was lost")
+
+        async def on_reconnect() -> None:
+            log.info("nats connection is back", nats=self.name)
+            self._reconnects.inc()
+            self.connections += 1
+
+        try:
+            await self._nc.connect(
+                servers,
+                name=self.name,
+                error_cb=on_error,
+                disconnected_cb=on_disconnect,
+                reconnected_cb=on_reconnect,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+                reconnect_time_wait=_RECONNECT_WAIT_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
+                max_reconnect_attempts=2,
+                ping_interval=3,
+                max_outstanding_pings=2,
+                pending_size=-1,
+            )
+        except (NatsError, OSError, ValueError) as error:
+            reason = failure[-1] if failure else error
+            raise CannotConnect(str(reason) or type(reason).__name__) from None
+        self._nc.options["max_reconnect_attempts"] = -1
+        self.connections = 1
+        self._inbox = self._nc.new_inbox() + "."
+        self._subscribe(self._inbox + "*", self._answered)
+        self._sweeper = start_loop(f"{self.name}-sweep", self._sweep, every_s=_SWEEP_S)
+
+    async def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._fail_all("the connection to NATS was closed")
+        if self._nc.options:  # nats-py can't close what was never asked to connect
+            # While it tries to reconnect, nats-py may wait for that task without end.
+            with contextlib.suppress(TimeoutError, NatsError, OSError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._nc.close()
+
+    @property
+    def connected(self) -> bool:
+        return self._nc.is_connected
+
+    @property
+    def server_version(self) -> str:
+        return str(self._nc._server_info.get("version", ""))
+
+    @property
+    def has_jetstream(self) -> bool:
+        """Whether the server at the other end runs JetStream itself; another of its cluster may."""
+        return bool(self._nc._server_info.get("jetstream"))
+
+    @property
+    def max_payload(self) -> int:
+        return self._nc.max_payload
+
+    @property
+    def nobody(self) -> str:
+        """A reply subject that is not listened to; the JetStream API acts only on requests that have one."""
+        return f"{self._inbox}0"
+
+    # Sending
+
+    def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
+        """Queue one message for this loop turn's write; dropped while the connection is down, or if it is too large."""
+        if len(payload) + len(headers) + _HEADER_FRAME > self._nc.max_payload:
+            log.error("message too large for nats-server", subject=subject, size=len(payload), limit=self._nc.max_payload)
+            return
+        if headers:
+            head = f"NATS/1.0\r\n{headers}\r\n".encode()
+            line = f"HPUB {subject} {reply} {len(head)} {len(head) + len(payload)}\r\n".encode()
+            self._write(line + head + payload + b"\r\n")
+        else:
+            self._write(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
+
+    def request(
+        self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> asyncio.Future[ReplyOrFailure]:
+        """Send a request; the future resolves to a `Reply` or a `Failed`, it never raises.
+
+        `headers` is a block of `Name: value` lines, each ended by CRLF.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[ReplyOrFailure] = loop.create_future()
+        if not self._nc.is_connected:
+            future.set_result(Failed("there is no connection to NATS", sent=False))
+            return future
+        if len(payload) + len(headers) + _HEADER_FRAME > self._nc.max_payload:
+            # The server would end the connection, and with it everybody's requests.
+            reason = f"a message of {len(payload)} bytes is more than nats-server's max_payload of {self._nc.max_payload}"
+            future.set_result(Failed(reason, sent=False))
+            return future
+        token = next(self._tokens)
+        now = loop.time()
+        self._pending[token] = (future, now + timeout_s)
+        if not token % _MEASURED:
+            future.add_done_callback(lambda done: self._measured(done, loop.time() - now))
+        self.publish(subject, payload, headers, f"{self._inbox}{token}")
+        return future
+
+    async def collect(self, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
+        """Send a request with up to `wanted` answers (0: until its closing status)."""
+        if not self._nc.is_connected:
+            return Failed("there is no connection to NATS", sent=False)
+        loop = asyncio.get_running_loop()
+        slot = self._free.pop() if self._free else self._new_slot()
+        slot.future, slot.messages, slot.wanted = loop.create_future(), [], wanted
+        slot.deadline = loop.time() + timeout_s
+        self._busy.add(slot)
+        self.publish(subject, payload, reply=slot.inbox)
+        clean = False
+        try:
+            outcome = await slot.future
+            clean = isinstance(outcome, Collected) and outcome.closing is not None
+        finally:
+            slot.future = None
+            self._busy.discard(slot)
+            if clean:
+                self._free.append(slot)
+            else:  # late answers must not meet the next request
+                self._unsubscribe(slot.sid)
+        return outcome
+
+    async def listen(self, subject: str, handler: Callable[[Reply], None], *, group: str = "") -> Callable[[], Awaitable[None]]:
+        """Subscribe; the handler runs inside the read loop. Returns the way to stop it.
+
+        Of the subscribers that name the same `group` each message reaches one.
+        """
+
+        def direct(subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+            handler(Reply(subject, reply, data, headers))
+
+        sid = self._subscribe(subject, direct, group)
+
+        async def stop() -> None:
+            self._unsubscribe(sid)
+
+        return stop
+
+    # Inside
+
+    def _write(self, frame: bytes) -> None:
+        if not self._out:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._out.append(frame)
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        transport = self._nc._transport
+        if self._nc.is_connected and transport is not None:
+            try:
+                transport.writelines(out)
+            except RuntimeError as error:
+                # uvloop's socket is closed, of which nats-py has not heard yet; when it does, those who wait hear it, too.
+                log.debug("nats connection", error=str(error), nats=self.name)
+
+    def _answered(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        entry = self._pending.pop(int(subject[len(self._inbox) :]), None)
+        if entry is None or entry[0].done():
+            return
+        if headers is not None and not data and headers.startswith(b"NATS/1.0 503"):
+            entry[0].set_result(Failed("NATS has no leader for this yet, or JetStream is off", sent=False))
+        else:
+            entry[0].set_result(Reply(subject, reply, data, headers))
+
+    def _measured(self, done: asyncio.Future[ReplyOrFailure], seconds: float) -> None:
+        if not done.cancelled() and isinstance(done.result(), Reply):
+            self._round_trip.observe(seconds)
+
+    def _subscribe(self, subject: str, handler: OnMessage, group: str = "") -> int:
+        """Listen to a subject. The SUB leaves ahead of whatever is sent next, so it needs no round trip of its own; while
+        the connection is down it is only noted, since nats-py subscribes to all of `_subs` when it is back.
+        """
+        self._nc._sid += 1
+        sid = self._nc._sid
+        self._nc._subs[sid] = Subscription(self._nc, sid, subject, queue=group)
+        self._nc.direct[sid] = handler
+        self._write(f"SUB {subject} {group} {sid}\r\n".encode())
+        return sid
+
+    def _unsubscribe(self, sid: int) -> None:
+        self._nc.direct.pop(sid, None)
+        if self._nc._subs.pop(sid, None) is not None:
+            self._write(f"UNSUB {sid}\r\n".encode())
+
+    def _new_slot(self) -> _Slot:
+        slot = _Slot(self._nc.new_inbox())
+        slot.sid = self._subscribe(slot.inbox, slot.feed)
+        return slot
+
+    def _fail_all(self, reason: str) -> None:
+        failed = Failed(reason, sent=True)
+        pending, self._pending = self._pending, {}
+        for future, _ in pending.values():
+            if not future.done():
+                future.set_result(failed)
+        for slot in self._busy:
+            if slot.future is not None and not slot.future.done():
+                slot.future.set_result(failed)
+
+    async def _sweep(self) -> None:
+        """Fail what has waited too long. A pull that times out keeps what it has got."""
+        now = asyncio.get_running_loop().time()
+        late = [token for token, (_, deadline) in self._pending.items() if deadline < now]
+        for token in late:
+            future, _ = self._pending.pop(token)
+            if not future.done():
+                future.set_result(Failed(self.explanation or "NATS did not answer in time", sent=True))
+            self.timed_out += 1
+            self._timeouts.inc()
+        for slot in self._busy:
+            if slot.future is not None and not slot.future.done() and slot.deadline < now:
+                slot.future.set_result(Collected(slot.messages, None))

@@ -1,0 +1,159 @@
+"""Due messages: timers that fired, handed to the service they were set for, and let go only after their writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ojs_core.base.errors import unavailable
+from ojs_core.jetstream.api import ApiError, delete
+from ojs_core.jetstream.connection import Connection, Failed, Reply, ReplyOrFailure, status
+from ojs_core.jetstream.consumers import make_in_memory
+from ojs_core.jetstream.subjects import ANY, StoreConfig
+
+_SECOND_NS: Final = 1_000_000_000
+_PARK_S: Final = 5
+_BATCH: Final = 256
+_BATCH_BYTES: Final = 8 * 1024 * 1024
+_ROOM: Final = 64 * 1024
+"""For the subject and the headers of a message as large as nats-server takes."""
+_NO_CONSUMER: Final = frozenset({503, 409})
+_NO_MESSAGE: Final = 10057
+_AGAIN_MS: Final = (250, 500, 1_000, 2_000, 5_000)
+"""When a message that could not be handled comes again; the last time holds for all further ones."""
+
+
+class _Deleted(Struct):
+    error: ApiError | None = None
+
+
+class Due(NamedTuple):
+    """A timer that fired for a job. `at` is when the server stored it (Unix ms), `deliveries` counts from 1.
+
+    `job_id` is whatever ends the subject: for other things than jobs their name.
+    """
+
+    job_id: str
+    sequence: int
+    at: int
+    deliveries: int
+    ack: str
+    data: bytes = b""
+
+
+class DueMessages:
+    """One service's due messages; its replicas share a durable consumer, so each message goes to one of them."""
+
+    def __init__(
+        self,
+        nats: Connection,
+        bulk: Connection,
+        config: StoreConfig,
+        service: str,
+        ack_wait_s: int = 5,
+        subject: str | None = None,
+    ) -> None:
+        """`subject` is the wildcard of what to take, by default the timers that were set for `service`."""
+        self._nats = nats
+        self._bulk = bulk
+        self._config = config
+        self._service = service
+        self._ack_wait_s = ack_wait_s
+        self._subject = subject or config.due(service, ANY)
+        self._bytes = max(_BATCH_BYTES, bulk.max_payload) + _ROOM
+        self._ready = False
+        self._in_hand: set[int] = set()
+        """Sequences of what was handed over last and nobody has answered for yet."""
+
+    async def next(self) -> list[Due]:
+        """Wait up to five seconds for due messages; may return none. Raises OjsError backend_unavailable."""
+        if not self._ready:
+            await self._make_consumer()
+        request = msgspec.json.encode({"batch": _BATCH, "no_wait": True, "max_bytes": self._bytes})
+        outcome = await self._pull(request)
+        if not outcome:
+            # Nothing is waiting: park for the first to come, then take what has come with it.
+            request = msgspec.json.encode({"batch": 1, "expires": _PARK_S * _SECOND_NS})
+            outcome = await self._pull(request, wanted=1)
+        self._in_hand = {due.sequence for due in outcome}
+        return outcome
+
+    async def _pull(self, request: bytes, wanted: int = _BATCH) -> list[Due]:
+        stream = self._config.records_stream
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{self._service}"
+        outcome = await self._bulk.collect(subject, request, wanted, _PARK_S + 1)
+        if isinstance(outcome, Failed):
+            raise unavailable(f"due messages can't be read: {outcome.reason}")
+        if not outcome.messages and outcome.closing is not None and status(outcome.closing) in _NO_CONSUMER:
+            self._ready = False
+        prefix = len(self._subject.rstrip("*>"))
+        return [_due(message, prefix) for message in outcome.messages]
+
+    async def _make_consumer(self) -> None:
+        """Nothing is lost with its state: what was handled is deleted, and anything else is delivered again."""
+        config = {
+            "durable_name": self._service,
+            "filter_subject": self._subject,
+            "ack_policy": "explicit",
+            "ack_wait": self._ack_wait_s * _SECOND_NS,
+            "max_deliver": -1,
+            "max_ack_pending": 5_000,
+        }
+        error = await make_in_memory(self._nats, self._config.records_stream, config)
+        if error is not None:
+            raise unavailable(f"NATS refused the consumer of {self._service}: {error.get('description')}")
+        self._ready = True
+
+    async def done(self, handled: list[Due]) -> None:
+        """Let handled messages go: deleted, then acked."""
+        self.answered(handled)
+        answers = [delete(self._nats, self._config.records_stream, due.sequence) for due in handled]
+        for due, answer in zip(handled, answers, strict=True):
+            if _gone(await answer):
+                self._bulk.publish(due.ack, b"+ACK")
+
+    def later(self, due: Due, delay_ms: int) -> None:
+        """Have a message again after a while."""
+        self.answered([due])
+        self._bulk.publish(due.ack, b'-NAK {"delay": %d}' % (delay_ms * 1_000_000))
+
+    def answered(self, messages: Sequence[Due]) -> None:
+        """Whoever handles these answers for them, if only later: they are not to be given back."""
+        self._in_hand.difference_update(due.sequence for due in messages)
+
+    def give_back(self, batch: Sequence[Due]) -> None:
+        """Have again, soon, what of a batch nobody has answered for. Silence would cost the time that a consumer grants for
+        an ack, which is there for those that died.
+        """
+        for due in batch:
+            if due.sequence in self._in_hand:
+                self.later(due, _AGAIN_MS[min(due.deliveries, len(_AGAIN_MS)) - 1])
+
+    def working(self, messages: Sequence[Due]) -> None:
+        """Ask for as much time again for messages in hand as they are granted until their acks."""
+        for due in messages:
+            self._bulk.publish(due.ack, b"+WPI")
+
+
+def _gone(answer: ReplyOrFailure) -> bool:
+    """Whether a deletion left nothing behind; a message that wasn't there any more was deleted before."""
+    if isinstance(answer, Failed):
+        return False
+    error = msgspec.json.decode(answer.data, type=_Deleted).error
+    return error is None or error.err_code == _NO_MESSAGE
+
+
+def _due(message: Reply, prefix: int) -> Due:
+    ack = message.reply.decode()
+    parts = ack.split(".")  # … <deliveries>.<stream sequence>.<consumer sequence>.<timestamp ns>.<pending>
+    return Due(
+        job_id=message.subject[prefix:].decode(),
+        sequence=int(parts[-4]),
+        at=int(parts[-2]) // 1_000_000,
+        deliveries=int(parts[-5]),
+        ack=ack,
+        data=message.data,
+    )

@@ -1,0 +1,131 @@
+"""Writing the event stream as its one relay: fenced appends, and what was appended last.
+
+What the relay appends carries `Ojs-Entry`; what others publish on the same subjects does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from ojs_core.base.errors import unavailable
+from ojs_core.jetstream.api import Message, ask, message, parse_ack, refused, subjects_of
+from ojs_core.jetstream.connection import Connection, Failed
+from ojs_core.jetstream.subjects import ANY, StoreConfig, Wildcard
+
+_APPEND_TIMEOUT_S: Final = 5.0
+_LOOKED_AT: Final = 500
+"""Messages of others between two appends that are looked at one by one; more end the tenure."""
+
+
+class Outgoing(NamedTuple):
+    """An event on its way, and where it comes from: the job's creation time and log entry, and the revision's sequence."""
+
+    subject: str
+    body: bytes
+    created_at: int
+    entry: int
+    sequence: int
+
+
+class Appended(NamedTuple):
+    """The last entry of a job that was appended, of the job that was created at `created_at` under its id."""
+
+    created_at: int
+    entry: int
+
+
+class Fenced(Exception):
+    """Somebody else has relayed events since: the tenure is over."""
+
+
+class EventLog:
+    """One writer's view of the event stream; `nats` should be its own, since appends are large."""
+
+    def __init__(self, nats: Connection, config: StoreConfig) -> None:
+        self._nats = nats
+        self._config = config
+        self._prefix = secrets.token_hex(6)
+        self._batches = itertools.count(1)
+
+    async def last_sequence(self) -> int:
+        """Sequence of the last message of the stream, whoever wrote it."""
+        what = "to say how many events there are"
+        info = await ask(self._nats, f"STREAM.INFO.{self._config.events_stream}", None, what)
+        return int(info["state"]["last_seq"])
+
+    async def last_of(self, job_id: str) -> Appended | None:
+        """What was appended last of a job, as the stream's leader has it."""
+        every = self._config.event(Wildcard("*.*"), ANY, job_id)
+        last = await self._message({"last_by_subj": every})
+        if last is not None and _headers(last) is None:
+            subjects = await subjects_of(self._nats, self._config.events_stream, every)
+            found = await asyncio.gather(*(self._message({"last_by_subj": subject}) for subject in subjects))
+            relayed = [other for other in found if other is not None and _headers(other) is not None]
+            last = max(relayed, key=lambda other: other.seq, default=None)
+        headers = _headers(last) if last is not None else None
+        return Appended(_number(headers, "Ojs-Created"), _number(headers, "Ojs-Entry")) if headers is not None else None
+
+    async def append(self, events: Sequence[Outgoing], after: int) -> int:
+        """Store events behind sequence `after`, all or none; returns the new last sequence.
+
+        What others publish without a relay may lie between. Raises `Fenced`, or OjsError backend_unavailable, which
+        leaves it open whether the events were stored.
+        """
+        while True:
+            ack = parse_ack(await self._send(events, after))
+            if ack.error is None:
+                self._nats.publish(self._config.events_stored, b"")
+                return ack.seq
+            if not ack.conflict:
+                raise refused("events", ack.error)
+            after = await self._behind_others(after)
+
+    async def _send(self, events: Sequence[Outgoing], after: int) -> bytes:
+        """One atomic batch, the condition on its first message: it leaves in one write, so nothing comes between."""
+        batch = f"{self._prefix}{next(self._batches)}"
+        answer: asyncio.Future[Any] | None = None
+        for place, event in enumerate(events, 1):
+            headers = f"Ojs-Entry: {event.entry}\r\nOjs-Seq: {event.sequence}\r\nOjs-Created: {event.created_at}\r\n"
+            if place == 1:
+                headers += f"Nats-Expected-Last-Sequence: {after}\r\n"
+            if len(events) > 1:
+                headers += f"Nats-Batch-Id: {batch}\r\nNats-Batch-Sequence: {place}\r\n"
+            if place < len(events):
+                self._nats.publish(event.subject, event.body, headers)
+            else:
+                if len(events) > 1:
+                    headers += "Nats-Batch-Commit: 1\r\n"
+                answer = self._nats.request(event.subject, event.body, headers, _APPEND_TIMEOUT_S)
+        assert answer is not None, "nothing to append"
+        outcome = await answer
+        if isinstance(outcome, Failed):
+            raise unavailable(f"events can't be stored: {outcome.reason}")
+        return bytes(outcome.data)
+
+    async def _behind_others(self, after: int) -> int:
+        """The last sequence, if all that came since `after` was published without a relay."""
+        last = await self.last_sequence()
+        if last < after or last - after > _LOOKED_AT:
+            raise Fenced
+        found = await asyncio.gather(*(self._message({"seq": number}) for number in range(after + 1, last + 1)))
+        if any(other is not None and _headers(other) is not None for other in found):
+            raise Fenced
+        return last
+
+    async def _message(self, which: dict[str, Any]) -> Message | None:
+        return await message(self._nats, self._config.events_stream, which, "events")
+
+
+def _headers(stored: Message) -> str | None:
+    """A stored message's header block, if the relay wrote it."""
+    headers = stored.hdrs.decode()
+    return headers if "\r\nOjs-Entry: " in headers else None
+
+
+def _number(headers: str, name: str) -> int:
+    _, _, rest = headers.partition(f"\r\n{name}: ")
+    return int(rest.partition("\r\n")[0] or 0)

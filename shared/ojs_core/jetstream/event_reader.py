@@ -1,0 +1,170 @@
+"""Reading stored events: pages after a cursor for polling, and a tail for SSE and WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ojs_core.base.errors import unavailable
+from ojs_core.jetstream.api import ask, sequence_of, subject_of
+from ojs_core.jetstream.connection import Connection, Failed, Reply, header, status
+from ojs_core.jetstream.subjects import StoreConfig
+
+_READ: Final = 1_000
+_READ_BYTES: Final = 4 * 1024 * 1024
+_READ_TIMEOUT_S: Final = 5.0
+_READS: Final = 10
+"""Reads for one page; a rarer match is found by asking again with the page's cursor."""
+_FALLBACK_S: Final = 1.0
+
+
+class EventFilter(Struct, frozen=True, kw_only=True):
+    """Which events are wanted; what is empty admits all, the members apply together.
+
+    `types` may end in `.*` (`job.*`); `queues` are queue names, `subject_id` is the id that the event is about.
+    """
+
+    types: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    job_types: tuple[str, ...] = ()
+    subject_id: str | None = None
+
+    def admits(self, event: StoredEvent) -> bool:
+        if self.types and not any(_matches(event.type, wanted) for wanted in self.types):
+            return False
+        if self.queues and event.queue not in self.queues:
+            return False
+        if self.subject_id is not None and event.subject_id != self.subject_id:
+            return False
+        return not self.job_types or event.job_type in self.job_types
+
+    @property
+    def subject(self) -> str:
+        """The narrowest subject that covers all that is wanted."""
+        exact = len(self.types) == 1 and self.types[0].count(".") == 1 and "*" not in self.types[0]
+        event_type = self.types[0] if exact else "*.*"
+        queue = self.queues[0].replace(".", "_") if len(self.queues) == 1 else "*"
+        if (event_type, queue, self.subject_id) == ("*.*", "*", None):
+            return "ojs.events.>"
+        return f"ojs.events.{event_type}.{queue}.{self.subject_id or '*'}"
+
+
+class _Data(Struct):
+    job_type: str | None = None
+
+
+class _Body(Struct):
+    data: _Data
+
+
+_decode_body: Final = msgspec.json.Decoder(_Body).decode
+
+
+class StoredEvent(NamedTuple):
+    """One event of the stream: its sequence (the cursor after it), what its subject says, and its JSON."""
+
+    sequence: int
+    type: str
+    queue: str
+    subject_id: str
+    body: bytes
+
+    @property
+    def job_type(self) -> str | None:
+        return _decode_body(self.body).data.job_type
+
+
+class EventPage(NamedTuple):
+    """Events, oldest first. `cursor` goes on after all that was looked at, matches or not."""
+
+    events: list[StoredEvent]
+    cursor: int
+    has_more: bool
+
+
+class EventReader:
+    """Reads the event stream. `nats` carries pages of up to 4 MB, so it should be the store's `bulk`."""
+
+    def __init__(self, nats: Connection, config: StoreConfig) -> None:
+        self._nats = nats
+        self._config = config
+
+    async def read(self, after: int, wanted: EventFilter, limit: int) -> EventPage:
+        """Up to `limit` events with a sequence above `after` (0: from the oldest kept)."""
+        found: list[StoredEvent] = []
+        cursor = after
+        for _ in range(_READS):
+            batch, pending = await self._next(wanted.subject, cursor + 1)
+            for left, event in zip(range(len(batch) - 1, -1, -1), batch, strict=True):
+                cursor = event.sequence
+                if wanted.admits(event):
+                    found.append(event)
+                    if len(found) == limit:
+                        return EventPage(found, cursor, has_more=left + pending > 0)
+            if not batch or not pending:
+                return EventPage(found, cursor, has_more=False)
+        return EventPage(found, cursor, has_more=True)
+
+    async def last_sequence(self) -> int:
+        """The cursor after everything stored now."""
+        return int((await self._state())["last_seq"])
+
+    async def kept(self) -> tuple[int, int]:
+        """The sequences of the oldest event that is kept and of the last; if there is none, the first is above the last."""
+        state = await self._state()
+        return int(state["first_seq"]), int(state["last_seq"])
+
+    async def _state(self) -> dict[str, Any]:
+        stream = self._config.events_stream
+        info = await ask(self._nats, f"STREAM.INFO.{stream}", None, "to say how many events there are")
+        state: dict[str, Any] = info["state"]
+        return state
+
+    async def follow(self, after: int, wanted: EventFilter) -> AsyncIterator[StoredEvent]:
+        """Events above `after` as they come, without end; raises OjsError backend_unavailable when NATS is away.
+
+        One tail per process with `EventFilter()`, each subscriber asking `admits`, is cheaper than a tail for each.
+        """
+        stored = asyncio.Event()
+        stop = await self._nats.listen(self._config.events_stored, lambda _message: stored.set())
+        try:
+            while True:
+                stored.clear()
+                page = await self.read(after, wanted, _READ)
+                for event in page.events:
+                    yield event
+                after = page.cursor
+                if not page.has_more:
+                    try:
+                        # Not every event is announced: what needs no truth is published without the relay.
+                        await asyncio.wait_for(stored.wait(), _FALLBACK_S)
+                    except TimeoutError:
+                        pass
+        finally:
+            await stop()
+
+    async def _next(self, subject: str, start: int) -> tuple[list[StoredEvent], int]:
+        """Events under a subject from a sequence on, and how many more there are."""
+        request = {"next_by_subj": subject, "seq": start, "batch": _READ, "max_bytes": _READ_BYTES}
+        direct = f"$JS.API.DIRECT.GET.{self._config.events_stream}"
+        outcome = await self._nats.collect(direct, msgspec.json.encode(request), 0, _READ_TIMEOUT_S)
+        if isinstance(outcome, Failed) or outcome.closing is None:
+            raise unavailable("NATS did not answer a read of events")
+        code = status(outcome.closing)
+        if code not in {204, 404}:
+            raise unavailable(f"NATS refused a read of events with status {code}")
+        pending = int(header(outcome.closing, b"Nats-Num-Pending") or 0)
+        return [_event(message) for message in outcome.messages], pending
+
+
+def _event(message: Reply) -> StoredEvent:
+    event_type, scope, subject_id = subject_of(message).removeprefix("ojs.events.").rsplit(".", 2)
+    return StoredEvent(sequence_of(message), event_type, scope.replace("_", "."), subject_id, message.data)
+
+
+def _matches(event_type: str, wanted: str) -> bool:
+    return event_type.startswith(wanted[:-1]) if wanted.endswith("*") else event_type == wanted

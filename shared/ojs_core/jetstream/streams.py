@@ -1,0 +1,144 @@
+"""Streams at start-up: made when missing, refused in words when they can't do what the design rests on."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import structlog
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.problems import StartupProblem, Unreachable
+from ojs_core.jetstream.api import ask, call
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.subjects import MIN_SERVER, StoreConfig
+
+log = structlog.get_logger(__name__)
+
+_STREAM_NOT_FOUND: Final = 10059
+_NAME_IN_USE: Final = 10058
+MIN_PAYLOAD: Final = 8 * 1024 * 1024
+_FREE_TO_DIFFER: Final = frozenset({"num_replicas", "max_consumers"})
+"""The store goes by what a stream has."""
+_FREE_FOR_EVENTS: Final = frozenset({"max_age", "max_msgs", "storage"})
+_LIMITS: Final = ("max_age", "max_msgs", "max_bytes", "max_msg_size")
+"""Any of them would make the server drop, or refuse, jobs that a client was told are stored."""
+_BARRED: Final = ("sealed", "no_ack", "deny_delete", "deny_purge", "mirror", "sources", "subject_transform")
+
+
+def check_server(nats: Connection) -> None:
+    """Refuse a nats-server that is too old; warn of one that can't take the largest jobs."""
+    found = tuple(int(part) for part in re.findall(r"\d+", nats.server_version)[:3])
+    if found < MIN_SERVER:
+        wanted = ".".join(map(str, MIN_SERVER[:2]))
+        raise StartupProblem(
+            f"nats-server {nats.server_version or '(unknown version)'} is too old: ojs-nats needs {wanted} or newer "
+            "for message schedules and atomic batches; upgrade nats-server."
+        )
+    if nats.max_payload < MIN_PAYLOAD:
+        log.warning(
+            "larger jobs will be refused: set max_payload to 8MB in nats-server's configuration",
+            max_payload=nats.max_payload,
+        )
+
+
+async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
+    """Make or check every stream. Any number of processes may do so at once.
+
+    Returns the configuration with the replicas that the streams have, since reading and committing depend on them, and how
+    many queues can be busy.
+    """
+    config = await _within_account(nats, config)
+    replicas, busy = 1, config.busy_queues
+    for wanted in config.streams():
+        name = wanted["name"]
+        try:
+            info = await call(nats, f"STREAM.INFO.{name}")
+            if _error_code(info) == _STREAM_NOT_FOUND:
+                info = await call(nats, f"STREAM.CREATE.{name}", wanted)
+                if _error_code(info) == _NAME_IN_USE:  # another process was faster
+                    info = await call(nats, f"STREAM.INFO.{name}")
+        except OjsError as error:
+            kind = Unreachable if nats.has_jetstream else StartupProblem
+            raise kind(
+                f"JetStream does not answer for stream {name} ({error.message}); enable JetStream in nats-server "
+                "(nats-server -js, or jetstream {} in its configuration) and check that a majority of the cluster is up."
+            ) from None
+        if "error" in info:
+            # 503: no leader of the cluster yet, or not enough servers so far
+            kind = Unreachable if info["error"].get("code") == 503 else StartupProblem
+            raise kind(
+                f"nats-server refused stream {name}: {info['error'].get('description')}; "
+                f"check its JetStream limits and that it has {config.replicas} server(s) for the replicas asked for."
+            )
+        _check(name, wanted, info["config"], for_jobs=name != config.events_stream)
+        consumers = await _limit_consumers(nats, wanted, info["config"])
+        busy = consumers if name == config.ready_stream else busy
+        replicas = max(replicas, int(info["config"].get("num_replicas", 1)))
+    return replace(config, replicas=replicas, busy_queues=busy)
+
+
+async def _limit_consumers(nats: Connection, wanted: dict[str, Any], found: dict[str, Any]) -> int:
+    """How many consumers a stream may have. One without a limit of its own has nats-server's, which may be any, and gets it;
+    one that somebody set stays.
+    """
+    name, number, has = wanted["name"], wanted.get("max_consumers", 0), int(found.get("max_consumers", 0))
+    if not number or has > 0:
+        return has
+    try:
+        await ask(nats, f"STREAM.UPDATE.{name}", found | {"max_consumers": number}, "to limit the consumers of a stream")
+    except OjsError as error:
+        raise StartupProblem(
+            f"stream {name} can't be limited to {number} consumers ({error.message}); "
+            f"allow it, or do it yourself with 'nats stream edit {name} --max-consumers {number}'."
+        ) from None
+    return int(number)
+
+
+async def _within_account(nats: Connection, config: StoreConfig) -> StoreConfig:
+    """What the NATS account allows: no stream of it may have more consumers than that."""
+    try:
+        answer = await call(nats, "INFO")
+    except OjsError:  # the streams are asked for next, and say what is wrong
+        return config
+    allowed = int(answer.get("limits", {}).get("max_consumers", -1))
+    if allowed < 0 or allowed >= max(config.busy_queues, config.service_consumers):
+        return config
+    log.warning(
+        "this NATS account allows few consumers, so fewer queues can be busy and fewer processes run at a time: raise its "
+        "JetStream limit max_consumers",
+        allowed=allowed,
+        wanted=max(config.busy_queues, config.service_consumers),
+    )
+    number = max(allowed, 1)
+    return replace(config, busy_queues=min(number, config.busy_queues), service_consumers=min(number, config.service_consumers))
+
+
+def _error_code(answer: dict[str, Any]) -> int:
+    return int(answer.get("error", {}).get("err_code", 0))
+
+
+def _check(name: str, wanted: dict[str, Any], found: dict[str, Any], *, for_jobs: bool) -> None:
+    free = _FREE_TO_DIFFER if for_jobs else _FREE_TO_DIFFER | _FREE_FOR_EVENTS
+    wrong = {
+        key: found.get(key) for key, value in wanted.items() if key not in free and _normal(found.get(key)) != _normal(value)
+    }
+    wrong |= {key: found[key] for key in _BARRED if found.get(key)}
+    if for_jobs:
+        wrong |= {key: found[key] for key in _LIMITS if found.get(key, 0) > 0}
+    if found.get("persist_mode") == "async":
+        wrong["persist_mode"] = "async"
+    if wrong:
+        listed = "; ".join(f"{key} is {value!r} and must be {wanted.get(key, 'unset')!r}" for key, value in wrong.items())
+        raise StartupProblem(
+            f"stream {name} is not set up as ojs-nats needs it: {listed}. Correct it with 'nats stream edit {name}', "
+            "or delete the stream if it holds nothing of value, and start again."
+        )
+
+
+def _normal(value: Any) -> Any:
+    """Server answers leave out false and zero, and sort nothing."""
+    if isinstance(value, list):
+        return sorted(value)
+    return value or None

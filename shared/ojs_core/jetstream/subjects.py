@@ -1,0 +1,369 @@
+"""Subjects, streams and consumer names: the one place that spells them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, Final, Literal, get_args
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from ojs_core.base.errors import invalid
+
+MIN_SERVER: Final = (2, 14, 0)
+_SECOND: Final = 1_000_000_000
+_DAY: Final = 86_400 * _SECOND
+_UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")
+_WILD: Final = re.compile(r"[\x00-\x20\x7f*>]")
+MAX_CONSUMER_NAME: Final = 200
+_SEAT: Final = "seat"
+_IN_LINE: Final = 3
+"""Dots in the ready subject of a priority's line."""
+
+Kind = Literal[
+    "job",
+    "blob",
+    "unique",
+    "idempotency",
+    "worker",
+    "cron",
+    "workflow",
+    "wfdef",
+    "wfres",
+    "queue",
+    "limit",
+    "crossing",
+    "pool",
+    "stats",
+    "service",
+    "relay",
+    "barrier",
+    "probe",
+    "reset",
+]
+"""What a record is, the first word of its key. All that the bucket may hold: a reset goes by this list."""
+LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "reset"})
+"""What a reset leaves: the services' own."""
+
+
+Lane = Literal["front", "line", "key", "late"]
+"""Where tokens of one priority wait: ahead of it, in line, or beside it because a key limits their jobs (docs/adr/030)."""
+LANES: Final[tuple[Lane, ...]] = get_args(Lane)
+
+
+def lane_of(subject: str) -> Lane:
+    """The lane of a ready subject's tokens."""
+    if subject.count(".") <= _IN_LINE:
+        return "line"
+    last = subject.rpartition(".")[2]
+    return next((lane for lane in LANES if lane == last), "line")
+
+
+def encode_token(name: str) -> str:
+    """Any text as one subject token: bytes outside `A-Za-z0-9_-` become `=XX`; different names stay different."""
+    return _UNSAFE.sub(lambda m: b"=%02X" % m[0][0], name.encode()).decode() or "="
+
+
+def decode_token(token: str) -> str:
+    """The text that `encode_token` made a token of."""
+    return "" if token == "=" else unquote(token.replace("=", "%"))
+
+
+class Wildcard(str):
+    """A part of a subject that stands for many. Only code makes one: what came from outside never is."""
+
+    __slots__ = ()
+
+
+ANY: Final = Wildcard("*")
+"""Any one token."""
+REST: Final = Wildcard(">")
+"""Any tokens, to the end."""
+
+
+def _check(*names: str) -> None:
+    """Refuse what would address other subjects than its own, or end the line of NATS's protocol: the one place where names
+    become subjects (a wildcard in an id would read or purge everybody's).
+    """
+    for name in names:
+        if _WILD.search(name) is not None and type(name) is not Wildcard:
+            raise invalid(
+                "id", f"{name[:64]!r} can't name anything here: wildcards, blanks and control characters are not allowed"
+            )
+
+
+def _of_try(workflow_id: str, op: str, part: str) -> str:
+    return f"{workflow_id}.{op}.{part}" if op else f"{workflow_id}.{part}"
+
+
+class StoreConfig(Struct, frozen=True, kw_only=True):
+    """Where everything lives. More buckets, should one Raft group not be enough, would be a change of this object alone."""
+
+    bucket: str = "ojs"
+    ready_stream: str = "OJS_READY"
+    events_stream: str = "OJS_EVENTS"
+    replicas: int = 1
+    busy_queues: int = 2_000
+    """How many pairs of queue and priority may have a consumer at a time (docs/adr/029)."""
+    service_consumers: int = 5_000
+    """How many consumers all processes may have together, some ten each, for what isn't a queue."""
+
+    @property
+    def records_stream(self) -> str:
+        return f"KV_{self.bucket}"
+
+    # Records
+
+    def record(self, kind: Kind, name: str) -> str:
+        """Subject of a record; `name` must be subject-safe (see `encode_token`). Raises invalid_request, as the others."""
+        _check(name)
+        return self._key(kind, name)
+
+    def _key(self, kind: Kind, name: str) -> str:
+        return f"$KV.{self.bucket}.{kind}.{name}"
+
+    def job(self, job_id: str) -> str:
+        _check(job_id)
+        return self._key("job", job_id)
+
+    def result(self, job_id: str, op: str) -> str:
+        """Subject of a job's result that is a record of its own; `op` is that of the ack."""
+        _check(job_id, op)
+        return self._key("blob", f"{job_id}.{op}.result")
+
+    @property
+    def epoch(self) -> str:
+        """Subject of the record that a reset writes last: jobs of lower sequence are gone, without a marker of their own."""
+        return self.record("reset", "epoch")
+
+    def span(self, name: str) -> str:
+        """Subject of the statistics of a minute or an hour: `minute.<start in Unix s>.<part>`, or `hour.…`."""
+        return self.record("stats", name)
+
+    # Timers and what they become
+
+    def timer(self, job_id: str, op: str) -> str:
+        _check(job_id, op)
+        return f"ojs.timer.job.{job_id}.{op}"
+
+    def cron(self, token: str) -> str:
+        """Subject of a cron entry's record; `token` is its encoded name."""
+        return self.record("cron", token)
+
+    def cron_timer(self, token: str, op: str) -> str:
+        _check(token, op)
+        return f"ojs.timer.cron.{token}.{op}"
+
+    def due(self, service: str, job_id: str) -> str:
+        _check(service, job_id)
+        return f"ojs.due.{service}.{job_id}"
+
+    # Batches and uniqueness
+
+    def batch_timer(self, op: str) -> str:
+        """Subject of a batch's outbox."""
+        _check(op)
+        return f"ojs.timer.batch.{op}"
+
+    def batch_due(self, op: str) -> str:
+        """Subject of an outbox whose time has come."""
+        return self.due("batch", op)
+
+    def unique(self, key: str) -> str:
+        """Subject of the lock of a fingerprint."""
+        return self.record("unique", key)
+
+    # Workflows
+
+    def workflow(self, workflow_id: str) -> str:
+        return self.record("workflow", workflow_id)
+
+    def definition(self, workflow_id: str, op: str, part: str) -> str:
+        """Subject of a part of a workflow that never changes: `shape`, or the number of a chunk of job templates.
+
+        `op` is that of the try that wrote it. Without one, `REST` as the part is what all tries wrote.
+        """
+        _check(workflow_id, op, part)
+        return self._key("wfdef", _of_try(workflow_id, op, part))
+
+    def step_result(self, workflow_id: str, op: str, node: int | str) -> str:
+        """Subject of the result of a workflow's job, kept for later ones; `op` as in `definition`."""
+        part = node if isinstance(node, str) else str(node)
+        _check(workflow_id, op, part)
+        return self._key("wfres", _of_try(workflow_id, op, part))
+
+    @property
+    def steps(self) -> str:
+        """All hints of members of workflows."""
+        return "ojs.step.workflow.>"
+
+    def workflow_timer(self, workflow_id: str, op: str) -> str:
+        _check(workflow_id, op)
+        return f"ojs.timer.workflow.{workflow_id}.{op}"
+
+    def step(self, workflow_id: str, job_id: str) -> str:
+        """Subject of the hint that a member of a workflow is about to start or to end."""
+        _check(workflow_id, job_id)
+        return f"ojs.step.workflow.{workflow_id}.{job_id}"
+
+    def queue(self, name: str) -> str:
+        """Subject of a queue's record; `_default` is nobody's name."""
+        _check(name)
+        return self._key("queue", name.replace(".", "_"))
+
+    # Hand-out. Queue names hold dots but never underscores, so the swap is one to one.
+
+    def ready(self, queue: str, priority: int, lane: Lane = "line") -> str:
+        _check(queue)
+        subject = f"ojs.ready.{queue.replace('.', '_')}.{priority + 100:03d}"
+        return subject if lane == "line" else f"{subject}.{lane}"
+
+    def ready_of_queue(self, queue: str) -> str:
+        _check(queue)
+        return f"ojs.ready.{queue.replace('.', '_')}.>"
+
+    def tokens_of_queue(self, queue: str) -> str:
+        """All tokens of a queue, ready or put aside."""
+        _check(queue)
+        return f"ojs.*.{queue.replace('.', '_')}.>"
+
+    def seat(self, queue: str, number: int) -> str:
+        """Subject of a message that holds so many places in a bounded queue while jobs are pushed to it."""
+        _check(queue)
+        return f"ojs.ready.{queue.replace('.', '_')}.{_SEAT}.{number}"
+
+    def seat_of_queue(self, queue: str) -> str:
+        _check(queue)
+        return f"ojs.ready.{queue.replace('.', '_')}.{_SEAT}.*"
+
+    def seat_size(self, subject: str) -> int:
+        """How many places a message on this ready subject holds; 0 for a token's."""
+        parts = subject.split(".")
+        return int(parts[4]) if parts[3] == _SEAT else 0
+
+    def pool(self, token: str) -> str:
+        """Subject of a fair pool's record; `token` is its encoded name."""
+        return self.record("pool", token)
+
+    # Limits. A scope is `key.<encoded key>` or `queue.<name>`.
+
+    def limit(self, scope: str) -> str:
+        """Subject of a limit's record."""
+        return self.record("limit", scope)
+
+    def limit_step(self, scope: str, what: str) -> str:
+        """Subject of the hint to look at a limit; `what` is the job whose claim is about to end, or another word."""
+        _check(scope, what)
+        return f"ojs.step.limit.{scope}.{what}"
+
+    def crossing(self, scope: str) -> str:
+        """Subject of the record that says whether a limit or a bound is reached."""
+        return self.record("crossing", scope)
+
+    @property
+    def limit_steps(self) -> str:
+        return "ojs.step.limit.>"
+
+    def limit_timer(self, scope: str, op: str) -> str:
+        _check(scope, op)
+        return f"ojs.timer.limit.{scope}.{op}"
+
+    def hold(self, scope: str, priority: int, queue: str, *, front: bool) -> str:
+        """Subject of the tokens that wait for a permit of a key; `front` of those that had been let go, and come back."""
+        _check(scope, queue)
+        subject = f"{self.held_of(queue, scope)[:-1]}{priority + 100:03d}"
+        return f"{subject}.front" if front else subject
+
+    def hold_of(self, scope: str) -> str:
+        _check(scope)
+        return f"ojs.hold.*.{scope.removeprefix('key.')}.>"
+
+    def held_of(self, queue: str, scope: str | None = None) -> str:
+        """All tokens of a queue that wait for permits, of one key if there is a `scope`."""
+        _check(queue, *([] if scope is None else [scope]))
+        key = "" if scope is None else f"{scope.removeprefix('key.')}."
+        return f"ojs.hold.{queue.replace('.', '_')}.{key}>"
+
+    def ready_of_hold(self, subject: str) -> str:
+        """Where a held token goes on."""
+        _, _, queue, _, priority, *_ = subject.split(".")
+        return f"ojs.ready.{queue}.{priority}.front"
+
+    def wake_for_limit(self, scope: str) -> str:
+        """Told when a limited queue may have a permit again."""
+        _check(scope)
+        return f"ojs.wake.{scope.removeprefix('queue.')}.limit"
+
+    def wake_of_queue(self, queue: str) -> str:
+        _check(queue)
+        return f"ojs.wake.{queue.replace('.', '_')}.>"
+
+    def ready_consumer(self, subject: str) -> str:
+        """Durable name of the one consumer of a ready subject; a long one ends in a hash."""
+        name = subject.removeprefix("ojs.").replace(".", "-")
+        if len(name) > MAX_CONSUMER_NAME:
+            digest = hashlib.sha256(name.encode()).hexdigest()[:32]
+            name = f"{name[: MAX_CONSUMER_NAME - 33]}-{digest}"
+        return name
+
+    # Events
+
+    def event(self, event_type: str, scope: str, subject_id: str) -> str:
+        """Subject of an event: its type, a queue name or other scope, and the id of what it happened to.
+
+        Events that need no truth (heartbeats, progress) may be published there by anyone, without the relay's headers.
+        """
+        _check(event_type, scope, subject_id)
+        return f"ojs.events.{event_type}.{scope.replace('.', '_')}.{subject_id}"
+
+    def live_event(self, event_type: str, scope: str, subject_id: str) -> str:
+        """Subject of an event that no stream keeps (heartbeats)."""
+        _check(event_type, scope, subject_id)
+        return f"ojs.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
+
+    @property
+    def events_stored(self) -> str:
+        """Told without an answer after events were stored, for those who wait for more."""
+        return "ojs.control.events"
+
+    # Streams
+
+    def streams(self) -> list[dict[str, Any]]:
+        """The stream configurations, as `$JS.API.STREAM.CREATE` takes them."""
+        common = {"storage": "file", "num_replicas": self.replicas, "discard": "old", "max_age": 0}
+        return [
+            common
+            | {
+                "name": self.records_stream,
+                "subjects": [f"$KV.{self.bucket}.>", "ojs.timer.>", "ojs.due.>", "ojs.step.>"],
+                "max_consumers": self.service_consumers,
+                "retention": "limits",
+                "max_msgs_per_subject": 1,
+                "allow_direct": True,
+                "allow_atomic": True,
+                "allow_msg_ttl": True,
+                "allow_msg_schedules": True,
+                "allow_rollup_hdrs": True,
+                "subject_delete_marker_ttl": 2 * _SECOND,
+            },
+            common
+            | {
+                "name": self.ready_stream,
+                "subjects": ["ojs.ready.>", "ojs.hold.>"],
+                "max_consumers": self.busy_queues,
+                "retention": "workqueue",
+                "allow_direct": True,
+                "republish": {"src": "ojs.ready.>", "dest": "ojs.wake.>", "headers_only": True},
+            },
+            common
+            | {
+                "name": self.events_stream,
+                "subjects": ["ojs.events.>"],
+                "retention": "limits",
+                "allow_direct": True,
+                "allow_atomic": True,
+                "max_age": 7 * _DAY,
+                "max_msgs": 1_000_000,
+            },
+        ]

@@ -1,0 +1,117 @@
+"""Cancelling, retrying and deleting many jobs in one request (ojs-bulk-operations §6, ojs-admin-api §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError, conflict
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import Moment, Transition, TransitionName
+from ojs_core.operations.outcomes import ItemOutcome, Rest, failed, in_turn
+from ojs_core.operations.selection import Operation, Selection
+from ojs_core.operations.targets import BulkTargets
+from ojs_core.read.client import Queries
+from ojs_core.store.records.idempotency import KeyedRun
+from ojs_core.store.store import Store
+
+_MOST_CONFIRMED: Final = 10_000
+"""Jobs that one request of an operator changes."""
+
+
+class BulkChange:
+    """Changes the jobs that a selection is about. Active jobs are skipped by a cancel, unless an operator names them."""
+
+    def __init__(self, store: Store, queries: Queries) -> None:
+        self._store = store
+        self._targets = BulkTargets(store, queries)
+
+    async def change(
+        self, operation: Operation, selection: Selection, run: KeyedRun | None
+    ) -> tuple[list[ItemOutcome], Rest | None]:
+        """What became of each job, and what a filter has still before it; None for jobs that were named."""
+        matched, cursor = await self._targets.of(selection)
+        outcomes = await self._outcomes(operation, selection, matched, _DECISIONS[operation])
+        if run is not None and run.repeated and not selection.dry_run:
+            outcomes = await in_turn(outcomes, lambda outcome: self._done_before(operation, outcome, run.began))
+        return outcomes, None if selection.filter is None else await self._targets.rest(selection.filter, cursor)
+
+    async def change_all(self, operation: Operation, selection: Selection) -> tuple[list[ItemOutcome], Rest]:
+        """The same for all jobs that fit a filter, up to `_MOST_CONFIRMED`; it can be repeated."""
+        wanted = selection.filter
+        assert wanted is not None
+        outcomes: list[ItemOutcome] = []
+        while True:
+            matched, cursor = await self._targets.of(selection)
+            outcomes += await self._outcomes(operation, selection, matched, _CONFIRMED[operation])
+            if cursor is None or len(outcomes) >= _MOST_CONFIRMED:
+                break
+            selection = replace(selection, cursor=cursor)
+        return outcomes, await self._targets.rest(wanted, cursor)
+
+    async def _outcomes(
+        self, operation: Operation, selection: Selection, matched: Sequence[str], decide: DecideItem
+    ) -> list[ItemOutcome]:
+        if selection.atomic and not selection.dry_run and matched:
+            changed = await self._store.atomic_changes.change(matched, decide)
+            refused = any(isinstance(one, OjsError) for one in changed)
+            by_id = dict(zip(dict.fromkeys(matched), changed, strict=True))
+            return [_outcome(job_id, by_id[job_id], rolled_back=refused) for job_id in matched]
+
+        async def one(job_id: str) -> ItemOutcome:
+            try:
+                if selection.dry_run:
+                    decide(await self._store.jobs.get(job_id), self._store.clock.moment())
+                elif operation == "retry":
+                    await self._store.jobs.revive(job_id, decide)
+                else:
+                    await self._store.jobs.change(job_id, decide)
+            except OjsError as error:
+                return ItemOutcome(job_id=job_id, error=error)
+            return ItemOutcome(job_id=job_id)
+
+        return await in_turn(matched, one)
+
+    async def _done_before(self, operation: Operation, outcome: ItemOutcome, began: int) -> ItemOutcome:
+        """The outcome of a request that is run a second time, because whoever ran it first died: what it did then is done."""
+        job_id = outcome.job_id
+        if outcome.error is None or failed(outcome) or job_id is None:
+            return outcome
+        events = _EVENTS[operation]
+        log = await self._store.records.log_of(job_id)
+        return ItemOutcome(job_id=job_id) if any(entry.event in events and entry.at >= began for entry in log) else outcome
+
+
+DecideItem = Callable[[Job, Moment], Transition]
+
+
+def _outcome(job_id: str, changed: Job | OjsError, *, rolled_back: bool) -> ItemOutcome:
+    if isinstance(changed, OjsError):
+        return ItemOutcome(job_id=job_id, error=changed)
+    return ItemOutcome(job_id=job_id, rolled_back=rolled_back)
+
+
+def _cancelled(job: Job, moment: Moment) -> Transition:
+    if job.state is State.ACTIVE:
+        message = f"job {job.id} is in active state; DELETE /jobs/{job.id} cancels it"
+        raise conflict(message, job.id, job.state, "available, scheduled, retryable or pending")
+    return transitions.cancel(job, moment, "bulk")
+
+
+_DECISIONS: Final[dict[Operation, DecideItem]] = {
+    "cancel": _cancelled,
+    "retry": transitions.retry_by_hand,
+    "delete": transitions.remove,
+}
+_CONFIRMED: Final = _DECISIONS | {"cancel": lambda job, moment: transitions.cancel(job, moment, "bulk")}
+"""Operators who name active jobs mean them (ojs-admin-api §8.2)."""
+
+
+_EVENTS: Final[dict[Operation, tuple[TransitionName, ...]]] = {
+    "cancel": ("cancelled",),
+    "retry": ("retried", "promoted"),
+    "delete": ("deleted", "removed"),
+}

@@ -1,0 +1,101 @@
+"""Pushing many jobs in one request: each by itself, or all or none (ojs-bulk-operations §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job
+from ojs_core.operations.outcomes import ItemOutcome, in_turn
+from ojs_core.operations.rejections import RejectionEvents
+from ojs_core.store.records.idempotency import KeyedRun
+from ojs_core.store.store import Store
+from ojs_core.telemetry import tracing
+
+Prepare = Callable[[Job], Awaitable[Job | None]]
+
+
+class BulkPush:
+    """`prepare` is the enqueue middleware, which returns None for a job that it drops. A draft that could not be read is its
+    refusal; it has its place in the answer.
+    """
+
+    def __init__(self, store: Store, prepare: Prepare, rejections: RejectionEvents) -> None:
+        self._store = store
+        self._prepare = prepare
+        self._rejections = rejections
+
+    async def each(self, drafts: Sequence[Job | OjsError], run: KeyedRun | None) -> list[ItemOutcome]:
+        """Push each job by itself."""
+
+        async def one(index: int) -> ItemOutcome:
+            try:
+                return await self._pushed(await self._prepared(drafts[index], index), run)
+            except OjsError as error:
+                return ItemOutcome(error=error)
+
+        return await in_turn(range(len(drafts)), one)
+
+    async def all_or_none(self, drafts: Sequence[Job | OjsError], run: KeyedRun | None) -> list[ItemOutcome]:
+        """Push all jobs, or none: then there is an error for at least one of them, and the others are rolled back."""
+        now = self._store.clock.now()
+        outcomes = [ItemOutcome(rolled_back=True)] * len(drafts)
+        wanted: list[Job] = []
+        for index, draft in enumerate(drafts):
+            try:
+                wanted.append(await self._prepared(draft, index))
+            except OjsError as error:
+                outcomes[index] = ItemOutcome(error=error)
+        if len(wanted) < len(drafts):
+            return outcomes
+        try:
+            jobs = await tracing.enqueued_all(wanted, self._store.batches.push)
+        except OjsError as error:
+            if error.code == "queue_full":
+                await self._rejections.tell(error, wanted)
+                return [_without_room(draft, error, now) for draft in wanted]
+            if "index" not in error.details:
+                raise
+            created = await self._created_before(wanted, run) if error.code == "duplicate" else None
+            if created is not None:
+                return created
+            outcomes[error.details["index"]] = ItemOutcome(error=error)
+            return outcomes
+        return [ItemOutcome(job=job, existing=job.id != draft.id) for draft, job in zip(wanted, jobs, strict=True)]
+
+    async def _prepared(self, draft: Job | OjsError, index: int) -> Job:
+        """One job of the request as it will be pushed. Raises OjsError for one that is refused, or dropped by middleware."""
+        if isinstance(draft, OjsError):
+            raise draft
+        prepared = await self._prepare(draft)
+        if prepared is None:
+            raise OjsError("invalid_request", "an enqueue middleware dropped the job", details={"index": index})
+        return prepared
+
+    async def _pushed(self, draft: Job, run: KeyedRun | None) -> ItemOutcome:
+        try:
+            job = await tracing.enqueued(draft, self._store.jobs.push)
+        except OjsError as error:
+            await self._rejections.tell(error, [draft])
+            if run is None or not run.repeated or error.code != "duplicate" or error.details["existing_job_id"] != draft.id:
+                raise
+            job = await self._store.jobs.get(draft.id)
+            if job.created_at < run.began:  # it was there before anybody ran this request
+                raise
+        return ItemOutcome(job=job, existing=job.id != draft.id)
+
+    async def _created_before(self, drafts: Sequence[Job], run: KeyedRun | None) -> list[ItemOutcome] | None:
+        """The jobs, if the same request stored them before it could answer."""
+        if run is None or not run.repeated:
+            return None
+        found = await self._store.records.many([draft.id for draft in drafts])
+        jobs = [found[draft.id].job for draft in drafts]
+        mine = [job for job in jobs if job is not None and job.created_at >= run.began]
+        return [ItemOutcome(job=job) for job in mine] if len(mine) == len(drafts) else None
+
+
+def _without_room(draft: Job, error: OjsError, now: int) -> ItemOutcome:
+    """What became of a job whose request failed, because a queue has no room for it or for another."""
+    crowded = draft.queue == error.details["queue"] and transitions.waits_at_once(draft, now)
+    return ItemOutcome(error=error) if crowded else ItemOutcome(rolled_back=True)

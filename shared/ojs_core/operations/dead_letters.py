@@ -1,0 +1,103 @@
+"""Dead letters: retrying and deleting them, one by one or by what they have in common (ojs-dead-letter)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ojs_core.base.errors import OjsError, not_found
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job
+from ojs_core.domain.transitions import Moment, RetryOverride, Transition
+from ojs_core.domain.transitions.result import Change
+from ojs_core.read.client import Queries, settled
+from ojs_core.read.messages import MAX_PAGE, DeadLettersAsk
+from ojs_core.store.store import Store
+
+_AT_ONCE: Final = 32
+"""Dead letters of a request that are changed at the same time."""
+_MAX_BULK: Final = 10_000
+"""Dead letters that one request changes; its answer says how many remain."""
+_MAX_ERRORS: Final = 100
+"""Skipped ones of which the answer says why."""
+
+
+class DeadLettersChanged(NamedTuple):
+    """`matched` when it began; `errors` are ids and reasons of some that were skipped."""
+
+    matched: int
+    done: int
+    skipped: int
+    errors: list[tuple[str, str]]
+
+
+class DeadLetters:
+    """A job that is no dead letter is `not_found`, whatever else it is."""
+
+    def __init__(self, store: Store, queries: Queries) -> None:
+        self._store = store
+        self._queries = queries
+
+    async def get(self, job_id: str) -> Job:
+        """Raises OjsError not_found."""
+        return _dead(await self._store.jobs.get(job_id))
+
+    async def retry(self, job_id: str, override: Callable[[Job], RetryOverride] = lambda _job: RetryOverride()) -> Change:
+        """Give one a new life under its id, changed by what `override` makes of it. Raises not_found, conflict, duplicate."""
+
+        def decide(job: Job, moment: Moment) -> Transition:
+            return transitions.retry_discarded(_dead(job), override(job), moment)
+
+        return await self._store.jobs.revive(job_id, decide)
+
+    async def delete(self, job_id: str) -> None:
+        """Raises OjsError not_found."""
+        await self._store.jobs.change(job_id, lambda job, moment: transitions.delete(_dead(job), moment))
+
+    async def retry_all(self, wanted: DeadLettersAsk) -> DeadLettersChanged:
+        """Retry all that match, up to `_MAX_BULK`."""
+        return await self._all(wanted, self.retry)
+
+    async def delete_all(self, wanted: DeadLettersAsk) -> DeadLettersChanged:
+        """Delete all that match, up to `_MAX_BULK`."""
+        return await self._all(wanted, self.delete)
+
+    async def _all(self, wanted: DeadLettersAsk, change: Callable[[str], Awaitable[object]]) -> DeadLettersChanged:
+        """Change everything that matches, page by page; what has left meanwhile is skipped."""
+        matched: int | None = None
+        done = skipped = 0
+        errors: list[tuple[str, str]] = []
+        cursor: str | None = None
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(job_id: str) -> bool:
+            async with limit:
+                try:
+                    await change(job_id)
+                except OjsError as error:
+                    if error.code not in {"not_found", "conflict", "duplicate"}:
+                        raise
+                    if len(errors) < _MAX_ERRORS:
+                        errors.append((job_id, error.message))
+                    return False
+                return True
+
+        while done + skipped < _MAX_BULK:
+            page = settled(await self._queries.dead_letters(msgspec.structs.replace(wanted, limit=MAX_PAGE, cursor=cursor)))
+            matched = page.total if matched is None else matched
+            changed = await asyncio.gather(*(one(row.id) for row in page.jobs))
+            done += sum(changed)
+            skipped += len(changed) - sum(changed)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return DeadLettersChanged(matched or 0, done, skipped, errors)
+
+
+def _dead(job: Job) -> Job:
+    if not job.dead_letter:
+        raise not_found("dead_letter", job.id)
+    return job

@@ -1,0 +1,51 @@
+"""What becomes of each item of a bulk request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import Job
+
+T = TypeVar("T")
+
+_AT_ONCE: Final = 64
+"""Jobs of one request that are worked on at a time; others have requests, too."""
+
+
+class ItemOutcome(Struct, frozen=True, kw_only=True):
+    """What became of one item of a bulk request. `existing`: the job was there before, or makes this one superfluous."""
+
+    job: Job | None = None
+    job_id: str | None = None
+    existing: bool = False
+    error: OjsError | None = None
+    rolled_back: bool = False
+
+
+class Rest(NamedTuple):
+    """What a filter has still before it: where it goes on, and how many jobs it may find there if that is known."""
+
+    cursor: str | None
+    remaining: int | None
+
+
+async def in_turn(items: Sequence[T], one: Callable[[T], Awaitable[ItemOutcome]]) -> list[ItemOutcome]:
+    """The outcome of each, some at a time; they begin in order, so that jobs keep the order of the request."""
+    outcomes: list[ItemOutcome] = []
+    for start in range(0, len(items), _AT_ONCE):
+        outcomes += await asyncio.gather(*(one(item) for item in items[start : start + _AT_ONCE]))
+    return outcomes
+
+
+def failed(outcome: ItemOutcome) -> bool:
+    """Whether it was not the item's fault."""
+    return outcome.error is not None and outcome.error.info.status >= 500
+
+
+def final(outcomes: Sequence[ItemOutcome]) -> bool:
+    return not any(failed(outcome) for outcome in outcomes)

@@ -1,0 +1,165 @@
+"""Emptying and removing queues (ojs-queue-config §6.1, ojs-admin-api §6.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ojs_core.base.errors import OjsError, not_found
+from ojs_core.domain import transitions
+from ojs_core.domain.job import TERMINAL, State
+from ojs_core.domain.queues import record as queue_record
+from ojs_core.domain.queues.config import DEFAULT_QUEUE
+from ojs_core.domain.queues.record import QueueRecord
+from ojs_core.read.client import Queries, settled
+from ojs_core.read.messages import MAX_PAGE, JobsAsk
+from ojs_core.store.announce import announce
+from ojs_core.store.store import Store
+
+_AT_ONCE: Final = 32
+"""Jobs of one request that are changed at the same time."""
+_MAX_JOBS: Final = 5_000
+"""Jobs that one request changes; it says how many remain, and can be repeated."""
+
+RemovalStrategy = Literal["reject", "discard", "move"]
+Act = Callable[[str], Awaitable[None]]
+
+
+class Deletion(Struct, frozen=True):
+    """What becomes of a deleted queue's jobs."""
+
+    strategy: RemovalStrategy = "reject"
+    target_queue: str | None = None
+
+
+class Purge(Struct, frozen=True):
+    """Which jobs of a queue are removed; `before` is Unix ms."""
+
+    states: tuple[State, ...]
+    before: int | None = None
+
+
+class Emptied(NamedTuple):
+    """How many jobs were removed or moved, and how many there may be more."""
+
+    done: int
+    remaining: int
+
+
+class QueueRemoval:
+    """Goes through the jobs of a queue as the index lists them, the oldest first."""
+
+    def __init__(self, store: Store, queries: Queries) -> None:
+        self._store = store
+        self._queries = queries
+
+    async def purge(self, name: str, asked: Purge) -> Emptied:
+        """Remove the jobs in some states, up to `_MAX_JOBS`."""
+        return await self._all(name, asked.states, self._remove, asked.before)
+
+    async def delete(self, name: str, asked: Deletion) -> Emptied:
+        """Have a queue drain, and delete it once nothing is left: `remaining` is 0 then, else it is to be called again.
+
+        Raises OjsError not_found, and conflict if there are jobs that are not to be touched.
+        """
+        before = await self._store.queues.get(name)
+        queue = settled(await self._queries.queue(name))
+        if before is None and queue.created_at is None:
+            raise not_found("queue", name)
+        await self._store.queues.change(name, lambda old, moment: queue_record.draining(old, name, moment))
+        affected = 0
+        if asked.strategy != "reject":
+            in_order = asked.strategy == "move"
+            affected, _ = await self._all(name, transitions.WAITING, self._clearing(asked), at_once=1 if in_order else _AT_ONCE)
+        left = await self._left(name)
+        if left and asked.strategy == "reject":
+            await self._restore(name, before)
+            message = f"queue {name!r} holds {left} unfinished jobs; choose strategy discard or move, or wait for them"
+            raise OjsError("conflict", message, details={"queue": name, "jobs": left}, canonical="QUEUE_NOT_EMPTY")
+        if not left:
+            await self._store.queues.change(
+                name, lambda old, moment: None if old is None else queue_record.deleted(old, moment)
+            )
+            await tell_of_queue(self._store, "queue.deleted", name)
+        return Emptied(affected, left)
+
+    async def _restore(self, name: str, before: QueueRecord | None) -> None:
+        def decide(old: QueueRecord | None, moment: transitions.Moment) -> QueueRecord | None:
+            if old is None or old.state != "draining":  # somebody else has decided meanwhile
+                return None
+            if before is None:
+                return queue_record.deleted(old, moment)
+            return msgspec.structs.replace(before, op=moment.op)
+
+        await self._store.queues.change(name, decide)
+
+    def _clearing(self, asked: Deletion) -> Act:
+        async def act(job_id: str) -> None:
+            target = asked.target_queue
+            if target is None:
+                await self._store.jobs.change(job_id, lambda job, moment: transitions.drop(job, "queue_deleted", moment))
+            else:
+                await self._store.jobs.change(job_id, lambda job, moment: transitions.move(job, target, moment))
+
+        return act
+
+    async def _remove(self, job_id: str) -> None:
+        """A job that waits is cancelled first, so that whatever depends on its end hears of it."""
+        if not (await self._store.jobs.get(job_id)).terminal:
+            await self._store.jobs.change(job_id, lambda job, moment: transitions.cancel(job, moment, "purged"))
+        await self._store.jobs.change(job_id, transitions.remove)
+
+    async def _left(self, name: str) -> int:
+        counts = msgspec.structs.asdict(settled(await self._queries.queue(name)).counts)
+        return sum(counts[state] for state in State if state not in TERMINAL)
+
+    async def _all(
+        self, queue: str, states: tuple[State, ...], act: Act, before: int | None = None, at_once: int = _AT_ONCE
+    ) -> Emptied:
+        """Act on the queue's jobs in some states, the oldest of each first: how many, and how many there may be more.
+
+        Jobs that have moved on meanwhile are let be. `before` (Unix ms) leaves out those that ended later, or don't wait
+        that long.
+        """
+        until = None if before is None else before - 1
+        ids: list[str] = []
+        remaining = 0
+        for state in states:
+            ask = JobsAsk(queue=queue, state=state, ascending=True, until=until, limit=MAX_PAGE)
+            seen = total = 0
+            while True:
+                page = settled(await self._queries.jobs(ask))
+                total = total or page.total or 0
+                wanted = [row.id for row in page.jobs if before is None or (row.finished_at or row.created_at) < before]
+                taken = wanted[: _MAX_JOBS - len(ids)]
+                ids += taken
+                seen += len(page.jobs)
+                if page.next_cursor is None or len(ids) >= _MAX_JOBS:
+                    break
+                ask = msgspec.structs.replace(ask, cursor=page.next_cursor)
+            # Beyond what the index counts it is only certain that there are some.
+            remaining += max(total - seen, int(page.next_cursor is not None)) + len(wanted) - len(taken)
+        done = 0
+        for start in range(0, len(ids), at_once):
+            done += sum(await asyncio.gather(*(_acted(act, job_id) for job_id in ids[start : start + at_once])))
+        return Emptied(done, remaining)
+
+
+async def tell_of_queue(store: Store, event_type: str, name: str) -> None:
+    """Publish an event of a queue; the default settings are none."""
+    if name != DEFAULT_QUEUE:
+        await announce(store, event_type, scope=name, subject=name, data={"queue": name})
+
+
+async def _acted(act: Act, job_id: str) -> bool:
+    try:
+        await act(job_id)
+    except OjsError as error:
+        if error.code not in {"not_found", "conflict"}:
+            raise
+        return False
+    return True

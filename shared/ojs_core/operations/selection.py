@@ -1,0 +1,44 @@
+"""Which jobs bulk cancel, retry and delete are about: ids, or a filter (ojs-bulk-operations §6-§8)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from ojs_core.domain.job import State
+
+Operation = Literal["cancel", "retry", "delete"]
+
+
+class Filter(Struct, frozen=True, kw_only=True):
+    """Which jobs an operation is about; what is None is not asked about. Times in Unix milliseconds; those of
+    the enqueuing are exclusive, `since` and `until` bound the creation and are inclusive.
+    """
+
+    states: tuple[State, ...]
+    type: str | None = None
+    queue: str | None = None
+    enqueued_before: int | None = None
+    enqueued_after: int | None = None
+    priority: int | None = None
+    meta: dict[str, Any] | None = None
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def broad(self) -> bool:
+        """Whether it names no type, queue, priority or metadata: states and times alone may well fit every job."""
+        return all(value is None for value in (self.type, self.queue, self.priority, self.meta))
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """The jobs of a bulk operation: some ids, or a filter, of which one request takes up to `limit` jobs from `cursor` on."""
+
+    job_ids: tuple[str, ...] = ()
+    filter: Filter | None = None
+    atomic: bool = False
+    dry_run: bool = False
+    limit: int
+    cursor: str | None = None
+    idempotency_key: str | None = None

@@ -1,0 +1,116 @@
+"""Which jobs a bulk operation is about: those that it names, or those that fit its filter, some at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ojs_core.base.errors import invalid
+from ojs_core.domain.job import Job, State
+from ojs_core.operations.outcomes import Rest
+from ojs_core.operations.selection import Filter, Selection
+from ojs_core.read.client import Queries, settled
+from ojs_core.read.documents import jobs_of
+from ojs_core.read.messages import MAX_PAGE, JobRow, JobsAsk, cursor_after
+from ojs_core.store.store import Store
+
+_MOST_SCANNED: Final = 20_000
+"""Rows of the index that one request looks through; the next one goes on from there."""
+
+
+class BulkTargets:
+    """Asks the index, and the records for what the index doesn't know."""
+
+    def __init__(self, store: Store, queries: Queries) -> None:
+        self._store = store
+        self._queries = queries
+
+    async def of(self, selection: Selection) -> tuple[Sequence[str], str | None]:
+        """Ids of up to `limit` jobs, and the cursor behind them if there may be more."""
+        wanted = selection.filter
+        if wanted is None:
+            return selection.job_ids, None
+        place = _Place.of(selection.cursor, len(wanted.states))
+        found: list[str] = []
+        scanned = 0
+        while place.state < len(wanted.states):
+            page = settled(await self._queries.jobs(_ask(wanted, wanted.states[place.state], cursor=place.cursor)))
+            fitting = await self._fitting(wanted, page.jobs)
+            for row in page.jobs:
+                if row.id in fitting:
+                    found.append(row.id)
+                    if len(found) == selection.limit:
+                        return found, _Place(place.state, cursor_after(row.created_at, row.id)).text
+            scanned += len(page.jobs)
+            place = _Place(place.state + 1, None) if page.next_cursor is None else _Place(place.state, page.next_cursor)
+            if scanned >= _MOST_SCANNED and place.state < len(wanted.states):
+                return found, place.text
+        return found, None
+
+    async def rest(self, wanted: Filter, cursor: str | None) -> Rest:
+        """What may be left for the requests that follow: the jobs that fit what the index is asked about."""
+        if cursor is None:
+            return Rest(None, 0)
+        states = wanted.states[_Place.of(cursor, len(wanted.states)).state :]
+        pages = await asyncio.gather(*(self._queries.jobs(_ask(wanted, state, limit=1)) for state in states))
+        totals = [page.total for page in pages if page.total is not None]
+        return Rest(cursor, sum(totals) if len(totals) == len(pages) else None)
+
+    async def _fitting(self, wanted: Filter, rows: Sequence[JobRow]) -> set[str]:
+        """Ids of the rows that fit what the index is not asked about."""
+        fitting = [row for row in rows if _fits(wanted, row)]
+        if wanted.meta is None:
+            return {row.id for row in fitting}
+        jobs = await jobs_of(self._store, fitting)
+        return {job_id for job_id, job in jobs.items() if _has_meta(job, wanted.meta)}
+
+
+class _Place(NamedTuple):
+    """Where a filter has come to: the index of a state among the filter's, and a cursor in that state's list."""
+
+    state: int
+    cursor: str | None
+
+    @classmethod
+    def of(cls, text: str | None, states: int) -> _Place:
+        if text is None:
+            return cls(0, None)
+        state, _, cursor = text.partition("~")
+        if not (state.isascii() and state.isdecimal() and int(state) < states):
+            raise invalid("cursor", "cursor must be the next_cursor of an answer to the same filter")
+        return cls(int(state), cursor or None)
+
+    @property
+    def text(self) -> str:
+        return f"{self.state}~{self.cursor or ''}"
+
+
+def _ask(wanted: Filter, state: State, *, limit: int = MAX_PAGE, cursor: str | None = None) -> JobsAsk:
+    """What the index knows of a filter."""
+    return JobsAsk(
+        state=state,
+        queue=wanted.queue,
+        type=wanted.type,
+        since=wanted.since,
+        until=wanted.until,
+        limit=limit,
+        cursor=cursor,
+        whole=wanted.meta is not None,
+    )
+
+
+def _fits(wanted: Filter, row: JobRow) -> bool:
+    at = row.enqueued_at if row.enqueued_at is not None else row.created_at
+    return (
+        (wanted.priority is None or row.priority == wanted.priority)
+        and (wanted.enqueued_before is None or at < wanted.enqueued_before)
+        and (wanted.enqueued_after is None or at > wanted.enqueued_after)
+    )
+
+
+def _has_meta(job: Job, wanted: dict[str, Any]) -> bool:
+    meta: dict[str, Any] = msgspec.json.decode(job.meta)
+    return all(name in meta and meta[name] == value for name, value in wanted.items())

@@ -1,0 +1,163 @@
+"""The asking side: a barrier, the question, and the wait for an answer that has seen the barrier."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.jetstream.api import put
+from ojs_core.jetstream.connection import Failed
+from ojs_core.read.messages import (
+    BEHIND,
+    WAIT_S,
+    Answer,
+    Ask,
+    AskOutcome,
+    DeadLettersAsk,
+    DeadLetterStats,
+    Dispatches,
+    DispatchesAsk,
+    JobPage,
+    JobsAsk,
+    ProjectorStatus,
+    QueueAsk,
+    QueuesAsk,
+    RelayedAnswer,
+    StatsAsk,
+    UniqueAsk,
+    UniquePage,
+    UnreadableAsk,
+    UnreadablePage,
+    WorkerPage,
+    WorkersAsk,
+    WorkflowPage,
+    WorkflowsAsk,
+    query_subject,
+)
+from ojs_core.read.numbers import History, HistoryAsk, Levels, Queue, QueuePage, Totals
+from ojs_core.store.store import Store
+
+_MARGIN_S: Final = 1.0
+_BARRIER_TTL_S: Final = 60
+_BUILT_S: Final = 5
+"""How long to wait before asking again while an index is built."""
+
+T = TypeVar("T", bound=Struct)
+A = TypeVar("A", bound=Answer)
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode_outcome: Final = msgspec.json.Decoder(AskOutcome).decode
+
+
+def settled(answer: A) -> A:
+    """An answer by which something is decided or done. Raises OjsError backend_unavailable while the index is built anew."""
+    if answer.partial:
+        raise unavailable("the index of jobs is being built; send the request again later", retry_after=_BUILT_S)
+    return answer
+
+
+class Queries:
+    """Asks the projectors. All methods raise OjsError backend_unavailable: no projector, or one that is behind."""
+
+    def __init__(self, store: Store) -> None:
+        self._nats = store.bulk
+        self._barrier = Barrier(store)
+
+    async def queue(self, name: str) -> Queue:
+        """One queue's statistics; all zero if nothing is known of it."""
+        return await self._ask("queue", QueueAsk(name=name), Queue)
+
+    async def levels(self, name: str) -> Levels:
+        """One queue's available jobs by priority."""
+        return await self._ask("levels", QueueAsk(name=name), Levels)
+
+    async def queues(self, ask: QueuesAsk) -> QueuePage:
+        return await self._ask("queues", ask, QueuePage)
+
+    async def totals(self) -> Totals:
+        """All queues together."""
+        return await self._ask("totals", Ask(), Totals)
+
+    async def jobs(self, ask: JobsAsk) -> JobPage:
+        return await self._ask("jobs", ask, JobPage)
+
+    async def workflows(self, ask: WorkflowsAsk) -> WorkflowPage:
+        return await self._ask("workflows", ask, WorkflowPage)
+
+    async def dead_letters(self, ask: DeadLettersAsk) -> JobPage:
+        return await self._ask("dead_letters", ask, JobPage)
+
+    async def dead_letter_stats(self, queue: str | None = None) -> DeadLetterStats:
+        return await self._ask("dead_letter_stats", StatsAsk(queue=queue), DeadLetterStats)
+
+    async def dispatches(self, also: tuple[str, ...] = ()) -> Dispatches:
+        """What was handed out within the last minute, by queue; `also` names queues to list in any case."""
+        return await self._ask("dispatches", DispatchesAsk(also=also), Dispatches)
+
+    async def history(self, ask: HistoryAsk) -> History:
+        return await self._ask("history", ask, History)
+
+    async def workers(self, ask: WorkersAsk) -> WorkerPage:
+        return await self._ask("workers", ask, WorkerPage)
+
+    async def unique_jobs(self, ask: UniqueAsk) -> UniquePage:
+        return await self._ask("unique_jobs", ask, UniquePage)
+
+    async def unreadable(self, ask: UnreadableAsk) -> UnreadablePage:
+        return await self._ask("unreadable", ask, UnreadablePage)
+
+    async def status(self) -> ProjectorStatus:
+        """Of whichever projector answers; the only question that waits for nothing."""
+        return await self._send("status", Ask(), ProjectorStatus)
+
+    async def until_relayed(self) -> None:
+        """Return when the events of everything that was stored before are in the event stream."""
+        await self._ask("relayed", Ask(), RelayedAnswer)
+
+    async def _ask(self, name: str, ask: Ask, answer: type[T]) -> T:
+        sequence = await self._barrier.sequence()
+        return await self._send(name, msgspec.structs.replace(ask, barrier=sequence), answer)
+
+    async def _send(self, name: str, ask: Ask, answer: type[T]) -> T:
+        body, timeout_s = _encode(ask), WAIT_S + _MARGIN_S
+        reply = await self._nats.request(query_subject(name), body, timeout_s=timeout_s)
+        if isinstance(reply, Failed) and not reply.sent:  # nobody listens
+            reply = await self._nats.request(query_subject(name, building=True), body, timeout_s=timeout_s)
+        if isinstance(reply, Failed):
+            raise unavailable("no projector answers; start one with 'ojs-nats projector'")
+        outcome = _decode_outcome(reply.data)
+        if outcome.error == BEHIND:
+            raise unavailable("the projector is behind; try again")
+        if outcome.error is not None:
+            raise OjsError("backend_error", f"the projector can't answer: {outcome.error}")
+        return msgspec.json.decode(outcome.answer, type=answer)
+
+
+class Barrier:
+    """Barrier writes, one at a time: all who ask during one share the next. An index that has reached one has seen everything
+    that was stored before it was asked for.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._nats = store.nats
+        self._subject = store.config.record("barrier", store.instance)
+        self._running: asyncio.Task[int] | None = None
+        self._following: asyncio.Task[int] | None = None
+
+    async def sequence(self) -> int:
+        """Write a barrier after now; returns its sequence."""
+        if self._following is None:
+            self._following = asyncio.create_task(self._after(self._running), name="barrier")
+            # Those who wait may all have gone by the time it fails.
+            self._following.add_done_callback(lambda task: None if task.cancelled() else task.exception())
+        return await asyncio.shield(self._following)
+
+    async def _after(self, running: asyncio.Task[int] | None) -> int:
+        if running is not None:
+            await asyncio.wait([running])
+        self._running, self._following = self._following, None
+        return await put(self._nats, self._subject, b"", _BARRIER_TTL_S, "a barrier")

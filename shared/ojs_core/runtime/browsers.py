@@ -1,0 +1,154 @@
+"""What a web page may ask of an HTTP server that has no log-in: nothing, unless its origin is allowed (docs/adr/031).
+
+A browser on a machine that reaches the server sends requests for any page it shows. It marks them: with `Origin`, with
+`Sec-Fetch-Site`, by the media types that a form can send, and, where a page makes its own name point here (DNS rebinding),
+with that name in `Host`. Other clients send none of these marks and aren't concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from multidict import istr
+
+from ojs_core.base.errors import OjsError, invalid
+from ojs_core.runtime.addresses import DEFAULT_PORTS, is_loopback
+from ojs_core.wire.clients import JSON_TYPE, OJS_TYPE, accepts_media_type
+
+ANY_HOST: Final = "*"
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
+"""`Sec-Fetch-Site` of the server's own pages, and of what a person typed or opened from a bookmark."""
+_FORM_TYPES: Final = frozenset({"", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
+"""The media types that a form, or a script without asking first, can send (Fetch standard, CORS-safelisted)."""
+_PREFLIGHT_S: Final = 600
+METHODS: Final = "GET, HEAD, POST, PUT, PATCH, DELETE"
+"""Those of all paths together."""
+_EXPOSED: Final = (
+    "Location, OJS-Version, Retry-After, X-OJS-Max-Batch-Size, X-OJS-Queue-Bound, X-OJS-Queue-Depth, X-RateLimit-Limit, "
+    "X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id"
+)
+
+_HOST: Final = istr("Host")
+_ORIGIN: Final = istr("Origin")
+_SITE: Final = istr("Sec-Fetch-Site")
+_MODE: Final = istr("Sec-Fetch-Mode")
+_DESTINATION: Final = istr("Sec-Fetch-Dest")
+_CONTENT_TYPE: Final = istr("Content-Type")
+_USER_AGENT: Final = istr("User-Agent")
+_OJS_VERSION: Final = istr("OJS-Version")
+_REQUESTED_METHOD: Final = istr("Access-Control-Request-Method")
+_REQUESTED_HEADERS: Final = istr("Access-Control-Request-Headers")
+
+
+class Browsers:
+    """The rules of one server, which listens on `host`.
+
+    `hosts` are further names that it goes by, `*` for any. `origins` are those of the pages that may use it, as browsers write
+    them: `https://jobs.example.com`. Without `hosts`, a server that listens on loopback goes by the names of loopback, and any
+    other by every name.
+    """
+
+    def __init__(self, host: str, hosts: Iterable[str], origins: Iterable[str]) -> None:
+        names = frozenset(hosts)
+        self._names = names | _LOOPBACK | {host.lower()} if names or is_loopback(host) else None
+        if ANY_HOST in names:
+            self._names = None
+        self._origins = frozenset(origins)
+
+    def admit(self, method: str, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+        """Headers for the answer, which let the page of an allowed origin read it. Raises permission_denied."""
+        host = headers.get(_HOST)
+        if self._names is not None and host is not None and (name := host_name(host)) not in self._names:
+            raise OjsError(
+                "permission_denied",
+                f"Host is {name[:80]!r}, which is no name of this server",
+                hint=f"Use the address that it listens on, or start it with --allowed-hosts {name[:80]}.",
+                details={"field": "Host"},
+            )
+        origin = headers.get(_ORIGIN)
+        if origin is not None:
+            self._admit_origin(origin, host)
+        elif (site := headers.get(_SITE)) is not None and site not in _OWN_SITES and not _follows_a_link(method, headers):
+            raise OjsError(
+                "permission_denied",
+                f"Sec-Fetch-Site is {site[:40]!r}: a page from elsewhere asks",
+                hint="Let its server ask, or start this one with --allowed-origins and ask with CORS.",
+                details={"field": "Sec-Fetch-Site"},
+            )
+        if not self._origins:
+            return ()
+        vary = ("Vary", "Origin")
+        if origin is None or origin not in self._origins:
+            return (vary,)
+        return (vary, ("Access-Control-Allow-Origin", origin), ("Access-Control-Expose-Headers", _EXPOSED))
+
+    def preflight(self, method: str, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...] | None:
+        """What a browser is told that asks for an allowed page; None if this is no such question. Call `admit` first."""
+        if method != "OPTIONS" or _REQUESTED_METHOD not in headers or headers.get(_ORIGIN) not in self._origins:
+            return None
+        wanted = headers.get(_REQUESTED_HEADERS)
+        more = () if wanted is None else (("Access-Control-Allow-Headers", wanted),)
+        return (("Access-Control-Allow-Methods", METHODS), ("Access-Control-Max-Age", str(_PREFLIGHT_S)), *more)
+
+    def _admit_origin(self, origin: str, host: str | None) -> None:
+        if origin in self._origins or (host is not None and _same(origin, host)):
+            return
+        raise OjsError(
+            "permission_denied",
+            f"pages from {origin[:80]!r} may not use this server",
+            hint=f"Start it with --allowed-origins {origin[:80]} if they may.",
+            details={"field": "Origin"},
+        )
+
+
+def check_media_type(method: str, headers: Mapping[str, str], *, body: bool) -> None:
+    """Refuse a body that isn't JSON, and a change that a form could have asked for; call `admit` first. Raises invalid_request.
+
+    Without a media type, what proves that no form from elsewhere sent it is an `Origin` that was admitted, the header
+    `OJS-Version`, or a `User-Agent` that is no browser's: no page can set these without asking first (Fetch standard).
+    """
+    content_type = headers.get(_CONTENT_TYPE)
+    if content_type is not None and accepts_media_type(content_type):
+        return
+    if content_type is None:
+        if method in _SAFE or _ORIGIN in headers or _OJS_VERSION in headers or _is_no_browser(headers.get(_USER_AGENT)):
+            return
+        raise invalid("Content-Type", f"Content-Type is missing; send {OJS_TYPE} or {JSON_TYPE}, also without a body")
+    if body or (method not in _SAFE and _essence(content_type) in _FORM_TYPES):
+        raise invalid("Content-Type", f"Content-Type is {content_type[:80]!r}; send {OJS_TYPE} or {JSON_TYPE}")
+
+
+@lru_cache(maxsize=64)
+def host_name(authority: str) -> str:
+    """The name in a `Host`, without its port, in lower case; an IPv6 address without its brackets."""
+    name = authority.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.rpartition(":")[0] if name.count(":") == 1 else name
+
+
+@lru_cache(maxsize=64)
+def _same(origin: str, host: str) -> bool:
+    """Whether an origin is the server that was asked. The scheme may differ: a proxy may speak TLS for it."""
+    scheme, _, authority = origin.lower().partition("://")
+    port = DEFAULT_PORTS.get(scheme, ":")
+    return bool(authority) and authority.removesuffix(port) == host.strip().lower().removesuffix(port)
+
+
+def _follows_a_link(method: str, headers: Mapping[str, str]) -> bool:
+    """Whether a person comes here from another page: it isn't told what is answered."""
+    return method in _SAFE and headers.get(_MODE) == "navigate" and headers.get(_DESTINATION) == "document"
+
+
+@lru_cache(maxsize=64)
+def _is_no_browser(agent: str | None) -> bool:
+    """Every browser's name begins with `Mozilla/`, as it has done since 1995."""
+    return agent is not None and agent != "" and not agent.lower().startswith("mozilla/")
+
+
+def _essence(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()

@@ -1,0 +1,187 @@
+"""How many connections a server takes, from whom, and how long one may be silent (docs/adr/031, ojs-security §10)."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections import Counter
+from typing import Final, cast
+
+import structlog
+from aiohttp import web
+
+from ojs_core.runtime.addresses import is_loopback
+from ojs_core.telemetry import metrics
+from ojs_core.telemetry.logs import SeldomLog
+
+log = structlog.get_logger(__name__)
+
+_RESERVED_FILES: Final = 100
+"""Files that the process needs for itself: NATS, its log, name look-ups, connections that are being refused."""
+_LOG_S: Final = 60.0
+_MOST_REFUSALS: Final = 50
+"""Refused connections that may stay until their clients have read why; others are closed at once."""
+_REFUSAL_S: Final = 1.0
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as it is ever allowed to; returns how many that are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (OSError, ValueError) as error:  # some systems have a lower limit of their own
+            log.warning("the limit of open files stays as it is", limit=soft, reason=str(error))
+    return soft
+
+
+class Connections:
+    """Those of one server: at most `most` in all and `most_of_one` of one address, 0 for any number.
+
+    Addresses of loopback have no limit of their own, as proxies and tests are there.
+
+    A connection whose request has not come whole `header_s` after it began is closed, and one without a request after `idle_s`.
+    """
+
+    def __init__(self, most: int, most_of_one: int, header_s: float, idle_s: float) -> None:
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most = most if files == resource.RLIM_INFINITY else max(1, min(most, files - _RESERVED_FILES))
+        self._most_of_one = most_of_one
+        self.header_s = header_s
+        self.idle_s = idle_s
+        self._open = 0
+        self._by_address: Counter[str] = Counter()
+        self._refusals = 0
+        self._told = SeldomLog(_LOG_S)
+
+    def enter(self, address: str) -> bytes | None:
+        """Count one in, which has to `leave`; or what to answer to one that is refused."""
+        if self._open >= self._most:
+            self._refused("all", self._most, address)
+            return _TOO_MANY
+        if self._most_of_one and self._by_address[address] >= self._most_of_one and not is_loopback(address):
+            self._refused("address", self._most_of_one, address)
+            return _TOO_MANY_OF_ONE
+        self._open += 1
+        self._by_address[address] += 1
+        metrics.CONNECTIONS.set(self._open)
+        return None
+
+    def leave(self, address: str) -> None:
+        """One that was counted in is closed."""
+        self._open -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+        metrics.CONNECTIONS.set(self._open)
+
+    def refuse(self, transport: asyncio.Transport, answer: bytes) -> None:
+        """Send why. Closed while its request is unread, the connection would be reset, and the answer with it."""
+        transport.write(answer)
+        if self._refusals >= _MOST_REFUSALS:
+            transport.close()
+            return
+        self._refusals += 1
+        transport.write_eof()
+
+        def end() -> None:
+            self._refusals -= 1
+            transport.close()
+
+        asyncio.get_running_loop().call_later(_REFUSAL_S, end)
+
+    def _refused(self, limit: str, number: int, address: str) -> None:
+        metrics.CONNECTIONS_REFUSED.labels(limit).inc()
+        if self._told.due():
+            log.warning("connections are refused", limit=limit, most=number, open=self._open, address=address)
+
+
+class GuardedHandler(web.RequestHandler):
+    """aiohttp's connection, kept to the limits of `Connections`."""
+
+    __slots__ = ("_address", "_connections", "_deadline")
+
+    def __init__(self, manager: web.Server, connections: Connections, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(
+            manager,
+            loop=loop,
+            keepalive_timeout=connections.idle_s,
+            auto_decompress=False,
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's own way to have none
+            lingering_time=_LINGERING_S,
+        )
+        self._connections = connections
+        self._address: str | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if peer else ""
+        refusal = self._connections.enter(address)
+        if refusal is not None:
+            self._force_close = True  # whatever it sends is passed over
+            self._connections.refuse(cast("asyncio.Transport", transport), refusal)
+            return
+        self._address = address
+        super().connection_made(transport)
+        self._begin_deadline()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._address is not None:
+            self._connections.leave(self._address)
+            self._address = None
+        self._end_deadline()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        number = self._request_count
+        super().data_received(data)
+        if self._request_count != number:
+            self._end_deadline()
+        elif self._deadline is None and self._waits_for_a_request():
+            self._begin_deadline()
+
+    def _waits_for_a_request(self) -> bool:
+        return self._waiter is not None and not self._waiter.done()
+
+    def _begin_deadline(self) -> None:
+        self._deadline = self._loop.call_later(self._connections.header_s, self._give_up)
+
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if self._waits_for_a_request() and self.transport is not None:
+            self.transport.write(_TOO_SLOW)
+            self.force_close()
+
+
+_LINGERING_S: Final = 2.0
+"""How long the rest of a refused body is read and thrown away, so that the client sees the refusal."""
+
+
+def _answer(status: str, code: str, message: str, more: str = "") -> bytes:
+    """A whole answer that costs nothing to make: the shape of every refusal, without what is told of a request."""
+    retryable = "true" if more else "false"
+    body = f'{{"error":{{"code":"{code}","message":"{message}","retryable":{retryable}}}}}'
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/openjobspec+json\r\nOJS-Version: 1.0\r\nServer: ojs-nats\r\n{more}"
+    return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
+
+
+_TOO_MANY: Final = _answer(
+    "503 Service Unavailable",
+    "backend_unavailable",
+    "this server has as many connections as it takes; try again, or use another one",
+    "Retry-After: 5\r\n",
+)
+_TOO_MANY_OF_ONE: Final = _answer(
+    "429 Too Many Requests",
+    "rate_limited",
+    "there are too many connections from this address; use fewer, or raise --max-connections-per-address",
+    "Retry-After: 5\r\n",
+)
+_TOO_SLOW: Final = _answer("408 Request Timeout", "request_timeout", "the request did not arrive in time")

@@ -1,0 +1,64 @@
+"""`/healthz`, `/readyz` and `/metrics` for a service that has no HTTP server of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from ojs_core.base.errors import OjsError
+from ojs_core.runtime.browsers import Browsers
+from ojs_core.runtime.listen import Listener
+from ojs_core.runtime.settings import Settings
+from ojs_core.store.store import Store
+from ojs_core.telemetry import metrics
+
+_SHUTDOWN_SECONDS: Final = 0.5
+_SILENCE_SECONDS: Final = 30.0
+"""How long a connection may bring no request, or none that is whole."""
+
+
+def health_listener(name: str, store: Store, settings: Settings, port: int) -> Listener:
+    """`/healthz` is 200 while the process runs, `/readyz` 503 with the reason while NATS is away or stores nothing.
+
+    `/metrics` is for Prometheus.
+    """
+    started = time.monotonic()
+
+    def answer(http_status: int, **members: Any) -> web.Response:
+        body = {"service": name, "instance": settings.instance, "uptime_seconds": int(time.monotonic() - started), **members}
+        return web.Response(status=http_status, body=msgspec.json.encode(body), content_type="application/json")
+
+    async def alive(_request: web.Request) -> web.Response:
+        return answer(200, status="ok")
+
+    async def ready(_request: web.Request) -> web.Response:
+        try:
+            latency = await store.ready()
+        except OjsError as error:
+            return answer(503, status="degraded", reason=error.message)
+        return answer(200, status="ok", latency_ms=round(latency, 3))
+
+    async def measured(_request: web.Request) -> web.Response:
+        return web.Response(body=await metrics.exposition(), content_type=metrics.CONTENT_TYPE)
+
+    browsers = Browsers(settings.host, settings.allowed_hosts, ())
+
+    @web.middleware
+    async def guarded(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        try:
+            browsers.admit(request.method, request.headers)
+        except OjsError as error:
+            return answer(error.info.status, status="refused", reason=error.message, hint=error.hint)
+        return await handler(request)
+
+    app = web.Application(middlewares=[guarded])
+    app.router.add_get("/healthz", alive)
+    app.router.add_get("/readyz", ready)
+    app.router.add_get("/metrics", measured)
+    return Listener(app, settings.host, port, shutdown_timeout=_SHUTDOWN_SECONDS, keepalive_timeout=_SILENCE_SECONDS)

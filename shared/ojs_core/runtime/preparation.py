@@ -1,0 +1,60 @@
+"""What a job goes through before it is enqueued, whoever enqueues it: the enqueue middleware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.base.problems import StartupProblem
+from ojs_core.domain.job import SYSTEM_RETRY, Job
+from ojs_core.runtime.middleware import EnqueueChain, MiddlewareProblem
+from ojs_core.runtime.settings import Settings
+from ojs_core.wire.enqueue import parse_enqueue
+from ojs_core.wire.output import encode, envelope
+
+log = structlog.get_logger(__name__)
+
+
+def configured_chain(settings: Settings) -> EnqueueChain:
+    """The middleware that the settings name. Raises StartupProblem if one can't be imported."""
+    try:
+        return EnqueueChain.load(settings.enqueue_middleware)
+    except MiddlewareProblem as problem:
+        raise StartupProblem(f"{problem}; correct enqueue_middleware") from problem
+
+
+class Preparation:
+    """The chain in front of a push. `now` is server time in Unix milliseconds, for relative times that middleware sets."""
+
+    def __init__(self, chain: EnqueueChain, limits: PayloadLimits, now: Callable[[], int]) -> None:
+        self._chain = chain
+        self._now = now
+        # What middleware hands back is spelt out in full, so it may be longer than what the client sent.
+        self._limits = msgspec.structs.replace(limits, max_envelope_bytes=2 * limits.max_body_bytes)
+
+    async def __call__(self, draft: Job) -> Job | None:
+        """The draft as the chain leaves it, validated again; None if a middleware dropped it. Raises OjsError."""
+        if not len(self._chain):
+            return draft
+        try:
+            changed: Any = await self._chain.run(envelope(draft))
+            if changed is None:
+                return None
+            if not isinstance(changed, dict) or changed.get("id") != draft.id:
+                raise TypeError("it must return the job as a dict with its id unchanged, or None")
+            body = encode(changed)
+        except OjsError:
+            raise
+        except Exception as error:
+            log.exception("enqueue middleware failed", job_id=draft.id)
+            raise OjsError("backend_error", "an enqueue middleware failed; nothing was enqueued") from error
+        prepared = parse_enqueue(body, self._now(), self._limits)
+        if draft.retry is SYSTEM_RETRY and prepared.retry == SYSTEM_RETRY:  # spelt out on the way, and still nobody's wish
+            return replace(prepared, retry=SYSTEM_RETRY)
+        return prepared

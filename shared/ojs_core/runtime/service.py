@@ -1,0 +1,182 @@
+"""The runtime of one process: logging, the store, signals, health, one ready line and the exit code.
+
+A service is built from the store and the settings, started, and stopped by SIGTERM or SIGINT. Exit codes: 0 after a clean
+stop, 1 if it can't start (one plain sentence on standard error), 70 after a crash (with its traceback in the log) or when
+work had to be cut off, 128 + n when a second signal n cuts a stop short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import importlib.metadata
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol, runtime_checkable
+
+import structlog
+
+from ojs_core.base.problems import StartupProblem, Unreachable
+from ojs_core.domain.storage_room import RoomSettings
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.runtime.connections import raise_file_limit
+from ojs_core.runtime.health import health_listener
+from ojs_core.runtime.listen import Listener
+from ojs_core.runtime.settings import Settings
+from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.supervised import ReadyLine, Supervisor
+from ojs_core.store.store import Store
+from ojs_core.telemetry import logs, metrics, tracing
+
+CANNOT_START: Final = 1
+CRASHED: Final = 70
+
+_CLOSE_SECONDS: Final = 0.8
+"""The part of the time to stop that is kept for closing connections and leaving the interpreter."""
+
+_RETRY_SECONDS: Final = 0.25
+
+_SWITCH_SECONDS: Final = 0.0005
+"""How long the event loop waits, each time that it comes back from the system, for a thread that computes (docs/adr/031).
+Python's default is ten times that, and one request comes back many times.
+"""
+
+log = structlog.get_logger(__name__)
+
+
+class Service(Protocol):
+    """What a process runs."""
+
+    async def start(self) -> None:
+        """Begin to work; returns once it does. Raises `StartupProblem` if it can't."""
+
+    async def stop(self) -> None:
+        """Take nothing new and finish what is in flight. Also called after `start` has failed or was cut short."""
+
+
+@runtime_checkable
+class Serving(Protocol):
+    """A service with an HTTP server of its own, health endpoints included; the others get one here."""
+
+    @property
+    def url(self) -> str:
+        """Base URL, once it has started."""
+
+
+Build = Callable[[Store, Settings], Service]
+
+
+def run_loop(main: Coroutine[Any, Any, int]) -> int:
+    """Run `main` in an event loop of its own, uvloop's where it is installed; returns its result, the exit code.
+
+    Threads of this process leave the interpreter to the loop sooner from then on.
+    """
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    with contextlib.suppress(ImportError):
+        factory = importlib.import_module("uvloop").new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+async def run(name: str, settings: Settings, build: Build, *, supervisor: int | None = None) -> int:
+    """Run one service until it is asked to stop; returns the exit code. Raises `StartupProblem` if it can't start.
+
+    `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_core.runtime.supervised`).
+    """
+    logs.configure(service=name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    raise_file_limit()
+    tracing.start(settings.otlp_endpoint, name, settings.instance)
+    metrics.identify(name, importlib.metadata.version("ojs-nats"))
+    asyncio.get_running_loop().set_exception_handler(_log_stray)
+    stopping = Stopping(STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS)
+    stopping.on_signals()
+    link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
+    try:
+        clean = await _session(name, settings, build, stopping, link)
+    except StartupProblem:
+        raise
+    except Exception:
+        log.critical("crashed", exc_info=True)
+        return CRASHED
+    finally:
+        await tracing.stop()
+        if link is not None:
+            await link.detach()
+    log.info("stopped")
+    return 0 if clean else CRASHED
+
+
+async def _session(name: str, settings: Settings, build: Build, stopping: Stopping, link: Supervisor | None) -> bool:
+    """From the connection to NATS to its end; whether the stop was clean."""
+    store = await stopping.unless(_open(name, settings))
+    if store is None:
+        return True
+    try:
+        service = build(store, settings)
+        health: Listener | None = None
+        clean = False
+        try:
+            await stopping.unless(service.start())
+            if not stopping.requested:
+                if not isinstance(service, Serving) and settings.health_port is not None:
+                    health = health_listener(name, store, settings, settings.health_port)
+                    await health.start()
+                _announce(name, service, health, store, link)
+                await stopping.wait()
+        finally:
+            clean = await _stop(service, stopping)
+            if health is not None:
+                await health.stop()
+        return clean
+    finally:
+        await _close(store)
+
+
+async def _open(name: str, settings: Settings) -> Store:
+    """The store, once NATS can be reached: processes may start in any order, so NATS may come last."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + settings.connect_timeout
+    warned = False
+    room = RoomSettings(reserve=settings.storage_reserve, limit=settings.storage_limit, folder=settings.storage_folder)
+    while True:
+        try:
+            config = StoreConfig(replicas=settings.replicas)
+            return await Store.open(settings.nats, config, role=name, room=room, test_mode=settings.test_mode)
+        except Unreachable as problem:
+            if loop.time() + _RETRY_SECONDS >= deadline:
+                raise
+            if not warned:
+                log.warning("waiting for NATS", reason=str(problem), seconds=settings.connect_timeout)
+                warned = True
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+def _announce(name: str, service: Service, health: Listener | None, store: Store, link: Supervisor | None) -> None:
+    url = service.url if isinstance(service, Serving) else health.url if health is not None else None
+    log.info("ready", url=url, nats_server=store.server_version, pid=os.getpid())
+    if link is not None:
+        link.ready(ReadyLine(name, os.getpid(), url))
+
+
+async def _stop(service: Service, stopping: Stopping) -> bool:
+    """Stop within the time that is left; whether that was enough."""
+    try:
+        await asyncio.wait_for(service.stop(), stopping.remaining(_CLOSE_SECONDS))
+    except TimeoutError:
+        log.error("work was cut off: it didn't end in time; its jobs come back when their leases expire")
+        return False
+    return True
+
+
+async def _close(store: Store) -> None:
+    try:
+        await asyncio.wait_for(store.close(), _CLOSE_SECONDS / 2)
+    except TimeoutError:
+        log.warning("the connection to NATS didn't close in time")
+
+
+def _log_stray(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    log.error("unexpected error in the background", problem=context.get("message"), exc_info=context.get("exception"))

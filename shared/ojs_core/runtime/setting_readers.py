@@ -1,0 +1,189 @@
+"""How the value of one setting is read from text or TOML, and written back as text.
+
+A reader takes what the user wrote (a string from a flag or the environment, any TOML value from a file) and returns the
+setting's value, or raises `ValueError` with the words that follow the setting's name: "'x' is not a whole number from …".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ojs_core.base.masking import mask
+from ojs_core.runtime.addresses import DEFAULT_PORTS
+
+Reader = Callable[[object], Any]
+
+_TRUE: Final = ("true", "yes", "on", "1")
+_FALSE: Final = ("false", "no", "off", "0")
+_IMPORT_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+_HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
+_HTTP_SCHEMES: Final = ("http", "https")
+_NATS_SCHEMES: Final = ("nats", "tls", "ws", "wss")
+
+
+def text(value: object) -> str:
+    """Text that isn't empty."""
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    raise ValueError(f"{_quoted(value)} is not a text of at least one character")
+
+
+def path(value: object) -> Path:
+    """A path; `~` is the home folder."""
+    return Path(text(value)).expanduser()
+
+
+def folder(value: object) -> Path | None:
+    """A path, or None for `off`."""
+    return None if value is False or (isinstance(value, str) and value.strip().lower() == "off") else path(value)
+
+
+def boolean(value: object) -> bool:
+    """`true` or `false`, also yes/no, on/off and 1/0."""
+    word = str(value).strip().lower()
+    if isinstance(value, bool | str) and word in _TRUE + _FALSE:
+        return word in _TRUE
+    raise ValueError(f"{_quoted(value)} is neither true nor false")
+
+
+def choice(*allowed: str) -> Reader:
+    """One of a few words, in any case."""
+
+    def read(value: object) -> str:
+        word = value.strip().lower() if isinstance(value, str) else ""
+        if word in allowed:
+            return word
+        raise ValueError(f"{_quoted(value)} is none of {', '.join(allowed)}")
+
+    return read
+
+
+def integer(lowest: int, highest: int) -> Reader:
+    """A whole number within limits, both included; text may group digits with `_`."""
+
+    def read(value: object) -> int:
+        try:
+            number = int(value) if isinstance(value, str) else value
+        except ValueError:
+            number = None
+        if isinstance(number, int) and not isinstance(number, bool) and lowest <= number <= highest:
+            return number
+        raise ValueError(f"{_quoted(value)} is not a whole number from {lowest} to {highest}")
+
+    return read
+
+
+def seconds(lowest: float, highest: float) -> Reader:
+    """A number of seconds within limits, both included."""
+
+    def read(value: object) -> float:
+        try:
+            number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+        except ValueError:
+            number = math.nan
+        if lowest <= number <= highest:
+            return number
+        raise ValueError(f"{_quoted(value)} is not a number of seconds from {lowest:g} to {highest:g}")
+
+    return read
+
+
+def health_port(value: object) -> int | None:
+    """A TCP port (0: any free one), or None for `off`."""
+    if value is False or (isinstance(value, str) and value.strip().lower() == "off"):
+        return None
+    try:
+        return int(integer(0, 65535)(value))
+    except ValueError as error:
+        raise ValueError(f"{error}, or off") from None
+
+
+def endpoint(value: object) -> str | None:
+    """An http or https URL, or None for `off`."""
+    if value is False or (isinstance(value, str) and value.strip().lower() == "off"):
+        return None
+    url = value.strip() if isinstance(value, str) else ""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in _HTTP_SCHEMES and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"{_quoted(value)} is not a URL like http://127.0.0.1:4318, or off")
+    return url
+
+
+def import_paths(value: object) -> tuple[str, ...]:
+    """Paths like `package.module:name`, as a comma list or a TOML list; none of them is imported here."""
+    paths = _words(value)
+    for item in paths:
+        if not _IMPORT_PATH.fullmatch(item):
+            raise ValueError(f"{_quoted(item)} is not an import path like package.module:name")
+    return paths
+
+
+def host_names(value: object) -> tuple[str, ...]:
+    """Names or addresses without a port, or `*`, as a comma list or a TOML list; in lower case."""
+    names = tuple(name.lower().removeprefix("[").removesuffix("]") for name in _words(value))
+    for name in names:
+        if not _HOST_NAME.fullmatch(name):
+            raise ValueError(f"{_quoted(name)} is not a host name or an address, without a port, and not * either")
+    return names
+
+
+def origins(value: object) -> tuple[str, ...]:
+    """Origins as browsers write them (`https://jobs.example.com`), as a comma list or a TOML list; there is none for all."""
+    return tuple(_origin(text) for text in _words(value))
+
+
+def _origin(text: str) -> str:
+    found = _ORIGIN.fullmatch(text.lower().removesuffix("/"))
+    if found is None:
+        raise ValueError(f"{_quoted(text)} is not an origin like https://jobs.example.com (a scheme, a name, maybe a port)")
+    scheme, name, port = found[1], found[2], found[3] or ""
+    return f"{scheme}://{name}{'' if port == DEFAULT_PORTS.get(scheme) else port}"
+
+
+def nats_urls(value: object) -> str:
+    """One NATS URL or a comma list of the servers of one cluster; `nats://` may be left out."""
+    urls = [url if "://" in url else f"nats://{url}" for url in _words(value)]
+    for url in urls:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in _NATS_SCHEMES and parts.hostname and (parts.port is None or parts.port > 0)
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError(f"{_quoted(mask(url))} is not a URL like nats://127.0.0.1:4222")
+    if not urls:
+        raise ValueError(f"{_quoted(value)} is not a URL like nats://127.0.0.1:4222")
+    return ",".join(urls)
+
+
+def written(value: object) -> str:
+    """The text that a reader turns into `value` again."""
+    if value is None:
+        return "off"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _words(value: object) -> tuple[str, ...]:
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise ValueError(f"{_quoted(value)} is not a comma list")
+    return tuple(item.strip() for item in items if item.strip())
+
+
+def _quoted(value: object) -> str:
+    shown = repr(value)
+    return mask(shown if len(shown) <= 80 else f"{shown[:77]}…")

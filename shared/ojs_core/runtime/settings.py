@@ -1,0 +1,398 @@
+"""The settings of every process: one struct, one table that says where each of them may be written.
+
+Flags win over the environment (`OJS_…`), the environment over a TOML file, the file over the defaults. Everything is read
+and checked together, so that one message lists all that is wrong, under the names the user wrote.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import socket
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.base.problems import StartupProblem
+from ojs_core.domain.storage_room import RESERVE_BYTES
+from ojs_core.runtime import setting_readers
+
+CONFIG_ENV: Final = "OJS_CONFIG"
+DEFAULT_FILE: Final = Path("ojs-nats.toml")
+DEFAULT_SOURCE: Final = "default"
+_PREFIX: Final = "OJS_"
+
+SettingKind = Literal["gateway", "projector", "service", "dev", "config"]
+"""What a command is: the gateway, the projector, another service, all of them on one machine, or a look at the settings."""
+
+_EVERY: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "service", "dev", "config"})
+_ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "dev", "config"})
+_HTTP: Final[frozenset[SettingKind]] = frozenset({"gateway", "dev", "config"})
+_PROJECTOR: Final[frozenset[SettingKind]] = frozenset({"projector", "config"})
+_INDEXES: Final[frozenset[SettingKind]] = frozenset({"projector", "dev", "config"})
+_SERVICE: Final[frozenset[SettingKind]] = frozenset({"projector", "service", "config"})
+_ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "service", "config"})
+_DEV: Final[frozenset[SettingKind]] = frozenset({"dev", "config"})
+
+
+def _instance() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What one process works with. `OPTIONS` explains each field; sizes are in bytes, times in seconds."""
+
+    nats: str = "nats://127.0.0.1:4222"
+    replicas: int = 1
+    connect_timeout: float = 30.0
+    host: str = "127.0.0.1"
+    allowed_hosts: tuple[str, ...] = ()
+    port: int = 8080
+    allowed_origins: tuple[str, ...] = ()
+    max_connections: int = 10_000
+    max_connections_per_address: int = 1_000
+    header_timeout: float = 20.0
+    idle_timeout: float = 115.0
+    max_subscriptions: int = 1_000
+    health_port: int | None = 0
+    storage_limit: int = 0
+    storage_reserve: int = RESERVE_BYTES
+    storage_folder: Path | None = None
+    max_body_bytes: int = DEFAULT_LIMITS.max_body_bytes
+    max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
+    enqueue_middleware: tuple[str, ...] = ()
+    otlp_endpoint: str | None = None
+    unconfirmed_bulk: bool = False
+    test_mode: bool = False
+    projector_data: Path = Path("data/projector")
+    searched_args: int = 1_024
+    copied_jobs: int = 4_000
+    dead_letter_max_count: int = 10_000
+    data: Path = Path("data")
+    nats_port: int = 4222
+    nats_server: str = "auto"
+    log_format: Literal["auto", "console", "json"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    instance: str = msgspec.field(default_factory=_instance)
+
+    def environment(self, kind: SettingKind) -> dict[str, str]:
+        """The environment variables that give a process of this kind these settings; `instance` stays its own."""
+        return {
+            option.env: setting_readers.written(getattr(self, option.name))
+            for option in OPTIONS
+            if kind in option.kinds and option.name != "instance"
+        }
+
+
+class Option(msgspec.Struct, frozen=True):
+    """One row of the table: a field of `Settings` and how it is written."""
+
+    name: str
+    read: setting_readers.Reader
+    metavar: str
+    help: str
+    kinds: frozenset[SettingKind] = _EVERY
+    default: str | None = None
+    """How the default reads where it is not a constant."""
+    standard_env: str | None = None
+    """A variable of others that counts where the option is written nowhere."""
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def env(self) -> str:
+        return f"{_PREFIX}{self.name.upper()}"
+
+    @property
+    def default_text(self) -> str:
+        """The default as the user would write it; empty if it is an empty list."""
+        return self.default or setting_readers.written(getattr(Settings(), self.name))
+
+
+OPTIONS: Final[tuple[Option, ...]] = (
+    Option(
+        "nats",
+        setting_readers.nats_urls,
+        "URL",
+        "NATS server, or a comma list of the servers of one cluster; `dev` starts its own server unless this is given",
+    ),
+    Option(
+        "replicas",
+        setting_readers.integer(1, 5),
+        "N",
+        "copies that NATS keeps of everything: 1 on a single server, 3 or 5 on a cluster",
+    ),
+    Option(
+        "connect_timeout",
+        setting_readers.seconds(0, 3600),
+        "SECONDS",
+        "how long a starting process waits for NATS before it gives up",
+    ),
+    Option(
+        "host", setting_readers.text, "ADDRESS", "address to listen on; 0.0.0.0 for all (nothing here authenticates clients)"
+    ),
+    Option(
+        "allowed_hosts",
+        setting_readers.host_names,
+        "NAME,…",
+        "further names that clients may call this server by (Host), * for any; without it, a server on loopback goes by the "
+        "names of loopback alone, any other by every name",
+    ),
+    Option("port", setting_readers.integer(0, 65535), "PORT", "port of the HTTP API; 0 for any free one", _HTTP),
+    Option(
+        "allowed_origins",
+        setting_readers.origins,
+        "URL,…",
+        "origins whose web pages may use the API (CORS, WebSocket), for example https://jobs.example.com; without it, none but "
+        "the server's own",
+        _HTTP,
+    ),
+    Option(
+        "health_port",
+        setting_readers.health_port,
+        "PORT|off",
+        "port of /healthz and /readyz of a service without an HTTP API; 0 for any free one",
+        _SERVICE,
+    ),
+    Option(
+        "storage_limit",
+        setting_readers.integer(0, 1 << 50),
+        "BYTES",
+        "max_file_store of nats-server, of each on a cluster; 0: what nats-server lets be found out, which a cluster doesn't",
+    ),
+    Option(
+        "storage_reserve",
+        setting_readers.integer(0, 1 << 40),
+        "BYTES",
+        "what new jobs leave of the storage, so that those that are there can be finished; at most an eighth of it",
+    ),
+    Option(
+        "storage_folder",
+        setting_readers.folder,
+        "FOLDER|off",
+        "a folder on nats-server's disk, if that is on this machine: its free room counts, too; `dev` knows its own",
+    ),
+    Option(
+        "max_connections",
+        setting_readers.integer(1, 1_000_000),
+        "N",
+        "connections that a gateway takes at a time; fewer if the limit of open files (its hard one) is lower",
+        _HTTP,
+    ),
+    Option(
+        "max_connections_per_address",
+        setting_readers.integer(0, 1_000_000),
+        "N",
+        "the same from one address, other than loopback; 0 for any number: raise it if all clients come through one proxy",
+        _HTTP,
+    ),
+    Option(
+        "header_timeout",
+        setting_readers.seconds(0.1, 30),
+        "SECONDS",
+        "how long the head of a request may take to arrive, from its first byte or from the beginning of the connection",
+        _HTTP,
+    ),
+    Option(
+        "idle_timeout",
+        setting_readers.seconds(0.1, 3600),
+        "SECONDS",
+        "how long a connection may stay open without a request; longer than the proxy in front keeps its own",
+        _HTTP,
+    ),
+    Option(
+        "max_subscriptions",
+        setting_readers.integer(1, 100_000),
+        "N",
+        "event streams and subscriptions on WebSockets that a gateway serves at a time; each costs it some 15 µs for every "
+        "event that it wants",
+        _HTTP,
+    ),
+    Option(
+        "max_body_bytes",
+        setting_readers.integer(1_048_576, 67_108_864),
+        "BYTES",
+        "largest request body, after decompression",
+        _HTTP,
+    ),
+    Option(
+        "max_envelope_bytes",
+        setting_readers.integer(1_024, 7_340_032),
+        "BYTES",
+        "largest job; Open Job Spec asks for at least 1048576",
+        _HTTP,
+    ),
+    Option(
+        "enqueue_middleware",
+        setting_readers.import_paths,
+        "PATH,…",
+        "enqueue middleware as import paths (package.module:name), outermost first",
+        _ENQUEUES,
+    ),
+    Option(
+        "otlp_endpoint",
+        setting_readers.endpoint,
+        "URL|off",
+        "collector of OpenTelemetry traces (OTLP over HTTP), for example http://127.0.0.1:4318; needs the extra otel",
+        _ENQUEUES,
+        default="OTEL_EXPORTER_OTLP_ENDPOINT, else off",
+        standard_env="OTEL_EXPORTER_OTLP_ENDPOINT",
+    ),
+    Option(
+        "unconfirmed_bulk",
+        setting_readers.boolean,
+        "",
+        "do bulk operations whose filter names no type, queue, priority or metadata without confirm: true, which the official "
+        "CLI's `ojs bulk --state` doesn't send",
+        _HTTP,
+    ),
+    Option(
+        "test_mode",
+        setting_readers.boolean,
+        "",
+        "for conformance runs: anyone may wipe everything with POST /ojs/v1/admin/reset; all processes need it",
+    ),
+    Option(
+        "projector_data",
+        setting_readers.path,
+        "FOLDER",
+        "where a projector keeps its index, which it can build anew; `dev` keeps it in its own folder",
+        _PROJECTOR,
+    ),
+    Option(
+        "searched_args",
+        setting_readers.integer(0, 65_536),
+        "BYTES",
+        "how much of a job's arguments can be searched for words, which a projector keeps in its index; 0 for nothing",
+        _INDEXES,
+    ),
+    Option(
+        "copied_jobs",
+        setting_readers.integer(0, 65_536),
+        "BYTES",
+        "the largest job of which a projector keeps a copy in its index, so that lists need not read it from NATS; 0 for none",
+        _INDEXES,
+    ),
+    Option(
+        "dead_letter_max_count",
+        setting_readers.integer(0, 10_000_000),
+        "N",
+        "dead letters that each queue keeps, the newest, unless its configuration says otherwise; 0 for any number",
+        _INDEXES,
+    ),
+    Option("data", setting_readers.path, "FOLDER", "where `dev` keeps NATS' files, its log and run.json", _DEV),
+    Option(
+        "nats_port",
+        setting_readers.integer(0, 65535),
+        "PORT",
+        "port of the NATS server that `dev` starts; 0 for any free one",
+        _DEV,
+    ),
+    Option(
+        "nats_server",
+        setting_readers.text,
+        "PROGRAM",
+        "the nats-server that `dev` starts; auto: the one beside this Python, then the one on the PATH",
+        _DEV,
+    ),
+    Option(
+        "log_format",
+        setting_readers.choice("auto", "console", "json"),
+        "FORMAT",
+        "console (for people), json (one object a line) or auto: console on a terminal",
+    ),
+    Option("log_level", setting_readers.choice("debug", "info", "warning", "error"), "LEVEL", "debug, info, warning or error"),
+    Option(
+        "instance", setting_readers.text, "NAME", "name of this process in logs, unique among all", _ONE, default="host:pid"
+    ),
+)
+
+_BY_NAME: Final = {option.name: option for option in OPTIONS}
+_BY_ENV: Final = {option.env: option for option in OPTIONS}
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """The settings and, for each name, where its value was written: a flag, a variable, a file, or `default`."""
+
+    settings: Settings
+    sources: dict[str, str]
+
+
+def load(
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    *,
+    file: str | None = None,
+    problems: Sequence[str] = (),
+) -> Loaded:
+    """Read the settings of one process.
+
+    `flags` are the values given on the command line by option name, `file` the TOML file given there, `problems` what the
+    command line itself got wrong. Raises `StartupProblem` with everything that is wrong.
+    """
+    found = list(problems)
+    values: dict[str, Any] = {}
+    sources = {option.name: DEFAULT_SOURCE for option in OPTIONS}
+
+    def take(option: Option, raw: object, written_as: str, source: str) -> None:
+        try:
+            values[option.name] = option.read(raw)
+            sources[option.name] = source
+        except ValueError as error:
+            found.append(f"{written_as}: {error}")
+
+    file_name, table = _file(file or environ.get(CONFIG_ENV), found)
+    for key, raw in table.items():
+        if option := _BY_NAME.get(key):
+            take(option, raw, f"{key} in {file_name}", file_name)
+        else:
+            found.append(f"{key} in {file_name}: unknown name{_suggestion(key, _BY_NAME)}")
+    for variable, text in environ.items():
+        if option := _BY_ENV.get(variable):
+            take(option, text, variable, variable)
+        elif _misspelt(variable):
+            found.append(f"{variable}: unknown name{_suggestion(variable, _BY_ENV)}")
+    for name, raw in flags.items():
+        take(_BY_NAME[name], raw, _BY_NAME[name].flag, _BY_NAME[name].flag)
+    for option in OPTIONS:
+        standard = option.standard_env
+        if standard is not None and environ.get(standard) and sources[option.name] == DEFAULT_SOURCE:
+            take(option, environ[standard], standard, standard)
+
+    settings = Settings(**values)
+    if not found and settings.max_envelope_bytes > settings.max_body_bytes:
+        found.append(
+            f"max_envelope_bytes ({settings.max_envelope_bytes}) is more than max_body_bytes ({settings.max_body_bytes}); "
+            "a job has to fit into a request"
+        )
+    if found:
+        raise StartupProblem(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))
+    return Loaded(settings, sources)
+
+
+def _file(given: str | None, found: list[str]) -> tuple[str, dict[str, Any]]:
+    path = Path(given).expanduser() if given else DEFAULT_FILE
+    try:
+        return str(path), tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if given:
+            found.append(f"{path}: no such file")
+    except (OSError, ValueError) as error:
+        found.append(f"{path}: {error.strerror if isinstance(error, OSError) else error}")
+    return str(path), {}
+
+
+def _misspelt(variable: str) -> bool:
+    # Only near misses are refused: clients (OJS_URL) and Kubernetes' service links (OJS_PORT_8080_TCP) use the prefix, too.
+    return variable.startswith(_PREFIX) and variable != CONFIG_ENV and bool(_suggestion(variable, _BY_ENV, 0.85))
+
+
+def _suggestion(name: str, known: Mapping[str, Option], likeness: float = 0.6) -> str:
+    close = difflib.get_close_matches(name, known, 1, likeness)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -1,0 +1,70 @@
+"""How a process is asked to stop: SIGTERM or SIGINT once, and a second time for those in a hurry."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+STOP_SECONDS: Final = 5.0
+"""From the request to the end of a process that stands alone."""
+
+SUPERVISED_STOP_SECONDS: Final = 3.5
+"""The same for a process under `ojs-nats dev`, which itself has `STOP_SECONDS` and stops nats-server after it."""
+
+T = TypeVar("T")
+
+
+class Stopping:
+    """Set once, by a signal or by `request`; everything in the process looks here."""
+
+    def __init__(self, seconds: float = STOP_SECONDS) -> None:
+        self._seconds = seconds
+        self._event = asyncio.Event()
+        self._deadline = 0.0
+
+    def on_signals(self) -> None:
+        """Listen to SIGTERM and SIGINT. The second one ends the process at once."""
+        loop = asyncio.get_running_loop()
+
+        def received(number: int) -> None:
+            if self._event.is_set():
+                os._exit(128 + number)
+            self.request()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, received, number)
+
+    def request(self) -> None:
+        """Ask the process to stop."""
+        if not self._event.is_set():
+            self._deadline = asyncio.get_running_loop().time() + self._seconds
+            self._event.set()
+
+    @property
+    def requested(self) -> bool:
+        return self._event.is_set()
+
+    def remaining(self, margin: float) -> float:
+        """Seconds until `margin` before the end; all of them while nobody has asked for a stop."""
+        if not self._event.is_set():
+            return self._seconds - margin
+        return max(0.0, self._deadline - margin - asyncio.get_running_loop().time())
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+    async def unless(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """The result of `work`, or None if a stop was requested first; `work` is then cancelled."""
+        task = asyncio.ensure_future(work)
+        stop = asyncio.ensure_future(self._event.wait())
+        try:
+            await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
+            return await task if task.done() else None
+        finally:
+            stop.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.wait((task,))

@@ -1,0 +1,274 @@
+"""Tokens that stand for nothing any more, and taking them out of bounded queues, where they would count (docs/adr/024).
+
+Who may delete a token: whoever has stored the transition that left it behind, and whoever has read, on the leader and after the
+token, that its record is past the revision that the token's commit expects and doesn't name it. Neither can change again,
+because revisions only grow and ops never repeat. Nor is a token needed that says what an earlier one says, which leaves only
+with its job. A fetch that has such a token in hand finds it stale as well; its ack then meets nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_core.base.lru import Lru
+from ojs_core.base.times import format_ms
+from ojs_core.domain.job import Job
+from ojs_core.domain.rate_limits.policy import policy_of
+from ojs_core.jetstream.api import delete, messages, sequence_of, stored_at, subject_of
+from ojs_core.jetstream.connection import Failed, Reply, ReplyOrFailure
+from ojs_core.jetstream.subjects import lane_of
+from ojs_core.store.rate_limits.limiter import Limiter
+from ojs_core.store.rate_limits.permits import key_scope
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.records import Stored
+from ojs_core.store.records.tokens import DROP_AFTER_MS, Token, priority_of, read_token
+
+log = structlog.get_logger(__name__)
+
+_PAGE: Final = 256
+_FIRST_PAGE: Final = 32
+_READ_S: Final = 2.0
+_AHEAD_MS: Final = 100
+"""By so much a token may seem older than its job's transition: what clocks are apart."""
+_BEHIND_MS: Final = 10_000
+"""So much later it may have been stored: a commit is tried for seconds, and a batch's tokens follow it."""
+_SEARCHED: Final = 5_000
+"""Tokens that are looked through for those of one group of jobs; what isn't found is a sweep's."""
+_SWEEP_S: Final = 0.2
+"""How long one push is kept waiting for a sweep, which the next one goes on with."""
+_REST_S: Final = 1.0
+_REST_FACTOR: Final = 20
+"""A sweep that has found nothing isn't begun again for this many times of what it took."""
+_SEEN: Final = 20_000
+"""Tokens that a sweep remembers, to know another one for the same job."""
+_KNOWN: Final = 1_000
+"""Queues whose sweeps this process remembers."""
+
+
+class Live(NamedTuple):
+    """A token whose job waits, by its sequence in the ready stream, and that job's record."""
+
+    token: int
+    stored: Stored
+
+
+class Look(NamedTuple):
+    """What became of some tokens of a queue: those that stand, oldest first, and how many were deleted."""
+
+    live: list[Live]
+    deleted: int
+    following: int | None
+    """The sequence to go on at; None at the end."""
+
+
+class _Sighted(NamedTuple):
+    sequence: int
+    token: Token | None
+    """None for a message that is no token, and no place either."""
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """Which subjects of a queue are still to be swept, and from where on; `rests_until` (loop time) once all have been."""
+
+    subjects: list[str]
+    following: int = 1
+    seen: dict[Token, int] = field(default_factory=dict)
+    spent: float = 0.0
+    rests_until: float = 0.0
+
+
+class StaleTokens:
+    """Looks through tokens without taking them. Raises OjsError backend_unavailable."""
+
+    def __init__(self, bucket: Bucket, limiter: Limiter) -> None:
+        self._nats = bucket.nats
+        self._bulk = bucket.bulk
+        self._records = bucket.records
+        self._limiter = limiter
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._sweeps: Lru[_Sweep] = Lru(_KNOWN)
+
+    async def take_out(self, queue: str, jobs: Collection[Job]) -> int:
+        """Delete the tokens of jobs that were available in a queue and aren't any more, as they were; how many were found.
+
+        Only where they must be by their times is looked, and where their keys' tokens are put aside: one that was let go since
+        isn't found.
+        """
+        wanted = {f"{job.id} {job.token}".encode(): job for job in jobs}
+        times = [available_at(job) for job in wanted.values()]
+        since = max(min(times) - _AHEAD_MS, 0)
+        found = await self._find(self._config.ready_of_queue(queue), wanted, since, max(times) + _BEHIND_MS)
+        for scope in {key_scope(policy.key) for job in wanted.values() if (policy := policy_of(job)) and policy.key}:
+            found |= await self._find(self._config.held_of(queue, scope), wanted, since, None)
+        if wanted:  # let go since, or not yet seen by the replica that was asked
+            self._sweeps.drop(queue)
+        deleted = await self._delete(list(found))
+        for job in found.values():
+            await self._limiter.missed(job)
+        return deleted
+
+    async def _find(self, subjects: str, wanted: dict[bytes, Job], since: int, until: int | None) -> dict[int, Job]:
+        """By sequence, the tokens of `wanted` among those that were stored within a time; they are taken out of `wanted`."""
+        start: dict[str, Any] = {"start_time": format_ms(since)}
+        found: dict[int, Job] = {}
+        looked_at = 0
+        most = _FIRST_PAGE + len(wanted)
+        while wanted and looked_at < _SEARCHED:
+            messages, left = await self._messages(subjects, start, most)
+            for message in messages:
+                job = wanted.pop(message.data.rpartition(b" ")[0], None)
+                if job is not None:
+                    found[sequence_of(message)] = job
+            looked_at += len(messages)
+            if not left or (until is not None and stored_at(messages[-1]) > until):
+                break
+            start, most = {"seq": sequence_of(messages[-1]) + 1}, _PAGE
+        return found
+
+    async def held(self, queue: str) -> int:
+        """How many tokens of a queue are put aside for their keys' limits."""
+        messages, left = await self._messages(self._config.held_of(queue), {"seq": 1}, 1)
+        return len(messages) + left
+
+    async def sweep(self, queue: str) -> int:
+        """Look through a queue that seems full, until something was deleted; how many tokens that were.
+
+        What leaves a token behind takes it out itself. This is for those that died before they could, and for a queue that
+        had no bound then: it takes a small part of the time, whatever the number of pushes that find the queue full.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        sweep = self._sweeps.get(queue)
+        if sweep is None or (not sweep.subjects and began >= sweep.rests_until):
+            sweep = _Sweep([self._config.ready_of_queue(queue), self._config.held_of(queue)])
+            self._sweeps.put(queue, sweep, 1)
+        deleted = 0
+        now = began
+        while sweep.subjects and not deleted and now <= began + _SWEEP_S:
+            look = await self.look(queue, sweep.subjects[0], sweep.following, seen=sweep.seen)
+            deleted, sweep.following = look.deleted, look.following or 1
+            if look.following is None:
+                del sweep.subjects[0]
+            now = loop.time()
+        sweep.spent += now - began
+        if not sweep.subjects and not sweep.rests_until:
+            sweep.rests_until = now + max(_REST_S, _REST_FACTOR * sweep.spent)
+            sweep.seen.clear()
+        if deleted:
+            log.info("tokens of jobs that are gone deleted", queue=queue, tokens=deleted)
+        return deleted
+
+    async def oldest(self, queue: str, most: int) -> Look:
+        """Judge as many of a queue's oldest tokens, and of those that are put aside, as `look` does."""
+        subjects = (self._config.ready_of_queue(queue), self._config.held_of(queue))
+        ready, held = [await self.look(queue, one, most=most) for one in subjects]
+        return Look([*ready.live, *held.live], ready.deleted + held.deleted, None)
+
+    async def look(
+        self, queue: str, subjects: str, start: int = 1, most: int = _PAGE, seen: dict[Token, int] | None = None
+    ) -> Look:
+        """Judge tokens of a queue from a sequence on, and delete those that stand for nothing any more.
+
+        Of several for one job (a push that was repeated) the first is kept; `seen` are those of earlier looks, by sequence.
+        """
+        messages, left = await self._messages(subjects, {"seq": start}, most)
+        sighted = [one for message in messages if (one := self._sighted(message, queue)) is not None]
+        junk = [sequence for sequence, token in sighted if token is None]
+        tokens = {sequence: token for sequence, token in sighted if token is not None}
+        found = await self._records.many(list(dict.fromkeys(token.job_id for token in tokens.values()))) if tokens else {}
+        suspects = {sequence: token for sequence, token in tokens.items() if not token.stands_for(found[token.job_id].job)}
+        surely = await self._surely(list(suspects.values()), found)
+        dead = [sequence for sequence, token in suspects.items() if self._is_dead(token, surely[token.job_id])]
+        standing = {sequence: token for sequence, token in tokens.items() if sequence not in suspects}
+        doubles = _doubles(standing, found, {} if seen is None else seen)
+        live = [Live(sequence, found[token.job_id]) for sequence, token in standing.items() if sequence not in doubles]
+        deleted = await self._delete([*junk, *dead, *doubles])
+        for sequence in dead:
+            job = surely[tokens[sequence].job_id].job
+            if job is not None:
+                await self._limiter.missed(job)
+        return Look(live, deleted, sequence_of(messages[-1]) + 1 if left else None)
+
+    async def delete(self, token: int) -> None:
+        """Delete a token by its sequence: its job was taken out by whoever asks for this."""
+        await self._delete([token])
+
+    async def clear_seats(self, queue: str, before: int) -> None:
+        """Let places go that were taken before some time (Unix ms) and that nobody will give back."""
+        messages, _ = await self._messages(self._config.seat_of_queue(queue), {"seq": 1}, _PAGE)
+        await self._delete([sequence_of(message) for message in messages if stored_at(message) < before])
+
+    async def _surely(self, tokens: Sequence[Token], found: dict[str, Stored]) -> dict[str, Stored]:
+        if self._records.nearest_is_leader:
+            return found
+        return await self._records.surely(list(dict.fromkeys(token.job_id for token in tokens)))
+
+    def _is_dead(self, token: Token, stored: Stored) -> bool:
+        if token.stands_for(stored.job):
+            return False
+        return token.superseded(stored) or self._clock.now() - token.stored_at > DROP_AFTER_MS
+
+    async def _messages(self, subjects: str, start: dict[str, Any], most: int) -> tuple[Sequence[Reply], int]:
+        """Messages of the ready stream from `start` on, and how many there are beyond them."""
+        return await messages(self._bulk, self._config.ready_stream, subjects, start, most, _READ_S)
+
+    def _sighted(self, message: Reply, queue: str) -> _Sighted | None:
+        subject = subject_of(message)
+        if self._config.seat_size(subject):
+            return None
+        sequence = sequence_of(message)
+        try:
+            said = read_token(message.data)
+            at, lane = stored_at(message), lane_of(subject)
+            return _Sighted(sequence, Token(*said, queue, _priority_of(subject), "", at, lane))
+        except ValueError:
+            return _Sighted(sequence, None)
+
+    async def _delete(self, sequences: Sequence[int]) -> int:
+        """How many of some messages of the ready stream were there to be deleted."""
+        answers = [delete(self._nats, self._config.ready_stream, sequence) for sequence in sequences]
+        return sum([_success(await answer) for answer in answers])
+
+
+def _doubles(standing: dict[int, Token], found: dict[str, Stored], seen: dict[Token, int]) -> set[int]:
+    """Those of some tokens, by sequence, that say the same as an earlier one of their subject.
+
+    A limited key's job has none: its token leaves for a while without being claimed, and may come back behind its copy.
+    """
+    doubles: set[int] = set()
+    for sequence, token in standing.items():
+        job = found[token.job_id].job
+        says = token._replace(replaces=0, stored_at=0)
+        if job is None or job.rate_limit or (len(seen) >= _SEEN and says not in seen):
+            continue
+        if seen.setdefault(says, sequence) < sequence:
+            doubles.add(sequence)
+    return doubles
+
+
+class _Deleted(msgspec.Struct):
+    success: bool = False
+
+
+def _success(answer: ReplyOrFailure) -> bool:
+    return not isinstance(answer, Failed) and msgspec.json.decode(answer.data, type=_Deleted).success
+
+
+def _priority_of(subject: str) -> int:
+    """Of a ready subject's tokens, or of those that are put aside."""
+    return int(subject.split(".")[4]) - 100 if subject.startswith("ojs.hold.") else priority_of(subject)
+
+
+def available_at(job: Job) -> int:
+    """When a job was made available as it stands (Unix ms): its token is stored soon after."""
+    return next(
+        (entry.at + entry.late_ms for entry in reversed(job.transitions) if entry.op == job.token), job.enqueued_at or 0
+    )

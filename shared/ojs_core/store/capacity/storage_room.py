@@ -1,0 +1,168 @@
+"""Watches how much room NATS has left, so that new jobs are refused while those that are there can still be finished
+(docs/adr/032).
+
+Asking costs a push nothing: a task looks, the more often the less is left, and leaves a flag.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+
+from ojs_core.base.errors import OjsError, storage_full
+from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
+from ojs_core.jetstream.api import ask, call
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.capacity.disk import of_disk
+from ojs_core.store.workers.presence import Presence
+from ojs_core.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+_FASTEST: Final = 512 * 1024 * 1024
+"""Bytes a second, assumed to be more than one nats-server takes; what is left by this is the time until the next look."""
+SHORTEST_S: Final = 0.05
+LONGEST_S: Final = 1.0
+_MOST: Final = 1 << 50
+"""Bytes; no nats-server has so much."""
+_STEP: Final = 1 << 20
+"""Bytes to which a limit is found out."""
+_NO_STORAGE: Final = 10047
+_OVERLAP: Final = 10065
+_PROBE: Final = "OJS_PROBE"
+_REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
+
+
+class StorageRoom:
+    """What is known of the room, and of writes that fail."""
+
+    def __init__(
+        self, connections: Sequence[Connection], presence: Presence, config: StoreConfig, settings: RoomSettings
+    ) -> None:
+        self._connections = connections
+        self._nats = connections[0]
+        self._presence = presence
+        self._config = config
+        self._settings = settings
+        self._server: int | None = settings.limit or None
+        self._probed: int | None = None
+        self._timeouts = 0
+        self._task: asyncio.Task[None] | None = None
+        self.levels: list[StorageLevel] = []
+        """As they were at the last look, a second ago at most."""
+        self.shortage: str | None = None
+        """Why nothing new is taken, None while there is room."""
+        self.broken: str | None = None
+        """Why nats-server stores nothing at all, in its own words; None while it does, as far as is known."""
+
+    def check(self) -> None:
+        """Raises OjsError storage_full if nothing new may be stored."""
+        reason = self.broken or self.shortage
+        if reason is not None:
+            raise storage_full(reason)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why writes fail, None while they don't: those of this process's own beats speak for all."""
+        return self.broken or self._presence.trouble
+
+    def start(self) -> None:
+        self._task = start_loop("room", self._run, tell=False)
+
+    async def stop(self) -> None:
+        await stop_loop(self._task)
+
+    async def _run(self) -> None:
+        await self.look()
+        await asyncio.sleep(self._pause())
+
+    def _pause(self) -> float:
+        """The reserve must not be used up by new jobs between two looks, however fast they come."""
+        if self.shortage is not None or not self.levels:
+            return LONGEST_S
+        free = min(level.left - level.reserve for level in self.levels)
+        return min(max(free / _FASTEST, SHORTEST_S), LONGEST_S)
+
+    async def look(self) -> None:
+        """Bring everything up to date. Raises OjsError backend_unavailable."""
+        found = await self._levels()
+        self._tell(found, shortage(found), await self._broken())
+
+    async def _levels(self) -> list[StorageLevel]:
+        if not self._settings.limit and self._probed != self._nats.connections:
+            # Another nats-server, or one that was started again with another limit.
+            connection = self._nats.connections
+            self._server = await self._server_limit()
+            if self._server is None and self._probed is None:
+                log.warning(
+                    "nats-server doesn't let its max_file_store be found out: name it with --storage-limit, so that new jobs "
+                    "are refused while those that are there can still be finished"
+                )
+            self._probed = connection
+        info = await ask(self._nats, "INFO", None, "to say how much is stored")
+        reserve = self._settings.reserve
+        found = levels(info, self._config.replicas, self._server, reserve)
+        folder = self._settings.folder
+        disk = None if folder is None else await asyncio.to_thread(of_disk, folder, reserve)
+        return found if disk is None else [*found, disk]
+
+    async def _server_limit(self) -> int | None:
+        """nats-server's max_file_store, which it tells only administrators; None if it can't be found out.
+
+        A stream may not reserve more than that. This asks for one that can't be: its subject is taken already, which a single
+        server finds later. (A cluster finds it first, so there is nothing to learn from it.)
+        """
+        low, high = 0, _MOST
+        wanted = {"name": _PROBE, "subjects": [self._config.record("probe", "room")], "storage": "file", "max_bytes": _MOST}
+        while high - low > _STEP:
+            middle = wanted["max_bytes"] = (low + high) // 2
+            answer = await call(self._nats, f"STREAM.CREATE.{_PROBE}", wanted)
+            code = answer.get("error", {}).get("err_code")
+            if code == _NO_STORAGE:
+                high = middle
+            elif code == _OVERLAP:
+                low = middle
+            else:
+                return None
+        return None if high == _MOST else low
+
+    async def _broken(self) -> str | None:
+        """What a stream's file has failed with: nats-server then leaves writes unanswered, until it is restarted.
+
+        It does answer a purge, of nothing in this case. That is a write on a cluster, so it is asked only with some suspicion.
+        """
+        timeouts = sum(nats.timed_out for nats in self._connections)
+        suspicious = timeouts != self._timeouts or self._presence.trouble is not None or self.broken is not None
+        self._timeouts = timeouts
+        if not suspicious:
+            return None
+        nothing = {"filter": self._config.record("probe", "nothing")}
+        for stream in (self._config.records_stream, self._config.ready_stream, self._config.events_stream):
+            with contextlib.suppress(OjsError):  # whether JetStream answers at all is another question
+                answer = await call(self._nats, f"STREAM.PURGE.{stream}", nothing)
+                error = answer.get("error", {})
+                if error.get("code") == 500:
+                    return f"nats-server can't write stream {stream} ({error.get('description')}); {_REMEDY}"
+        return None
+
+    def _tell(self, found: list[StorageLevel], short: str | None, broken: str | None) -> None:
+        for level in found:
+            metrics.STORAGE_USED.labels(level.of).set(level.used)
+            metrics.STORAGE_LIMIT.labels(level.of).set(level.limit)
+            metrics.STORAGE_RESERVE.labels(level.of).set(level.reserve)
+        metrics.STORAGE_FULL.set(short is not None or broken is not None)
+        if broken is not None and self.broken is None:
+            log.error("nothing can be stored", reason=broken)
+        elif short is not None and self.shortage is None:
+            log.error("new jobs are refused", reason=short)
+        elif (self.shortage or self.broken) and not (short or broken):
+            log.info("there is room again")
+        for nats in self._connections:
+            nats.explanation = broken
+        self.levels, self.shortage, self.broken = found, short, broken

@@ -1,0 +1,325 @@
+"""Cron entries in the bucket: `cron.<encoded name>`, one timer each.
+
+A run is stored in its entry's record first, with the next timer ahead of it; then its job is created; then the due message
+goes. Whoever gets the message again creates the job again, which an existing one refuses. So each run has exactly one job,
+with any number of schedulers and whoever dies in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from ojs_core.base.errors import OjsError, not_found
+from ojs_core.domain import transitions
+from ojs_core.domain.cron import changes
+from ojs_core.domain.cron.changes import Registration
+from ojs_core.domain.cron.expression import parse_expression
+from ojs_core.domain.cron.record import Cron, CronRun, CronTimer
+from ojs_core.domain.cron.run import job_of_run
+from ojs_core.domain.cron.schedule import check_zone
+from ojs_core.domain.cron.step import Step
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import Moment
+from ojs_core.jetstream.due_messages import DueMessages
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.jetstream.subjects import ANY, encode_token
+from ojs_core.store.capacity.storage_room import StorageRoom
+from ojs_core.store.jobs.jobs import Jobs
+from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.documents import Beside, Documents
+from ojs_core.store.records.records import Stored, check_draft
+from ojs_core.store.records.swap import Alarm
+from ojs_core.telemetry import tracing
+
+log = structlog.get_logger(__name__)
+
+_SERVICE: Final = "cron"
+_ACK_WAIT_S: Final = 2
+"""How long a scheduler may take over a tick before another gets it; short, so that the next tick of an entry that runs every
+second isn't lost with the one that dies."""
+_UNBORN_MS: Final = 3_600_000
+"""A job that isn't there so soon after its run was decided was never created: every record stays at least this long."""
+_LEADER_READS: Final = 128
+
+DecideCron = Callable[[Cron, Moment], Step | None]
+Prepare = Callable[[Job], Awaitable[Job | None]]
+"""What a job goes through before it is enqueued (middleware); None drops it."""
+
+
+@lru_cache(maxsize=4_096)
+def _check_times(expression: str, zone: str) -> None:
+    parse_expression(expression)
+    check_zone(zone)
+
+
+def _sound(token: str, cron: Cron) -> None:
+    if encode_token(cron.name) != token:
+        raise ValueError("it is the record of another entry")
+    _check_times(cron.expression, cron.timezone)
+    check_draft(cron.draft)
+
+
+cron_reader: Final = RecordReader("cron", msgspec.json.Decoder(Cron).decode, _sound)
+
+
+class StoredCron(NamedTuple):
+    """An entry's record with its sequence (0: nothing); tombstones are records, too."""
+
+    sequence: int
+    cron: Cron | None
+
+
+class CronDue(NamedTuple):
+    """What the subject of a cron entry's due message says: whose it is, and which timer it was."""
+
+    token: str
+    op: str
+
+    @classmethod
+    def of(cls, key: str) -> CronDue:
+        token, _, op = key.rpartition("_")  # names can't hold underscores
+        return cls(token, op)
+
+
+class Ran(NamedTuple):
+    """An entry after a run by hand; `run` is None where it waits for the job before it. Its job may not be `created` yet."""
+
+    cron: Cron
+    run: CronRun | None
+    created: bool
+
+
+class Crons:
+    """Reads and changes entries, and creates the jobs of their runs."""
+
+    def __init__(self, bucket: Bucket, jobs: Jobs, room: StorageRoom) -> None:
+        self._nats = bucket.nats
+        self._bulk = bucket.bulk
+        self._records = bucket.records
+        self._jobs = jobs
+        self._room = room
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._swapper = bucket.swapper
+        self._documents = Documents(bucket, bucket.config.cron, cron_reader, _carries)
+
+    def due_messages(self) -> DueMessages:
+        """The timers of entries that fired; `Due.job_id` is what `CronDue.of` takes apart."""
+        return DueMessages(self._nats, self._bulk, self._config, _SERVICE, _ACK_WAIT_S)
+
+    async def get(self, name: str) -> Cron:
+        """The entry as the leader has it. Raises OjsError not_found."""
+        return _existing(name, (await self._read(encode_token(name))).cron)
+
+    async def all(self) -> list[Cron]:
+        """Every entry, by name. Their number is that of what people registered, so it is read as a whole."""
+        subjects = await self._records.subjects(self._config.cron(ANY))
+        prefix = len(self._config.cron(""))
+        found = await self.many([subject[prefix:] for subject in subjects])
+        crons = [stored.cron for stored in found.values() if stored.cron is not None and not stored.cron.deleted]
+        return sorted(crons, key=lambda cron: cron.name)
+
+    async def many(self, tokens: Sequence[str]) -> dict[str, StoredCron]:
+        """The records under some encoded names, as the leader has them; those that can't be read are left out."""
+        if not self._records.nearest_is_leader:
+            found: dict[str, tuple[int, bytes] | None] = {}
+            for start in range(0, len(tokens), _LEADER_READS):
+                chunk = tokens[start : start + _LEADER_READS]
+                reads = [self._records.leader_raw(self._config.cron(token)) for token in chunk]
+                found |= zip(chunk, await asyncio.gather(*reads), strict=True)
+            return self._readable(found)
+        raw = await self._records.many_raw([self._config.cron(token) for token in tokens])
+        return self._readable({token: raw.get(self._config.cron(token)) for token in tokens})
+
+    async def register(self, wanted: Registration) -> tuple[bool, Cron]:
+        """Create or replace an entry: whether it is new, and how it stands. Raises OjsError storage_full."""
+        self._room.check()
+        return await self._change(wanted.name, lambda old, moment: changes.register(old, wanted, moment))
+
+    async def change(self, name: str, decide: DecideCron) -> Cron:
+        """Apply a pure decision to an entry; `decide` returns None to leave it as it is. Raises OjsError not_found."""
+
+        def decided(old: Cron | None, moment: Moment) -> Step | None:
+            return decide(_existing(name, old), moment)
+
+        return (await self._change(name, decided))[1]
+
+    async def _change(self, name: str, decide: Callable[[Cron | None, Moment], Step | None]) -> tuple[bool, Cron]:
+        async for _ in tries(self._clock):
+            stored = await self._read(encode_token(name))
+            moment = self._clock.moment()
+            step = decide(stored.cron, moment)
+            if step is None:
+                return False, _existing(name, stored.cron)
+            try:
+                await self.commit(step, stored.sequence, moment.op)
+            except Conflict:
+                continue
+            return stored.cron is None or stored.cron.deleted, step.record
+        raise contended(f"cron {name!r}")
+
+    async def run_now(self, name: str, prepare: Prepare) -> Ran:
+        """Run an entry outside its schedule.
+
+        Raises OjsError not_found, conflict where the overlap policy forbids it now, or whatever the job is refused for, a full
+        queue included: nothing is stored then, and nothing will be. Once the run is stored its job will be created, whatever
+        happens.
+        """
+        self._room.check()
+        async for _ in tries(self._clock):
+            stored = await self._read(encode_token(name))
+            found = _existing(name, stored.cron)
+            previous = await self.previous(found, prepare)
+            moment = self._clock.moment()
+            step = changes.run_now(found, moment, previous)
+            try:
+                async with self._placed(step, prepare) as (draft, placed):
+                    await self.commit(step, stored.sequence, moment.op)
+                    created = step.run is not None and await self._created(step.record, step.run, draft, placed)
+            except Conflict:
+                continue
+            if created:
+                self._swapper.unset(self._config.cron_timer(encode_token(name), moment.op))
+            return Ran(step.record, step.run, created)
+        raise contended(f"cron {name!r}")
+
+    @asynccontextmanager
+    async def _placed(self, step: Step, prepare: Prepare) -> AsyncIterator[tuple[Job | None, bool]]:
+        """The job of a run, if one is to be created, and whether its place is held.
+
+        A run that ends the job before may get that one's place, so it isn't refused: its job waits for room if it must.
+        """
+        draft = None if step.run is None else await prepare(job_of_run(step.record, step.run))
+        if step.run is None or draft is None or step.run.cancels is not None:
+            yield draft, False
+            return
+        async with self._jobs.place(draft) as placed:
+            yield draft, placed
+
+    async def _created(self, cron: Cron, run: CronRun, draft: Job | None, placed: bool) -> bool:
+        """Create the job of a run by hand; if that fails now, the schedulers do it when the timer of the run fires."""
+        push = partial(self._jobs.push, placed=placed)
+        try:
+            await self._make_way(cron, run)
+            with _for_good(cron, run):
+                if draft is not None:
+                    await tracing.enqueued(draft, push)
+        except OjsError as error:
+            log.info("the job of a run by hand waits", cron=cron.name, job_id=run.job_id, reason=error.message)
+            return False
+        return True
+
+    async def commit(self, step: Step, expected: int, op: str) -> int:
+        """Store one step over the record's revision `expected`; returns the new sequence. Raises Conflict, OjsError."""
+        token = encode_token(step.record.name)
+        beside = Beside(
+            arm=None if step.arm is None else self._alarm(token, step.arm),
+            cancel=None if step.cancel is None else self._config.cron_timer(token, step.cancel),
+            ttl_s=step.ttl_s,
+        )
+        return await self._documents.write(token, step.record, expected, op, beside)
+
+    async def rearm(self, name: str, timer: CronTimer) -> None:
+        """Set a fired timer again on its own subject."""
+        await self._swapper.set(self._alarm(encode_token(name), timer))
+
+    async def waits(self, name: str, timer: CronTimer) -> bool:
+        """Whether a timer is live, or its message waits for a scheduler."""
+        alarm = self._alarm(encode_token(name), timer)
+        # One of them is always there; a scheduler that sets the timer again lets the message go after that.
+        for subject in (alarm.subject, alarm.target, alarm.subject):
+            if await self._records.leader_raw(subject) is not None:
+                return True
+        return False
+
+    async def previous(self, cron: Cron, prepare: Prepare) -> State | None:
+        """The state of the job of the last run; None if there is none any more.
+
+        One that is missing though its run is fresh is created now: the scheduler that decided it died, or is about to do it.
+        """
+        if cron.last_job is None:
+            return None
+        found = await self._job(cron.last_job)
+        if found.sequence == 0:
+            run = next((run for run in reversed(cron.log) if run.job_id == cron.last_job), None)
+            if run is not None and run.outcome == "triggered" and self._clock.now() - run.at < _UNBORN_MS:
+                await self.deliver(cron, run, prepare)
+                found = await self._job(cron.last_job)
+        return None if found.job is None else found.job.state
+
+    async def deliver(self, cron: Cron, run: CronRun, prepare: Prepare) -> None:
+        """Create the job of a run, after cancelling the one that gives way to it; to be repeated until it returns.
+
+        One that exists is left alone, and so is one that middleware or a uniqueness rule refuses: that is its answer.
+        """
+        await self._make_way(cron, run)
+        with _for_good(cron, run):
+            prepared = await prepare(job_of_run(cron, run))
+            if prepared is not None:
+                await tracing.enqueued(prepared, self._jobs.push)
+
+    async def _make_way(self, cron: Cron, run: CronRun) -> None:
+        if run.cancels is not None:
+            await self._cancel(cron, run.cancels)
+
+    async def _cancel(self, cron: Cron, job_id: str) -> None:
+        reason = f"the next run of cron {cron.name!r} is due"
+        try:
+            await self._jobs.change(job_id, lambda job, moment: transitions.cancel(job, moment, reason))
+        except OjsError as error:
+            if error.code not in {"conflict", "not_found"}:  # it has ended by itself
+                raise
+
+    async def _job(self, job_id: str) -> Stored:
+        """The last word on a job, by the cheapest way to it."""
+        if self._records.nearest_is_leader:
+            return (await self._records.many([job_id]))[job_id]
+        return await self._records.leader_for_hint(job_id)
+
+    async def _read(self, token: str) -> StoredCron:
+        return StoredCron(*await self._documents.read(token))
+
+    def _readable(self, found: Mapping[str, tuple[int, bytes] | None]) -> dict[str, StoredCron]:
+        """Those of many that can be read: the others must not keep them waiting."""
+        readable: dict[str, StoredCron] = {}
+        for token, raw in found.items():
+            with contextlib.suppress(OjsError):
+                readable[token] = StoredCron(*self._documents.found(token, raw))
+        return readable
+
+    def _alarm(self, token: str, timer: CronTimer) -> Alarm:
+        target = self._config.due(_SERVICE, f"{token}_{timer.op}")
+        return Alarm(self._config.cron_timer(token, timer.op), target, timer.at)
+
+
+@contextlib.contextmanager
+def _for_good(cron: Cron, run: CronRun) -> Iterator[None]:
+    """A job that is there, or is refused for good, needs no second try; any other refusal is raised."""
+    try:
+        yield
+    except OjsError as error:
+        if error.info.retryable:
+            raise
+        if error.code != "duplicate" or error.details.get("existing_job_id") != run.job_id:
+            log.warning("job of a cron entry refused", cron=cron.name, job_id=run.job_id, reason=error.message)
+
+
+def _existing(name: str, found: Cron | None) -> Cron:
+    if found is None or found.deleted:
+        raise not_found("cron", name)
+    return found
+
+
+def _carries(cron: Cron, op: str) -> bool:
+    """Whether a stored entry is, or comes after, the change `op`."""
+    return cron.op == op or any(run.hint == op for run in cron.log)

@@ -1,0 +1,280 @@
+"""From tokens to claimed jobs: is a token still true, do limits let its job through, and the claim itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import structlog
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import Transition
+from ojs_core.store.dispatch.requeuer import Requeuer
+from ojs_core.store.dispatch.token_reader import TokenReader
+from ojs_core.store.dispatch.wakeups import Wakeups
+from ojs_core.store.jobs.jobs import Jobs
+from ojs_core.store.queues.queues import Queues
+from ojs_core.store.rate_limits.limiter import Candidate, Limiter, Permitted
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.records import Stored
+from ojs_core.store.records.tokens import DROP_AFTER_MS, Token
+
+log = structlog.get_logger(__name__)
+
+YOUNG_MS: Final = 1_000
+"""A token this young may be ahead of its record; it is looked at again for up to `REREAD_S` while others are claimed."""
+REREAD_S: Final = 0.25
+PARK_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class ClaimedJobs:
+    """What came of some tokens: jobs by id, in the order of the tokens.
+
+    `stood`: some token stood for a job, whether or not it could be had. `stopped`: the queue's own limit let no more through.
+    """
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    stood: bool = False
+    stopped: bool = False
+
+
+class _Through(NamedTuple):
+    """What is to be written of a candidate, and what limits have granted it if that is its claim."""
+
+    token: Token
+    candidate: Candidate
+    transition: Transition
+    permitted: Permitted = Permitted()
+
+    @property
+    def commit(self) -> tuple[Transition, int, str]:
+        return self.transition, self.candidate.expects, self.candidate.moment.op
+
+
+class Claims:
+    """Judges tokens by their records, and answers for every token that it is given."""
+
+    def __init__(
+        self,
+        bucket: Bucket,
+        reader: TokenReader,
+        jobs: Jobs,
+        queues: Queues,
+        limiter: Limiter,
+        requeuer: Requeuer,
+        wakeups: Wakeups,
+    ) -> None:
+        self._reader = reader
+        self._jobs = jobs
+        self._records = bucket.records
+        self._committer = bucket.committer
+        self._clock = bucket.clock
+        self._queues = queues
+        self._limiter = limiter
+        self._requeuer = requeuer
+        self._wakeups = wakeups
+
+    async def claim(self, queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None) -> ClaimedJobs:
+        """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment.
+
+        What is claimed is returned even if the rest fails: nobody else knows of it.
+        """
+        claimed = ClaimedJobs()
+        try:
+            with self._requeuer.unless_handed_on(claimed.jobs.values()):
+                await self._claim_into(claimed, queue, tokens, worker, lease_ms)
+        except OjsError:
+            if not claimed.jobs:
+                raise
+        ids = dict.fromkeys(token.job_id for token in tokens)  # a token may be there twice, its job is handed out once
+        claimed.jobs = {job_id: claimed.jobs[job_id] for job_id in ids if job_id in claimed.jobs}
+        return claimed
+
+    async def _claim_into(
+        self, claimed: ClaimedJobs, queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None
+    ) -> None:
+        waiting = tokens
+        loop = asyncio.get_running_loop()
+        until = loop.time() + REREAD_S
+        pause = 0.002
+        while waiting:
+            found = await self._records.many([token.job_id for token in waiting])
+            again: list[Token] = []
+            claims: list[tuple[Token, Stored, Job]] = []
+            for token in waiting:
+                stored = found[token.job_id]
+                if stored.job is not None and token.stands_for(stored.job):
+                    claims.append((token, stored, stored.job))
+                elif not await self._stale(token, stored):
+                    again.append(token)
+            claimed.stood = claimed.stood or bool(claims)
+            again += await self._swap(queue, claims, worker, lease_ms, claimed)
+            if again and loop.time() >= until:
+                for token in again:
+                    self._reader.back(token)
+                break
+            waiting = again
+            if waiting:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 0.05)
+
+    async def _stale(self, token: Token, stored: Stored) -> bool:
+        """Answer for a token that needs no second look: its commit can't succeed any more, or it is old and has no job."""
+        if not self._records.nearest_is_leader:
+            stored = await self._records.leader_for_hint(token.job_id)
+        if token.superseded(stored):
+            if token.stands_for(stored.job):
+                return False
+            if stored.job is not None:
+                await self._limiter.missed(stored.job)
+            self._reader.done(token)
+            return True
+        if self._clock.now() - token.stored_at <= YOUNG_MS:
+            return False
+        self._park(token)
+        return True
+
+    async def _swap(
+        self,
+        queue: str,
+        claims: list[tuple[Token, Stored, Job]],
+        worker: str | None,
+        lease_ms: int | None,
+        claimed: ClaimedJobs,
+    ) -> list[Token]:
+        """Commit claims together, as far as limits let them through; returns the tokens that have to be looked at again."""
+        through, stopped = await self._let_through(queue, claims, worker, lease_ms)
+        claimed.stopped = claimed.stopped or stopped
+        again: list[Token] = []
+        done: list[Token] = []
+        missed: list[Job] = []
+        unstarted: list[tuple[Candidate, Permitted]] = []
+        failure: OjsError | None = None
+        # First what is certain, without a wait in between: nobody else knows of these claims.
+        outcomes = await self._committer.commit_all([one.commit for one in through])
+        for one, outcome in zip(through, outcomes, strict=True):
+            token, job = one.token, one.transition.job
+            started = job.state is State.ACTIVE
+            if one.permitted.granted and (isinstance(outcome, Conflict) or (isinstance(outcome, int) and not started)):
+                unstarted.append((one.candidate, one.permitted))
+            if isinstance(outcome, int):
+                done.append(token)
+                if started:
+                    claimed.jobs[token.job_id] = job
+                    self._jobs.remember(outcome, job)
+                else:
+                    missed.append(job)
+            elif isinstance(outcome, Conflict):
+                again.append(token)
+            else:
+                failure = outcome
+                if started:
+                    self._requeuer.give_back(job, "the claim was not confirmed in time")
+        await self._all_done(queue, done)
+        try:
+            for job in missed:
+                await self._limiter.missed(job)
+            if unstarted:
+                await self._limiter.refused(unstarted)
+        except OjsError as error:  # what this says, limits find out by themselves after ten seconds
+            log.debug("a limit was not told of what did not start", reason=error.message)
+        if failure is not None and not claimed.jobs:
+            raise failure
+        return again
+
+    async def _let_through(
+        self, queue: str, claims: list[tuple[Token, Stored, Job]], worker: str | None, lease_ms: int | None
+    ) -> tuple[list[_Through], bool]:
+        """What limits allow to be written, and whether the queue's own limit has stopped it."""
+        candidates: list[Candidate] = []
+        for token, stored, job in claims:
+            if job.rate_limit:
+                self._reader.limited(token)
+            candidates.append(self._candidate(token, stored, job))
+        judged = await self._limiter.judge(queue, candidates)
+        through: list[_Through] = []
+        aside: list[Token] = []
+        stopped = False
+        for (token, _, _), candidate, verdict in zip(claims, candidates, judged.verdicts, strict=True):
+            if verdict == "held":
+                aside.append(token)
+            elif verdict == "back":
+                self._reader.back(token)
+                stopped = True
+            elif isinstance(verdict, Transition):
+                through.append(_Through(token, candidate, verdict))
+            else:
+                through.append(_Through(token, candidate, _started(candidate, verdict, worker, lease_ms), verdict))
+        await self._all_done(queue, aside)
+        if judged.opens_at is not None:
+            self._wakeups.wake_later(queue, (judged.opens_at - self._clock.now()) / 1_000)
+        return through, stopped
+
+    def _candidate(self, token: Token, stored: Stored, job: Job) -> Candidate:
+        moment = self._clock.moment()
+        starts = transitions.expired(job, moment.now) is None
+        return Candidate(job, starts, moment, stored.sequence, token.data, token.front)
+
+    def put_back(self, tokens: Iterable[Token]) -> None:
+        """Tokens that are not wanted yet keep their places."""
+        for token in tokens:
+            self._reader.back(token)
+
+    async def set_aside(self, queue: str, tokens: list[Token]) -> bool:
+        """Put tokens aside whose keys have no permit, and drop those that stand for nothing; whether none is left. The others
+        return to their places.
+        """
+        found = await self._records.many([token.job_id for token in tokens])
+        candidates: dict[Token, Candidate] = {}
+        for token in tokens:
+            stored = found[token.job_id]
+            if stored.job is not None and token.stands_for(stored.job):
+                candidates[token] = self._candidate(token, stored, stored.job)
+        verdicts = dict(zip(candidates, await self._limiter.turn_away(list(candidates.values())), strict=True))
+        done = {token for token, verdict in verdicts.items() if verdict == "held"}
+        written = {token: verdict for token, verdict in verdicts.items() if isinstance(verdict, Transition)}
+        commits = [(verdict, candidates[token].expects, candidates[token].moment.op) for token, verdict in written.items()]
+        outcomes = await self._committer.commit_all(commits) if commits else []
+        done.update(token for token, outcome in zip(written, outcomes, strict=True) if isinstance(outcome, int))
+        await self._all_done(queue, [token for token in tokens if token in done])
+        left = False
+        for token in tokens:
+            if token not in done and (token in candidates or not await self._stale(token, found[token.job_id])):
+                self._reader.back(token)
+                left = True
+        return not left
+
+    async def _all_done(self, queue: str, tokens: Sequence[Token]) -> None:
+        """In a bounded queue the places of these jobs are free when the fetch is answered."""
+        if self._queues.bound(queue):
+            await self._reader.all_done(tokens)
+        else:
+            for token in tokens:
+                self._reader.done(token)
+
+    def _park(self, token: Token) -> None:
+        """An old token without its record: there is no job yet to reorder, so it may come back later, or not at all."""
+        if self._clock.now() - token.stored_at > DROP_AFTER_MS:
+            log.warning("token without a job dropped", job_id=token.job_id)
+            self._reader.done(token)
+        else:
+            self._reader.later(token, PARK_S)
+
+
+def _started(candidate: Candidate, permitted: Permitted, worker: str | None, lease_ms: int | None) -> Transition:
+    """The job starts when its permits were granted, so that what `started_at` says keeps to its limits as well."""
+    job, moment, starts = candidate.job, candidate.moment, candidate.starts
+    if permitted.granted:
+        moment = replace(moment, now=max(moment.now, permitted.at))
+        starts = transitions.expired(job, moment.now) is None
+    if not starts:
+        return transitions.expire(job, moment)
+    transition = transitions.claim(job, worker, lease_ms, moment)
+    return replace(transition, job=replace(transition.job, permits=permitted.permits)) if permitted.granted else transition

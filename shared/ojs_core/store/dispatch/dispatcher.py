@@ -1,0 +1,328 @@
+"""Hand-out: which queue, which priority, which token is next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Final, Literal
+
+import structlog
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.lru import Lru
+from ojs_core.domain.job import Job
+from ojs_core.domain.starvation import StarvationClock
+from ojs_core.jetstream.subjects import lane_of
+from ojs_core.store.dispatch.claims import Claims
+from ojs_core.store.dispatch.queue_consumers import QueueConsumers
+from ojs_core.store.dispatch.requeuer import Requeuer
+from ojs_core.store.dispatch.skipped_queues import SkippedQueues
+from ojs_core.store.dispatch.token_parking import TokenParking
+from ojs_core.store.dispatch.token_reader import TokenReader
+from ojs_core.store.dispatch.wakeups import Wakeups
+from ojs_core.store.jobs.guards import Guards
+from ojs_core.store.jobs.jobs import Jobs
+from ojs_core.store.queues.fair_pools import FairPools, Plan
+from ojs_core.store.rate_limits.limiter import Limiter
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.tokens import priority_of
+from ojs_core.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+_FALLBACK_LOOK_S: Final = 1.0
+_SECOND_LOOK_S: Final = 0.02
+"""A wake may come before its token can be pulled, so a look that it led to in vain is repeated once."""
+_FRUITLESS_PULLS: Final = 100
+_PATIENT_PULLS: Final = 2
+"""Pulls of nothing but blocked tokens after which they are put aside many at a time."""
+_PATIENCE_S: Final = 0.02
+"""How long a fetch waits for that, if its priority has nothing else, before it looks at the next."""
+_CLEARED_S: Final = 1.0
+"""How long a fetch that doesn't wait for jobs waits for that if there is nothing else."""
+_ROTATED: Final = 1_000
+"""Queues that rotate their priorities whose waits this process remembers."""
+
+
+Looked = Literal["whole", "part", "over"]
+"""What of a queue has been looked at: everything, or what blocked tokens leave to be had while they are put aside; or there is
+no use in going on.
+"""
+
+
+class Dispatcher:
+    """Fetching: priorities from high to low, first come first served within one, queues left to right."""
+
+    def __init__(self, bucket: Bucket, guards: Guards, jobs: Jobs, pools: FairPools, limiter: Limiter) -> None:
+        self._queues = queues = guards.queues
+        self._pools = pools
+        self._limiter = limiter
+        self._capacity = guards.capacity
+        self._clock = bucket.clock
+        self._consumers = QueueConsumers(bucket, queues)
+        self._reader = TokenReader(bucket, self._consumers, queues)
+        self._requeuer = Requeuer(jobs)
+        self.wakeups = Wakeups(bucket)
+        self._claims = Claims(bucket, self._reader, jobs, queues, limiter, self._requeuer, self.wakeups)
+        self._parking = TokenParking(self._reader, self._claims, self.wakeups, bucket.config)
+        self._starvation: Lru[StarvationClock[int]] = Lru(_ROTATED)
+        self._looks: set[asyncio.Task[list[Job]]] = set()
+        bucket.signals.queue_resumed.append(self.wakeups.wake_queue)
+
+    async def fetch(
+        self,
+        queues: Sequence[str],
+        count: int,
+        worker: str | None,
+        lease_ms: int | None,
+        wait_ms: int,
+        pool: str | None = None,
+    ) -> list[Job]:
+        """Claim up to `count` jobs; waits up to `wait_ms` for the first. Returned jobs are active and stored as such.
+
+        `pool` is the worker's, without which it gets nothing from queues of isolated pools.
+
+        A fetch that is cancelled ends at once, and what it has claimed by then, or is just claiming, is given back.
+        """
+        return self._unended(await self._fetch(queues, count, worker, lease_ms, wait_ms, pool))
+
+    async def _fetch(
+        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, wait_ms: int, pool: str | None
+    ) -> list[Job]:
+        if wait_ms <= 0 or self.wakeups.closed:
+            jobs = await self._whole_look(queues, count, worker, lease_ms, pool)
+            if not jobs and await self._parking.settled(queues, _CLEARED_S):
+                jobs = await self._whole_look(queues, count, worker, lease_ms, pool)
+            return jobs
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait_ms / 1000
+        waiter = await self.wakeups.join(queues)
+        try:
+            while True:
+                woken = waiter.woken
+                waiter.clear()
+                jobs = await self._whole_look(queues, count, worker, lease_ms, pool)
+                left = deadline - loop.time()
+                if jobs or left <= 0 or self.wakeups.closed:
+                    return jobs
+                await waiter.wait(min(left, _SECOND_LOOK_S if woken else _FALLBACK_LOOK_S))
+        finally:
+            await self.wakeups.leave(waiter)
+
+    def _unended(self, jobs: list[Job]) -> list[Job]:
+        """Jobs whose leases hold: after a long pause of this process others may have what it has claimed."""
+        now = self._clock.now()
+        unended = [job for job in jobs if (job.visible_until or 0) > now]
+        if len(unended) < len(jobs):
+            log.warning("jobs were not handed out: their leases ended before the answer", jobs=len(jobs) - len(unended))
+        return unended
+
+    @contextmanager
+    def returning(self, jobs: Sequence[Job]) -> Iterator[set[str]]:
+        """Give back those of claimed jobs whose ids are in the set when the block ends, however it ends.
+
+        All are at first; whoever hands a job on takes it out.
+        """
+        undelivered = {job.id for job in jobs}
+        try:
+            yield undelivered
+        finally:
+            for job in jobs:
+                if job.id in undelivered:
+                    self._requeuer.give_back(job, "its fetch was not answered")
+
+    def fail(self, job: Job, reason: str) -> None:
+        """End the attempt of a claimed job that can't be handed out, as its worker would; tried until it succeeds."""
+        self._requeuer.give_back(job, reason, failed=True)
+
+    async def close(self) -> None:
+        """Let those who wait go, and finish what is being given back as far as NATS allows it now."""
+        self.wakeups.wake_all()
+        if self._looks:
+            await asyncio.wait(self._looks, timeout=1.0)
+        await self._parking.close()
+        await self._requeuer.close()
+
+    # Looking
+
+    async def _whole_look(
+        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, pool: str | None
+    ) -> list[Job]:
+        """A look that goes on to its end even if the fetch is cancelled: a claim in flight can't be called back."""
+        look = asyncio.create_task(self._look(queues, count, worker, lease_ms, pool), name="look")
+        try:
+            return await asyncio.shield(look)
+        except asyncio.CancelledError:
+            self._looks.add(look)
+            look.add_done_callback(self._abandoned)
+            raise
+
+    def _abandoned(self, look: asyncio.Task[list[Job]]) -> None:
+        self._looks.discard(look)
+        if look.cancelled() or look.exception() is not None:
+            return  # what it claimed was given back, or nothing was
+        for job in look.result():
+            self._requeuer.give_back(job, "its fetch was cancelled")
+
+    async def _look(
+        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, pool: str | None
+    ) -> list[Job]:
+        """Raises OjsError only if none of the queues can be served.
+
+        What is claimed goes out, since nobody else knows of it; the rest of the tokens come back by themselves.
+        """
+        taken: list[Job] = []
+        queues = await self._pools.open_to(queues, pool)
+        plan = await self._pools.plan(queues, count)
+        skipped = SkippedQueues()
+        with self._requeuer.unless_handed_on(taken):
+            if plan is not None:
+                await self._look_fairly(plan, skipped, taken, count, worker, lease_ms)
+            else:
+                for queue in queues:
+                    with skipped.skipping(queue):
+                        taken += await self._look_into(queue, count - len(taken), worker, lease_ms)
+                    if len(taken) >= count or skipped.enough:
+                        break
+        skipped.judge(found=bool(taken))
+        return taken
+
+    async def _look_fairly(
+        self, plan: Plan, skipped: SkippedQueues, taken: list[Job], count: int, worker: str | None, lease_ms: int | None
+    ) -> None:
+        """First each queue's share, then the rest from whichever has more; adds to `taken`."""
+        given = dict.fromkeys(plan.shares, 0)
+        emptied: list[str] = []
+        try:
+            for shares in (plan.shares, dict.fromkeys(plan.shares, count)):
+                for queue, share in shares.items():
+                    wanted = min(share, count - len(taken))
+                    if wanted <= 0 or queue in emptied or queue in skipped.queues or skipped.enough:
+                        continue
+                    with skipped.skipping(queue):
+                        found = await self._look_into(queue, wanted, worker, lease_ms)
+                        taken += found
+                        given[queue] += len(found)
+                        if len(found) < wanted:
+                            emptied.append(queue)
+        finally:
+            plan.served(given, emptied)
+
+    async def _look_into(self, queue: str, count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
+        """What one queue has, unless it is paused, until its own limit stops it."""
+        if await self._queues.held(queue):
+            return []
+        room = await self._limiter.room(queue)
+        if room.hit is not None:
+            if not self._limiter.known_stopped(queue) and await self._reader.subjects(queue):
+                await self._limiter.stopped(queue, room.hit)
+            return []
+        count = min(count, room.number)
+        ready = await self._reader.subjects(queue)
+        subjects = list(ready)
+        taken: list[Job] = []
+        rotation_ms = self._queues.config(queue).rotation_ms
+        try:
+            with self._requeuer.unless_handed_on(taken):
+                if rotation_ms:
+                    outcome = await self._look_in_turn(queue, subjects, rotation_ms, taken, count, worker, lease_ms)
+                else:
+                    outcome = await self._look_through(queue, subjects, taken, count, worker, lease_ms)
+                if outcome == "whole" and len(taken) < count:
+                    await self._limiter.emptied(queue, taken[-1].id if taken else None)
+                await self._capacity.fetched(queue, sum(ready.values()) - len(taken))
+        except OjsError:
+            if not taken:
+                raise
+        return taken
+
+    async def _look_through(
+        self, queue: str, subjects: Sequence[str], taken: list[Job], count: int, worker: str | None, lease_ms: int | None
+    ) -> Looked:
+        """Claim from one subject after the other until `taken` has `count` jobs."""
+        whole = True
+        for _, lanes in groupby(subjects, lambda subject: (priority_of(subject), lane_of(subject) == "front")):
+            outcome = await self._look_along(queue, list(lanes), taken, count, worker, lease_ms)
+            if outcome == "over":
+                return "over"
+            whole = whole and outcome == "whole"
+        return "whole" if whole else "part"
+
+    async def _look_along(
+        self, queue: str, lanes: Sequence[str], taken: list[Job], count: int, worker: str | None, lease_ms: int | None
+    ) -> Looked:
+        """The same for lanes of one priority, merged by age."""
+        left = self._parking.usable(lanes)
+        whole = len(left) == len(lanes)
+        after: dict[str, int] = {}
+        pulls = fruitless = 0
+        while left and len(taken) < count:
+            subject, wanted, end = await self._reader.next_run(left, count - len(taken), after)
+            pulled = await self._reader.pull(subject, queue, wanted)
+            pulls += 1
+            if not pulled:
+                left.remove(subject)
+                continue
+            tokens = pulled
+            if len(left) > 1:
+                tokens = [token for token in pulled if token.place < end]
+                too_soon = [token for token in pulled if token.place >= end]
+                self._claims.put_back(too_soon)
+                after[subject] = max(token.place for token in tokens) if tokens else too_soon[0].place - 1
+                if not tokens:
+                    continue
+            claimed = await self._claims.claim(queue, tokens, worker, lease_ms)
+            taken += claimed.jobs.values()
+            if claimed.stopped or (not claimed.jobs and pulls >= _FRUITLESS_PULLS):
+                return "over"
+            if claimed.jobs or not claimed.stood:
+                continue
+            fruitless += 1
+            if taken:  # who has something isn't kept waiting while the jobs of a limited key step aside
+                left.remove(subject)
+                whole = False
+            elif fruitless >= _PATIENT_PULLS:
+                self._parking.begin(queue, subject)
+                usable = self._parking.usable(left)
+                if not usable:
+                    await self._parking.done(subject, _PATIENCE_S)
+                    usable = self._parking.usable(left)
+                whole, left = whole and len(usable) == len(left), usable
+        return "whole" if whole else "part"
+
+    async def _look_in_turn(
+        self,
+        queue: str,
+        subjects: Sequence[str],
+        rotation_ms: int,
+        taken: list[Job],
+        count: int,
+        worker: str | None,
+        lease_ms: int | None,
+    ) -> Looked:
+        """The same, but priorities that were passed over for the queue's rotation interval come first, with one job each."""
+        turns = self._starvation.get(queue)
+        if turns is None:
+            turns = StarvationClock()
+            self._starvation.put(queue, turns, 1)
+        now = self._clock.now()
+        heads = {priority: list(alike) for priority, alike in groupby(subjects, priority_of)}
+        turns.keep(heads)
+        tried: list[int] = []
+        try:
+            for priority in turns.overdue(sorted(heads, reverse=True), rotation_ms, now):
+                if len(taken) >= count:
+                    break
+                tried.append(priority)
+                before = len(taken)
+                going = await self._look_through(queue, heads[priority], taken, before + 1, worker, lease_ms)
+                if len(taken) > before:
+                    if priority != max(heads):
+                        metrics.starved(queue)
+                elif going == "over":
+                    return going
+            return await self._look_through(queue, subjects, taken, count, worker, lease_ms)
+        finally:
+            turns.had({*tried, *(job.priority for job in taken)}, now)

@@ -1,0 +1,169 @@
+"""The durable consumers of ready subjects that are asked for often: one each, never let go while their queue is paused."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import structlog
+
+from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.base.lru import Lru
+from ojs_core.base.times import format_ms
+from ojs_core.domain.rate_limits.policy import policy_of_queue
+from ojs_core.jetstream.api import call
+from ojs_core.jetstream.consumers import make_in_memory
+from ojs_core.store.queues.queues import Queues
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.telemetry import metrics
+from ojs_core.telemetry.logs import SeldomLog
+
+log = structlog.get_logger(__name__)
+
+_SECOND_NS: Final = 1_000_000_000
+_EXISTS: Final = frozenset({10105, 10148})
+_TOO_MANY: Final = frozenset({10002, 10026})
+"""Of the account, and of the stream."""
+_NEWBORN_MS: Final = 5_000
+"""How long a durable stays paused if whoever made it dies before it has let it go; longer than any gateway's knowledge of a
+queue is old (`ojs_core.jetstream.watch.FRESH_S`)."""
+_TRIES: Final = 8
+_LET_GO_S: Final = 1.0
+_IDLE_S: Final = 30
+"""A durable that nobody pulls from leaves after this long."""
+_KNOWN_S: Final = 20.0
+"""After its last use a durable is believed to be there for this long."""
+BUSY_PULLS: Final = 10
+"""So many pulls of one process within `_WINDOW_S` make a subject busy enough for a durable."""
+_WINDOW_S: Final = 10.0
+_SUBJECTS: Final = 10_000
+"""Ready subjects whose use this process remembers."""
+_REST_S: Final = 5.0
+"""How long no other durable is asked for when there can't be more."""
+_LOG_S: Final = 60.0
+
+Way = Literal["durable", "head", "held"]
+"""How a subject's tokens are to be had: pulled from its durable, taken from its head, or not at all since it is held."""
+
+
+@dataclass(slots=True)
+class _Use:
+    """What a process knows of a subject (loop times): pulls since the window began, its durable's last use, and whether its
+    jobs are limited.
+    """
+
+    since: float
+    pulls: int = 0
+    durable_at: float | None = None
+    limited: bool = False
+
+
+class QueueConsumers:
+    """Decides who gets a durable, makes it, and knows which are there (docs/adr/005, docs/adr/029)."""
+
+    def __init__(self, bucket: Bucket, queues: Queues) -> None:
+        self._nats = bucket.bulk
+        self._queues = queues
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._uses: Lru[_Use] = Lru(_SUBJECTS)
+        self._full_until = 0.0
+        self._told = SeldomLog(_LOG_S)
+
+    async def way(self, subject: str, queue: str, *, much: bool = False) -> Way:
+        """How to pull from a subject now; makes its durable when it has become busy, if there is `much` to be pulled, or if its
+        jobs are limited.
+
+        Who loses a race for a limited job has spent a start of its rate in vain; a durable delivers it to one fetch only.
+        """
+        now = asyncio.get_running_loop().time()
+        use = self._use(subject)
+        if use.durable_at is not None and now - use.durable_at < _KNOWN_S:
+            use.durable_at = now
+            return "durable"
+        if now - use.since > _WINDOW_S:
+            use.since, use.pulls = now, 0
+        use.pulls += 1
+        limited = use.limited or policy_of_queue(self._queues.config(queue)) is not None
+        if (use.pulls <= BUSY_PULLS and not much and not limited) or now < self._full_until:
+            return "head"
+        return await self.make(subject, queue)
+
+    def limited(self, subject: str) -> None:
+        """Note that jobs of a subject bring limits of their own."""
+        self._use(subject).limited = True
+
+    def _use(self, subject: str) -> _Use:
+        use = self._uses.get(subject)
+        if use is None:
+            use = _Use(asyncio.get_running_loop().time())
+            self._uses.put(subject, use, 1)
+        return use
+
+    async def make(self, subject: str, queue: str) -> Way:
+        """Make the one durable of a ready subject, if there may be more.
+
+        It begins paused and is let go when the queue's record was read after it was made: a pause that was stored before
+        that is seen here, and one that was stored later deletes the consumer.
+        """
+        stream, name = self._config.ready_stream, self._config.ready_consumer(subject)
+        use = self._use(subject)
+        use.durable_at = None
+        for _ in range(_TRIES):
+            made = await self.create(subject)
+            if made is None:
+                return "head"
+            if made:
+                if await self._queues.surely_held(queue):
+                    await call(self._nats, f"CONSUMER.DELETE.{stream}.{name}")
+                    return "held"
+                if "error" in await call(self._nats, f"CONSUMER.PAUSE.{stream}.{name}", {}):
+                    continue
+                await self._until_let_go(name)
+            use.durable_at = asyncio.get_running_loop().time()  # if somebody else made it, he answers for it
+            return "durable"
+        raise unavailable("the queue is being paused and resumed")
+
+    async def _until_let_go(self, name: str) -> None:
+        """On a cluster the answer comes before the consumer's leader acts on it: 15 of 40 first fetches of a queue that held
+        a job came back empty.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _LET_GO_S
+        while self._config.replicas > 1 and loop.time() < deadline:
+            info = await call(self._nats, f"CONSUMER.INFO.{self._config.ready_stream}.{name}")
+            if not info.get("paused"):
+                return
+            await asyncio.sleep(0.002)
+
+    async def create(self, subject: str) -> bool | None:
+        """Make a durable that is paused for a moment; False if there is one, None if there can't be more."""
+        config: dict[str, Any] = {
+            "durable_name": self._config.ready_consumer(subject),
+            "filter_subject": subject,
+            "ack_policy": "explicit",
+            "ack_wait": 3 * _SECOND_NS,
+            "max_deliver": -1,
+            "max_ack_pending": 10_000,
+            "inactive_threshold": _IDLE_S * _SECOND_NS,
+            "pause_until": format_ms(self._clock.now() + _NEWBORN_MS),
+        }
+        try:
+            error = await make_in_memory(self._nats, self._config.ready_stream, config, "create")
+        except OjsError as failure:  # on a cluster it takes more to make a consumer than to read tokens
+            error = {"description": failure.message}
+        if error is None:
+            return True
+        if error.get("err_code") in _EXISTS:
+            return False
+        self._refused(str(error.get("description")), full=error.get("err_code") in _TOO_MANY)
+        return None
+
+    def _refused(self, reason: str, *, full: bool) -> None:
+        """Tokens can be had without a durable, so nobody waits; whoever looks after nats-server hears of it."""
+        self._full_until = asyncio.get_running_loop().time() + _REST_S
+        metrics.CONSUMERS_REFUSED.inc()
+        if self._told.due():
+            remedy = "raise the stream's max_consumers, or the account's, if busy queues are slow" if full else None
+            log.warning("NATS refused a consumer; its queue is served without one", reason=reason, remedy=remedy)

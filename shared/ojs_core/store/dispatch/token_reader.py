@@ -1,0 +1,214 @@
+"""Which ready subjects hold tokens, getting them, and answering for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from ojs_core.base.errors import unavailable
+from ojs_core.jetstream.api import ApiError, messages, sequence_of
+from ojs_core.jetstream.connection import Failed, Reply, status
+from ojs_core.jetstream.subjects import LANES, lane_of
+from ojs_core.store.dispatch.head_tokens import HeadTokens
+from ojs_core.store.dispatch.queue_consumers import QueueConsumers
+from ojs_core.store.queues.queues import Queues
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.tokens import Token, priority_of
+from ojs_core.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+_ENDLESS: Final = 1 << 63
+_PULL_TIMEOUT_S: Final = 2.0
+_GONE_S: Final = 0.5
+"""How long a fetch waits to hear that tokens of a bounded queue are gone."""
+_CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
+
+
+class _State(Struct, frozen=True):
+    subjects: dict[str, int] | None = None
+    consumer_count: int = 0
+
+
+class _Settings(Struct, frozen=True):
+    max_consumers: int = -1
+
+
+class _Info(Struct, frozen=True):
+    """Of a stream, what a look needs: the rest is a kilobyte that would cost more to decode than the look's other work."""
+
+    state: _State = _State()
+    config: _Settings = _Settings()
+    error: ApiError | None = None
+
+
+_decode_info: Final = msgspec.json.Decoder(_Info).decode
+
+
+class LaneShare(NamedTuple):
+    """What of which lane comes next: up to so many tokens, whose places are before the `end`."""
+
+    subject: str
+    wanted: int
+    end: int
+
+
+class TokenReader:
+    """Looks and pulls on one connection."""
+
+    def __init__(self, bucket: Bucket, consumers: QueueConsumers, queues: Queues) -> None:
+        self._bulk = bucket.bulk
+        self._consumers = consumers
+        self._heads = HeadTokens(bucket)
+        self._queues = queues
+        self._config = bucket.config
+        self._info = f"$JS.API.STREAM.INFO.{bucket.config.ready_stream}"
+
+    async def subjects(self, queue: str) -> dict[str, int]:
+        """The ready subjects of a queue that hold tokens, in the order of hand-out, and how many they hold.
+
+        Raises OjsError backend_unavailable.
+        """
+        request = b'{"subjects_filter":"%s"}' % self._config.ready_of_queue(queue).encode()
+        answer = await self._bulk.request(self._info, request)
+        if isinstance(answer, Failed):
+            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
+        info = _decode_info(answer.data)
+        if info.error is not None:
+            raise unavailable(f"NATS refused to say what is ready: {info.error.description}")
+        metrics.consumers(self._config.ready_stream, info.state.consumer_count, info.config.max_consumers)
+        found = info.state.subjects or {}
+        ready = (subject for subject in found if not self._config.seat_size(subject))
+        return {subject: found[subject] for subject in sorted(ready, key=_hand_out_order)}
+
+    async def next_run(self, subjects: Sequence[str], wanted: int, after: Mapping[str, int]) -> LaneShare:
+        """Of the lanes of one priority, at least one, that with the oldest token, as far as it is ahead of the others. Places
+        up to `after` are known to be empty.
+
+        Tokens in others' hands count, so where their turn seems to have come what is pulled is to be judged by its `place`.
+        Raises OjsError backend_unavailable.
+        """
+        if len(subjects) == 1:
+            return LaneShare(subjects[0], wanted, _ENDLESS)
+        heads = await asyncio.gather(*(self._places(subject, after.get(subject, 0) + 1, wanted) for subject in subjects))
+        first = min(range(len(subjects)), key=lambda lane: min(heads[lane], default=_ENDLESS))
+        end = min((place for lane, head in enumerate(heads) if lane != first for place in head), default=_ENDLESS)
+        return LaneShare(subjects[first], max(sum(place < end for place in heads[first]), 1), end)
+
+    async def _places(self, subject: str, start: int, number: int) -> list[int]:
+        """The places of a subject's first tokens."""
+        stream = self._config.ready_stream
+        read, _ = await messages(self._bulk, stream, subject, {"seq": start}, number, _PULL_TIMEOUT_S)
+        return [sequence_of(message) for message in read]
+
+    async def pull(self, subject: str, queue: str, wanted: int, *, much: bool = False) -> list[Token]:
+        """Up to `wanted` tokens of one subject, in order; none while its queue is paused. Each has to be answered for.
+        Who asks for `much` gets what no other process has in hand, if that is possible.
+
+        Raises OjsError backend_unavailable.
+        """
+        way = await self._consumers.way(subject, queue, much=much)
+        if way == "durable":
+            tokens = await self._pull(subject, queue, wanted)
+            if tokens is not None:
+                return tokens
+            # It was idle and left, its leader moved, or the queue was paused.
+            way = await self._consumers.make(subject, queue)
+            if way == "durable":
+                return await self._pull(subject, queue, wanted) or []
+        return [] if way == "held" else await self._take(subject, queue, wanted)
+
+    async def _pull(self, subject: str, queue: str, wanted: int) -> list[Token] | None:
+        """From the subject's durable; None if that is gone."""
+        request = b'{"batch":%d,"no_wait":true}' % wanted
+        pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.ready_stream}.{self._config.ready_consumer(subject)}"
+        while True:
+            outcome = await self._bulk.collect(pull, request, wanted, _PULL_TIMEOUT_S)
+            if isinstance(outcome, Failed):
+                raise unavailable(f"NATS JetStream can't be reached: {outcome.reason}")
+            if outcome.messages:
+                if tokens := self._tokens(outcome.messages, queue):
+                    return tokens
+                continue
+            if outcome.closing is None:
+                raise unavailable("NATS did not answer a pull")
+            return None if status(outcome.closing) in _CONSUMER_NOT_FOUND else []
+
+    def _tokens(self, messages: list[Reply], queue: str) -> list[Token]:
+        tokens = []
+        for message in messages:
+            try:
+                tokens.append(Token.of(message, queue))
+            except ValueError:
+                log.warning("message among the tokens dropped: it is none", subject=message.subject.decode())
+                self._bulk.publish(message.reply.decode(), b"+TERM")
+        return tokens
+
+    async def _take(self, subject: str, queue: str, wanted: int) -> list[Token]:
+        """From the subject's head. That its queue isn't paused takes the leader's word: no consumer is there to be deleted."""
+        while True:
+            heads = await self._heads.take(subject, wanted)
+            if heads and await self._queues.surely_held(queue):
+                for head in heads:
+                    self._heads.back(subject, head.sequence)
+                return []
+            tokens = []
+            for sequence, at, data in heads:
+                try:
+                    tokens.append(Token.read(data, queue, subject, "", at, sequence))
+                except ValueError:
+                    log.warning("message among the tokens dropped: it is none", subject=subject)
+                    self._heads.drop(sequence)
+            if tokens or not heads:
+                return tokens
+
+    # Answering for tokens
+
+    def done(self, token: Token) -> None:
+        """The token leads to nothing more."""
+        if token.ack:
+            self._bulk.publish(token.ack, b"+ACK")
+        else:
+            self._heads.drop(token.sequence)
+
+    async def all_done(self, tokens: Sequence[Token]) -> None:
+        """The same for tokens of one pull; returns when they count in their queue no more, or after half a second.
+
+        A consumer acts on acks in order: the last one's answer is enough.
+        """
+        if tokens and tokens[-1].ack:
+            for token in tokens[:-1]:
+                self.done(token)
+            await self._bulk.request(tokens[-1].ack, b"+ACK", timeout_s=_GONE_S)
+        else:
+            await self._heads.drop_all([token.sequence for token in tokens], _GONE_S)
+
+    def back(self, token: Token) -> None:
+        """The token keeps its place, and may be had again at once."""
+        if token.ack:
+            self._bulk.publish(token.ack, b"-NAK")
+        else:
+            self._heads.back(self._subject(token), token.sequence)
+
+    def later(self, token: Token, seconds: float) -> None:
+        """The token may be had again after a while; those behind it go ahead."""
+        if token.ack:
+            self._bulk.publish(token.ack, b'-NAK {"delay": %d}' % int(seconds * 1_000_000_000))
+        else:
+            self._heads.later(self._subject(token), token.sequence, seconds)
+
+    def limited(self, token: Token) -> None:
+        """The token's job brings a limit of its own: no two fetches should have such a token."""
+        self._consumers.limited(self._subject(token))
+
+    def _subject(self, token: Token) -> str:
+        return self._config.ready(token.queue, token.priority, token.lane)
+
+
+def _hand_out_order(subject: str) -> tuple[int, int]:
+    return -priority_of(subject), LANES.index(lane_of(subject))

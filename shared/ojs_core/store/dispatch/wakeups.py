@@ -1,0 +1,148 @@
+"""Waking fetchers that wait: every token's arrival is republished on `ojs.wake.>`, and each wakes one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from ojs_core.store.records.bucket import Bucket
+
+LINGER_S: Final = 10.0
+"""A queue's subscription outlives its last waiter this long, since workers ask again at once."""
+
+
+class Waiter:
+    """One fetcher. `wait` may return for nothing; what there is to get is found out by looking."""
+
+    __slots__ = ("_event", "queues")
+
+    def __init__(self, queues: Sequence[str]) -> None:
+        self.queues = queues
+        self._event = asyncio.Event()
+
+    @property
+    def woken(self) -> bool:
+        return self._event.is_set()
+
+    def wake(self) -> None:
+        self._event.set()
+
+    def clear(self) -> None:
+        self._event.clear()
+
+    async def wait(self, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        except TimeoutError:
+            pass
+
+
+class _Watched:
+    """A queue that somebody waits for, or did a moment ago."""
+
+    __slots__ = ("stop", "waiters")
+
+    def __init__(self) -> None:
+        self.waiters: deque[Waiter] = deque()
+        self.stop: Callable[[], Awaitable[None]] | None = None
+
+
+class Wakeups:
+    """Who waits for which queue on this process."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._nats = bucket.bulk
+        self._config = bucket.config
+        self._queues: dict[str, _Watched] = {}
+        self._starting: dict[str, asyncio.Task[None]] = {}
+        self._idle: OrderedDict[str, float] = OrderedDict()
+        """Since when (loop time) nobody waits for which queue, the longest first."""
+        self._closed = False
+
+    async def join(self, queues: Sequence[str]) -> Waiter:
+        """Register before looking for work, so that nothing arrives between the look and the wait."""
+        waiter = Waiter(queues)
+        try:
+            for queue in queues:
+                while (watched := self._queues.get(queue)) is None or watched.stop is None:
+                    await self._watch(queue)
+                watched.waiters.append(waiter)
+                self._idle.pop(queue, None)
+        except BaseException:
+            await self.leave(waiter)
+            raise
+        if self._closed:
+            waiter.wake()
+        return waiter
+
+    async def leave(self, waiter: Waiter) -> None:
+        """A waiter that goes away unserved passes its wake on."""
+        for queue in waiter.queues:
+            watched = self._queues.get(queue)
+            if watched is None:
+                continue
+            if waiter in watched.waiters:
+                watched.waiters.remove(waiter)
+            if waiter.woken:
+                self._wake_one(watched)
+            if not watched.waiters:
+                self._idle[queue] = asyncio.get_running_loop().time()
+                self._idle.move_to_end(queue)
+        await self._forget_idle()
+
+    def wake_queue(self, queue: str) -> None:
+        """A queue's tokens can be had again: everybody who waits for it looks."""
+        watched = self._queues.get(queue)
+        if watched is not None:
+            for waiter in watched.waiters:
+                waiter.wake()
+
+    def wake_later(self, queue: str, seconds: float) -> None:
+        """The same when a while is over, if anybody waits then."""
+        if seconds > 0 and queue in self._queues:
+            asyncio.get_running_loop().call_later(seconds, self.wake_queue, queue)
+
+    def wake_all(self) -> None:
+        """For shutdown: nobody waits any longer, now or later."""
+        self._closed = True
+        for watched in self._queues.values():
+            for waiter in watched.waiters:
+                waiter.wake()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    async def _watch(self, queue: str) -> None:
+        watched = self._queues.setdefault(queue, _Watched())
+        starting = self._starting.get(queue)
+        if starting is None:
+            starting = asyncio.create_task(self._subscribe(queue, watched), name=f"wake-{queue}")
+            self._starting[queue] = starting
+        await asyncio.shield(starting)
+
+    async def _subscribe(self, queue: str, watched: _Watched) -> None:
+        try:
+            watched.stop = await self._nats.listen(self._config.wake_of_queue(queue), lambda _message: self._wake_one(watched))
+        finally:
+            self._starting.pop(queue, None)
+
+    def _wake_one(self, watched: _Watched) -> None:
+        for _ in range(len(watched.waiters)):
+            waiter = watched.waiters[0]
+            watched.waiters.rotate(-1)
+            if not waiter.woken:
+                waiter.wake()
+                return
+
+    async def _forget_idle(self) -> None:
+        long_ago = asyncio.get_running_loop().time() - LINGER_S
+        while self._idle and next(iter(self._idle.values())) < long_ago:
+            queue, _ = self._idle.popitem(last=False)
+            if queue not in self._starting:  # whoever starts to listen waits for it, and leaves again
+                watched = self._queues.pop(queue)
+                if watched.stop is not None:
+                    await watched.stop()

@@ -1,0 +1,241 @@
+"""Jobs: create, read, change. Read, decide (pure), swap; on a conflict read again and decide anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+from msgspec import Struct
+
+from ojs_core.base.errors import OjsError, duplicate, not_found
+from ojs_core.base.lru import Lru
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions.result import Change, Moment, Transition
+from ojs_core.store.capacity.capacity import Check, Superfluous
+from ojs_core.store.jobs.guards import Guards
+from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.records import Stored
+
+_WATCH_PAUSE_S: Final = 1.0
+
+_REMEMBERED_BYTES: Final = 64 * 1024 * 1024
+_RECORD_BYTES: Final = 2_000
+"""What a job takes beside its arguments and metadata."""
+
+DecideJob = Callable[[Job, Moment], Transition]
+
+
+class Extended(Struct, frozen=True):
+    """What a heartbeat did: the ids it holds on to, the ids it lost to a cancellation, and the jobs it holds."""
+
+    extended: list[str]
+    cancelled: list[str]
+    jobs: list[Job]
+
+
+class Jobs:
+    """Every write to a job record in the product goes through here or through the hand-out."""
+
+    def __init__(self, bucket: Bucket, guards: Guards) -> None:
+        self._nats = bucket.nats
+        self._records = bucket.records
+        self._committer = bucket.committer
+        self._room = guards.room
+        self._queues = guards.queues
+        self._capacity = guards.capacity
+        self._permits = guards.permits
+        self._unique = guards.unique
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self.cache: Lru[Stored] = Lru(_REMEMBERED_BYTES)
+        """The records of jobs that this process handed out, so that their ack needs no read."""
+
+    async def push(self, draft: Job, *, placed: bool = False) -> Job:
+        """Store a new job with its hints; the answer is another job if its uniqueness policy says to ignore duplicates.
+
+        `placed`: its place in its queue is held already, see `place`.
+        Raises OjsError duplicate when the id is taken or the job is not unique, storage_full, or whatever its queue refuses.
+        """
+        self._room.check()
+        draft = await self._queues.admit(draft)
+        if draft.rate_limit:
+            await self._permits.note([draft])
+        if not placed and self._queues.bound(draft.queue) and transitions.waits_at_once(draft, self._clock.now()):
+            return await self._push_bounded(draft)
+        return await self._push(draft)
+
+    async def _push_bounded(self, draft: Job) -> Job:
+        try:
+            async with self._capacity.places(draft.queue, 1, self._unless_superfluous(draft)):
+                return await self._push(draft)
+        except Superfluous as found:
+            return found.jobs[0]
+
+    def _unless_superfluous(self, draft: Job) -> Check:
+        """Nothing is dropped from a full queue for a job that won't be stored, nor is that refused for want of room."""
+
+        async def check(dropping: bool) -> None:
+            if dropping or draft.unique_key is not None:
+                existing = await self._unique.existing(draft)
+                if existing is not None:
+                    raise Superfluous([existing])
+
+        return check
+
+    @asynccontextmanager
+    async def place(self, draft: Job) -> AsyncIterator[bool]:
+        """Hold the place that a job takes in its queue, for who has to store something else before the job; false if it takes
+        none because it is a duplicate, as its push will find. Raises storage_full, or whatever its queue refuses it for.
+        """
+        self._room.check()
+        draft = await self._queues.admit(draft)
+        async with AsyncExitStack() as held:
+            placed = True
+            try:
+                await held.enter_async_context(self._capacity.places_for([draft], self._unless_superfluous(draft)))
+            except Superfluous:
+                placed = False
+            except OjsError as error:
+                if error.code != "duplicate":
+                    raise
+                placed = False
+            yield placed
+
+    async def _push(self, draft: Job) -> Job:
+        if draft.unique_key is not None:
+            return await self._unique.push(draft)
+        expected = 0
+        async for _ in tries(self._clock):
+            moment = self._clock.moment()
+            transition = transitions.push(draft, moment)
+            try:
+                await self._committer.commit(transition, expected, moment.op)
+            except Conflict:
+                found = await self._records.leader(draft.id)
+                if found.job is not None:
+                    await self._committer.tend(found, moment.now)
+                    raise duplicate(draft.id, found.job.state) from None
+                expected = found.sequence  # a marker or a tombstone: name it and go on
+                draft = await self._records.continued(draft)
+            else:
+                return transition.job
+        raise contended(f"job {draft.id}")
+
+    async def get(self, job_id: str) -> Job:
+        """The job as the leader has it. Raises OjsError not_found."""
+        found = await self._records.leader(job_id)
+        if found.job is None:
+            raise not_found("job", job_id)
+        return found.job
+
+    async def change(self, job_id: str, decide: DecideJob) -> Change:
+        """Apply a pure decision to a job.
+
+        The first try takes the cached or nearest record; a refusal, or an absence, counts only on the leader's word.
+        Raises OjsError not_found, or whatever `decide` raises.
+        """
+        current = self.cache.get(job_id)
+        certain = current is None and self._records.nearest_is_leader
+        if current is None:
+            current = await self._records.nearest(job_id)
+        async for _ in tries(self._clock):
+            moment = self._clock.moment()
+            before = current.job
+            try:
+                if before is None:
+                    raise not_found("job", job_id)
+                transition = decide(before, moment)
+            except OjsError:
+                if certain:
+                    raise
+                current, certain = await self._records.leader(job_id), True
+                continue
+            try:
+                sequence = await self._committer.commit(transition, current.sequence, moment.op)
+            except Conflict:
+                current, certain = await self._records.leader(job_id), True
+                continue
+            self.remember(sequence, transition.job)
+            return Change(before, transition.job)
+        raise contended(f"job {job_id}")
+
+    async def revive(self, job_id: str, decide: DecideJob) -> Change:
+        """Give a finished job a new life; a unique one takes its lock first. Raises OjsError duplicate, or as `change`."""
+        before, after = await self._unique.retry(job_id, decide)
+        self.cache.drop(job_id)
+        return Change(before, after)
+
+    async def extend(self, job_ids: Sequence[str], worker: str, lease_ms: int | None) -> Extended:
+        """Hold on to the active jobs among `job_ids` for `worker`; writes only those whose lease is half gone.
+
+        All are read: the cache doesn't know what another gateway cancelled or the reaper ended, and where nothing is
+        written, nothing would contradict it.
+        """
+        found = await self._records.many(job_ids)
+        outcomes = await asyncio.gather(*(self._extend(job_id, found[job_id], worker, lease_ms) for job_id in job_ids))
+        jobs = [job for job in outcomes if job is not None]
+        return Extended(
+            extended=[job.id for job in jobs if job.state is State.ACTIVE],
+            cancelled=[job.id for job in jobs if job.state is State.CANCELLED],
+            jobs=[job for job in jobs if job.state is State.ACTIVE],
+        )
+
+    async def _extend(self, job_id: str, current: Stored, worker: str, lease_ms: int | None) -> Job | None:
+        """The job if the worker still holds it or it was cancelled, else None."""
+        certain = False
+        async for _ in tries(self._clock):
+            moment = self._clock.moment()
+            try:
+                if current.job is None:
+                    raise not_found("job", job_id)
+                transition = transitions.extend(current.job, worker, lease_ms, moment)
+                if transition is None:
+                    return current.job
+                sequence = await self._committer.commit(transition, current.sequence, moment.op)
+            except Conflict:
+                current, certain = await self._records.leader(job_id), True
+            except OjsError as error:
+                if error.code not in {"conflict", "not_found"}:
+                    raise
+                if certain:
+                    self.cache.drop(job_id)
+                    return current.job if current.job is not None and current.job.state is State.CANCELLED else None
+                current, certain = await self._records.leader(job_id), True
+            else:
+                self.remember(sequence, transition.job)
+                return transition.job
+        raise contended(f"job {job_id}")
+
+    async def wait_terminal(self, job_id: str, timeout_s: float) -> Job:
+        """The job once it is terminal, or as it stands when the time is up. Raises OjsError not_found."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        changed = asyncio.Event()
+        stop = await self._nats.listen(self._config.job(job_id), lambda _message: changed.set())
+        try:
+            while True:
+                changed.clear()
+                job = await self.get(job_id)
+                left = deadline - loop.time()
+                if job.terminal or left <= 0:
+                    return job
+                try:
+                    # The message is seen when it is sent, which may be just before it is stored; so never trust one wake.
+                    await asyncio.wait_for(changed.wait(), min(left, _WATCH_PAUSE_S))
+                    await asyncio.sleep(0.002)
+                except TimeoutError:
+                    pass
+        finally:
+            await stop()
+
+    def remember(self, sequence: int, job: Job) -> None:
+        """Keep the record of a job that this process has handed out; one that is over is forgotten."""
+        if job.state is State.ACTIVE:
+            self.cache.put(job.id, Stored(sequence, job), len(memoryview(job.args)) + len(memoryview(job.meta)) + _RECORD_BYTES)
+        else:
+            self.cache.drop(job.id)

@@ -1,0 +1,1 @@
+"""Records of queues and of fair pools, known by heart to every gateway."""

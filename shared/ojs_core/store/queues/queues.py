@@ -1,0 +1,217 @@
+"""Queue records: read, changed and known by heart, and the pause that holds on every gateway at once.
+
+While a queue is paused its durables do not exist. Who makes one makes it paused, reads the record on the leader and only then
+lets it go or takes it away again; the pause deletes all of them after its record is stored, so a durable that was being made
+meanwhile is gone before anybody can let it go (docs/adr/005).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from ojs_core.base.errors import unavailable
+from ojs_core.domain.job import Job
+from ojs_core.domain.queues.admission import QueueSettings, admitted
+from ojs_core.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, NOT_SET, QueueConfig, layered
+from ojs_core.domain.queues.record import Maintenance, QueueRecord, maintained, paused, resumed
+from ojs_core.domain.transitions import Moment
+from ojs_core.jetstream.api import ask
+from ojs_core.jetstream.connection import Failed
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.jetstream.subjects import ANY, LANES
+from ojs_core.jetstream.watch import Watch
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.documents import Beside, Documents
+
+log = structlog.get_logger(__name__)
+
+_DELETED_TTL_S: Final = 3_600
+_CONSUMER_NOT_FOUND: Final = 10014
+_PRIORITIES: Final = range(-100, 101)
+
+DecideQueue = Callable[[QueueRecord | None, Moment], QueueRecord | None]
+"""What becomes of a record; None leaves it as it is."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def _sound(token: str, record: QueueRecord) -> None:
+    if record.name.replace(".", "_") != token:
+        raise ValueError("it is the record of another queue")
+
+
+queue_reader: Final = RecordReader("queue", msgspec.json.Decoder(QueueRecord).decode, _sound)
+
+
+def _beside(_old: QueueRecord | None, new: QueueRecord) -> Beside:
+    return Beside(ttl_s=_DELETED_TTL_S if new.state == "deleted" else None)
+
+
+class _Deletion(msgspec.Struct):
+    error: dict[str, object] | None = None
+
+
+class Queues:
+    """The queues that somebody configured."""
+
+    def __init__(self, bucket: Bucket, instance: str) -> None:
+        self._nats = bucket.nats
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._documents = Documents(bucket, bucket.config.queue, queue_reader, lambda record, op: record.op == op)
+        self._watch = Watch(bucket.nats, bucket.config, f"queues-{instance}", [bucket.config.queue(ANY)], self._changed)
+        self._known: dict[str, QueueRecord] = {}
+        self._settings: dict[str, QueueSettings] = {}
+        self._default: QueueSettings | None = None
+        self._maintenance: QueueRecord | None = None
+        self._signals = bucket.signals
+
+    # Known by heart
+
+    async def settings(self, queue: str) -> QueueSettings | None:
+        """How a queue stands, as of some milliseconds ago; None if nothing is set for it."""
+        if not self._watch.loaded:
+            await self._watch.begin()
+        return self._settings.get(queue, self._default)
+
+    def config(self, queue: str) -> QueueConfig:
+        """What is set for a queue, of what `settings` or `admit` have found before."""
+        settings = self._settings.get(queue, self._default)
+        return NOT_SET if settings is None else settings.config
+
+    def bound(self, queue: str) -> int:
+        """How many jobs of a queue may wait, 0 if any number; as `config`."""
+        settings = self._settings.get(queue, self._default)
+        return 0 if settings is None else settings.config.max_size or 0
+
+    async def admit(self, draft: Job) -> Job:
+        """A job that is about to be pushed, with what it leaves to its queue. Raises OjsError for what its queue refuses."""
+        settings = await self.settings(draft.queue)
+        return draft if settings is None else admitted(draft, settings)
+
+    async def held(self, queue: str) -> bool:
+        """Whether nothing may be fetched from a queue, as of at most three seconds ago."""
+        if not self._watch.loaded:
+            await self._watch.begin()
+        if self._watch.fresh:
+            return self._held_now(queue) or self._under_maintenance()
+        return await self.surely_held(queue)
+
+    async def surely_held(self, queue: str) -> bool:
+        """The same on the leader's word."""
+        now = self._clock.now()
+        records = await asyncio.gather(self.get(queue), self.get(MAINTENANCE))
+        return any(record is not None and record.holds_at(now) for record in records)
+
+    async def under_maintenance(self) -> bool:
+        """Whether all queues are held, as of at most three seconds ago."""
+        if not self._watch.loaded:
+            await self._watch.begin()
+        if self._watch.fresh:
+            return self._under_maintenance()
+        record = await self.get(MAINTENANCE)
+        return record is not None and record.holds_at(self._clock.now())
+
+    async def all(self) -> Mapping[str, QueueRecord]:
+        """Every queue that has a record and is not deleted, by name, as of some milliseconds ago.
+
+        Their number is that of what people set up.
+        """
+        await self.settings(DEFAULT_QUEUE)
+        return self._known
+
+    async def reset(self) -> None:
+        await self._watch.reset()
+
+    async def stop(self) -> None:
+        await self._watch.stop()
+
+    # Reading and changing
+
+    async def get(self, queue: str) -> QueueRecord | None:
+        """The record as the leader has it; None if there is none or it is deleted."""
+        _, record = await self._documents.read(queue)
+        return None if record is None or record.state == "deleted" else record
+
+    async def change(self, queue: str, decide: DecideQueue) -> QueueRecord | None:
+        """Apply a pure decision to a record; what stands afterwards. Raises whatever `decide` raises."""
+        changed = await self._documents.change(queue, decide, _beside)
+        if changed.new is not None and changed.new is not changed.old:
+            self._watch.put(self._config.queue(queue), changed.revision, _encode(changed.new))
+        return changed.new
+
+    async def pause(self, queue: str) -> QueueRecord:
+        """Return when no gateway can fetch from the queue any more. To be repeated if it fails."""
+        record = await self.change(queue, lambda old, moment: paused(old, queue, moment))
+        assert record is not None
+        await self._take_durables(queue)
+        return record
+
+    async def hold_all(self, plan: Maintenance) -> QueueRecord:
+        """Return when no gateway can fetch from any queue any more. To be repeated if it fails."""
+        record = await self.change(MAINTENANCE, lambda old, moment: maintained(old, moment, plan))
+        assert record is not None
+        while names := await self._consumers():
+            await self._take(names)
+        return record
+
+    async def resume(self, queue: str) -> QueueRecord | None:
+        """Let a queue go on; None if there is nothing to know of it. Gateways hear of it within milliseconds."""
+        return await self.change(queue, lambda old, moment: resumed(old, queue, moment))
+
+    async def _take_durables(self, queue: str) -> None:
+        """Delete every durable of a queue; returns when none is left that could hand out a token.
+
+        Tokens in somebody's hands are handed out again by the next durable, and found to be stale if they were claimed.
+        """
+        subjects = [self._config.ready(queue, priority, lane) for priority in _PRIORITIES for lane in LANES]
+        await self._take([self._config.ready_consumer(subject) for subject in subjects])
+
+    async def _consumers(self) -> list[str]:
+        """Some of the durables that there are; none if there is none."""
+        answer = await ask(self._nats, f"CONSUMER.NAMES.{self._config.ready_stream}", None, "to list the queues' consumers")
+        return answer.get("consumers") or []
+
+    async def _take(self, names: Sequence[str]) -> None:
+        stream = self._config.ready_stream
+        answers = [self._nats.request(f"$JS.API.CONSUMER.DELETE.{stream}.{name}") for name in names]
+        for answer in await asyncio.gather(*answers):
+            if isinstance(answer, Failed):
+                raise unavailable(f"the queue's consumers can't be stopped now: {answer.reason}")
+            error = msgspec.json.decode(answer.data, type=_Deletion).error
+            if error is not None and error.get("err_code") != _CONSUMER_NOT_FOUND:
+                raise unavailable(f"NATS refused to stop a consumer of the queue: {error.get('description')}")
+
+    def _token(self, subject: str) -> str:
+        return subject[len(self._config.queue("")) :]
+
+    # Following
+
+    def _changed(self) -> None:
+        """Lay the layers over each other anew. There are as many records as people made, and they change seldom."""
+        before = self._known
+        records = [queue_reader.read(self._token(subject), *entry) for subject, entry in self._watch.entries.items()]
+        self._known = {record.name: record for record in records if record is not None and record.state != "deleted"}
+        policy = self._known.pop(DEFAULT_QUEUE, None)
+        self._maintenance = self._known.pop(MAINTENANCE, None)
+        common = NOT_SET if policy is None else policy.config
+        self._default = None if common == NOT_SET else QueueSettings("active", common)
+        self._settings = {
+            name: QueueSettings(record.state, layered(common, record.config)) for name, record in self._known.items()
+        }
+        for name, record in before.items():
+            if record.held and not self._held_now(name):
+                for told in self._signals.queue_resumed:
+                    told(name)
+
+    def _under_maintenance(self) -> bool:
+        return self._maintenance is not None and self._maintenance.holds_at(self._clock.now())
+
+    def _held_now(self, queue: str) -> bool:
+        record = self._known.get(queue)
+        return record is not None and record.held

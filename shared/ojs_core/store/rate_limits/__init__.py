@@ -1,0 +1,1 @@
+"""Limits of keys and queues: permits, and the jobs that wait for one."""

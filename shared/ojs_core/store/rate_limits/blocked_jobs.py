@@ -1,0 +1,239 @@
+"""Jobs that wait for a permit of a key, and whoever lets them go on (docs/adr/014).
+
+Tokens whose key has no permit left move to `ojs.hold.<queue>.<key>.<priority>`, where nobody fetches them; those that had been
+let go before, to `….front`, so that they keep their places.
+`ojs.step.limit.<scope>.<what>` is the hint to look whether held tokens can go on: ahead of every end of a claim that holds a
+permit, after a token was held though there is room by then, after a stale token of a limited key was dropped, and as a timer
+when time alone makes room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ojs_core.base.errors import unavailable
+from ojs_core.domain import threshold_alerts
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.rate_limits import permits
+from ojs_core.domain.rate_limits.permits import Hit, PermitHolder
+from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
+from ojs_core.domain.transitions import claim_of
+from ojs_core.jetstream.api import delete, message, put_all, sequence_of, subjects_of
+from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Failed
+from ojs_core.store.rate_limits.permits import LOOK, Permits, key_of_scope
+from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.lanes import Lanes
+from ojs_core.store.records.swap import Alarm
+from ojs_core.store.records.tokens import read_token
+from ojs_core.telemetry import metrics
+
+_AHEAD_MS: Final = 60_000
+"""A hint whose claim still runs after this long was ahead of a commit that failed."""
+_SOON_MS: Final = 20
+_LATEST_MS: Final = 1_000
+_MOST: Final = 1_000
+"""Tokens that one hint looks at."""
+_PAGE: Final = 250
+_NEAR_MS: Final = 5_000
+"""A look that is due so soon is asked for by this process as well: timers of one limit fire a quarter of a second apart."""
+
+
+class BlockedJob(NamedTuple):
+    """A job that has to wait, with what its token says, and whether that came from the `front`."""
+
+    job: Job
+    data: bytes
+    front: bool
+
+
+class _Held(NamedTuple):
+    """A token that was put aside, by its sequence in the ready stream."""
+
+    seq: int
+    data: bytes
+
+
+class BlockedJobs:
+    """Puts tokens aside and moves them on; any number of processes may do either."""
+
+    def __init__(self, bucket: Bucket, permits: Permits, alerts: ThresholdAlerts, lanes: Lanes) -> None:
+        self._nats = bucket.nats
+        self._records = bucket.records
+        self._permits = permits
+        self._alerts = alerts
+        self._lanes = lanes
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._swapper = bucket.swapper
+        self._near: dict[str, tuple[int, asyncio.TimerHandle]] = {}
+        """By scope, when this process asks for a look."""
+
+    # Putting aside
+
+    async def hold(self, scope: str, policy: LimitPolicy, waiting: Sequence[BlockedJob]) -> None:
+        """Put tokens aside until their key has a permit; returns when somebody is sure to look at them then.
+
+        One that comes from the `front` has waited before, and keeps its place: two looks may let more go than can start.
+        """
+        places = [(self._config.hold(scope, job.priority, job.queue, front=front), data) for job, data, front in waiting]
+        await put_all(self._nats, places, "tokens")
+        sequence, _, room, later = await self._permits.judge(scope, policy)
+        if not sequence:  # so that whoever looks knows the policy, and an operator the key
+            await self._permits.remember(scope, policy)
+        if room.hit is None:
+            await self._permits.hint(scope)
+            return
+        self._lanes.blocked(key_of_scope(scope))
+        untold = await self.stopped(scope, None, room.hit, len(waiting))
+        if (at := _first(room.at, later, untold)) is not None:
+            await self._wake_at(scope, at)
+
+    async def count(self, scope: str) -> int:
+        """Tokens that wait for a permit of a key."""
+        return sum((await self._subjects(scope)).values())
+
+    async def stopped(self, scope: str, queue: str | None, hit: Hit, jobs: int = 1) -> int | None:
+        """Note that a limit holds jobs up, of a key or of a `queue`; when that can be told if it is too soon now."""
+        name = queue or key_of_scope(scope)
+        metrics.LIMITED.labels(hit.strategy).inc(jobs)
+        told = hit._asdict()
+        return await self._alerts.note(
+            scope, "exceeded", lambda old, moment: threshold_alerts.exceeded(old, name, queue, told, moment)
+        )
+
+    def known_stopped(self, scope: str) -> bool:
+        """Whether this process has seen it noted that a limit holds jobs up."""
+        return self._alerts.level(scope) == "exceeded"
+
+    async def freed(self, scope: str, job_id: str | None) -> None:
+        """Note that no job waits for a limit any more; the last that did was `job_id`."""
+        await self._alerts.note(scope, "calm", lambda old, moment: threshold_alerts.released(old, job_id, moment))
+
+    async def _wake_at(self, scope: str, at: int) -> None:
+        alarm = Alarm(self._config.limit_timer(scope, str(at)), self._config.limit_step(scope, LOOK), at)
+        await self._swapper.set(alarm)
+        left = at - self._clock.now()
+        known = self._near.get(scope)
+        if left > _NEAR_MS or (known is not None and known[0] <= at):
+            return
+        if known is not None:
+            known[1].cancel()
+        self._near[scope] = at, asyncio.get_running_loop().call_later(max(left, 0) / 1_000, self._ask, scope)
+
+    def _ask(self, scope: str) -> None:
+        """Ask for a look now. If that is lost, the timer asks a little later."""
+        del self._near[scope]
+        self._nats.publish(self._config.limit_step(scope, LOOK), b"")
+
+    # Moving on
+
+    async def look(self, scope: str, ended: str, data: bytes, at: int) -> int | None:
+        """Act on a hint: None when it is done with, or in how many ms to look again because its record isn't there yet.
+
+        `ended` and `data` are the job and the claim that were about to end, `at` is when the hint was stored.
+        """
+        if data:
+            job = (await self._records.leader_for_hint(ended)).job
+            age = self._clock.now() - at
+            if job is not None and job.state is State.ACTIVE and claim_of(job) == data.decode() and age < _AHEAD_MS:
+                return min(max(_SOON_MS, age), _LATEST_MS)
+        if scope.startswith("queue."):
+            self._nats.publish(self._config.wake_for_limit(scope), b"")
+        else:
+            await self._move(scope)
+        return None
+
+    async def _move(self, scope: str) -> None:
+        """Let as many held tokens go on as there are permits, by priority and age."""
+        subjects = await self._subjects(scope)
+        if not subjects:
+            return
+        order = sorted(subjects, key=_order)
+        _, record = await self._permits.read(scope)
+        policy = record.policy if record.op else await self._policy_of_first(order[0])
+        _, _, room, later = await self._permits.judge(scope, policy)
+        most = left = min(room.number, _MOST)
+        looked_at = 0
+        last: str | None = None
+        for subject in order:
+            while left and looked_at < _MOST and (page := await self._page(subject, min(left, _PAGE))):
+                looked_at += len(page)
+                moved = await self._move_all(subject, page)
+                left -= len(moved)
+                last = moved[-1] if moved else last
+        if looked_at >= sum(subjects.values()):
+            await self.freed(scope, last)
+            return
+        after = room
+        if gone := [PermitHolder("", "", 0, self._clock.now())] * (most - left):
+            started = permits.taken(record, gone, policy, self._clock.now(), "")
+            after = permits.room(started, policy, self._clock.now())
+        if after.hit is None:  # there are more than one look moves
+            await self._permits.hint(scope)
+            return
+        untold = await self.stopped(scope, None, after.hit)
+        if (wake := _first(after.at, later, untold)) is not None:  # time alone makes room once those have started
+            await self._wake_at(scope, wake)
+
+    async def _policy_of_first(self, subject: str) -> LimitPolicy:
+        """What the first held job says: the limit's record is not there yet, or was forgotten."""
+        page = await self._page(subject, 1)
+        job = (await self._records.leader_for_hint(read_token(page[0].data)[0])).job if page else None
+        return (policy_of(job) if job is not None else None) or LimitPolicy()
+
+    async def _move_all(self, subject: str, tokens: Sequence[_Held]) -> list[str]:
+        """Move tokens, in order, or drop those whose jobs have gone on; the ids of jobs that take a permit."""
+        said = [read_token(token.data) for token in tokens]
+        found = await self._records.surely([job_id for job_id, _, _ in said])
+        moved: list[str] = []
+        onward: list[tuple[str, bytes]] = []
+        for token, (job_id, word, replaces) in zip(tokens, said, strict=True):
+            stored = found[job_id]
+            good = stored.job is not None and stored.job.state is State.AVAILABLE and stored.job.token == word
+            if good:
+                moved.append(job_id)
+            if good or stored.sequence == replaces:
+                onward.append((self._config.ready_of_hold(subject), token.data))
+        await put_all(self._nats, onward, "tokens")
+        for answer in await asyncio.gather(*(delete(self._nats, self._config.ready_stream, token.seq) for token in tokens)):
+            if isinstance(answer, Failed):
+                raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
+        return moved
+
+    async def _page(self, subject: str, number: int) -> list[_Held]:
+        """The first of a subject's tokens, as the leader has them: a look that misses one might be the last."""
+        if self._config.replicas == 1:
+            return await self._read(subject, number)
+        found: list[_Held] = []
+        following = 1
+        while len(found) < number:
+            which = {"seq": following, "next_by_subj": subject}
+            token = await message(self._nats, self._config.ready_stream, which, "tokens")
+            if token is None:
+                break
+            found.append(_Held(token.seq, token.data))
+            following = token.seq + 1
+        return found
+
+    async def _read(self, subject: str, number: int) -> list[_Held]:
+        request = msgspec.json.encode({"seq": 1, "next_by_subj": subject, "batch": number})
+        outcome = await self._nats.collect(f"$JS.API.DIRECT.GET.{self._config.ready_stream}", request, 0, REQUEST_TIMEOUT_S)
+        if isinstance(outcome, Failed) or outcome.closing is None:
+            raise unavailable("NATS did not answer a read of tokens")
+        return [_Held(sequence_of(token), token.data) for token in outcome.messages]
+
+    async def _subjects(self, scope: str) -> dict[str, int]:
+        return await subjects_of(self._nats, self._config.ready_stream, self._config.hold_of(scope))
+
+
+def _first(*times: int | None) -> int | None:
+    return min((at for at in times if at is not None), default=None)
+
+
+def _order(subject: str) -> tuple[int, bool]:
+    return -int(subject.split(".")[4]), not subject.endswith(".front")

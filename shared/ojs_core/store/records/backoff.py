@@ -1,0 +1,48 @@
+"""Pauses between tries of a compare-and-swap that others keep winning, or that a cluster in trouble keeps refusing."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from typing import Final
+
+from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.jetstream.clock import ServerClock
+
+BUDGET_S: Final = 5.0
+"""For how long a compare-and-swap is tried against others' writes. It outlasts a cluster that chooses a leader."""
+_AT_ONCE: Final = 2
+_FIRST_S: Final = 0.02
+_LONGEST_S: Final = 0.3
+
+
+def pause_s(conflicts: int, chance: float) -> float:
+    """Seconds to wait after so many conflicts in a row: none after two, then from half to the whole of 20 ms, which doubles
+    each time, up to 300 ms. Twelve tries last for 1 to 2 seconds then. `chance` is from [0, 1).
+    """
+    if conflicts <= _AT_ONCE:
+        return 0.0
+    return min(_FIRST_S * (1 << (conflicts - _AT_ONCE - 1)), _LONGEST_S) * (0.5 + chance / 2)
+
+
+async def tries(clock: ServerClock, budget_s: float = BUDGET_S) -> AsyncIterator[None]:
+    """One turn of the loop for each try of a compare-and-swap, with a pause after conflicts, until so many seconds are over."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + budget_s
+    for conflicts in itertools.count(1):
+        yield
+        if loop.time() >= until:
+            return
+        await step_back(clock, conflicts)
+
+
+async def step_back(clock: ServerClock, conflicts: int) -> None:
+    """Await this after the `conflicts`-th conflict in a row (from 1), before the next try."""
+    if conflicts > _AT_ONCE:
+        await asyncio.sleep(pause_s(conflicts, clock.moment().chance))
+
+
+def contended(what: str) -> OjsError:
+    """503 for what was not changed before the budget was spent."""
+    return unavailable(f"{what} changed again and again while this request tried to change it; try again")

@@ -1,0 +1,83 @@
+"""Results that are records of their own: written ahead of the record that names them, read with it (docs/adr/020)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import Job
+from ojs_core.domain.transitions import Transition
+from ojs_core.jetstream.api import put
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.records.answers import FIRST_PAUSE_S, pause_or_raise
+from ojs_core.store.records.records import Records
+
+_AT_ONCE: Final = 8
+
+blob_reader: Final = RecordReader("blob", msgspec.json.Decoder(Raw).decode)
+
+
+class Blobs:
+    """Their subject carries the op of the ack, so one that is refused leaves alone what the faster one wrote."""
+
+    def __init__(self, nats: Connection, records: Records, config: StoreConfig) -> None:
+        self._nats = nats
+        self._records = records
+        self._config = config
+
+    async def write(self, transition: Transition, deadline: float) -> None:
+        """Store what a transition sets apart; until then its record may not be sent. `deadline` is in loop time.
+
+        Raises OjsError backend_unavailable. Repeating it does no harm: nothing else is ever stored there.
+        """
+        blob, apart = transition.job.result_blob, transition.apart
+        assert blob is not None and apart is not None, "it sets nothing apart"  # noqa: PT018
+        subject = self._config.result(transition.job.id, blob.op)
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                await put(self._nats, subject, bytes(apart.body), apart.ttl_s, "a result")
+            except OjsError as error:
+                pause = await pause_or_raise(self._nats, pause, deadline, error)
+            else:
+                return
+
+    async def whole(self, job: Job) -> Job:
+        """The job with its result; without, and without its name, if that has left. For reading, not for writing.
+
+        Raises OjsError backend_unavailable.
+        """
+        blob = job.result_blob
+        if blob is None:
+            return job
+        found = await self._records.latest_raw(self._config.result(job.id, blob.op))
+        result = None
+        if found is not None and found[1]:
+            result = blob_reader.read(f"{job.id}.{blob.op}.result", *found)
+        return replace(job, result_blob=None) if result is None else replace(job, result=result)
+
+    async def wholes(self, jobs: Iterable[Job], room: int) -> list[Job]:
+        """Several jobs as `whole` gives them, in order, as long as their results have room (bytes); the rest as they are."""
+        found = list(jobs)
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def fill(place: int) -> None:
+            async with limit:
+                found[place] = await self.whole(found[place])
+
+        places = []
+        for place, job in enumerate(found):
+            size = 0 if job.result_blob is None else job.result_blob.size
+            if 0 < size <= room:
+                room -= size
+                places.append(place)
+        await asyncio.gather(*(fill(place) for place in places))
+        return found

@@ -1,0 +1,28 @@
+"""What everything in the store stands on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ojs_core.jetstream.clock import ServerClock
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.records.commit import Committer
+from ojs_core.store.records.records import Records
+from ojs_core.store.records.signals import Signals
+from ojs_core.store.records.swap import Swapper
+
+
+class Bucket(NamedTuple):
+    """The bucket of one process: its connections, names and clock, and how its records are read and written."""
+
+    nats: Connection
+    """For small requests."""
+    bulk: Connection
+    """For answers that come in numbers."""
+    config: StoreConfig
+    clock: ServerClock
+    records: Records
+    committer: Committer
+    swapper: Swapper
+    signals: Signals

@@ -1,0 +1,153 @@
+"""Requests that are carried out once, however often they are sent (ojs-bulk-operations §10).
+
+`$KV.ojs.idempotency.<hash>` holds what was asked, when it was first, and the answer once there is one. Whoever meets it
+without an answer waits, and takes over when its runner has been silent for too long. So a request may be begun twice, and
+what it creates has to be named by the key: `KeyedRun.began` is the same for all who run it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+import structlog
+from msgspec import Meta, Raw, Struct
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.numbers import At
+from ojs_core.domain.job import NOTHING
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.documents import Beside, Documents
+
+log = structlog.get_logger(__name__)
+
+KEPT_S: Final = 25 * 3_600
+"""The specification asks for a day; the hour more is for clocks and long requests."""
+SILENT_MS: Final = 60_000
+"""A runner that has not finished by then is taken for dead."""
+_WAIT_S: Final = 10.0
+_PAUSE_S: Final = 0.1
+
+
+Status = Annotated[int, Meta(ge=0, le=599)]
+
+
+class _Record(Struct, frozen=True, omit_defaults=True):
+    """`digest` of the request; `runner` and when it took the request (server time, Unix ms; 0: it gave up); the answer."""
+
+    digest: str
+    began: At
+    runner: str
+    taken: At
+    status: Status = 0
+    body: Raw = NOTHING
+
+
+def _go(record: _Record) -> str:
+    """Tells what one runner wrote at its beginning from what it wrote at its end."""
+    return f"{record.runner} {record.taken} {record.status}"
+
+
+def _is_go(record: _Record, go: str) -> bool:
+    return _go(record) == go
+
+
+class KeyedRun(NamedTuple):
+    """One go at a request. `name` stands for the operation and its key; `repeated` says that somebody tried before."""
+
+    name: str
+    began: int
+    repeated: bool
+
+
+class KeptAnswer(NamedTuple):
+    """The answer to a request. Unless it is `final` it isn't kept: NATS was in the way of some of the work, which the same
+    request does when it is sent again.
+    """
+
+    status: int
+    body: bytes
+    final: bool = True
+
+
+request_reader: Final = RecordReader("idempotency", msgspec.json.Decoder(_Record).decode)
+
+RunOnce = Callable[[KeyedRun], Awaitable[KeptAnswer]]
+
+
+class Idempotency:
+    """Runs requests under keys, which are scoped by operation."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._clock = bucket.clock
+        self._documents = Documents(bucket, partial(bucket.config.record, "idempotency"), request_reader, _is_go)
+
+    async def run(self, operation: str, key: str, request: bytes, work: RunOnce) -> tuple[int, bytes]:
+        """Status and body of `work`, or those of the first time.
+
+        Raises OjsError conflict if the key was used with another request, or its request still runs; or as `work` does,
+        after which the next request with this key tries again.
+        """
+        name = hashlib.sha256(f"{operation}\0{key}".encode()).hexdigest()
+        digest = hashlib.sha256(request).hexdigest()
+        until = asyncio.get_running_loop().time() + _WAIT_S
+        while True:
+            sequence, record = await self._read(name)
+            if record is not None and record.digest != digest:
+                raise _refused(f"idempotency key {key!r} was used with another request; use another key")
+            if record is not None and record.status:
+                return record.status, bytes(record.body)
+            if record is None or self._clock.now() - record.taken > SILENT_MS:
+                taken = await self._take(name, sequence, record, digest)
+                if taken is not None:
+                    return await self._carry_out(name, *taken, repeated=record is not None, work=work)
+            if asyncio.get_running_loop().time() > until:
+                raise _refused(f"the first request with idempotency key {key!r} still runs; send it again later", retry_after=5)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _carry_out(
+        self, name: str, sequence: int, record: _Record, *, repeated: bool, work: RunOnce
+    ) -> tuple[int, bytes]:
+        try:
+            reply = await work(KeyedRun(name, record.began, repeated))
+        except BaseException:
+            await self._settle(name, sequence, replace(record, taken=0))
+            raise
+        answered = replace(record, status=reply.status, body=Raw(reply.body)) if reply.final else replace(record, taken=0)
+        await self._settle(name, sequence, answered)
+        return reply.status, reply.body
+
+    async def _read(self, name: str) -> tuple[int, _Record | None]:
+        return await self._documents.read(name)
+
+    async def _take(self, name: str, sequence: int, old: _Record | None, digest: str) -> tuple[int, _Record] | None:
+        moment = self._clock.moment()
+        began = moment.now if old is None else old.began
+        record = _Record(digest=digest, began=began, runner=moment.op, taken=moment.now)
+        try:
+            return await self._write(name, sequence, record), record
+        except Conflict:
+            return None
+
+    async def _settle(self, name: str, sequence: int, record: _Record) -> None:
+        """Write how it ended. If that fails, the request is run again when it is sent again, which creates nothing new."""
+        try:
+            await self._write(name, sequence, record)
+        except (Conflict, OjsError) as problem:
+            log.warning(
+                "the answer to a request with an idempotency key is not kept", reason=str(problem) or "it was taken over"
+            )
+
+    async def _write(self, name: str, expected: int, record: _Record) -> int:
+        return await self._documents.write(name, record, expected, _go(record), Beside(ttl_s=KEPT_S))
+
+
+def _refused(message: str, *, retry_after: int | None = None) -> OjsError:
+    return OjsError("conflict", message, canonical="IDEMPOTENCY_CONFLICT", retry_after=retry_after)

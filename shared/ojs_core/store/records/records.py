@@ -1,0 +1,230 @@
+"""Reading records: from the nearest replica as a first guess, from the leader where it decides something."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from ojs_core.base.errors import unavailable
+from ojs_core.domain.job import Entry, Job
+from ojs_core.domain.rate_limits.policy import policy_of
+from ojs_core.domain.transitions import leading_to
+from ojs_core.jetstream.api import ask, message, sequence_of, subject_of
+from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, header, status
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.jetstream.subjects import StoreConfig
+
+MULTI_GET_MAX: Final = 500
+MULTI_GET_BYTES: Final = 8 * 1024 * 1024
+_MULTI_GET_TIMEOUT_S: Final = 3.0
+_REPLICA_TIMEOUT_S: Final = 0.5
+
+_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{0,254}", re.ASCII).fullmatch
+_WORD: Final = re.compile(r"[A-Za-z0-9_.=-]+", re.ASCII).fullmatch
+
+
+def check_draft(job: Job) -> None:
+    """What has to be true of a job that is, or will be, stored, beyond its members' types. Raises ValueError, OjsError."""
+    if _QUEUE(job.queue) is None:
+        raise ValueError("its queue is no name of a queue")
+    if bytes(memoryview(job.args)[:1]) != b"[" or bytes(memoryview(job.meta)[:1]) != b"{":
+        raise ValueError("its args are no list, or its meta is no object")
+    if job.rate_limit:
+        policy_of(job)
+
+
+def _sound(job_id: str, job: Job) -> None:
+    if job.id != job_id:
+        raise ValueError("it is the record of another job")
+    check_draft(job)
+    # What becomes part of a subject.
+    if job.timer is not None and _WORD(job.timer.op) is None:
+        raise ValueError("its timer has no sound name")
+    if job.result_blob is not None and _WORD(job.result_blob.op) is None:
+        raise ValueError("its result has no sound name")
+    if job.workflow is not None and _WORD(job.workflow.id) is None:
+        raise ValueError("its workflow has no sound name")
+    if not all(map(_WORD, job.permits)):
+        raise ValueError("its permits have no sound names")
+
+
+job_reader: Final = RecordReader("job", msgspec.json.Decoder(Job).decode, _sound)
+
+
+class Stored(NamedTuple):
+    """What a subject holds: its last sequence (0: nothing), and the job unless there is none to be seen.
+
+    `sequence` is that of a marker or a tombstone too, since a create has to name it.
+    """
+
+    sequence: int
+    job: Job | None
+
+
+ABSENT: Final = Stored(0, None)
+
+
+class Records:
+    """Reads of job records and of small named records."""
+
+    def __init__(self, nats: Connection, bulk: Connection, config: StoreConfig) -> None:
+        self._nats = nats
+        self._bulk = bulk
+        self._config = config
+        self._direct = f"$JS.API.DIRECT.GET.{config.records_stream}"
+
+    @property
+    def nearest_is_leader(self) -> bool:
+        """With one replica a direct get can't be stale."""
+        return self._config.replicas == 1
+
+    async def nearest(self, job_id: str) -> Stored:
+        """From whichever replica answers; may be stale on a cluster."""
+        found = await self._get(self._config.job(job_id))
+        return ABSENT if found is None else _stored(job_id, *found)
+
+    async def leader(self, job_id: str) -> Stored:
+        """The last word on a job. Raises OjsError unreadable_record."""
+        if self.nearest_is_leader:
+            return await self.nearest(job_id)
+        found = await self.leader_raw(self._config.job(job_id))
+        return ABSENT if found is None else _stored(job_id, *found)
+
+    async def continued(self, draft: Job) -> Job:
+        """A draft with the log of the tombstone whose place it takes: the numbers of an id's entries never repeat, and the
+        relay can still tell of the deletion.
+        """
+        before = await self._job_or_tombstone(draft.id)
+        return draft if before is None else replace(draft, transitions=leading_to(draft.queue, before))
+
+    async def log_of(self, job_id: str) -> tuple[Entry, ...]:
+        """The entries of a job's record, or of the tombstone in its place; none if there is neither."""
+        found = await self._job_or_tombstone(job_id)
+        return () if found is None else found.transitions
+
+    async def _job_or_tombstone(self, job_id: str) -> Job | None:
+        found = await self.latest_raw(self._config.job(job_id))
+        return job_reader.read(job_id, *found) if found is not None and found[1] else None
+
+    async def leader_for_hint(self, job_id: str) -> Stored:
+        """The last word on what a token or a due message speaks of; a record that can't be read is nobody's job."""
+        found = await self.leader_raw(self._config.job(job_id))
+        return ABSENT if found is None else _readable(job_id, *found)
+
+    async def many(self, job_ids: Sequence[str]) -> dict[str, Stored]:
+        """Several jobs at once, from the nearest replica; those that aren't there map to sequence 0."""
+        if len(job_ids) == 1:
+            one = await self._get(self._config.job(job_ids[0]))
+            return {job_ids[0]: ABSENT if one is None else _readable(job_ids[0], *one)}
+        subjects = [self._config.job(job_id) for job_id in job_ids]
+        found = await self.many_raw(subjects)
+        return {
+            job_id: _readable(job_id, *found[subject]) if subject in found else ABSENT
+            for job_id, subject in zip(job_ids, subjects, strict=True)
+        }
+
+    async def surely(self, job_ids: Sequence[str]) -> dict[str, Stored]:
+        """As `many`, but the last word on each."""
+        if self.nearest_is_leader:
+            return await self.many(job_ids) if job_ids else {}
+        return dict(zip(job_ids, await asyncio.gather(*map(self.leader_for_hint, job_ids)), strict=True))
+
+    async def many_raw(self, subjects: Sequence[str]) -> dict[str, tuple[int, bytes]]:
+        """Sequence and body of several subjects' last messages, from the nearest replica; what isn't there is left out."""
+        found: dict[str, tuple[int, bytes]] = {}
+        for start in range(0, len(subjects), MULTI_GET_MAX):
+            await self._many_raw(subjects[start : start + MULTI_GET_MAX], found)
+        return found
+
+    async def _many_raw(self, subjects: Sequence[str], found: dict[str, tuple[int, bytes]]) -> None:
+        missing = list(dict.fromkeys(subjects))
+        while missing:
+            request = msgspec.json.encode({"multi_last": missing, "max_bytes": MULTI_GET_BYTES})
+            outcome = await self._bulk.collect(self._direct, request, 0, _MULTI_GET_TIMEOUT_S)
+            if isinstance(outcome, Failed) or outcome.closing is None:
+                if self.nearest_is_leader or not self._bulk.connected:
+                    raise unavailable("NATS did not answer a read of records")
+                # It went to a replica that hangs, as those before it and after it may.
+                read = await asyncio.gather(*(self.leader_raw(subject) for subject in missing))
+                found.update({subject: one for subject, one in zip(missing, read, strict=True) if one is not None})
+                return
+            for one in outcome.messages:
+                found[subject_of(one)] = (sequence_of(one), one.data)
+            code = status(outcome.closing)
+            if code not in {204, 404}:
+                raise unavailable(f"NATS refused a read of records with status {code}")
+            # The server stops at max_bytes and says how much it holds back; without that, what is missing isn't there.
+            if code == 404 or int(header(outcome.closing, b"Nats-Num-Pending") or 0) == 0 or not outcome.messages:
+                return
+            missing = [subject for subject in missing if subject not in found]
+
+    async def subjects(self, pattern: str) -> list[str]:
+        """Every subject under a wildcard that holds a message, in order, as the leader has it; pages of 100,000."""
+        found: list[str] = []
+        while True:
+            request = {"subjects_filter": pattern, "offset": len(found)}
+            answer = await ask(self._nats, f"STREAM.INFO.{self._config.records_stream}", request, "to list records")
+            page = answer["state"].get("subjects") or {}
+            found += page
+            if not page or len(found) >= answer.get("total", 0):
+                return sorted(found)
+
+    async def named(self, subject: str) -> bytes | None:
+        """A small record's body from the leader; None when it isn't there."""
+        if self.nearest_is_leader:
+            found = await self._get(subject)
+            return (found[1] or None) if found is not None else None
+        found = await self.leader_raw(subject)
+        return (found[1] or None) if found is not None else None
+
+    async def matching(self, subject: str) -> dict[str, tuple[int, bytes]]:
+        """Sequence and body of all records under a wildcard that matches few (service beats), by subject."""
+        request = msgspec.json.encode({"multi_last": [subject]})
+        outcome = await self._bulk.collect(self._direct, request, 0, _MULTI_GET_TIMEOUT_S)
+        if isinstance(outcome, Failed) or outcome.closing is None:
+            raise unavailable("NATS did not answer a read of service records")
+        return {subject_of(one): (sequence_of(one), one.data) for one in outcome.messages if one.data}
+
+    async def nearest_raw(self, subject: str) -> tuple[int, bytes] | None:
+        """Sequence and body of a subject's last message from whichever replica answers; may be stale on a cluster."""
+        return await self._get(subject)
+
+    async def latest_raw(self, subject: str) -> tuple[int, bytes] | None:
+        """The last word on a subject, read the cheapest way."""
+        return await (self._get(subject) if self.nearest_is_leader else self.leader_raw(subject))
+
+    async def leader_raw(self, subject: str, timeout_s: float = REQUEST_TIMEOUT_S) -> tuple[int, bytes] | None:
+        """Sequence and body of a subject's last message, as the stream's leader has it."""
+        stream = self._config.records_stream
+        found = await message(self._nats, stream, {"last_by_subj": subject}, "a record", timeout_s)
+        return None if found is None else (found.seq, found.data)
+
+    async def _get(self, subject: str) -> tuple[int, bytes] | None:
+        patience = REQUEST_TIMEOUT_S if self.nearest_is_leader else _REPLICA_TIMEOUT_S
+        answer = await self._nats.request(f"{self._direct}.{subject}", timeout_s=patience)
+        if isinstance(answer, Failed):
+            if answer.sent and self._nats.connected and not self.nearest_is_leader:
+                return await self.leader_raw(subject)  # it went to a replica that hangs
+            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
+        code = status(answer)
+        if code == 0:
+            return sequence_of(answer), answer.data
+        if code == 404:
+            return None
+        raise unavailable(f"NATS refused a read with status {code}")
+
+
+def _readable(job_id: str, sequence: int, data: bytes) -> Stored:
+    """One record among many: one that can't be read is nobody's job, and must not keep the others from being read."""
+    job = job_reader.read(job_id, sequence, data) if data else None  # without data it is a delete marker
+    return Stored(sequence, None if job is None or job.deleted else job)
+
+
+def _stored(job_id: str, sequence: int, data: bytes) -> Stored:
+    job = job_reader.demand(job_id, sequence, data) if data else None
+    return Stored(sequence, None if job is None or job.deleted else job)

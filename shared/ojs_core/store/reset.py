@@ -1,0 +1,114 @@
+"""Wiping everything between tests (test mode only): purge, then every live service says that it holds nothing any more.
+
+A purge leaves no trace in a stream, so an epoch record follows it: whoever follows the bucket learns from the record's
+place that all jobs before it are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Final, get_args
+
+import structlog
+
+from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.jetstream.api import call, put
+from ojs_core.jetstream.connection import Connection, Reply
+from ojs_core.jetstream.subjects import LASTING, REST, Kind, StoreConfig
+from ojs_core.store.workers.presence import MAX_GAP_MS, Presence
+
+Drop = Callable[[], Awaitable[None]]
+
+log = structlog.get_logger(__name__)
+
+SUBJECT: Final = "ojs.control.reset"
+_WIPED: Final = [kind for kind in get_args(Kind) if kind not in LASTING]
+_TIMEOUT_S: Final = 2 * MAX_GAP_MS / 1000
+"""Longer than a process that was killed still counts as live."""
+_PURGE_S: Final = 60.0
+"""nats-server looks at each message that it purges by subject."""
+_LOOK_S: Final = 0.5
+
+
+class Reset:
+    """The asking side and the answering side of a reset."""
+
+    def __init__(
+        self, nats: Connection, presence: Presence, config: StoreConfig, instance: str, drop: Callable[[], None]
+    ) -> None:
+        self._nats = nats
+        self._presence = presence
+        self._config = config
+        self._instance = instance
+        self._drop = drop
+        self._answers: set[asyncio.Task[None]] = set()
+        self.listeners: list[Drop] = []
+        """Awaited before this process answers a reset; each must end within a second or so."""
+
+    async def listen(self) -> None:
+        """Take part in resets. In test mode only: whoever can publish to NATS could wipe what this process knows."""
+        await self._nats.listen(SUBJECT, self._asked)
+
+    async def run(self) -> None:
+        """Wipe jobs, workers, tokens, timers and events; service beats stay. Raises OjsError when a service is silent."""
+        try:
+            await self._clear()
+        finally:
+            await self._mark_epoch()
+        log.info("everything was reset")
+
+    async def _clear(self) -> None:
+        await self._purge()
+        answered: set[str] = set()
+        heard = asyncio.Event()
+
+        def hear(message: Reply) -> None:
+            answered.add(message.data.decode())
+            heard.set()
+
+        inbox = f"ojs.control.answer.{self._instance}"
+        stop = await self._nats.listen(inbox, hear)
+        deadline = asyncio.get_running_loop().time() + _TIMEOUT_S
+        try:
+            self._nats.publish(SUBJECT, b"", reply=inbox)
+            while silent := set(await self._presence.live()) - answered:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise unavailable(f"these services did not answer the reset: {', '.join(sorted(silent))}")
+                heard.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(heard.wait(), _LOOK_S)
+        finally:
+            await stop()
+        await self._purge()  # what a service wrote while it was asked
+
+    async def _mark_epoch(self) -> None:
+        await put(self._nats, self._config.epoch, self._instance.encode(), None, "the end of a reset")
+
+    async def _purge(self) -> None:
+        records = self._config.records_stream
+        filters = [self._config.record(kind, REST) for kind in _WIPED] + ["ojs.timer.>", "ojs.due.>", "ojs.step.>"]
+        wanted = [(records, {"filter": subject}) for subject in filters]
+        wanted += [(self._config.ready_stream, {}), (self._config.events_stream, {})]
+        answers = await asyncio.gather(
+            *(call(self._nats, f"STREAM.PURGE.{stream}", body, _PURGE_S) for stream, body in wanted), return_exceptions=True
+        )
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+            if "error" in answer:
+                raise OjsError("backend_error", f"a purge was refused: {answer['error'].get('description')}")
+
+    def _asked(self, message: Reply) -> None:
+        if not message.reply:  # somebody's curiosity
+            return
+        self._drop()
+        task = asyncio.create_task(self._answer(message.reply.decode()), name="reset")
+        self._answers.add(task)
+        task.add_done_callback(self._answers.discard)
+
+    async def _answer(self, inbox: str) -> None:
+        for listener in self.listeners:
+            await listener()
+        self._nats.publish(inbox, self._instance.encode())

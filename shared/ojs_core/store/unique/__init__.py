@@ -1,0 +1,1 @@
+"""Unique jobs: the lock of a fingerprint, and who may take it."""

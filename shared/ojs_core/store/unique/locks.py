@@ -1,0 +1,196 @@
+"""The lock of a fingerprint: what it says, whose record decides, and how it is let go (docs/adr/012, 023)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+import structlog
+from msgspec import Raw, Struct
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import Transition
+from ojs_core.domain.transitions.retention import TOMBSTONE_S, retention_s
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.documents import Documents
+from ojs_core.store.records.records import Stored, job_reader
+from ojs_core.store.records.swap import Swap
+
+log = structlog.get_logger(__name__)
+
+YOUNG_MS: Final = 4_000
+"""A lock this young may be ahead of its owner's record. Longer than a commit is tried, so that whoever is alive has ended."""
+REMEMBERED: Final = 16
+"""Earlier owners that a lock still names, because they live on in a state that the policy of the next did not count."""
+GIVEN_UP_S: Final = 1
+_SPARE_S: Final = 60
+"""A lock outlives its owner's record: while both are there the record decides."""
+_CLOSE_S: Final = 1.0
+_FENCE: Final = "unique.fence"
+"""The type of a tombstone that no job was before."""
+_NO_ARGS: Final = Raw(b"[]")
+
+
+class Lock(Struct, frozen=True, omit_defaults=True):
+    """`at`: when it was taken (server time, Unix ms). `also`: earlier owners whose records count as well."""
+
+    owner: str
+    op: str
+    at: int
+    also: tuple[str, ...] = ()
+
+
+encode_lock: Final = msgspec.json.Encoder().encode
+lock_reader: Final = RecordReader("unique", msgspec.json.Decoder(Lock).decode)
+
+
+LockVerdict = Literal["held", "let go", "gone"]
+"""What became of a lock that was looked at: `let go` also stands for one that somebody is working on."""
+
+
+class Locks:
+    """Reads locks and the records behind them, and lets go of those whose owners have ended."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._records = bucket.records
+        self._committer = bucket.committer
+        self._swapper = bucket.swapper
+        self.documents = Documents(bucket, bucket.config.unique, lock_reader, lambda lock, op: lock.op == op)
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._releases: set[asyncio.Task[None]] = set()
+        bucket.signals.unique_ended.append(self.job_ended)
+
+    async def close(self) -> None:
+        """Finish the releases under way, as far as NATS allows it now."""
+        if self._releases:
+            _, late = await asyncio.wait(self._releases, timeout=_CLOSE_S)
+            for task in late:
+                task.cancel()
+
+    async def read(self, key: str) -> tuple[int, Lock | None]:
+        """The lock of a fingerprint and its sequence. Raises OjsError unreadable_record."""
+        return await self.documents.read(key)
+
+    async def jobs(self, ids: Sequence[str]) -> dict[str, Stored]:
+        found = await asyncio.gather(*(self._records.leader(job_id) for job_id in ids))
+        return dict(zip(ids, found, strict=True))
+
+    async def fence(self, job_id: str, stored: Stored) -> bool:
+        """Write to the record of a lock's owner, so that the write which that owner may still have in mind fails.
+
+        A record that isn't there becomes a tombstone; that of a finished job is stored as it was. False: it has moved on.
+        """
+        moment = self._clock.moment()
+        if stored.job is None:
+            job = Job(id=job_id, type=_FENCE, args=_NO_ARGS, state=State.CANCELLED, created_at=moment.now, deleted=True)
+            fence = Transition(job=job, ttl_s=TOMBSTONE_S)
+        else:
+            fence = Transition(job=stored.job, ttl_s=_left_s(stored.job, moment.now))
+        try:
+            await self._committer.commit(fence, stored.sequence, moment.op)
+        except Conflict:
+            return False
+        return True
+
+    async def fenced(self, job_id: str) -> bool:
+        """Whether nothing but a fence is in the place of a job's record."""
+        left = await self._tombstone(job_id)
+        return left is not None and left.type == _FENCE
+
+    async def owner_deleted(self, key: str, lock: Lock) -> bool:
+        """Whether the life that took a lock has ended, and its job is deleted: it writes nothing more."""
+        left = await self._tombstone(lock.owner)
+        return left is not None and (left.unique_key, left.lock) == (key, lock.op)
+
+    async def _tombstone(self, job_id: str) -> Job | None:
+        found = await self._records.leader_raw(self._config.job(job_id))
+        left = job_reader.read(job_id, *found) if found is not None and found[1] else None
+        return left if left is not None and left.deleted else None
+
+    # Letting go
+
+    def job_ended(self, job: Job, ttl_s: int) -> None:
+        task = asyncio.create_task(self._release(job, ttl_s), name=f"unique-release-{job.id}")
+        self._releases.add(task)
+        task.add_done_callback(self._releases.discard)
+
+    async def _release(self, job: Job, ttl_s: int) -> None:
+        """Let the lock of a finished job leave soon after its record, or hand it to an earlier owner that lives on.
+
+        Only the lock of the life that has ended: a manual retry takes it anew, under another op, before it starts another
+        one. If this fails, the lock stays until the next push of its fingerprint, which takes it, or until it is tidied away.
+        """
+        assert job.unique_key is not None
+        try:
+            sequence, lock = await self.read(job.unique_key)
+            if lock is not None and (lock.owner, lock.op) == (job.id, job.lock):
+                earlier = await self.jobs(lock.also)
+                await self._let_go(job.unique_key, sequence, lock, earlier, GIVEN_UP_S if job.deleted else ttl_s + _SPARE_S)
+        except (Conflict, OjsError) as problem:
+            log.debug("a lock stays without a time to live", job_id=job.id, reason=str(problem) or "it has been taken")
+
+    async def tidy(self, key: str) -> LockVerdict:
+        """Let a lock go whose owner has ended, or was never stored, and left it behind.
+
+        Raises OjsError backend_unavailable.
+        """
+        sequence, lock = await self.read(key)
+        if lock is None:
+            return "gone"
+        found = await self.jobs([lock.owner, *lock.also])
+        owner = found.pop(lock.owner)
+        now = self._clock.now()
+        ttl_s: int | None = GIVEN_UP_S
+        if owner.job is not None and owner.job.unique_key == key:
+            left_s = _left_s(owner.job, now) if owner.job.terminal else None
+            ttl_s = None if left_s is None else left_s + _SPARE_S
+        if ttl_s is None:  # its owner lives, or is kept for ever
+            return "held"
+        if now - lock.at < YOUNG_MS:
+            return "let go"  # by somebody who is at it
+        try:
+            if settled(owner.job, key, lock) or await self.fence(lock.owner, owner):
+                await self._let_go(key, sequence, lock, found, ttl_s)
+                log.info("a lock was let go that a unique job had left behind", job_id=lock.owner)
+        except Conflict:
+            log.debug("a lock was taken while it was to be let go", job_id=lock.owner)
+        return "let go"
+
+    async def _let_go(self, key: str, sequence: int, lock: Lock, earlier: dict[str, Stored], ttl_s: int) -> None:
+        """Hand a lock to the first earlier owner that lives on, or give it a time to live. Raises Conflict."""
+        heir = next((found.job for found in earlier.values() if found.job is not None and not found.job.terminal), None)
+        left = lock
+        if heir is not None:
+            rest = (lock.owner, *(other for other in lock.also if other != heir.id))
+            left = Lock(heir.id, heir.lock or "", lock.at, rest[:REMEMBERED])
+        keep = None if heir is not None else ttl_s
+        swap = Swap(
+            subject=self._config.unique(key), body=encode_lock(left), expected=sequence, mine=lambda _: False, ttl_s=keep
+        )
+        await self._swapper.swap(swap)
+
+
+def settled(owner: Job | None, key: str, lock: Lock) -> bool:
+    """Whether no write of the lock's owner is to come that could make a live job of the fingerprint.
+
+    A finished job's record may be about to be swapped by a manual retry, unless the lock is still that of its last life. Who
+    takes the lock for an id that a live job has will be refused, whatever that job's fingerprint.
+    """
+    if owner is None:
+        return False
+    return not owner.terminal or (owner.unique_key == key and owner.lock == lock.op)
+
+
+def _left_s(job: Job, now: int) -> int | None:
+    """Seconds for which a finished job's record still has to stay; None for ever."""
+    whole = retention_s(job)
+    if whole is None:
+        return None
+    ended_at = job.completed_at or job.cancelled_at or job.discarded_at or now
+    return max(whole - max(now - ended_at, 0) // 1_000, TOMBSTONE_S)

@@ -1,0 +1,290 @@
+"""Unique jobs: the lock of a fingerprint, and who may take it from whom (docs/adr/012).
+
+`$KV.ojs.unique.<fingerprint>` names the job that holds the fingerprint and the op under which it took it. A lock never says
+that a job exists, only whose record to look at; the records decide, read from the leader. Whoever wants the fingerprint
+first swaps the lock, then writes its own record, in which the same op stands. So a lock whose op is not in its owner's record
+belongs to somebody who is about to write that record, or died before: it is waited for, and past `YOUNG_MS` fenced, by a
+write to that record which makes the other's fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
+
+import structlog
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError, duplicate, not_found
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import Moment, Transition
+from ojs_core.domain.unique import UniquePolicy, counts, policy_of
+from ojs_core.store.records.atomic import Atomic, AtomicCommit
+from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.records import Stored
+from ojs_core.store.records.swap import Swap
+from ojs_core.store.unique.locks import GIVEN_UP_S, REMEMBERED, YOUNG_MS, Lock, Locks, encode_lock, settled
+
+log = structlog.get_logger(__name__)
+
+_FIRST_PAUSE_S: Final = 0.01
+_LAST_PAUSE_S: Final = 0.25
+_LEFT_ALONE: Final = frozenset({"reject", "ignore"})
+"""What leaves duplicates as they are."""
+
+DecideUnique = Callable[[Job, Moment], Transition]
+T = TypeVar("T")
+
+
+class LockStanding(NamedTuple):
+    """What a fingerprint's lock and the records behind it said: its revision, the duplicates, and whom the next owner of the
+    lock has to remember. `lock` is what is there, None for nothing.
+    """
+
+    sequence: int
+    lock: Lock | None
+    duplicates: tuple[Stored, ...] = ()
+    also: tuple[str, ...] = ()
+
+    def jobs(self, but: str = "") -> list[Job]:
+        """The duplicates, without the job of one id."""
+        return [stored.job for stored in self.duplicates if stored.job is not None and stored.job.id != but]
+
+
+class Uniqueness:
+    """Pushes and manual retries of unique jobs, and what becomes of their locks."""
+
+    def __init__(self, bucket: Bucket, atomic: Atomic) -> None:
+        self._records = bucket.records
+        self._committer = bucket.committer
+        self._swapper = bucket.swapper
+        self._atomic = atomic
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.locks = Locks(bucket)
+
+    # Taking
+
+    async def push(self, draft: Job) -> Job:
+        """Store a new unique job; returns the existing one instead if the policy says `ignore`.
+
+        Raises OjsError duplicate.
+        """
+        key = draft.unique_key
+        assert key is not None
+        policy = policy_of(draft)
+        expected = 0
+
+        async def attempt() -> Job:
+            nonlocal expected, draft
+            standing = await self.look(key, policy, draft.id)
+            moment = self._clock.moment()
+            mine = next(
+                (stored for stored in standing.duplicates if stored.job is not None and stored.job.id == draft.id), None
+            )
+            if mine is not None:
+                raise await self._taken(mine, moment)
+            existing = standing.jobs()
+            if existing and policy.on_conflict == "reject":
+                raise duplicate(existing[0].id, existing[0].state, key)
+            if existing and policy.on_conflict == "ignore":
+                return existing[0]
+            claim = self.claim(key, standing, draft.id, moment)
+            try:
+                if not existing:
+                    return await self._create(draft, claim, standing, expected, moment)
+                commits = self.replacement(draft, standing.duplicates, expected, moment)
+                await self._atomic.commit(commits, [claim])
+                return commits[-1].transition.job
+            except Conflict:
+                found = await self._records.leader(draft.id)
+                if found.job is not None:
+                    raise await self._taken(found, moment) from None
+                expected = found.sequence  # a marker or a tombstone: named only after the lock has been swapped again
+                draft = await self._records.continued(draft)
+                raise
+
+        async with self._turn(key):
+            return await self._repeat(draft.id, attempt)
+
+    async def existing(self, draft: Job) -> Job | None:
+        """The job that a push of `draft` would be answered with now instead of being stored. Raises OjsError duplicate."""
+        found = await self._records.leader(draft.id)
+        if found.job is not None:
+            raise await self._taken(found, self._clock.moment())
+        if draft.unique_key is None:
+            return None
+        policy = policy_of(draft)
+        if policy.on_conflict not in _LEFT_ALONE:
+            return None
+        jobs = (await self.look(draft.unique_key, policy, draft.id)).jobs()
+        if jobs and policy.on_conflict == "reject":
+            raise duplicate(jobs[0].id, jobs[0].state, draft.unique_key)
+        return jobs[0] if jobs else None
+
+    async def retry(self, job_id: str, decide: DecideUnique) -> tuple[Job, Job]:
+        """Give a finished job a new life: what it was and what it is. It takes the lock first.
+
+        Raises OjsError duplicate if another job has its fingerprint by now, not_found, or whatever `decide` raises.
+        """
+
+        async def attempt() -> tuple[Job, Job]:
+            found = await self._records.leader(job_id)
+            if found.job is None:
+                raise not_found("job", job_id)
+            moment = self._clock.moment()
+            transition = decide(found.job, moment)
+            key = transition.job.unique_key
+            if key is None or not found.job.terminal:
+                await self._committer.commit(transition, found.sequence, moment.op)
+                return found.job, transition.job
+            async with self._turn(key):
+                standing = await self.look(key, policy_of(transition.job), job_id)
+                if others := standing.jobs(but=job_id):
+                    raise duplicate(others[0].id, others[0].state, key)
+                moment = self._clock.moment()  # the look may have taken seconds
+                transition = decide(found.job, moment)
+                await self._swapper.swap(self.claim(key, standing, job_id, moment))
+                transition = replace(transition, job=replace(transition.job, lock=moment.op))
+                await self._committer.commit(transition, found.sequence, moment.op)
+            return found.job, transition.job
+
+        return await self._repeat(job_id, attempt)
+
+    async def _create(self, draft: Job, claim: Swap, standing: LockStanding, expected: int, moment: Moment) -> Job:
+        """The lock, then the record. Raises Conflict, of either."""
+        sequence = await self._swapper.swap(claim)
+        transition = transitions.push(replace(draft, lock=moment.op), moment)
+        try:
+            await self._committer.commit(transition, expected, moment.op)
+        except Conflict:
+            await self._give_back(sequence, claim, standing)
+            raise
+        except OjsError as error:
+            if error.code != "backend_unavailable":  # which leaves it open whether the record is stored
+                await self._give_back(sequence, claim, standing)
+            raise
+        return transition.job
+
+    def replacement(self, draft: Job, duplicates: Sequence[Stored], expected: int, moment: Moment) -> list[AtomicCommit]:
+        """The cancellation of every duplicate that lives, and the push of the job that takes their place, which comes last.
+
+        It keeps the schedule of a scheduled one if its policy is `replace_except_schedule`.
+        """
+        commits: list[AtomicCommit] = []
+        for sequence, job in duplicates:
+            if job is None or job.terminal:
+                continue
+            ending = self._clock.moment()
+            commits.append(AtomicCommit(transitions.cancel(job, ending, f"replaced by job {draft.id}"), sequence, ending.op))
+            if policy_of(draft).on_conflict == "replace_except_schedule" and job.state is State.SCHEDULED:
+                draft = _scheduled_as(draft, job)
+        birth = transitions.push(replace(draft, lock=moment.op), moment)
+        return [*commits, AtomicCommit(birth, expected, moment.op)]
+
+    async def _taken(self, found: Stored, moment: Moment) -> OjsError:
+        """The refusal of a push whose id is taken, perhaps by the same push sent before."""
+        assert found.job is not None
+        await self._committer.tend(found, moment.now)
+        return duplicate(found.job.id, found.job.state)
+
+    async def _repeat(self, job_id: str, attempt: Callable[[], Awaitable[T]]) -> T:
+        async for _ in tries(self._clock):
+            try:
+                return await attempt()
+            except Conflict:
+                continue
+        raise contended(f"the uniqueness key of job {job_id}")
+
+    def _turn(self, key: str) -> asyncio.Lock:
+        """Within a process one at a time works on a fingerprint: the others would only cause conflicts."""
+        turn = self._turns.get(key)
+        if turn is None:
+            self._turns[key] = turn = asyncio.Lock()
+        return turn
+
+    @asynccontextmanager
+    async def turns(self, keys: Collection[str]) -> AsyncIterator[None]:
+        """Have the turns of several fingerprints; in one order for all, or two would wait for each other."""
+        async with AsyncExitStack() as held:
+            for key in sorted(keys):
+                await held.enter_async_context(self._turn(key))
+            yield
+
+    # The lock
+
+    async def look(self, key: str, policy: UniquePolicy, claimant: str) -> LockStanding:
+        """Who holds a fingerprint, once that is certain: whoever is about to write its record is waited for, or fenced.
+
+        For policies that leave duplicates alone, an existing one is enough to know.
+        """
+        pause = _FIRST_PAUSE_S
+        while True:
+            sequence, lock = await self.locks.read(key)
+            if lock is None:
+                return LockStanding(sequence, None)
+            found = await self.locks.jobs([lock.owner, *lock.also])
+            now = self._clock.now()
+            duplicates = tuple(
+                stored for stored in found.values() if stored.job is not None and counts(policy, key, stored.job, now)
+            )
+            standing = LockStanding(sequence, lock, duplicates, _remembered(found, key, policy, now, claimant))
+            owner = found[lock.owner]
+            if lock.owner == claimant or settled(owner.job, key, lock):
+                return standing
+            if duplicates and policy.on_conflict in _LEFT_ALONE:
+                return standing
+            if owner.job is None and await self.locks.owner_deleted(key, lock):
+                return standing
+            if now - lock.at >= YOUNG_MS:
+                if await self.locks.fence(lock.owner, owner):
+                    log.info("an unfinished push or retry of a unique job was fenced", job_id=lock.owner)
+                    return standing
+            else:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LAST_PAUSE_S)
+
+    async def free(self, keys: Sequence[str]) -> set[str]:
+        """Those of the fingerprints that nobody holds: one read for many, where a replica's word is as good as the leader's."""
+        if not self._records.nearest_is_leader:
+            return set()
+        subjects = {key: self._config.unique(key) for key in keys}
+        held = await self._records.many_raw(list(subjects.values()))
+        return {key for key, subject in subjects.items() if subject not in held}
+
+    def claim(self, key: str, standing: LockStanding, owner: str, moment: Moment) -> Swap:
+        """The swap that makes a job the owner. Its record has to carry `moment.op` as `lock`, and may name as expected only
+        a revision that was read before this swap: that is what fencing relies on.
+        """
+        lock = Lock(owner, moment.op, moment.now, standing.also)
+        return self.locks.documents.swap(key, lock, standing.sequence, moment.op)
+
+    async def _give_back(self, sequence: int, claim: Swap, standing: LockStanding) -> None:
+        """Undo a claim, by its sequence, whose record was refused. If that fails, the next push sees to it."""
+        body, ttl_s = (claim.body, GIVEN_UP_S) if standing.lock is None else (encode_lock(standing.lock), None)
+        undo = Swap(subject=claim.subject, body=body, expected=sequence, mine=lambda found: found == body, ttl_s=ttl_s)
+        try:
+            await self._swapper.swap(undo)
+        except (Conflict, OjsError):
+            log.debug("a lock was not given back")
+
+
+def _scheduled_as(draft: Job, planned: Job) -> Job:
+    verbatim = {name: text for name, text in draft.verbatim.items() if name != "scheduled_at"}
+    if "scheduled_at" in planned.verbatim:
+        verbatim["scheduled_at"] = planned.verbatim["scheduled_at"]
+    return replace(draft, scheduled_at=planned.scheduled_at, verbatim=verbatim)
+
+
+def _remembered(found: dict[str, Stored], key: str, policy: UniquePolicy, now: int, claimant: str) -> tuple[str, ...]:
+    """The jobs behind a lock that can be duplicates of later ones: those that live, and those that count though finished."""
+    jobs = [stored.job for stored in found.values() if stored.job is not None and stored.job.unique_key == key]
+    kept = [job.id for job in jobs if job.id != claimant and (not job.terminal or counts(policy, key, job, now))]
+    return tuple(kept[:REMEMBERED])

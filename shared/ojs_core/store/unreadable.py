@@ -1,0 +1,125 @@
+"""Removing records that can't be read, and only those (docs/adr/028)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import structlog
+
+from ojs_core.base.errors import OjsError, invalid, not_found
+from ojs_core.jetstream.api import purge_unheard
+from ojs_core.jetstream.reading import RecordReader, Unreadable
+from ojs_core.jetstream.subjects import ANY, REST, Kind, Wildcard
+from ojs_core.store.crons import cron_reader
+from ojs_core.store.queues.fair_pools import pool_reader
+from ojs_core.store.queues.queues import queue_reader
+from ojs_core.store.rate_limits.permits import Permits, limit_reader
+from ojs_core.store.rate_limits.threshold_alerts import alert_reader
+from ojs_core.store.records.blobs import blob_reader
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.idempotency import request_reader
+from ojs_core.store.records.records import job_reader
+from ojs_core.store.records.swap import Swap
+from ojs_core.store.statistics import span_reader
+from ojs_core.store.unique.locks import lock_reader
+from ojs_core.store.workers.directives import DIRECTIVE, LEAVE, directive_reader
+from ojs_core.store.workers.presence import worker_reader
+from ojs_core.store.workflows.definitions import part_reader
+from ojs_core.store.workflows.records import workflow_reader
+from ojs_core.store.workflows.results import result_reader
+
+log = structlog.get_logger(__name__)
+
+_READERS: Final[dict[Kind, RecordReader[Any]]] = {
+    reader.kind: reader
+    for reader in (
+        job_reader,
+        blob_reader,
+        lock_reader,
+        request_reader,
+        worker_reader,
+        cron_reader,
+        workflow_reader,
+        result_reader,
+        queue_reader,
+        limit_reader,
+        alert_reader,
+        pool_reader,
+        span_reader,
+    )
+}
+REMOVABLE: Final = (*_READERS, "wfdef")
+"""The kinds of records that a client's work is made of."""
+_GONE_S: Final = 60
+"""How long the place of a record tells those who follow the bucket that it was removed."""
+
+
+class UnreadableRecords:
+    """What an operator may do with them."""
+
+    def __init__(self, bucket: Bucket, permits: Permits) -> None:
+        self._nats = bucket.nats
+        self._records = bucket.records
+        self._permits = permits
+        self._config = bucket.config
+        self._swapper = bucket.swapper
+
+    async def remove(self, kind: str, key: str) -> None:
+        """Delete a record that can't be read, with its timers and what else hangs on its name, which is free again.
+
+        Raises OjsError invalid_request for what is no kind, not_found, conflict for a record that can be read, or that changed
+        meanwhile, backend_unavailable.
+        """
+        reader = _reader(kind, key)
+        subject = self._config.record(reader.kind, key)
+        sequence, body = await self._records.leader_raw(subject) or (0, b"")
+        if not body:
+            raise not_found(f"{kind} record", key)
+        try:
+            reader.decode(key, body)
+        except Unreadable as problem:
+            reason = problem.problem
+        else:
+            raise OjsError(
+                "conflict",
+                f"the {kind} record {key} can be read, so it is not removed here",
+                hint="Use the endpoints for what it is.",
+                canonical="RECORD_READABLE",
+            )
+        try:
+            swap = Swap(subject=subject, body=b"", expected=sequence, mine=lambda _found: False, ttl_s=_GONE_S)
+            removed = await self._swapper.swap(swap)
+        except Conflict:
+            raise OjsError("conflict", f"the {kind} record {key} changed meanwhile", hint="Look at it again.") from None
+        log.info("a record that can't be read was removed", kind=kind, key=key, sequence=sequence, problem=reason)
+        for pattern in self._belongings(reader.kind, key):
+            # The name is free by now: whoever has it next may have set a timer of his own.
+            purge_unheard(self._nats, self._config.records_stream, pattern, before=removed)
+        if kind == "limit":  # jobs may wait for it
+            await self._permits.hint(key)
+
+    def _belongings(self, kind: Kind, key: str) -> list[str]:
+        """What else is stored under a record's name, and of no use without it."""
+        config = self._config
+        match kind:
+            case "job":
+                return [config.timer(key, ANY), config.record("blob", Wildcard(f"{key}.{REST}"))]
+            case "workflow":
+                return [config.workflow_timer(key, ANY)]
+            case "cron":
+                return [config.cron_timer(key, ANY)]
+            case _:
+                return []
+
+
+def _reader(kind: str, key: str) -> RecordReader[Any]:
+    """Raises OjsError invalid_request."""
+    if kind == "worker" and key.endswith((f".{DIRECTIVE}", f".{LEAVE}")):
+        return directive_reader
+    if kind == "wfdef":
+        return part_reader(key)
+    reader = next((one for name, one in _READERS.items() if name == kind), None)
+    if reader is None:
+        raise invalid("kind", f"kind must be one of {', '.join(REMOVABLE)}")
+    return reader

@@ -1,0 +1,1 @@
+"""Who is there: services and workers, and what operators told them."""

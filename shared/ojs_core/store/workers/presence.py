@@ -1,0 +1,174 @@
+"""Who is there: the beats of services, and the records of workers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.numbers import At
+from ojs_core.domain.worker import Worker
+from ojs_core.jetstream.api import put
+from ojs_core.jetstream.clock import ServerClock
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.records import Records
+
+log = structlog.get_logger(__name__)
+
+ROLES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector")
+"""What a system consists of: at least one process of each."""
+BEAT_S: Final = 5.0
+MAX_GAP_MS: Final = 10_000
+"""A service whose beats are further apart than this was away in between."""
+STOPPED: Final = "stopped"
+"""State of a worker that deregistered."""
+_AGAIN_S: Final = 1.0
+"""After a beat that was not stored: whether it can be again is what the process's readiness goes by."""
+_SERVICE_TTL_S: Final = 120
+_WORKER_TTL_S: Final = 3600
+
+
+class ServiceBeat(Struct, frozen=True, omit_defaults=True):
+    """A service process: alive without a gap from `since` to `at` (server time, Unix ms); `left` if it stopped in order."""
+
+    role: str
+    instance: str
+    since: At
+    at: At
+    left: bool = False
+
+
+class WorkerRecord(Worker, frozen=True, kw_only=True, omit_defaults=True):
+    """What a worker said of itself when it registered or last beat; `seen_at` is server time in Unix ms."""
+
+    seen_at: At = 0
+
+
+def _sound(token: str, worker: WorkerRecord) -> None:
+    if encode_token(worker.id) != token:
+        raise ValueError("it is the record of another worker")
+    if worker.labels:
+        msgspec.json.decode(worker.labels)
+
+
+worker_reader: Final = RecordReader("worker", msgspec.json.Decoder(WorkerRecord).decode, _sound)
+_beat_reader: Final = RecordReader("service", msgspec.json.Decoder(ServiceBeat).decode)
+
+
+def covers(beats: Sequence[ServiceBeat], start: int, end: int) -> bool:
+    """Whether at every moment from `start` to `end` some service was alive, gaps up to `MAX_GAP_MS` apart."""
+    reached = start
+    for beat in sorted(beats, key=lambda beat: beat.since):
+        if beat.since > reached + MAX_GAP_MS:
+            return False
+        reached = max(reached, beat.at)
+    return reached + MAX_GAP_MS >= end
+
+
+class Workers:
+    """Worker records: one small unconditional write per heartbeat; they leave an hour after the last."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._nats = bucket.nats
+        self._records = bucket.records
+        self._clock = bucket.clock
+        self._config = bucket.config
+
+    async def beat(self, record: WorkerRecord) -> WorkerRecord:
+        """Store a sign of life; returns the record with its `seen_at`."""
+        seen = msgspec.structs.replace(record, seen_at=self._clock.now())
+        await put(self._nats, self._subject(record.id), msgspec.json.encode(seen), _WORKER_TTL_S, "a worker's heartbeat")
+        return seen
+
+    async def get(self, worker_id: str) -> WorkerRecord | None:
+        """The worker as the leader has it; None if it never registered, deregistered, or left long ago."""
+        found = await self._records.latest_raw(self._subject(worker_id))
+        return worker_reader.read(encode_token(worker_id), *found) if found is not None and found[1] else None
+
+    async def remove(self, worker_id: str) -> bool:
+        """Note that a worker has left; whether there was one. Jobs it still holds are then found to be without a worker."""
+        found = await self.get(worker_id)
+        if found is None:
+            return False
+        left = msgspec.structs.replace(found, state=STOPPED)
+        await put(self._nats, self._subject(worker_id), msgspec.json.encode(left), _WORKER_TTL_S, "a worker's leave")
+        return True
+
+    def _subject(self, worker_id: str) -> str:
+        return self._config.record("worker", encode_token(worker_id))
+
+
+class Presence:
+    """This process's own beats, and those of others.
+
+    The beats of gateways say whether workers could have been heard: while no gateway was there, silence means nothing.
+    """
+
+    def __init__(
+        self, nats: Connection, records: Records, clock: ServerClock, config: StoreConfig, role: str, instance: str
+    ) -> None:
+        self._nats = nats
+        self._records = records
+        self._clock = clock
+        self._config = config
+        self._mine = ServiceBeat(role=role, instance=instance, since=clock.now(), at=0)
+        self._task: asyncio.Task[None] | None = None
+        self.trouble: str | None = None
+        """Why the last beat was not stored, None if it was."""
+
+    async def start(self) -> None:
+        await self._beat()
+        self._task = start_loop("presence", self._turn, tell=False)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            await stop_loop(self._task)
+            with contextlib.suppress(OjsError):
+                await self._beat(left=True)
+
+    async def of(self, role: str) -> list[ServiceBeat]:
+        """The beats of all processes of a role (`*`: of every role) in the last two minutes."""
+        found = await self._records.matching(self._config.record("service", Wildcard(f"{role}.*")))
+        prefix = len(self._config.record("service", ""))
+        beats = [_beat_reader.read(subject[prefix:], *one) for subject, one in found.items()]
+        return [beat for beat in beats if beat is not None]
+
+    async def live(self) -> list[str]:
+        """The instances of every role that beat lately."""
+        return [beat.instance for beat in await self._lately()]
+
+    async def by_role(self) -> Counter[str]:
+        """How many processes of each role beat lately."""
+        return Counter(beat.role for beat in await self._lately())
+
+    async def _lately(self) -> list[ServiceBeat]:
+        horizon = self._clock.now() - MAX_GAP_MS
+        return [beat for beat in await self.of("*") if beat.at >= horizon and not beat.left]
+
+    async def _turn(self) -> None:
+        await asyncio.sleep(BEAT_S if self.trouble is None else _AGAIN_S)
+        try:
+            await self._beat()
+        except OjsError as error:
+            self.trouble = error.message
+            raise
+        self.trouble = None
+
+    async def _beat(self, *, left: bool = False) -> None:
+        now = self._clock.now()
+        since = now if now - self._mine.at > MAX_GAP_MS else self._mine.since
+        beat = ServiceBeat(role=self._mine.role, instance=self._mine.instance, since=since, at=now, left=left)
+        subject = self._config.record("service", f"{encode_token(beat.role)}.{encode_token(beat.instance)}")
+        await put(self._nats, subject, msgspec.json.encode(beat), _SERVICE_TTL_S, "a service's beat")
+        self._mine = beat

@@ -1,0 +1,182 @@
+"""The records of workflows: read, decided on, swapped with their timer ahead of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import structlog
+
+from ojs_core.base.errors import OjsError, not_found, unavailable
+from ojs_core.domain.transitions import Moment
+from ojs_core.domain.workflows.advance import retention_s
+from ojs_core.domain.workflows.graph import Graph
+from ojs_core.domain.workflows.record import Claim, Workflow, read_record
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.documents import Beside, Documents
+from ojs_core.store.records.swap import Alarm, Swap
+from ojs_core.store.workflows.definitions import Definitions
+
+log = structlog.get_logger(__name__)
+
+SERVICE: Final = "coordinator"
+_AFTER_CLEANUP_S: Final = 3_600
+_VACATED_S: Final = 60
+"""How long the place of a record tells followers of the bucket that it was cleared."""
+_OPEN_MS: Final = 5_000
+"""A claim of less than this age belongs to a request that may be at it; an older one is taken over by the next request."""
+
+
+def _sound(workflow_id: str, record: Workflow | Claim | None) -> None:
+    if isinstance(record, Workflow) and record.id != workflow_id:
+        raise ValueError("it is the record of another workflow")
+
+
+workflow_reader: Final = RecordReader("workflow", read_record, _sound)
+
+
+class StoredWorkflow(NamedTuple):
+    """A workflow's record with its sequence, and its graph."""
+
+    sequence: int
+    record: Workflow
+    graph: Graph
+
+
+class WorkflowRecords:
+    """Every write to a workflow's record goes through here."""
+
+    def __init__(self, bucket: Bucket, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._swapper = bucket.swapper
+        self._documents = Documents(bucket, bucket.config.workflow, workflow_reader, _carries)
+
+    async def look(self, workflow_id: str) -> tuple[int, Workflow | Claim | None]:
+        """What stands in a workflow's place, as the leader has it, and its sequence (0: nothing ever, or long ago)."""
+        return await self._documents.read(workflow_id)
+
+    async def load(self, workflow_id: str) -> StoredWorkflow | None:
+        """The last word on a workflow; None if there is none, or its definition is gone."""
+        sequence, record = await self.look(workflow_id)
+        if not isinstance(record, Workflow):
+            return None
+        graph = await self._definitions.graph(workflow_id, record.definition)
+        if graph is None:
+            log.warning("the definition of a workflow is not there", workflow_id=workflow_id, state=record.state)
+            return None
+        return StoredWorkflow(sequence, record, graph)
+
+    async def vacancy(self, workflow_id: str) -> int:
+        """The revision over which an id can be claimed.
+
+        Raises OjsError duplicate if there is a workflow with it, backend_unavailable while somebody may be creating one.
+        """
+        sequence, found = await self.look(workflow_id)
+        if isinstance(found, Workflow):
+            raise OjsError(
+                "duplicate",
+                f"a workflow with id {workflow_id} already exists",
+                hint="Read the workflow with this id, or use another id.",
+                details={"existing_workflow_id": workflow_id},
+            )
+        left = found.at + _OPEN_MS - self._clock.now() if isinstance(found, Claim) else 0
+        if left > 0:
+            raise _open(workflow_id, -(-left // 1_000))
+        return sequence
+
+    async def claim(self, record: Workflow, expected: int) -> int:
+        """Take the place of a record that is going to be created, with its timer ahead; returns the claim's sequence.
+
+        Raises OjsError duplicate or backend_unavailable if somebody else was faster, backend_unavailable.
+        """
+        assert record.timer is not None
+        claim = Claim(claim=record.op, at=record.created_at)
+        beside = Beside(arm=self.alarm(record.id, record.timer.op, record.timer.at))
+        try:
+            return await self._documents.write(record.id, claim, expected, _claiming(record.op), beside)
+        except Conflict:
+            await self.vacancy(record.id)
+            raise _open(record.id, 1) from None
+
+    async def create(self, record: Workflow, claimed: int) -> int:
+        """Put a record, whose definition is stored, in the place of its own claim. Raises as `claim`."""
+        try:
+            return await self.swap(None, record, claimed, record.op, armed=True)
+        except Conflict:
+            await self.vacancy(record.id)
+            raise _open(record.id, 1) from None
+
+    async def vacate(self, workflow_id: str, expected: int) -> None:
+        """Take away what stands in a record's place, so that whoever counts on it can't write there any more.
+
+        Raises Conflict if it has changed, OjsError backend_unavailable.
+        """
+        subject = self._config.workflow(workflow_id)
+        await self._swapper.swap(
+            Swap(subject=subject, body=b"", expected=expected, mine=lambda _found: False, ttl_s=_VACATED_S)
+        )
+
+    async def change(self, workflow_id: str, decide: Callable[[Graph, Workflow, Moment], Workflow]) -> StoredWorkflow:
+        """Apply a decision. Raises not_found, or whatever `decide` raises."""
+        changed = await self.try_change(workflow_id, decide)
+        if changed is None:
+            raise not_found("workflow", workflow_id)
+        return changed
+
+    async def try_change(
+        self, workflow_id: str, decide: Callable[[Graph, Workflow, Moment], Workflow | None]
+    ) -> StoredWorkflow | None:
+        """As `change`; None if there is no such workflow. `decide` returns None to leave it as it is."""
+        async for _ in tries(self._clock):
+            stored = await self.load(workflow_id)
+            if stored is None:
+                return None
+            moment = self._clock.moment()
+            new = decide(stored.graph, stored.record, moment)
+            if new is None:
+                return stored
+            try:
+                sequence = await self.swap(stored.record, new, stored.sequence, moment.op)
+            except Conflict:
+                continue
+            return StoredWorkflow(sequence, new, stored.graph)
+        raise contended(f"workflow {workflow_id}")
+
+    async def swap(self, old: Workflow | None, new: Workflow, expected: int, op: str, *, armed: bool = False) -> int:
+        """Store `new` over the revision `expected`, its timer ahead of it unless that is `armed` already."""
+        arm = cancel = None
+        if not armed and new.timer is not None and (old is None or new.timer != old.timer):
+            arm = self.alarm(new.id, new.timer.op, new.timer.at)
+            cancel = self._config.workflow_timer(old.id, old.timer.op) if old is not None and old.timer is not None else None
+        ttl_s = retention_s(new) + _AFTER_CLEANUP_S if new.terminal and not new.cancelling else None
+        return await self._documents.write(new.id, new, expected, op, Beside(arm=arm, cancel=cancel, ttl_s=ttl_s))
+
+    def alarm(self, workflow_id: str, op: str, at: int) -> Alarm:
+        return Alarm(self._config.workflow_timer(workflow_id, op), self._config.due(SERVICE, workflow_id), at)
+
+    async def set(self, alarm: Alarm) -> None:
+        """Set a timer that isn't live. Raises OjsError backend_unavailable."""
+        await self._swapper.set(alarm)
+
+
+def _claiming(op: str) -> str:
+    """What the claim of a record is known by, which has that record's own `op`."""
+    return f"claim {op}"
+
+
+def _carries(record: Workflow | Claim | None, op: str) -> bool:
+    """Whether a stored record is, or comes after, the change `op`, as far as can be told from it."""
+    if isinstance(record, Claim):
+        return _claiming(record.claim) == op
+    return record is not None and (record.op == op or any(entry.op == op for entry in record.log))
+
+
+def _open(workflow_id: str, retry_after: int) -> OjsError:
+    """503 for an id that another request is using in this moment, or was cut off with."""
+    message = f"a request to create workflow {workflow_id} is under way or was cut off; whether it exists is open"
+    return unavailable(message, retry_after=retry_after)

@@ -1,0 +1,403 @@
+"""Workflows in the bucket: `workflow.<id>` is the small record that is swapped, beside a definition that never changes.
+
+Every step is swapped first, with the jobs that follow from it named in the record, and these are created then. Whoever goes on
+with the workflow sees to it that they exist, so a crash in between is made good by the hint or timer that comes again; and
+since a job's id follows from its place, a second creation is refused. So each step is created exactly once, with any number of
+coordinators and whoever dies in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from ojs_core.base.errors import OjsError, not_found, unavailable
+from ojs_core.base.lru import Lru
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import Moment, Transition
+from ojs_core.domain.workflows import advance as progress
+from ojs_core.domain.workflows.advance import StepOutcome
+from ojs_core.domain.workflows.definition import Definition
+from ojs_core.domain.workflows.graph import Graph
+from ojs_core.domain.workflows.inputs import needed
+from ojs_core.domain.workflows.record import CALLED_OFF, QUEUED, Claim, NodeRange, Workflow, expand, job_id, run_of
+from ojs_core.domain.workflows.step_end import gone, outcome_of
+from ojs_core.jetstream.due_messages import DueMessages
+from ojs_core.store.jobs.guards import Guards
+from ojs_core.store.jobs.jobs import Jobs
+from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.blobs import Blobs
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.workflows.admission import Admission
+from ojs_core.store.workflows.creation import PORTION, WorkflowCreation
+from ojs_core.store.workflows.definitions import Definitions
+from ojs_core.store.workflows.records import SERVICE, StoredWorkflow, WorkflowRecords
+from ojs_core.store.workflows.results import Results
+
+log = structlog.get_logger(__name__)
+
+_STEPS: Final = "coordinator-steps"
+_EARLY_MS: Final = 50
+_LEFT: Final = "the jobs of a workflow are left to the coordinator"
+_GIVEN_UP_MS: Final = 60_000
+"""No request is at a creation for as long as that. One that is would fail; it would not harm anything."""
+_AGAIN_MS: Final = 5_000
+
+
+class Report:
+    """What is new of some jobs of one workflow."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[int, StepOutcome] = {}
+        self.completed: dict[int, Job] = {}
+        """The jobs whose results may have to be handed on."""
+        self.started_at: int | None = None
+
+    def ended(self, node: int, outcome: StepOutcome, job: Job | None) -> None:
+        """Of several jobs that a node had, one for each run, the latest counts. None stands for one that is gone."""
+        known = self.outcomes.get(node)
+        if known is not None and known.run > outcome.run:
+            return
+        self.outcomes[node] = outcome
+        if outcome.letter == "c" and job is not None:
+            self.completed[node] = job
+        else:
+            self.completed.pop(node, None)
+
+    def started(self, at: int) -> None:
+        self.started_at = at if self.started_at is None else min(at, self.started_at)
+
+
+class Workflows:
+    """Creates, reads, changes and advances workflows."""
+
+    def __init__(
+        self,
+        bucket: Bucket,
+        blobs: Blobs,
+        jobs: Jobs,
+        guards: Guards,
+    ) -> None:
+        self._nats = bucket.nats
+        self._bulk = bucket.bulk
+        self._records = bucket.records
+        self._blobs = blobs
+        self._committer = bucket.committer
+        self._jobs = jobs
+        self._room = guards.room
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._definitions = Definitions(bucket)
+        self._flows = WorkflowRecords(bucket, self._definitions)
+        self._admission = Admission(guards)
+        self._creation = WorkflowCreation(bucket, guards.unique, self._definitions)
+        self.results = Results(bucket, self._definitions, DEFAULT_LIMITS.max_parent_results_bytes)
+        self._made: Lru[bool] = Lru(1_000_000)
+
+    def timer_messages(self) -> DueMessages:
+        """The timers of workflows that fired; `Due.job_id` is a workflow's id."""
+        return DueMessages(self._nats, self._bulk, self._config, SERVICE)
+
+    def step_messages(self) -> DueMessages:
+        """The hints of members; `Due.job_id` is `<workflow id>.<job id>`."""
+        return DueMessages(self._nats, self._bulk, self._config, _STEPS, subject=self._config.steps)
+
+    async def clear(self) -> None:
+        """Forget what was read (reset)."""
+        self._definitions.clear()
+        self.results.clear()
+        self._made.clear()
+
+    # What clients ask for
+
+    async def create(self, definition: Definition) -> StoredWorkflow:
+        """Store a workflow and create its first jobs. Once its record is stored it will run, whatever happens to this process.
+
+        Raises OjsError duplicate, envelope_too_large, storage_full, backend_unavailable, or whatever the queues of its jobs
+        refuse.
+        """
+        vacant = await self._flows.vacancy(definition.id)
+        self._room.check()
+        definition = await self._admission.admitted(definition)
+        parts = self._definitions.parts(definition)
+        graph = definition.graph
+        record = progress.begin(graph, definition.id, definition.name, self._clock.moment())
+        async with self._admission.room(definition, list(expand(graph, (*record.births, *record.growing)))):
+            return await self._created(record, parts, graph, vacant)
+
+    async def _created(self, record: Workflow, parts: Mapping[str, bytes], graph: Graph, vacant: int) -> StoredWorkflow:
+        # The claim goes ahead of the definition, and only the record of the same try takes its place: so what a definition
+        # belongs to can always be told, and one that can't come to be any more is cleared away without harm (docs/adr/026).
+        claimed = await self._flows.claim(record, vacant)
+        await self._definitions.write(record.id, record.definition, parts, graph)
+        sequence = await self._flows.create(record, claimed)
+        try:
+            await self._follow(StoredWorkflow(sequence, record, graph))
+        except OjsError as error:
+            log.warning(_LEFT, workflow_id=record.id, reason=error.message)
+        return StoredWorkflow(sequence, record, graph)
+
+    async def get(self, workflow_id: str) -> StoredWorkflow:
+        """A workflow as the leader has it. Raises OjsError not_found."""
+        stored = await self._flows.load(workflow_id)
+        if stored is None:
+            raise not_found("workflow", workflow_id)
+        return stored
+
+    async def members(self, record: Workflow, nodes: Sequence[int]) -> dict[int, Job]:
+        """The jobs of some nodes; those that don't exist yet, or any more, are left out."""
+        ids = {node: job_id(record.id, node, run_of(record, node)) for node in nodes}
+        if not ids:
+            return {}
+        found = await self._records.many(list(ids.values()))
+        return {node: job for node, name in ids.items() if (job := found[name].job) is not None}
+
+    async def cancel(self, workflow_id: str) -> StoredWorkflow:
+        """Stop a workflow: waiting and queued jobs are cancelled, active ones may end. Raises conflict if it has ended."""
+        stored = await self._flows.change(workflow_id, progress.cancel)
+        try:
+            await self._call_off(stored)
+            await self.recheck(workflow_id)  # so that the answer counts what was cancelled
+            return await self.get(workflow_id)
+        except OjsError as error:
+            log.warning(
+                "the jobs of a cancelled workflow are left to the coordinator", workflow_id=workflow_id, reason=str(error)
+            )
+            return stored
+
+    async def retry(self, workflow_id: str) -> StoredWorkflow:
+        """Go on where a failed or cancelled workflow stopped. Raises conflict in any other state."""
+        await self.recheck(workflow_id)
+        stored = await self._flows.change(workflow_id, progress.retry)
+        try:
+            await self._follow(stored)
+        except OjsError as error:
+            log.warning(
+                "the jobs of a retried workflow are left to the coordinator", workflow_id=workflow_id, reason=str(error)
+            )
+        return stored
+
+    # What the coordinator does
+
+    async def apply(self, workflow_id: str, report: Report) -> None:
+        """Take up what is new of some jobs, and do what follows; to be repeated until it returns.
+
+        Raises OjsError backend_unavailable.
+        """
+        kept = False
+        async for _ in tries(self._clock):
+            stored = await self._flows.load(workflow_id)
+            if stored is None:
+                return
+            _, record, graph = stored
+            if not record.terminal:
+                await self._catch_up(stored, report.outcomes)
+                if not kept:
+                    await self._keep(graph, record, report)
+                    kept = True
+            moment = self._clock.moment()
+            new = record
+            if report.started_at is not None and not record.terminal:
+                new = progress.started(record, report.started_at, moment) or record
+            new = progress.advance(graph, new, report.outcomes, moment) or new
+            if new is record:
+                return
+            try:
+                sequence = await self._flows.swap(record, new, stored.sequence, moment.op)
+            except Conflict:
+                continue
+            log.debug("workflow advanced", workflow_id=workflow_id, jobs=len(report.outcomes), state=new.state)
+            if new.births != record.births or new.growing != record.growing:
+                await self._follow(StoredWorkflow(sequence, new, graph))
+            return
+        raise contended(f"workflow {workflow_id}")
+
+    async def recheck(self, workflow_id: str) -> int:
+        """Look at every job that hasn't ended as far as the workflow knows; returns how many had.
+
+        For whoever suspects that a hint was lost: the timer of a workflow that runs for long, the safety net.
+        """
+        stored = await self._flows.load(workflow_id)
+        if stored is None:
+            return 0
+        _, record, graph = stored
+        if not record.terminal:
+            await self._catch_up(stored, {})
+        growing = set(expand(graph, record.growing))
+        queued = [node for node, letter in enumerate(record.states) if letter == QUEUED and node not in growing]
+        missed = 0
+        for start in range(0, len(queued), PORTION):
+            report = await self._look(record, queued[start : start + PORTION])
+            if report.outcomes:
+                missed += len(report.outcomes)
+                await self.apply(workflow_id, report)
+        return missed
+
+    async def due(self, workflow_id: str, now: int) -> None:
+        """Do what a workflow's timer is there for, at the server's time `now`; to be repeated until it returns."""
+        sequence, found = await self._flows.look(workflow_id)
+        if isinstance(found, Claim) and found.at + _GIVEN_UP_MS > now:
+            # Whoever creates it may still be at it. If it comes to be, this goes on to be its timer.
+            await self._flows.set(self._flows.alarm(workflow_id, found.claim, now + _AGAIN_MS))
+            return
+        if not isinstance(found, Workflow):
+            await self._clear(workflow_id, sequence if found is not None else None)
+            return
+        stored = await self._flows.load(workflow_id)
+        if stored is None:
+            return
+        record = stored.record
+        if record.timer is not None and record.timer.at > now + _EARLY_MS:
+            await self._flows.set(self._flows.alarm(record.id, record.timer.op, record.timer.at))
+        elif record.cancelling:
+            await self._call_off(stored)
+        elif record.terminal:
+            await self._clear(workflow_id, stored.sequence)
+        elif record.growing:
+            await self._grow(stored, first=False)
+        else:
+            missed = await self.recheck(workflow_id)
+            if missed:
+                log.info("workflow had not heard of jobs that ended", workflow_id=workflow_id, jobs=missed)
+            await self._flows.try_change(workflow_id, lambda _graph, found, moment: self._checked(record, found, moment))
+
+    # Inside
+
+    async def _clear(self, workflow_id: str, place: int | None) -> None:
+        """Purge what was written for records that can't be (any more). `place`: the revision that is to go first of all."""
+        if place is not None:
+            try:
+                await self._flows.vacate(workflow_id, place)
+            except Conflict:
+                raise unavailable(f"workflow {workflow_id} changed while it was to be cleared away") from None
+        # In this order: a try claims the id before it writes anything else, and a claim that was replaced never comes back. So
+        # what is listed first and not named afterwards belongs to a try, or a workflow, that is over.
+        tries = await self._definitions.tries(workflow_id)
+        _, found = await self._flows.look(workflow_id)
+        if found is not None:
+            tries.discard(found.definition if isinstance(found, Workflow) else found.claim)
+        for op in tries:
+            await self._definitions.purge(workflow_id, op)
+
+    async def _follow(self, stored: StoredWorkflow) -> None:
+        """Create the jobs that a record names, right after it was stored."""
+        _, record, graph = stored
+        if record.births:
+            await self._creation.make(graph, record, list(expand(graph, record.births)), first=True)
+            self._made.put(_births_key(record), value=True, size=100)
+        if record.growing:
+            await self._grow(stored, first=True)
+
+    async def _catch_up(self, stored: StoredWorkflow, known: Mapping[int, object]) -> None:
+        """See to it that the jobs exist that an earlier step decided on; whoever took that step may have died."""
+        _, record, graph = stored
+        if not record.births or self._made.get(_births_key(record)):
+            return
+        nodes = [node for node in expand(graph, record.births) if node not in known]
+        if nodes:
+            await self._creation.make(graph, record, nodes, first=False)
+        self._made.put(_births_key(record), value=True, size=100)
+
+    async def _grow(self, stored: StoredWorkflow, *, first: bool) -> None:
+        """Create many jobs in portions, as long as the workflow wants them."""
+        done: set[NodeRange] = set()
+        current: StoredWorkflow | None = stored
+        while current is not None and not current.record.terminal:
+            _, record, graph = current
+            todo = [part for part in record.growing if part not in done]
+            if not todo:
+                break
+            nodes = list(expand(graph, tuple(todo)))
+            for start in range(0, len(nodes), PORTION):
+                current = await self._flows.load(record.id)
+                if current is None or current.record.terminal:
+                    return
+                await self._creation.make(graph, record, nodes[start : start + PORTION], first=first)
+            done.update(todo)
+            current = await self._flows.load(record.id)
+        if current is not None:
+            await self._catch_up(current, {})
+            await self._flows.try_change(current.record.id, lambda _graph, found, moment: _grown(found, done, moment))
+
+    async def _call_off(self, stored: StoredWorkflow) -> None:
+        """Cancel the jobs of a cancelled workflow that nobody works on."""
+        _, record, graph = stored
+        queued = [node for node, letter in enumerate(record.states) if letter == QUEUED]
+        for start in range(0, len(queued), PORTION):
+            nodes = queued[start : start + PORTION]
+            # One that was about to be created is created here: so it can't be later.
+            await self._creation.make(graph, record, nodes, first=False, tend=False)
+            await self._cancel_jobs([job_id(record.id, node, run_of(record, node)) for node in nodes])
+        await self._flows.try_change(record.id, lambda _graph, found, moment: progress.cancelled(found, moment))
+
+    async def _cancel_jobs(self, ids: Sequence[str]) -> None:
+        found = await self._records.many(ids)
+        commits: list[tuple[Transition, int, str]] = []
+        for name in ids:
+            job, moment = found[name].job, self._clock.moment()
+            if job is not None and not job.terminal and job.state is not State.ACTIVE:
+                commits.append((transitions.cancel(job, moment, CALLED_OFF), found[name].sequence, moment.op))
+        for (transition, _, _), outcome in zip(commits, await self._committer.commit_all(commits), strict=True):
+            if isinstance(outcome, Conflict):
+                await self._cancel_job(transition.job.id)
+            elif isinstance(outcome, OjsError):
+                raise outcome
+
+    async def _cancel_job(self, name: str) -> None:
+        """One job that changed in this very moment: it may have been fetched, or have ended."""
+        try:
+            await self._jobs.change(name, _cancel_unless_active)
+        except OjsError as error:
+            if error.code not in {"conflict", "not_found"}:
+                raise
+
+    async def _keep(self, graph: Graph, record: Workflow, report: Report) -> None:
+        completed = {
+            node: job
+            for node, job in report.completed.items()
+            if report.outcomes[node].run == run_of(record, node) and needed(graph, node)
+        }
+        await self.results.keep(record, {n: job.result for n, job in completed.items() if job.result_blob is None})
+        for node, job in completed.items():
+            # One after the other, since they are large. One that has left is found at the job's own address, or not at all.
+            if job.result_blob is not None and (result := (await self._blobs.whole(job)).result):
+                await self.results.keep(record, {node: result})
+
+    async def _look(self, record: Workflow, nodes: Sequence[int]) -> Report:
+        report = Report()
+        found = await self.members(record, nodes)
+        for node in nodes:
+            run = run_of(record, node)
+            job = found.get(node)
+            if job is None or (not job.terminal and not self._records.nearest_is_leader):
+                job = (await self._records.leader_for_hint(job_id(record.id, node, run))).job
+            if job is None:
+                report.ended(node, gone(node, run, self._clock.now()), None)
+            elif (outcome := outcome_of(job)) is not None:
+                report.ended(node, outcome, job)
+        return report
+
+    @staticmethod
+    def _checked(seen: Workflow, found: Workflow, moment: Moment) -> Workflow | None:
+        if found.terminal or found.timer != seen.timer:
+            return None
+        return progress.checked(found, moment, complete=found.births == seen.births)
+
+
+def _grown(record: Workflow, done: set[NodeRange], moment: Moment) -> Workflow | None:
+    return progress.grown(record, moment) if done.issuperset(record.growing) and not record.terminal else None
+
+
+def _cancel_unless_active(job: Job, moment: Moment) -> Transition:
+    if job.state is State.ACTIVE:
+        raise OjsError("conflict", f"job {job.id} is active and may end")
+    return transitions.cancel(job, moment, CALLED_OFF)
+
+
+def _births_key(record: Workflow) -> tuple[str, str, int, tuple[NodeRange, ...]]:
+    return record.id, record.definition, record.run, record.births

@@ -1,0 +1,104 @@
+"""Logging of one process: lines for people on a terminal, one JSON object a line elsewhere.
+
+Every line carries the service and the instance. The standard library's loggers (aiohttp, nats, asyncio) come out the same
+way. Job payloads aren't logged by anybody, and what looks like a URL with a password is masked whoever logs it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from ojs_core.base.masking import mask
+
+
+class SeldomLog:
+    """For what may happen with every request: is it worth a line in the log again? Once every so many seconds."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._next_at = 0.0
+
+    def due(self) -> bool:
+        """Whether to log now; if so, whoever asks does."""
+        now = time.monotonic()
+        if now < self._next_at:
+            return False
+        self._next_at = now + self._every_s
+        return True
+
+
+def resolve_format(log_format: str, stream: TextIO) -> str:
+    """`console` or `json`; `auto` depends on whether `stream` is a terminal."""
+    return log_format if log_format != "auto" else "console" if stream.isatty() else "json"
+
+
+def configure(*, service: str, instance: str, log_format: str, level: str, stream: TextIO | None = None) -> None:
+    """Set up logging for this process, to `stream` (standard output unless given)."""
+    out = stream or sys.stdout
+    console = resolve_format(log_format, out) == "console"
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+
+    def identify(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        event["service"] = service
+        if not console:
+            event["instance"] = instance
+        return event
+
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S.%f" if console else "iso", utc=not console),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        identify,
+        _mask_values,
+    ]
+    final = _console(out.isatty()) if console else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[*shared, final],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.WriteLoggerFactory(out),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, final],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(threshold, logging.WARNING))
+    logging.captureWarnings(capture=True)
+
+
+def _mask_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    for key, value in event.items():
+        if isinstance(value, str) and "@" in value:
+            event[key] = mask(value)
+    return event
+
+
+def _console(colors: bool) -> Processor:
+    styles = structlog.dev.ConsoleRenderer.get_default_column_styles(colors=colors)
+    levels = structlog.dev.ConsoleRenderer.get_default_level_styles(colors=colors)
+    column, key_value = structlog.dev.Column, structlog.dev.KeyValueColumnFormatter
+
+    def plain(style: str, width: int = 0) -> structlog.dev.KeyValueColumnFormatter:
+        return key_value(key_style=None, value_style=style, reset_style=styles.reset, value_repr=str, width=width)
+
+    columns = [
+        column("", key_value(styles.kv_key, styles.kv_value, styles.reset, value_repr=str)),
+        column("timestamp", plain(styles.timestamp)),
+        column("service", plain(styles.logger_name, width=11)),
+        column("level", structlog.dev.LogLevelColumnFormatter(levels, reset_style=styles.reset, width=9)),
+        column("event", plain(styles.bright, width=30)),
+    ]
+    return structlog.dev.ConsoleRenderer(columns=columns, exception_formatter=structlog.dev.plain_traceback)

@@ -1,0 +1,70 @@
+"""Paging of lists: what a client asks for in the query string, and the `pagination` member (ojs-http-binding §17)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ojs_core.base.errors import invalid
+from ojs_core.read.messages import MAX_OFFSET
+
+DEFAULT_PAGE: Final = 50
+ADMIN_PAGE: Final = 20
+"""What the admin API lists unless it is told (ojs-admin-api §7.1)."""
+MAX_NUMBERED: Final = 100
+"""The most that `per_page` gets there; `limit` gets `MAX_PAGE` everywhere."""
+MAX_PAGE: Final = 200
+_LARGEST: Final = 10**9
+
+
+class Page(Struct, frozen=True):
+    """`number` is set when the client counts pages (`page`, `per_page`); it then gets them counted in the answer, too."""
+
+    limit: int = DEFAULT_PAGE
+    cursor: str | None = None
+    offset: int = 0
+    number: int | None = None
+
+
+def parse_page(query: Mapping[str, str], *, numbered: bool = False, default: int | None = None) -> Page:
+    """`limit`, `cursor` and `offset`, or `page` and `per_page` (JS SDK, admin UI). More than the largest page is that page.
+
+    Raises invalid_request for what begins deeper than `MAX_OFFSET`: a page that is no deeper would be taken for that one.
+
+    `numbered` is for lists that count pages unless a cursor or an offset is given.
+    """
+    standard = (ADMIN_PAGE if numbered else DEFAULT_PAGE) if default is None else default
+    limit = _number(query, "limit", min(_number(query, "per_page", standard), MAX_NUMBERED if numbered else MAX_PAGE))
+    limit = min(max(limit, 1), MAX_PAGE)
+    if "page" in query or (numbered and "cursor" not in query and "offset" not in query):
+        number = max(_number(query, "page", 1), 1)
+        return Page(limit, None, _reachable("page", (number - 1) * limit), number)
+    return Page(limit, query.get("cursor") or None, _reachable("offset", _number(query, "offset", 0)))
+
+
+def pagination(page: Page, total: int | None, next_cursor: str | None) -> dict[str, Any]:
+    """The member `pagination` of a list; without `total` where it is not known."""
+    known = {} if total is None else {"total": total}
+    view: dict[str, Any] = {**known, "limit": page.limit, "offset": page.offset, "has_more": next_cursor is not None}
+    if next_cursor is not None:
+        view["next_cursor"] = next_cursor
+    if page.number is not None:
+        view |= {"page": page.number, "per_page": page.limit}
+    return view
+
+
+def _reachable(name: str, offset: int) -> int:
+    if offset > MAX_OFFSET:
+        raise invalid(name, f"{name} passes over {offset:,} items; the limit is {MAX_OFFSET:,}: go on with cursor from there")
+    return offset
+
+
+def _number(query: Mapping[str, str], name: str, default: int) -> int:
+    text = query.get(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or len(text) > 10:
+        raise invalid(name, f"{name} must be a whole number of 0 or more, not {text[:40]!r}")
+    return min(int(text), _LARGEST)

@@ -1,0 +1,29 @@
+"""PATCH /jobs/{id}: another priority (ojs-priority §8.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ojs_core.base.errors import invalid
+from ojs_core.base.fields import priority_of, struct_of
+from ojs_core.domain.job import Job
+from ojs_core.wire.output import encode, job_view
+
+
+class PriorityBody(Struct):
+    priority: Any = None
+
+
+def parse_priority(body: bytes) -> int:
+    """PATCH /jobs/{id}: the new priority, -100 to 100."""
+    sent = struct_of(body, PriorityBody).priority
+    if sent is None:
+        raise invalid("priority", "priority is required: an integer from -100 to 100")
+    return priority_of(sent, "priority")
+
+
+def priority_body(job: Job, previous: int) -> bytes:
+    """PATCH /jobs/{id} (ojs-priority)."""
+    return encode({"id": job.id, "priority": job.priority, "previous_priority": previous, "job": job_view(job)})

@@ -1,0 +1,70 @@
+"""`starvation_prevention` of pools and of queues (ojs-fair-scheduling §8, docs/adr/022)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import duration_ms, flag, mapping, shown
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.base.times import format_duration
+from ojs_core.domain.fair_pools import Prevention
+
+_MEMBERS: Final = ("enabled", "rotation_interval", "min_dispatch_ratio")
+_SHORTEST_MS: Final = 1_000
+_DEFAULT: Final = Prevention()
+
+
+def parse_prevention(value: Any, path: str, queues: int, limits: PayloadLimits) -> Prevention | None:
+    """`{enabled, rotation_interval?, min_dispatch_ratio?}` of a pool of so many queues; None where it isn't enabled."""
+    if value is None:
+        return None
+    members = _members(value, path)
+    most = 1 / queues
+    ratio = members.get("min_dispatch_ratio", min(_DEFAULT.ratio, most))
+    if type(ratio) not in (int, float) or not 0 <= ratio <= most:
+        field = f"{path}.min_dispatch_ratio"
+        raise invalid(field, f"{field} must be a number from 0 to {most:g}, since {queues} queues share 1, not {shown(ratio)}")
+    interval_ms = _interval_ms(members, path, limits)
+    return Prevention(interval_ms=interval_ms, ratio=float(ratio)) if _enabled(members, path) else None
+
+
+def parse_rotation(value: Any, path: str, limits: PayloadLimits) -> int:
+    """`{enabled, rotation_interval?}` of a queue -> the interval in milliseconds, 0 where it isn't enabled."""
+    members = _members(value, path)
+    if members.get("min_dispatch_ratio") is not None:
+        field = f"{path}.min_dispatch_ratio"
+        message = (
+            f"{field} belongs to pools (PUT /ojs/v1/admin/pools/{{name}}); the priorities of a queue have rotation_interval"
+        )
+        raise OjsError("unsupported", message, details={"field": field})
+    interval_ms = _interval_ms(members, path, limits)
+    return interval_ms if _enabled(members, path) else 0
+
+
+def prevention_view(interval_ms: int | None, ratio: float | None = None) -> dict[str, Any]:
+    """The same object as it is sent; `interval_ms` None or 0 where it isn't enabled."""
+    if not interval_ms:
+        return {"enabled": False}
+    view: dict[str, Any] = {"enabled": True, "rotation_interval": format_duration(interval_ms)}
+    return view if ratio is None else view | {"min_dispatch_ratio": ratio}
+
+
+def _members(value: Any, path: str) -> dict[str, Any]:
+    members = mapping(value, path)
+    for name in members:
+        if name not in _MEMBERS:
+            raise invalid(f"{path}.{name}", f"{path}.{name} is not a setting; settings are {', '.join(_MEMBERS)}")
+    return members
+
+
+def _interval_ms(members: dict[str, Any], path: str, limits: PayloadLimits) -> int:
+    field = f"{path}.rotation_interval"
+    interval_ms = duration_ms(members.get("rotation_interval", _DEFAULT.interval_ms / 1_000), field, 1_000, limits)
+    if interval_ms < _SHORTEST_MS:
+        raise invalid(field, f"{field} must be at least {format_duration(_SHORTEST_MS)}, not {format_duration(interval_ms)}")
+    return interval_ms
+
+
+def _enabled(members: dict[str, Any], path: str) -> bool:
+    return flag(members.get("enabled", False), f"{path}.enabled")

@@ -1,0 +1,238 @@
+"""Storage that runs full, on a real nats-server with a small limit: new jobs are refused, those that are there go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from msgspec import Raw
+
+from integration.conftest import OpenStore
+from integration.samples import acked, draft, failed, fetch, refusal
+from integration.store.test_crons import unchanged, wanted
+from integration.store.workflows.flows import chain, coordinate, create, end
+from ojs_core.base.errors import OjsError
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.storage_room import RoomSettings
+from ojs_core.jetstream.api import call, parse_ack
+from ojs_core.jetstream.connection import Reply
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.capacity import storage_room
+from ojs_core.store.store import Store
+from ojs_core.store.workers import presence
+from ojs_core.store.workers.presence import WorkerRecord
+from ojs_core.telemetry import metrics
+from ojs_scheduler.crons import CronWorker
+from support.cluster import NatsCluster
+from support.nats import NatsServer
+from support.waiting import eventually
+
+MIB = 1024 * 1024
+LIMIT = 64 * MIB
+RESERVE = LIMIT // 8
+
+MakeServer = Callable[..., NatsServer]
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A limit this small is reached between two looks that are 50 ms apart.
+    monkeypatch.setattr(storage_room, "SHORTEST_S", 0.002)
+    monkeypatch.setattr(storage_room, "_FASTEST", 1 << 40)
+    monkeypatch.setattr(storage_room, "LONGEST_S", 0.05)
+    monkeypatch.setattr(presence, "BEAT_S", 0.2)
+    monkeypatch.setattr(presence, "_AGAIN_S", 0.2)
+
+
+def large(queue: str, size: int = 250_000) -> Job:
+    return draft(queue=queue, args=Raw(b'["' + b"x" * size + b'"]'))
+
+
+async def used(store: Store) -> int:
+    return int((await call(store.nats, "INFO"))["storage"])
+
+
+async def fill(store: Store, queue: str) -> list[str]:
+    """Push until that is refused; the ids of those that were taken."""
+    taken = []
+    with refusal("storage_full"):
+        for _ in range(LIMIT // 250_000):
+            job = await store.jobs.push(large(queue))
+            taken.append(job.id)
+    return taken
+
+
+async def exhaust(store: Store) -> None:
+    """Use up the reserve, as events would that are published on and on."""
+    for size in (100_000, 100):
+        while True:
+            answer = await store.nats.request(store.config.event("job.progress", "queue", "job"), b"x" * size)
+            assert isinstance(answer, Reply)
+            if parse_ack(answer.data).error is not None:
+                break
+
+
+def refused(store: Store) -> bool:
+    return store.room.shortage is not None
+
+
+async def test_new_jobs_are_refused_while_there_is_a_reserve_and_everything_else_goes_on(
+    own_server: MakeServer, open_store: OpenStore, queue: str
+) -> None:
+    with own_server(max_file_store=str(LIMIT)) as server:
+        store = await open_store(server.url)
+        flow = await create(store, chain(f"{queue}-flow", "a", "b"))
+        await store.crons.register(wanted("yearly", "0 0 1 1 *", queue=f"{queue}-cron"))
+        await eventually(lambda: store.room.levels)
+        ids = await fill(store, queue)
+        assert LIMIT - RESERVE <= await used(store) < LIMIT, "the reserve is there"
+
+        for create_one in (
+            lambda: store.jobs.push(draft(queue=queue)),
+            lambda: store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + 60_000)),
+            lambda: store.batches.push([draft(queue=queue), draft(queue=queue)]),
+            lambda: create(store, chain(queue, "a", "b")),
+            lambda: store.crons.register(wanted("another")),
+            lambda: store.crons.run_now("yearly", unchanged),
+        ):
+            with refusal("storage_full"):
+                await create_one()
+
+        worker = "worker"
+        held = await fetch(store, queue, count=4, worker=worker)
+        assert [job.id for job in held] == ids[:4]
+        await store.workers.beat(WorkerRecord(id=worker))
+        assert (await store.jobs.extend([held[0].id], worker, None)).extended == [held[0].id]
+        assert (await store.jobs.change(held[0].id, acked)).after.state is State.COMPLETED
+        assert (await store.jobs.change(held[1].id, failed)).after.state is State.RETRYABLE
+        assert (await store.jobs.change(ids[5], transitions.cancel)).after.state is State.CANCELLED
+        await end(store, f"{queue}-flow")
+        await coordinate(store, flow)
+        assert [job.type for job in await fetch(store, f"{queue}-flow")] == ["b"], "the next step of accepted work"
+
+        before = await used(store)
+        for job_id in ids[6:60]:
+            await store.jobs.change(job_id, transitions.cancel)
+            await store.jobs.change(job_id, transitions.remove)
+        assert before - await used(store) > 50 * 250_000, "deleting makes room at once"
+        await eventually(lambda: not refused(store))
+        assert (await store.jobs.push(draft(queue=queue))).state is State.AVAILABLE
+
+
+async def test_every_process_refuses_what_is_new(own_server: MakeServer, open_store: OpenStore, queue: str) -> None:
+    with own_server(max_file_store=str(LIMIT)) as server:
+        store, other = await open_store(server.url), await open_store(server.url)
+        await eventually(lambda: store.room.levels)
+        await fill(store, queue)
+        await eventually(partial(refused, other))
+        with pytest.raises(OjsError, match=r"nats-server's storage \(max_file_store\) is full: .* of 64.0 MiB") as caught:
+            await other.jobs.push(draft(queue=queue))
+        assert (caught.value.info.status, caught.value.retry_after, caught.value.info.retryable) == (503, 5, True)
+
+
+async def test_a_tick_of_a_cron_entry_waits_for_room(own_server: MakeServer, open_store: OpenStore, queue: str) -> None:
+    with own_server(max_file_store=str(LIMIT)) as server:
+        store = await open_store(server.url)
+        await eventually(lambda: store.room.levels)
+        await store.crons.register(wanted("ticking", queue=f"{queue}-cron"))
+        ids = await fill(store, queue)
+        keeper = CronWorker(store, unchanged)
+        await keeper.start()
+        try:
+            runs = (await store.crons.get("ticking")).n
+            assert await fetch(store, f"{queue}-cron", wait_ms=2_500) == []
+            assert (await store.crons.get("ticking")).n == runs, "no run is noted without its job"
+            for job_id in ids:
+                await store.jobs.change(job_id, transitions.cancel)
+                await store.jobs.change(job_id, transitions.remove)
+            assert await fetch(store, f"{queue}-cron", wait_ms=20_000) != []
+        finally:
+            await keeper.stop()
+
+
+async def test_the_limit_of_an_account_counts(own_server: MakeServer, open_store: OpenStore, queue: str) -> None:
+    accounts = f"""
+accounts {{ OJS {{ jetstream {{ max_memory: 64MB, max_file: {LIMIT} }}, users: [{{user: ojs, password: ojs}}] }} }}
+no_auth_user: ojs
+"""
+    with own_server(more=accounts) as server:
+        store = await open_store(server.url)
+        await eventually(lambda: store.room.levels)
+        await fill(store, queue)
+        assert store.room.shortage is not None
+        assert "the storage that NATS gives the account (max_file) is full" in store.room.shortage
+        (job,) = await fetch(store, queue)
+        await store.jobs.change(job.id, acked)
+
+
+async def test_a_limit_that_the_operator_names_counts(shared_nats_server: NatsServer, queue: str) -> None:
+    first = await Store.open(shared_nats_server.url, StoreConfig(), role="gateway")
+    limit = await used(first) + 20 * MIB
+    store = await Store.open(
+        shared_nats_server.url, StoreConfig(), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB)
+    )
+    try:
+        await eventually(lambda: store.room.levels)
+        await fill(store, queue)
+        assert await used(store) < limit
+        assert (await first.jobs.push(draft(queue=queue))).state is State.AVAILABLE, "the server itself has room"
+    finally:
+        await store.close()
+        await first.close()
+
+
+@pytest.mark.cluster
+async def test_on_a_cluster_the_limit_is_that_of_each_server(nats_cluster: NatsCluster, queue: str) -> None:
+    first = await Store.open(nats_cluster.url, StoreConfig(replicas=3), role="gateway")
+    limit = await used(first) // 3 + 100 * MIB
+    store = await Store.open(
+        nats_cluster.url, StoreConfig(replicas=3), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB)
+    )
+    try:
+        await eventually(lambda: store.room.levels)
+        with refusal("storage_full"):
+            for _ in range(600):
+                await store.jobs.push(large(queue))
+        (job,) = await fetch(store, queue)
+        await store.jobs.change(job.id, acked)
+        assert limit - 20 * MIB < await used(first) // 3 < limit + 20 * MIB
+    finally:
+        await store.close()
+        await first.close()
+
+
+async def test_beyond_the_reserve_every_error_says_what_is_full_and_a_purge_makes_room(
+    own_server: MakeServer, open_store: OpenStore, queue: str
+) -> None:
+    with own_server(max_file_store=str(LIMIT)) as server:
+        store = await open_store(server.url)
+        await eventually(lambda: store.room.levels)
+        await fill(store, queue)
+        (job,) = await fetch(store, queue)
+        await exhaust(store)
+        with refusal("storage_full"):
+            await store.jobs.change(job.id, acked)
+        await eventually(lambda: store.room.trouble)
+        with pytest.raises(OjsError, match="max_file_store"):
+            await store.ready()
+        await call(store.nats, f"STREAM.PURGE.{store.config.events_stream}")
+        assert (await store.jobs.change(job.id, acked)).after.state is State.COMPLETED
+        await eventually(lambda: store.room.trouble is None)
+        assert await store.ready() > 0
+
+
+async def test_what_is_used_and_what_there_is_are_metrics(own_server: MakeServer, open_store: OpenStore, queue: str) -> None:
+    with own_server(max_file_store=str(LIMIT)) as server:
+        store = await open_store(server.url)
+        await eventually(lambda: store.room.levels)
+        await fill(store, queue)
+
+        def value(name: str, **labels: str) -> float | None:
+            return metrics.REGISTRY.get_sample_value(name, labels)
+
+        assert value("ojs_storage_limit_bytes", of="server") == LIMIT
+        assert value("ojs_storage_reserve_bytes", of="server") == RESERVE
+        assert (value("ojs_storage_used_bytes", of="server") or 0) > LIMIT - RESERVE
+        assert value("ojs_storage_full") == 1

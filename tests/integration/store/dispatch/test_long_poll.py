@@ -1,0 +1,165 @@
+"""Waiting fetches: woken by what arrives, and looking by themselves should a wake be lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from integration.samples import draft, failed, fetch, requeued
+from ojs_core.domain.transitions import Liveness
+from ojs_core.runtime.timekeeping import Timekeeper
+from ojs_core.store.dispatch import dispatcher as handout_module
+from ojs_core.store.dispatch import wakeups as wake_module
+from ojs_core.store.store import Store
+from support.waiting import eventually
+
+WAIT_MS = 60_000
+NEVER = 3_600.0
+
+
+@pytest.fixture
+def only_wakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody looks again unless woken, so what is answered was answered because of a wake."""
+    monkeypatch.setattr(handout_module, "_FALLBACK_LOOK_S", NEVER)
+
+
+def waiting(store: Store, queue: str) -> bool:
+    """Whether all fetchers of the queue have looked and wait."""
+    watched = store.dispatcher.wakeups._queues.get(queue)
+    return watched is not None and watched.stop is not None and bool(watched.waiters)
+
+
+async def parked(store: Store, queue: str, number: int = 1) -> list[asyncio.Task[list[object]]]:
+    """Fetchers that have found nothing and wait."""
+    looks = 0
+    look = store.dispatcher._look
+
+    async def counted(*arguments: object) -> object:
+        nonlocal looks
+        found = await look(*arguments)  # type: ignore[arg-type]
+        looks += 1
+        return found
+
+    store.dispatcher._look = counted  # type: ignore[method-assign,assignment]
+    tasks = [asyncio.create_task(fetch(store, queue, wait_ms=WAIT_MS)) for _ in range(number)]
+    await eventually(lambda: looks == number and waiting(store, queue))
+    store.dispatcher._look = look  # type: ignore[method-assign]
+    return tasks  # type: ignore[return-value]
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_a_push_wakes_a_fetcher_of_another_process(store: Store, other: Store, queue: str) -> None:
+    [waiter] = await parked(other, queue)
+    pushed = await store.jobs.push(draft(queue=queue))
+    assert [job.id for job in await asyncio.wait_for(waiter, 5.0)] == [pushed.id]  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_each_of_many_waiters_is_woken_for_a_job(store: Store, other: Store, queue: str) -> None:
+    waiters = await parked(store, queue, 8)
+    pushed = [(await other.jobs.push(draft(queue=queue))).id for _ in range(8)]
+    found = await asyncio.wait_for(asyncio.gather(*waiters), 5.0)
+    assert sorted(job.id for jobs in found for job in jobs) == sorted(pushed)  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_a_requeue_wakes_a_waiting_fetcher(store: Store, other: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    await fetch(store, queue)
+    [waiter] = await parked(other, queue)
+    await store.jobs.change(pushed.id, requeued)
+    assert [job.id for job in await asyncio.wait_for(waiter, 5.0)] == [pushed.id]  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_a_due_retry_wakes_a_waiting_fetcher(store: Store, other: Store, queue: str) -> None:
+    async def unasked(_worker: str, _now: int) -> Liveness:
+        raise AssertionError("a retry has no holder")
+
+    scheduler = Timekeeper(other, "scheduler", unasked)
+    await scheduler.start()
+    try:
+        pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + 400))
+        [waiter] = await parked(store, queue)
+        assert [job.id for job in await asyncio.wait_for(waiter, 5.0)] == [pushed.id]  # type: ignore[attr-defined]
+    finally:
+        await scheduler.stop()
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_one_fetcher_waits_for_several_queues(store: Store, queue: str) -> None:
+    names = [f"{queue}.{letter}" for letter in "abc"]
+    task = asyncio.create_task(fetch(store, *names, wait_ms=WAIT_MS))
+    await eventually(lambda: all(waiting(store, name) for name in names))
+    pushed = await store.jobs.push(draft(queue=names[2]))
+    assert [job.id for job in await asyncio.wait_for(task, 5.0)] == [pushed.id]
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_a_waiter_that_leaves_passes_its_wake_on(store: Store, queue: str) -> None:
+    first = await store.dispatcher.wakeups.join([queue])
+    second = await store.dispatcher.wakeups.join([queue])
+    first.wake()
+    await store.dispatcher.wakeups.leave(first)
+    assert second.woken
+    await store.dispatcher.wakeups.leave(second)
+
+
+async def test_a_lost_wake_is_made_up_for_by_a_look(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handout_module, "_FALLBACK_LOOK_S", 0.2)
+    monkeypatch.setattr(wake_module.Wakeups, "_wake_one", lambda *_: None)
+    [waiter] = await parked(store, queue)
+    pushed = await store.jobs.push(draft(queue=queue))
+    assert [job.id for job in await asyncio.wait_for(waiter, 5.0)] == [pushed.id]  # type: ignore[attr-defined]
+
+
+async def test_a_fetch_that_finds_nothing_ends_when_its_time_is_up(store: Store, queue: str) -> None:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    assert await fetch(store, queue, wait_ms=300) == []
+    assert 0.29 < loop.time() - began < 2.0
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_closing_answers_those_who_wait(store: Store, queue: str) -> None:
+    waiters = await parked(store, queue, 3)
+    store.dispatcher.wakeups.wake_all()
+    assert await asyncio.wait_for(asyncio.gather(*waiters), 5.0) == [[], [], []]
+    assert await asyncio.wait_for(fetch(store, queue, wait_ms=WAIT_MS), 5.0) == [], "and those who come later"
+
+
+async def test_a_fetcher_that_is_cancelled_leaves_no_waiter(store: Store, queue: str) -> None:
+    [waiter] = await parked(store, queue)
+    waiter.cancel()
+    await asyncio.gather(waiter, return_exceptions=True)
+    assert not waiting(store, queue)
+
+
+async def test_a_queue_that_is_waited_for_again_is_listened_to_and_the_idle_ones_leave(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wake_module, "LINGER_S", 0.0)
+    names = [f"{queue}.{number}" for number in range(50)]
+    await fetch(store, *names, wait_ms=1)
+    waiting_for = asyncio.create_task(fetch(store, names[0], wait_ms=10_000))
+    await eventually(lambda: waiting(store, names[0]))
+    await fetch(store, f"{queue}.next", wait_ms=1)
+    wakeups = store.dispatcher.wakeups
+    assert [name for name in names if name in wakeups._queues] == names[:1]
+    job = await store.jobs.push(draft(queue=names[0]))
+    assert [found.id for found in await waiting_for] == [job.id]
+
+
+async def test_an_idle_queue_is_not_listened_to_for_ever(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wake_module, "LINGER_S", 0.0)
+    await fetch(store, queue, wait_ms=1)
+    await fetch(store, f"{queue}.next", wait_ms=1)
+    assert queue not in store.dispatcher.wakeups._queues
+
+
+async def test_a_failed_job_is_not_seen_before_its_back_off(store: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    await fetch(store, queue)
+    await store.jobs.change(pushed.id, failed)
+    assert await fetch(store, queue, wait_ms=100) == []

@@ -1,0 +1,387 @@
+"""Batches against a real server: all or none, in order, and finished by the outbox when their writer dies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from integration.conftest import OpenStore
+from integration.samples import (
+    draft,
+    due_subjects,
+    fetch,
+    holding,
+    losing_answers,
+    new_id,
+    refusal,
+    subjects,
+    timers,
+    tokens,
+    unreachable,
+)
+from ojs_core.base.errors import OjsError
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.unique import keyed
+from ojs_core.jetstream.subjects import ANY, REST
+from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.runtime.timekeeping import Timekeeper
+from ojs_core.store.store import Store
+from support.nats import NatsServer
+from support.waiting import eventually
+
+
+def many(number: int, queue: str, **members: Any) -> list[Job]:
+    return [draft(queue=queue, **members) for _ in range(number)]
+
+
+def unique(args: Any, on_conflict: str = "reject", **members: Any) -> Job:
+    policy = {"keys": ["type", "args"], "on_conflict": on_conflict}
+    return keyed(draft(args=Raw(msgspec.json.encode(args)), unique=Raw(msgspec.json.encode(policy)), **members))
+
+
+async def outboxes(store: Store) -> dict[str, int]:
+    return await subjects(store, store.config.records_stream, store.config.batch_timer(ANY))
+
+
+async def nothing_of(store: Store, drafts: list[Job]) -> bool:
+    found = await store.records.many([one.id for one in drafts])
+    return all(stored.sequence == 0 for stored in found.values())
+
+
+async def test_jobs_are_stored_and_handed_out_in_the_order_of_the_batch(store: Store, other: Store, queue: str) -> None:
+    drafts = many(1_200, queue)
+    pushed = await store.batches.push(drafts)
+    assert [job.id for job in pushed] == [one.id for one in drafts]
+    assert {job.state for job in pushed} == {State.AVAILABLE}
+    fetched = await fetch(other, queue, count=1_200)
+    assert [job.id for job in fetched] == [one.id for one in drafts]
+    assert await outboxes(store) == {}
+
+
+async def test_every_member_may_be_of_another_kind(store: Store, queue: str) -> None:
+    later = store.clock.now() + 60_000
+    drafts = [
+        draft(queue=queue, priority=5),
+        draft(queue=queue, scheduled_at=later),
+        draft(queue=queue, state=State.PENDING),
+        draft(queue=f"{queue}.other", expires_at=later),
+    ]
+    pushed = await store.batches.push(drafts)
+    assert [job.state for job in pushed] == [State.AVAILABLE, State.SCHEDULED, State.PENDING, State.AVAILABLE]
+    assert [len(await timers(store, job.id)) for job in pushed] == [0, 1, 0, 1]
+    assert [job.priority for job in await fetch(store, queue, count=9)] == [5]
+    assert [job.id for job in await fetch(store, f"{queue}.other", count=9)] == [drafts[3].id]
+
+
+async def test_a_batch_that_is_stored_after_its_timers_have_fired_loses_none(store: Store, other: Store, queue: str) -> None:
+    async def unasked(worker: str, now: int) -> Any:
+        raise AssertionError((worker, now))
+
+    keeper = Timekeeper(other, "scheduler", unasked)
+    await keeper.start()
+    delayed = draft(queue=queue, scheduled_at=store.clock.now() + 50)
+    try:
+        with holding(store.nats, delayed.id) as held:
+            pushing = asyncio.create_task(store.batches.push([*many(1, f"{queue}.other", state=State.PENDING), delayed]))
+            await held.waits.wait()
+
+            async def let_go() -> bool:
+                return not await timers(other, delayed.id) and not await due_subjects(other, delayed.id)
+
+            await eventually(let_go)
+            held.go.set()
+            await pushing
+
+        async def there() -> bool:
+            return [job.id for job in await fetch(other, queue)] == [delayed.id]
+
+        await eventually(there)
+    finally:
+        await keeper.stop()
+
+
+async def test_a_taken_id_refuses_the_whole_batch_and_leaves_nothing(store: Store, queue: str) -> None:
+    taken = await store.jobs.push(draft(queue=f"{queue}.taken"))
+    delayed = draft(queue=queue, scheduled_at=store.clock.now() + 60_000)
+    drafts = [*many(3, queue), delayed, draft(queue=queue, id=taken.id)]
+    with pytest.raises(OjsError) as caught:
+        await store.batches.push(drafts)
+    assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 4)
+    assert caught.value.details["existing_job_id"] == taken.id
+    assert await nothing_of(store, drafts[:4])
+    assert await tokens(store, queue) == 0
+
+    async def timer_is_gone() -> bool:
+        return await timers(store, delayed.id) == []
+
+    await eventually(timer_is_gone)
+
+
+async def test_one_id_twice_is_refused_with_the_second_place(store: Store, queue: str) -> None:
+    one = new_id()
+    with pytest.raises(OjsError) as caught:
+        await store.batches.push([draft(id=one, queue=queue), draft(queue=queue), draft(id=one, queue=queue)])
+    assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 2)
+
+
+async def test_an_id_whose_job_is_gone_may_be_used_again(store: Store, queue: str) -> None:
+    job = await store.jobs.push(draft(queue=queue))
+    (claimed,) = await fetch(store, queue)
+    await store.jobs.change(claimed.id, transitions.cancel)
+    await store.jobs.change(claimed.id, transitions.remove)
+    again = await store.batches.push([draft(queue=queue), draft(queue=queue, id=job.id)])
+    assert [job.id for job in await fetch(store, queue, count=9)] == [job.id for job in again]
+
+
+# Unique members
+
+
+async def test_a_duplicate_refuses_the_whole_batch(store: Store, queue: str) -> None:
+    existing = await store.jobs.push(unique([queue], queue=queue))
+    drafts = [*many(2, queue), unique([queue], queue=queue)]
+    with pytest.raises(OjsError) as caught:
+        await store.batches.push(drafts)
+    assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 2)
+    assert caught.value.details["existing_job_id"] == existing.id
+    assert await nothing_of(store, drafts)
+
+
+async def test_two_members_of_one_key_exclude_each_other(store: Store, queue: str) -> None:
+    for strategy in ("reject", "replace", "replace_except_schedule"):
+        drafts = [unique([queue, strategy], strategy, queue=queue), unique([queue, strategy], strategy, queue=queue)]
+        with pytest.raises(OjsError) as caught:
+            await store.batches.push(drafts)
+        assert (caught.value.code, caught.value.details["index"]) == ("duplicate", 1)
+        assert await nothing_of(store, drafts)
+    pair = [unique([queue], "ignore", queue=queue), unique([queue], "ignore", queue=queue)]
+    assert [job.id for job in await store.batches.push(pair)] == [pair[0].id, pair[0].id]
+
+
+async def test_members_ignore_and_replace_what_exists(store: Store, queue: str) -> None:
+    ignored = await store.jobs.push(unique([queue, 1], queue=queue))
+    replaced = await store.jobs.push(unique([queue, 2], queue=queue))
+    drafts = [unique([queue, 1], "ignore", queue=queue), unique([queue, 2], "replace", queue=queue), draft(queue=queue)]
+    pushed = await store.batches.push(drafts)
+    assert [job.id for job in pushed] == [ignored.id, drafts[1].id, drafts[2].id]
+    assert (await store.jobs.get(replaced.id)).state is State.CANCELLED
+    with refusal("duplicate"):
+        await store.jobs.push(unique([queue, 2], queue=queue))
+
+
+async def test_of_batches_that_race_for_a_key_one_is_stored(
+    shared_nats_server: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    stores = [await open_store(shared_nats_server.url) for _ in range(3)]
+    batches = [[draft(queue=queue), unique([queue], queue=queue)] for _ in range(30)]
+    pushes = (stores[index % 3].batches.push(batch) for index, batch in enumerate(batches))
+    results = await asyncio.gather(*pushes, return_exceptions=True)
+    assert sum(isinstance(result, list) for result in results) == 1
+    assert {result.code for result in results if isinstance(result, OjsError)} == {"duplicate"}
+    assert len(await fetch(stores[0], queue, count=100)) == 2
+
+
+async def test_batches_that_replace_one_job_take_turns(store: Store, queue: str) -> None:
+    """Without turns most of them meet conflicts until they give up."""
+    batches = [[draft(queue=queue), unique([queue], "replace", queue=queue)] for _ in range(40)]
+    pushes = [store.batches.push(batch) for batch in batches] + [store.jobs.push(unique([queue], "replace")) for _ in range(20)]
+    answers = await asyncio.gather(*pushes, return_exceptions=True)
+    assert [answer for answer in answers if isinstance(answer, BaseException)] == []
+    live = [job for job in await fetch(store, queue, count=200) if job.unique_key is not None]
+    assert len(live) <= 1
+
+
+async def test_each_member_is_judged_by_its_own_policy(store: Store, queue: str) -> None:
+    existing = await store.jobs.push(unique([queue], queue=queue))
+    await fetch(store, queue)
+    policy = {"keys": ["type", "args"], "on_conflict": "replace", "states": ["available"]}
+    narrow = keyed(replace(unique([queue], queue=queue), unique=Raw(msgspec.json.encode(policy))))
+    pushed = await store.batches.push([unique([queue], "ignore", queue=queue), narrow])
+    assert [job.id for job in pushed] == [existing.id, narrow.id]
+    assert (await store.jobs.get(existing.id)).state is State.ACTIVE
+
+
+# Crashes
+
+
+async def test_the_outbox_hands_out_what_a_dead_writer_left(
+    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 500)
+    monkeypatch.setattr(store.atomic, "_hand_out", forever)
+    drafts = many(5, queue)
+    writer = asyncio.create_task(store.batches.push(drafts))
+    outbox = other.outbox()
+
+    async def stored() -> bool:
+        return not await nothing_of(other, drafts)
+
+    await eventually(stored)
+    writer.cancel()
+    assert await fetch(other, queue) == []
+    await asyncio.wait_for(finish(outbox), 10)
+    assert [job.id for job in await fetch(other, queue, count=9)] == [one.id for one in drafts]
+    with suppress(asyncio.CancelledError):
+        await writer
+
+
+async def test_an_outbox_that_met_no_leader_is_tried_again_soon(
+    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is due is granted far longer than this to be handled in."""
+    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 0)
+    monkeypatch.setattr(store.atomic, "_hand_out", never)
+    outbox = other.outbox()
+    outbox.messages._ack_wait_s = 600
+    loop = DueLoop("batch", outbox.messages, outbox.handle)
+    with unreachable(other.nats, "ojs.ready.", times=3) as refused:
+        drafts = many(3, queue)
+        await store.batches.push(drafts)
+        await loop.start()
+        try:
+            await eventually(lambda: given_out(other, queue, len(drafts)), 60.0)
+        finally:
+            await loop.stop()
+    assert len(refused) == 3
+
+
+async def given_out(store: Store, queue: str, number: int) -> bool:
+    return await tokens(store, queue) >= number
+
+
+async def never(_commits: object) -> bool:
+    return False
+
+
+async def forever(_commits: object) -> bool:
+    await asyncio.Event().wait()
+    return False
+
+
+async def finish(outbox: Any) -> None:
+    while not (batch := await outbox.messages.next()):
+        pass
+    await outbox.handle(batch)
+
+
+async def test_an_outbox_that_fires_for_nothing_changes_nothing(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its timer may fire while it is taken back: the tokens it publishes again are those that are there."""
+    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 500)
+    monkeypatch.setattr(store.committer, "purge", lambda _timer: None)
+    drafts = many(3, queue)
+    await store.batches.push(drafts)
+    (first,) = await fetch(store, queue)
+    await asyncio.wait_for(finish(store.outbox()), 10)
+    assert [job.id for job in await fetch(store, queue, count=9)] == [one.id for one in drafts[1:]]
+    assert first.id == drafts[0].id
+
+
+async def test_a_lost_answer_is_looked_up(store: Store, queue: str) -> None:
+    drafts = many(3, queue)
+    with losing_answers(store.nats, store.config.batch_timer("")):
+        await store.batches.push(drafts)
+    assert [job.id for job in await fetch(store, queue, count=9)] == [one.id for one in drafts]
+
+
+async def test_without_a_leader_nothing_is_stored(store: Store, queue: str) -> None:
+    drafts = [*many(2, queue), draft(queue=queue, scheduled_at=store.clock.now() + 60_000)]
+    with unreachable(store.nats, "ojs.timer.", times=10_000), refusal("backend_unavailable"):
+        await store.batches.push(drafts)
+    assert await nothing_of(store, drafts)
+
+
+# Limits
+
+
+async def test_a_server_that_takes_less_is_named_with_what_it_takes(
+    own_server: Callable[..., NatsServer], open_store: OpenStore, queue: str
+) -> None:
+    server = own_server(max_batch=1_000)
+    with server:
+        store = await open_store(server.url)
+        with pytest.raises(OjsError) as caught:
+            await store.batches.push(many(1_200, queue))
+        assert caught.value.code == "batch_size_exceeded"
+        assert caught.value.details == {"batch_size": 1_200, "max_batch_size": 999}
+        assert await fetch(store, queue) == []
+        assert len(await store.batches.push(many(999, queue))) == 999
+        store.atomic.most = None
+        assert await store.atomic.room_for(10_000) == 999
+        assert await store.atomic.room_for(500) == 500
+        with pytest.raises(OjsError) as caught:
+            await store.batches.push([unique([queue, number], queue=queue) for number in range(600)])
+        assert caught.value.details == {"batch_size": 600, "max_batch_size": 499}
+
+
+async def test_room_for_a_batch_is_asked_for_without_storing_anything(store: Store, queue: str) -> None:
+    drafts = many(1, queue)
+    assert await store.atomic.room_for(30_000) == 30_000
+    await store.batches.push(drafts)
+    assert await subjects(store, store.config.records_stream, store.config.record("probe", REST)) == {}
+
+
+async def test_a_record_that_is_too_large_refuses_the_batch(store: Store, queue: str) -> None:
+    drafts = [draft(queue=queue), draft(queue=queue, meta=Raw(b'{"a":"' + b"x" * 9_000_000 + b'"}'))]
+    with refusal("envelope_too_large"):
+        await store.batches.push(drafts)
+    assert await nothing_of(store, drafts)
+
+
+# Together
+
+
+def given_up(job: Job, moment: transitions.Moment) -> transitions.Transition:
+    return transitions.nack(job, transitions.Failure(message="no", retryable=False), transitions.JobHolder(), moment)
+
+
+async def test_jobs_are_changed_together_or_not_at_all(store: Store, queue: str) -> None:
+    first, second = await store.batches.push(many(2, queue))
+    cancel = transitions.cancel
+    done = await store.atomic_changes.change([first.id, second.id], cancel)
+    assert [job.state for job in done if isinstance(job, Job)] == [State.CANCELLED] * 2
+    third = await store.jobs.push(draft(queue=queue))
+    refused = await store.atomic_changes.change([third.id, first.id, new_id()], cancel)
+    assert [one.code if isinstance(one, OjsError) else None for one in refused] == [None, "conflict", "not_found"]
+    assert (await store.jobs.get(third.id)).state is State.AVAILABLE
+
+
+def retried(job: Job, moment: transitions.Moment) -> transitions.Transition:
+    return transitions.retry_discarded(job, transitions.RetryOverride(), moment)
+
+
+async def test_of_two_that_share_a_fingerprint_the_second_is_named_as_the_duplicate(store: Store, queue: str) -> None:
+    ids = []
+    for _ in range(2):
+        ids.append((await store.jobs.push(unique([queue], queue=queue))).id)
+        await fetch(store, queue)
+        await store.jobs.change(ids[-1], given_up)
+    refused = await store.atomic_changes.change(ids, retried)
+    assert [one.details["existing_job_id"] for one in refused if isinstance(one, OjsError)] == [ids[0]]
+    assert (await store.jobs.get(ids[0])).state is State.DISCARDED
+
+
+async def test_unique_jobs_begin_their_new_lives_together_with_their_locks(store: Store, queue: str) -> None:
+    drafts = [unique([queue, number], queue=queue) for number in range(2)]
+    for job in drafts:
+        await store.jobs.push(job)
+    for job in await fetch(store, queue, count=2):
+        await store.jobs.change(job.id, given_up)
+    heir = await store.jobs.push(unique([queue, 1], queue=queue))
+    ids = [job.id for job in drafts]
+    refused = await store.atomic_changes.change(ids, retried)
+    assert [one.code if isinstance(one, OjsError) else None for one in refused] == [None, "duplicate"]
+    await store.jobs.change(heir.id, transitions.cancel)
+    done = await store.atomic_changes.change(ids, retried)
+    assert [job.state for job in done if isinstance(job, Job)] == [State.AVAILABLE] * 2
+    for number in range(2):
+        with refusal("duplicate"):
+            await store.jobs.push(unique([queue, number], queue=queue))

@@ -1,0 +1,132 @@
+"""Bulk operations that are carried out a second time, because whoever ran them first could not answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from integration.samples import acked, draft, failed, fetch, refusal
+from ojs_core.base.errors import unavailable
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, Retry, State
+from ojs_core.runtime.middleware import EnqueueChain
+from ojs_core.store.store import Store
+from ojs_core.wire.clients import dialect_of
+from ojs_gateway.context import Context
+from ojs_gateway.handlers.bulk import BulkHandlers
+from ojs_gateway.http.call import Response
+from support.call import Request
+from support.waiting import eventually
+
+
+@pytest.fixture
+def bulk(store: Store) -> BulkHandlers:
+    return BulkHandlers(Context(store, PayloadLimits(), EnqueueChain(), test_mode=True))
+
+
+async def prepared(store: Store, queue: str, operation: str) -> list[Job]:
+    """Three jobs that the operation can change."""
+    once = Retry(max_attempts=1, on_exhaustion="dead_letter")
+    jobs = [await store.jobs.push(draft(queue=queue, retry=once)) for _ in range(3)]
+    if operation == "cancel":
+        return jobs
+    end = failed if operation == "retry" else acked
+    return [(await store.jobs.change(job.id, end)).after for job in await fetch(store, queue, count=3)]
+
+
+GO = dialect_of("Go-http-client/1.1", "application/openjobspec+json", None)
+
+
+async def test_what_needs_to_be_confirmed_needs_it_from_every_client(bulk: BulkHandlers) -> None:
+    request = Request({"filter": {"state": "discarded"}})
+    request.dialect = GO
+    with refusal("invalid_request"):
+        await bulk.retry(request)
+
+
+async def test_a_server_may_be_told_to_do_without_confirmation(store: Store) -> None:
+    admits = BulkHandlers(Context(store, PayloadLimits(), EnqueueChain(), test_mode=True, unconfirmed_bulk=True))
+    with refusal("backend_unavailable"):  # it goes on to ask a projector, and none runs here
+        await admits.retry(Request({"filter": {"state": "discarded"}}))
+
+
+def statuses(answer: Response) -> list[str]:
+    return [item["status"] for item in msgspec.json.decode(answer.body)["items"]]
+
+
+@pytest.mark.parametrize("atomicity", ["partial", "atomic"])
+@pytest.mark.parametrize(("operation", "done"), [("cancel", "cancelled"), ("retry", "retried"), ("delete", "deleted")])
+async def test_what_the_first_go_did_is_done_and_not_done_again(
+    store: Store, bulk: BulkHandlers, queue: str, operation: str, done: str, atomicity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = await prepared(store, queue, operation)
+    request = Request({"job_ids": [job.id for job in jobs], "idempotency_key": f"{queue}-key", "atomicity": atomicity})
+
+    async def dies(*_: object) -> None:
+        raise unavailable("died before it answered")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bulk, "_announce", dies)
+        with refusal("backend_unavailable"):
+            await getattr(bulk, operation)(request)
+    before = [await store.records.log_of(job.id) for job in jobs]
+    answer = await getattr(bulk, operation)(request)
+    assert (answer.status, statuses(answer)) == (200, [done] * 3)
+    assert [await store.records.log_of(job.id) for job in jobs] == before
+    again = await getattr(bulk, operation)(request)
+    assert again.body == answer.body
+
+
+async def test_the_rest_of_a_go_that_broke_off_is_done_and_what_others_did_is_not_claimed(
+    store: Store, bulk: BulkHandlers, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = await prepared(store, queue, "cancel")
+    missing = replace(draft(queue=queue), id=jobs[0].id[:-4] + "ffff").id
+    await store.jobs.change(jobs[2].id, transitions.cancel)  # by somebody else, before
+    then = store.clock.now()
+    await eventually(lambda: store.clock.now() > then)
+    request = Request({"job_ids": [*(job.id for job in jobs), missing], "idempotency_key": f"{queue}-key"})
+    change = store.jobs.change
+
+    async def breaks_off(job_id: str, decide: Any) -> Any:
+        if job_id == jobs[1].id:
+            raise unavailable("NATS went away")
+        return await change(job_id, decide)
+
+    async def dies(*_: object) -> None:
+        raise unavailable("and so did the gateway")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.jobs, "change", breaks_off)
+        patch.setattr(bulk, "_announce", dies)
+        with refusal("backend_unavailable"):
+            await bulk.cancel(request)
+    answer = await bulk.cancel(request)
+    assert (answer.status, statuses(answer)) == (207, ["cancelled", "cancelled", "skipped", "skipped"])
+    assert (await store.jobs.get(jobs[1].id)).state is State.CANCELLED
+
+
+async def test_what_nats_kept_from_being_enqueued_is_enqueued_by_the_same_request(
+    store: Store, bulk: BulkHandlers, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [{"type": "test.job", "args": [number], "options": {"queue": queue}} for number in range(3)]
+    request = Request({"jobs": jobs, "idempotency_key": f"{queue}-key"})
+    push = store.jobs.push
+
+    async def away(job: Job) -> Job:
+        if bytes(job.args) != b"[0]":
+            raise unavailable("NATS went away")
+        return await push(job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.jobs, "push", away)
+        answer = await bulk.enqueue(request)
+    assert (answer.status, statuses(answer)) == (207, ["created", "failed", "failed"])
+    answer = await bulk.enqueue(request)
+    assert (answer.status, statuses(answer)) == (201, ["created"] * 3)
+    assert (await bulk.enqueue(request)).body == answer.body
+    assert len(await fetch(store, queue, count=10)) == 3

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from ojs_core.store.store import Store
+from ojs_scheduler.blocked_jobs import BlockedJobsWorker
+
+
+@pytest.fixture
+def key(queue: str) -> str:
+    return f"key:{queue}"
+
+
+@pytest.fixture
+async def keeper(other: Store) -> AsyncIterator[BlockedJobsWorker]:
+    """Lets jobs that were put aside go on."""
+    keeper = BlockedJobsWorker(other)
+    await keeper.start()
+    yield keeper
+    await keeper.stop()

@@ -1,0 +1,66 @@
+"""What a queue's settings do to its jobs, and what a gateway does that can't know them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from integration.projector.samples import dead
+from integration.samples import acked, configure, draft, failed, fetch, message, refusal
+from ojs_core.base.errors import unavailable
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, Retention, Retry
+from ojs_core.domain.queues.config import DEFAULT_QUEUE
+from ojs_core.domain.transitions import Moment, Transition
+from ojs_core.jetstream.watch import Watch
+from ojs_core.store.store import Store
+
+KEPT = Retention(completed_s=4_000, cancelled_s=5_000, discarded_s=6_000, dead_letter_s=7_000)
+
+
+@pytest.mark.parametrize(
+    ("end", "seconds"),
+    [(acked, 4_000), (transitions.cancel, 5_000), (failed, 6_000), (dead, 7_000)],
+)
+async def test_a_finished_job_leaves_when_its_queue_said(
+    store: Store, queue: str, end: Callable[[Job, Moment], Transition], seconds: int
+) -> None:
+    await configure(store, queue, retention=KEPT)
+    await store.jobs.push(draft(queue=queue, retry=Retry(max_attempts=1, on_exhaustion="discard")))
+    (job,) = await fetch(store, queue)
+    await configure(store, queue, retention=Retention(completed_s=9_999))  # changes nothing for jobs that are there
+    await store.jobs.change(job.id, end)
+    record = await message(store, store.config.job(job.id))
+    assert record is not None
+    assert record[1]["Nats-TTL"] == f"{seconds}s"
+
+
+async def test_every_end_has_its_time_from_the_highest_layer_that_names_it(store: Store, queue: str) -> None:
+    await configure(store, DEFAULT_QUEUE, retention=KEPT)
+    try:
+        await configure(store, queue, retention=Retention(completed_s=8_000))
+        job = await store.jobs.push(draft(queue=queue))
+        assert job.retention == Retention(completed_s=8_000, cancelled_s=5_000, discarded_s=6_000, dead_letter_s=7_000)
+    finally:
+        await configure(store, DEFAULT_QUEUE)
+
+
+async def test_a_gateway_whose_knowledge_is_old_asks_the_leader_and_fails_closed(
+    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.jobs.push(draft(queue=queue))
+    assert await other.queues.held(queue) is False
+    monkeypatch.setattr(Watch, "fresh", property(lambda _watch: False))
+    monkeypatch.setattr(other.queues, "_changed", lambda: None)  # it hears of nothing
+    await store.queues.pause(queue)
+    assert await other.queues.held(queue) is True
+    assert await fetch(other, queue) == []
+    await store.queues.resume(queue)
+
+    async def nobody_answers(*_: object) -> None:
+        raise unavailable("there is no leader")
+
+    monkeypatch.setattr(other.records, "latest_raw", nobody_answers)
+    with refusal("backend_unavailable"):
+        await fetch(other, queue)

@@ -1,0 +1,185 @@
+"""What a limit has granted to a claim that isn't written goes back to it, once (docs/adr/014)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from itertools import chain
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from integration.samples import draft, fetch, losing_answers, set_up
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job
+from ojs_core.domain.queues.config import Rate
+from ojs_core.domain.rate_limits.permits import FreePermits, LimitOverride
+from ojs_core.store.rate_limits.permits import PermitsTaken, key_scope, queue_scope
+from ojs_core.store.store import Store
+
+RATE = {"limit": 3, "period": "PT1H"}
+
+
+def limited(queue: str, key: str, **policy: Any) -> Job:
+    return draft(queue=queue, rate_limit=Raw(msgspec.json.encode({"key": key, **policy})))
+
+
+@pytest.fixture
+def key(queue: str) -> str:
+    return f"key:{queue}"
+
+
+@pytest.fixture
+def scope(key: str) -> str:
+    return key_scope(key)
+
+
+@pytest.fixture
+def _heads(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both gateways read tokens from the heads of their subjects, as if there couldn't be more consumers."""
+    for one in (store, other):
+        monkeypatch.setattr(one.dispatcher._consumers, "_full_until", math.inf)
+
+
+async def starts(store: Store, scope: str) -> int:
+    """How many starts the limit counts."""
+    _, record = await store.permits.read(scope)
+    return sum(number for _, number in record.grants)
+
+
+@pytest.fixture
+def when_granted(store: Store, scope: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Awaitable[Any]]], None]:
+    """Has something happen between each grant of the key's limit and the claim that it was granted to."""
+
+    def have(happen: Callable[[], Awaitable[Any]]) -> None:
+        take = store.permits.take
+
+        async def take_first(asked: str, *more: Any) -> PermitsTaken:
+            taken = await take(asked, *more)
+            if asked == scope and taken.number:
+                await happen()
+            return taken
+
+        monkeypatch.setattr(store.permits, "take", take_first)
+
+    return have
+
+
+@pytest.mark.usefixtures("_heads")
+async def test_a_gateway_that_loses_a_race_gives_the_start_back(
+    store: Store, other: Store, queue: str, key: str, scope: str, when_granted: Callable[..., None]
+) -> None:
+    won: list[Job] = []
+
+    async def other_claims() -> None:
+        won.extend(await fetch(other, queue))
+
+    jobs = [await store.jobs.push(limited(queue, key, rate=RATE)) for _ in range(6)]
+    when_granted(other_claims)
+    found = await fetch(store, queue, count=1)
+    assert await starts(store, scope) == len(won) + len(found)
+    found += await fetch(other, queue, count=6)
+    assert sorted(job.id for job in won + found) == sorted(job.id for job in jobs[:3])
+
+
+@pytest.mark.usefixtures("_heads")
+@pytest.mark.parametrize("of", ["key", "queue"])
+async def test_a_rate_gives_all_its_starts_to_gateways_that_race_for_jobs(
+    store: Store, other: Store, queue: str, key: str, of: str
+) -> None:
+    if of == "queue":
+        await set_up([store, other], queue, rate_limit=Rate(3, 3_600_000))
+    for _ in range(9):
+        await store.jobs.push(draft(queue=queue) if of == "queue" else limited(queue, key, rate=RATE))
+    found = list(chain.from_iterable(await asyncio.gather(fetch(store, queue, count=2), fetch(other, queue, count=2))))
+    for one in (store, other):
+        found += await fetch(one, queue, count=5)
+    assert len({job.id for job in found}) == 3
+    assert await starts(store, queue_scope(queue) if of == "queue" else key_scope(key)) == 3
+
+
+@pytest.mark.parametrize("policy", [{"rate": RATE}, {"throttle": RATE}, {"rate": RATE, "concurrency": 5}])
+async def test_a_job_that_is_cancelled_before_its_claim_has_used_nothing_up(
+    store: Store, queue: str, key: str, scope: str, when_granted: Callable[..., None], policy: dict[str, Any]
+) -> None:
+    job = await store.jobs.push(limited(queue, key, **policy))
+    when_granted(lambda: store.jobs.change(job.id, transitions.cancel))
+    assert await fetch(store, queue) == []
+    _, record = await store.permits.read(scope)
+    assert (record.grants, record.holders) == ((), ())
+
+
+async def test_a_job_whose_time_is_up_when_it_is_let_through_has_used_nothing_up(
+    store: Store, queue: str, key: str, scope: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = limited(queue, key, rate=RATE)
+    later = store.clock.now() + 3_600_000
+    await store.jobs.push(msgspec.structs.replace(job, expires_at=later))
+    now = store.clock.now
+    take = store.permits.take
+
+    async def take_late(*asked: Any) -> PermitsTaken:
+        with monkeypatch.context() as patch:
+            patch.setattr(store.clock, "now", lambda: now() + 3_700_000)
+            return await take(*asked)
+
+    monkeypatch.setattr(store.permits, "take", take_late)
+    assert await fetch(store, queue) == []
+    assert await starts(store, scope) == 0
+
+
+async def there_is_room(_scope: str, _policy: Any) -> FreePermits:
+    return FreePermits(1)
+
+
+async def test_a_key_whose_job_the_queue_stops_keeps_its_start(
+    store: Store, other: Store, queue: str, key: str, scope: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await set_up([store, other], queue, concurrency=1)
+    await store.jobs.push(draft(queue=queue))
+    assert len(await fetch(store, queue)) == 1
+    await store.jobs.push(limited(queue, key, rate=RATE))
+    monkeypatch.setattr(store.permits, "room", there_is_room)  # as if another gateway's claim came after this one had looked
+    assert await fetch(store, queue) == []
+    assert await starts(store, scope) == 0
+
+
+async def test_a_start_whose_return_is_in_doubt_is_not_given_back_twice(
+    store: Store,
+    other: Store,
+    queue: str,
+    key: str,
+    scope: str,
+    when_granted: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its answer is lost, and by the time that somebody looks the record is another one."""
+    for _ in range(2):
+        await store.jobs.push(limited(queue, key, rate=RATE))
+    assert len(await fetch(store, queue, count=2)) == 2
+    job = await store.jobs.push(limited(queue, key, rate=RATE))
+    when_granted(lambda: store.jobs.change(job.id, transitions.cancel))
+    subject = store.config.limit(scope)
+    give_back, leader_raw = store.permits.give_back, store.records.leader_raw
+    overridden = False
+
+    async def give_back_unheard(*asked: Any) -> None:
+        with losing_answers(store.nats, subject) as lost:
+
+            async def read_too_late(wanted: str, *more: Any) -> Any:
+                nonlocal overridden
+                if wanted == subject and lost and not overridden:
+                    overridden = True
+                    await other.permits.override(scope, LimitOverride(concurrency=100))
+                return await leader_raw(wanted, *more)
+
+            monkeypatch.setattr(store.records, "leader_raw", read_too_late)
+            await give_back(*asked)
+
+    monkeypatch.setattr(store.permits, "give_back", give_back_unheard)
+    assert await fetch(store, queue) == []
+    assert overridden
+    assert await starts(store, scope) == 2

@@ -1,0 +1,193 @@
+"""Commits when answers are lost, messages meet no leader, or the record is refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from integration.samples import acked, draft, failed, fetch, losing_answers, message, refusal, timers, tokens, unreachable
+from ojs_core.domain import transitions
+from ojs_core.domain.job import State
+from ojs_core.store.records.commit import Conflict
+from ojs_core.store.store import Store
+from support.waiting import eventually
+
+HOUR = 3_600_000
+
+
+def job_subjects(store: Store) -> str:
+    return store.config.job("")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_push_whose_answer_is_lost_is_found_stored_and_stored_once(store: Store, queue: str, times: int) -> None:
+    with losing_answers(store.nats, job_subjects(store), times) as lost:
+        pushed = await store.jobs.push(draft(queue=queue))
+    assert len(lost) >= 1
+    assert (await store.jobs.get(pushed.id)).transitions == pushed.transitions
+    assert [job.id for job in await fetch(store, queue, count=3)] == [pushed.id]
+
+
+async def test_an_ack_whose_answer_is_lost_succeeds_though_its_repetition_conflicts(store: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    await fetch(store, queue)
+    with losing_answers(store.nats, job_subjects(store)):
+        change = await store.jobs.change(pushed.id, acked)
+    assert change.after.state is State.COMPLETED
+    assert [entry.event for entry in (await store.jobs.get(pushed.id)).transitions] == ["pushed", "claimed", "acked"]
+
+
+async def test_a_lost_answer_over_anothers_write_is_a_conflict(store: Store, other: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    await fetch(store, queue)  # the ack is decided over the cached record
+    await other.jobs.change(pushed.id, transitions.cancel)
+    with losing_answers(store.nats, job_subjects(store)), refusal("conflict"):
+        await store.jobs.change(pushed.id, acked)
+
+
+async def test_a_heartbeat_whose_answer_is_lost_is_recognised_by_its_timer(store: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    await fetch(store, queue, worker="w", lease_ms=60_000)
+    with losing_answers(store.nats, job_subjects(store)) as lost:
+        assert (await store.jobs.extend([pushed.id], "w", 90_000)).extended == [pushed.id]
+    assert lost
+    found = await store.jobs.get(pushed.id)
+    assert found.timer is not None
+    assert await timers(store, pushed.id) == [found.timer.op]
+
+
+async def test_a_record_that_meets_no_leader_is_written_again(store: Store, queue: str) -> None:
+    with unreachable(store.nats, job_subjects(store), 3):
+        pushed = await store.jobs.push(draft(queue=queue))
+    assert [job.id for job in await fetch(store, queue, count=3)] == [pushed.id]
+    await eventually(lambda: _none_left(store, queue))
+
+
+async def _none_left(store: Store, queue: str) -> bool:
+    await fetch(store, queue)
+    return await tokens(store, queue) == 0
+
+
+async def test_nobody_is_told_done_while_the_token_is_missing(store: Store, queue: str) -> None:
+    with unreachable(store.nats, "ojs.ready.", 3) as refused:
+        pushed = await store.jobs.push(draft(queue=queue))
+    assert len(refused) == 3
+    assert [job.id for job in await fetch(store, queue, count=3)] == [pushed.id]
+
+
+async def test_nobody_is_told_done_while_the_timer_is_missing(store: Store, queue: str) -> None:
+    with unreachable(store.nats, "ojs.timer.", 3) as refused:
+        pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+    assert len(refused) == 3
+    assert pushed.timer is not None
+    assert await timers(store, pushed.id) == [pushed.timer.op]
+
+
+async def test_a_push_that_cannot_place_its_token_fails_and_its_repetition_mends_it(store: Store, queue: str) -> None:
+    job = draft(queue=queue)
+    with unreachable(store.nats, "ojs.ready.", 1_000), refusal("backend_unavailable"):
+        await store.jobs.push(job)
+    assert (await store.jobs.get(job.id)).state is State.AVAILABLE
+    assert await fetch(store, queue) == []
+    with refusal("duplicate"):
+        await store.jobs.push(job)
+    assert [found.id for found in await fetch(store, queue, count=3)] == [job.id]
+
+
+async def test_a_stream_without_a_leader_is_reported_in_time_and_leaves_nothing(store: Store, queue: str) -> None:
+    job = draft(queue=queue, expires_at=store.clock.now() + HOUR)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    with unreachable(store.nats, job_subjects(store), 1_000), refusal("backend_unavailable"):
+        await store.jobs.push(job)
+    assert loop.time() - began < 4.0
+    await eventually(lambda: _no_hints(store, job.id))
+
+
+async def _no_hints(store: Store, job_id: str) -> bool:
+    return await timers(store, job_id) == []
+
+
+async def test_a_refused_push_takes_its_timer_and_token_back(store: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue, expires_at=store.clock.now() + HOUR))
+    assert pushed.timer is not None
+    moment = store.clock.moment()
+    rival = transitions.push(draft(id=pushed.id, queue=queue, expires_at=store.clock.now() + HOUR), moment)
+    with pytest.raises(Conflict):
+        await store.committer.commit(rival, 0, moment.op)
+
+    async def only_the_winners() -> bool:
+        assert pushed.timer is not None
+        return await timers(store, pushed.id) == [pushed.timer.op] and await tokens(store, queue) == 1
+
+    await eventually(only_the_winners)
+
+
+async def test_pushing_a_delayed_id_many_times_leaves_one_timer(store: Store, queue: str) -> None:
+    job = draft(queue=queue, scheduled_at=store.clock.now() + HOUR)
+    outcomes = await asyncio.gather(*(store.jobs.push(job) for _ in range(50)), return_exceptions=True)
+    assert sum(not isinstance(outcome, Exception) for outcome in outcomes) == 1
+
+    async def one_timer() -> bool:
+        return len(await timers(store, job.id)) == 1
+
+    await eventually(one_timer)
+
+
+async def test_a_refused_commit_leaves_the_live_timer(store: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    [claimed] = await fetch(store, queue)
+    assert claimed.timer is not None
+    moment = store.clock.moment()
+    with pytest.raises(Conflict):
+        await store.committer.commit(acked(claimed, moment), 1, moment.op)
+    assert await timers(store, pushed.id) == [claimed.timer.op]
+
+
+async def test_hints_stay_while_their_record_may_still_be_stored(store: Store, queue: str) -> None:
+    """The writes are not answered, every look finds the place free, and the first write is stored after all."""
+    job = draft(queue=queue, expires_at=store.clock.now() + HOUR)
+    held: list[tuple[str, bytes, str]] = []
+    publish = store.nats.publish
+
+    def late(subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
+        if subject.startswith(job_subjects(store)):
+            held.append((subject, payload, headers))
+        else:
+            publish(subject, payload, headers, reply)
+
+    store.nats.publish = late  # type: ignore[method-assign]
+    try:
+        with losing_answers(store.nats, job_subjects(store), 1_000), refusal("backend_unavailable"):
+            await store.jobs.push(job)
+    finally:
+        store.nats.publish = publish  # type: ignore[method-assign]
+    publish(*held[0])
+    await eventually(lambda: message(store, store.config.job(job.id)))
+    found = await store.jobs.get(job.id)
+    assert found.timer is not None
+    assert found.timer.op in await timers(store, job.id)
+    assert [fetched.id for fetched in await fetch(store, queue, count=9)] == [job.id]
+
+
+async def test_one_failure_in_a_batch_concerns_nobody_else(store: Store, queue: str) -> None:
+    taken = await store.jobs.push(draft(queue=queue))
+    jobs = [draft(queue=queue), draft(id=taken.id, queue=queue), draft(queue=queue)]
+    moments = [store.clock.moment() for _ in jobs]
+    commits = [(transitions.push(job, moment), 0, moment.op) for job, moment in zip(jobs, moments, strict=True)]
+    first, second, third = await store.committer.commit_all(commits)
+    assert isinstance(first, int)
+    assert isinstance(second, Conflict)
+    assert isinstance(third, int)
+    assert [job.id for job in await fetch(store, queue, count=9)] == [taken.id, jobs[0].id, jobs[2].id]
+
+
+async def test_a_retry_replaces_the_lease_by_the_back_off_in_one_step(store: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    [claimed] = await fetch(store, queue)
+    change = await store.jobs.change(pushed.id, failed)
+    assert change.before == claimed
+    assert change.after.timer is not None
+    assert change.after.timer.service == "scheduler"
+    assert await timers(store, pushed.id) == [change.after.timer.op]

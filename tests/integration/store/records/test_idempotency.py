@@ -1,0 +1,121 @@
+"""Requests under idempotency keys: carried out once, taken over from the dead, refused when they differ."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from integration.samples import losing_answers, message, refusal
+from ojs_core.base.errors import OjsError
+from ojs_core.store.records.idempotency import KEPT_S, KeptAnswer, KeyedRun
+from ojs_core.store.store import Store
+from support.waiting import eventually
+
+
+class Work:
+    """Counts its runs; `gate` holds them, `failure` ends them."""
+
+    def __init__(self) -> None:
+        self.runs: list[KeyedRun] = []
+        self.limiter = asyncio.Event()
+        self.limiter.set()
+        self.failure: Exception | None = None
+        self.final = True
+
+    async def __call__(self, run: KeyedRun) -> KeptAnswer:
+        self.runs.append(run)
+        await self.limiter.wait()
+        if self.failure is not None:
+            raise self.failure
+        return KeptAnswer(201, b'{"run":%d}' % len(self.runs), self.final)
+
+
+async def test_many_at_once_are_carried_out_once(store: Store, other: Store, queue: str) -> None:
+    work = Work()
+    both = (store.idempotency, other.idempotency)
+    answers = await asyncio.gather(*(both[index % 2].run("op", queue, b"request", work) for index in range(20)))
+    assert len(work.runs) == 1
+    assert set(answers) == {(201, b'{"run":1}')}
+    assert await store.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
+    assert not work.runs[0].repeated
+
+
+async def test_the_answer_is_kept_for_a_day(store: Store, queue: str) -> None:
+    work = Work()
+    await store.idempotency.run("op", queue, b"request", work)
+    record = await message(store, store.config.record("idempotency", work.runs[0].name))
+    assert record is not None
+    assert record[1]["Nats-TTL"] == f"{KEPT_S}s"
+    assert KEPT_S >= 24 * 3_600
+
+
+async def test_another_request_under_the_key_is_refused_but_not_another_operation(store: Store, queue: str) -> None:
+    work = Work()
+    await store.idempotency.run("op", queue, b"request", work)
+    with refusal("conflict"):
+        await store.idempotency.run("op", queue, b"another", work)
+    await store.idempotency.run("other op", queue, b"another", work)
+    assert len(work.runs) == 2
+
+
+async def test_what_failed_may_be_sent_again_at_once_and_has_the_same_name(store: Store, other: Store, queue: str) -> None:
+    work = Work()
+    work.failure = OjsError("backend_unavailable", "away")
+    with refusal("backend_unavailable"):
+        await store.idempotency.run("op", queue, b"request", work)
+    work.failure = None
+    assert await other.idempotency.run("op", queue, b"request", work) == (201, b'{"run":2}')
+    first, second = work.runs
+    assert (first.name, first.began) == (second.name, second.began)
+    assert (first.repeated, second.repeated) == (False, True)
+
+
+async def test_an_answer_that_is_not_final_is_not_kept(store: Store, other: Store, queue: str) -> None:
+    work = Work()
+    work.final = False
+    assert await store.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
+    work.final = True
+    for one in (store, other):
+        assert await one.idempotency.run("op", queue, b"request", work) == (201, b'{"run":2}')
+    assert [run.repeated for run in work.runs] == [False, True]
+
+
+async def test_a_runner_that_is_dead_is_taken_over_from(
+    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead, work = Work(), Work()
+    dead.limiter.clear()
+    runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", dead))
+    await eventually(lambda: dead.runs)
+    monkeypatch.setattr("ojs_core.store.records.idempotency.SILENT_MS", 200)
+    assert await other.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
+    assert (work.runs[0].began, work.runs[0].repeated) == (dead.runs[0].began, True)
+    dead.limiter.set()
+    assert await runner == (201, b'{"run":1}')
+    assert await store.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
+    assert len(work.runs) == 1
+
+
+async def test_one_that_still_runs_is_waited_for_but_not_for_ever(
+    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Work()
+    work.limiter.clear()
+    runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", work))
+    await eventually(lambda: work.runs)
+    monkeypatch.setattr("ojs_core.store.records.idempotency._WAIT_S", 0.2)
+    with refusal("conflict"):
+        await other.idempotency.run("op", queue, b"request", work)
+    monkeypatch.undo()
+    waiting = asyncio.create_task(other.idempotency.run("op", queue, b"request", work))
+    work.limiter.set()
+    assert await waiting == await runner == (201, b'{"run":1}')
+
+
+async def test_lost_answers_of_nats_don_t_make_it_run_twice(store: Store, queue: str) -> None:
+    work = Work()
+    with losing_answers(store.nats, store.config.record("idempotency", ""), times=2):
+        await store.idempotency.run("op", queue, b"request", work)
+    assert await store.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
+    assert len(work.runs) == 1

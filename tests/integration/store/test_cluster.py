@@ -1,0 +1,462 @@
+"""Three servers: stale replicas, streams whose leaders move or die, a node that hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+import ojs_reaper
+import ojs_scheduler
+from integration.conftest import OpenStore
+from integration.samples import ANYONE, acked, draft, fetch, frozen, refusal, subjects, timers
+from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.base.problems import Unreachable
+from ojs_core.domain import transitions
+from ojs_core.domain.job import Job, State
+from ojs_core.jetstream.api import call, messages, put, sequence_of
+from ojs_core.jetstream.connection import Reply
+from ojs_core.jetstream.due_messages import Due
+from ojs_core.jetstream.subjects import ANY
+from ojs_core.runtime.settings import Settings
+from ojs_core.store.dispatch import head_tokens, queue_consumers
+from ojs_core.store.records.records import ABSENT, Stored
+from ojs_core.store.store import Store
+from support.cluster import NatsCluster, step_down
+from support.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+async def store(nats_cluster: NatsCluster, open_store: OpenStore) -> Store:
+    return await opened(open_store, nats_cluster)
+
+
+@pytest.fixture
+async def other(nats_cluster: NatsCluster, open_store: OpenStore) -> Store:
+    return await opened(open_store, nats_cluster)
+
+
+async def opened(open_store: OpenStore, cluster: NatsCluster) -> Store:
+    """A store, once the streams have leaders: the test before may have killed one."""
+
+    async def attempt() -> Store | None:
+        try:
+            return await open_store(cluster.url, replicas=3)
+        except Unreachable:
+            return None
+
+    store = await eventually(attempt, 20.0)
+    assert store is not None
+    return store
+
+
+@pytest.fixture
+async def stale(store: Store) -> AsyncIterator[Callable[[Store], Awaitable[None]]]:
+    """`await stale(one)`: from now on that store's nearest replica has not heard of any write."""
+    changed: list[tuple[Store, Any, Any]] = []
+
+    async def freeze(one: Store) -> None:
+        changed.append((one, one.records.nearest, one.records.many))
+        known: dict[str, Stored] = {}
+        for subject in await subjects(store, store.config.records_stream, store.config.job(ANY)):
+            job_id = subject.rpartition(".")[2]
+            known[job_id] = await store.records.leader(job_id)
+
+        async def nearest(job_id: str) -> Stored:
+            return known.get(job_id, ABSENT)
+
+        async def many(ids: list[str]) -> dict[str, Stored]:
+            return {job_id: known.get(job_id, ABSENT) for job_id in ids}
+
+        one.records.nearest = nearest  # type: ignore[method-assign]
+        one.records.many = many  # type: ignore[method-assign,assignment]
+
+    yield freeze
+    for one, nearest, many in changed:
+        one.records.nearest, one.records.many = nearest, many  # type: ignore[method-assign]
+
+
+async def leader(store: Store, stream: str) -> str:
+    info = await call(store.nats, f"STREAM.INFO.{stream}")
+    return str(info.get("cluster", {}).get("leader", ""))
+
+
+async def available(store: Store, queue: str) -> set[str]:
+    """Ids of the queue's jobs that are stored as available."""
+    found = await subjects(store, store.config.records_stream, store.config.job(ANY))
+    stored = await store.records.many([subject.rpartition(".")[2] for subject in found])
+    return {job_id for job_id, one in stored.items() if one.job and one.job.queue == queue and one.job.state is State.AVAILABLE}
+
+
+async def drained(store: Store, queue: str, number: int) -> set[str]:
+    """Ids of what can be fetched, until there are `number`; a job without a token never comes, however long one waits."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + 20.0
+    taken: set[str] = set()
+    while len(taken) < number and loop.time() < deadline:
+        with contextlib.suppress(OjsError):  # a leader is being elected
+            taken |= {job.id for job in await fetch(store, queue, count=100, wait_ms=500)}
+    return taken
+
+
+# The same rules
+
+
+@pytest.mark.usefixtures("way")
+async def test_a_job_lives_as_on_one_server(store: Store, other: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    with refusal("duplicate"):
+        await other.jobs.push(draft(id=pushed.id, queue=queue))
+    [claimed] = await fetch(other, queue, count=5, worker="w", wait_ms=5_000)
+    assert (claimed.id, claimed.attempt) == (pushed.id, 1)
+    outcomes = await asyncio.gather(
+        *(one.jobs.change(pushed.id, acked) for one in (store, other, store)), return_exceptions=True
+    )
+    assert sum(not isinstance(outcome, Exception) for outcome in outcomes) == 1
+    assert (await store.jobs.get(pushed.id)).state is State.COMPLETED
+    assert await timers(store, pushed.id) == []
+
+
+async def test_of_many_pushes_of_one_id_one_wins(store: Store, other: Store, queue: str) -> None:
+    job = draft(queue=queue, expires_at=store.clock.now() + HOUR)
+    outcomes = await asyncio.gather(*(one.jobs.push(job) for one in (store, other) for _ in range(12)), return_exceptions=True)
+    assert sum(isinstance(outcome, Job) for outcome in outcomes) == 1
+    assert {outcome.code for outcome in outcomes if isinstance(outcome, OjsError)} == {"duplicate"}
+    assert [found.id for found in await fetch(store, queue, count=50)] == [job.id]
+
+    async def one_timer() -> bool:
+        return len(await timers(store, job.id)) == 1
+
+    await eventually(one_timer)
+
+
+@pytest.mark.usefixtures("way")
+async def test_the_first_fetch_of_a_queue_finds_what_is_there(store: Store, queue: str) -> None:
+    for number in range(20):
+        pushed = await store.jobs.push(draft(queue=f"{queue}.{number}"))
+        assert [job.id for job in await fetch(store, f"{queue}.{number}")] == [pushed.id]
+
+
+@pytest.mark.parametrize("known", [0, 2, None], ids=["nothing", "two", "no answer"])
+async def test_tokens_that_a_replica_leaves_out_are_found_in_order(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch, known: int | None
+) -> None:
+    """`known`: so many of the stream's messages have reached the replica; None if it hangs."""
+    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 1_000_000)
+    jobs = [(await store.jobs.push(draft(queue=queue))).id for _ in range(5)]
+    info = await call(store.nats, f"STREAM.INFO.{store.config.ready_stream}")
+    last = info["state"]["last_seq"] - len(jobs) + (known or 0)
+
+    async def lagging(*given: Any) -> tuple[list[Reply], int]:
+        if known is None:
+            raise unavailable("it hangs")
+        found, _ = await messages(*given)
+        return [one for one in found if sequence_of(one) <= last], 0
+
+    monkeypatch.setattr(head_tokens, "messages", lagging)
+    assert [job.id for job in await fetch(store, queue, count=3)] == jobs[:3]
+    assert [job.id for job in await fetch(store, queue, count=3)] == jobs[3:]
+
+
+async def test_all_jobs_are_fetched_after_all_servers_were_killed_at_once(
+    nats_cluster: NatsCluster, open_store: OpenStore, queue: str, way: str
+) -> None:
+    store = await opened(open_store, nats_cluster)
+    jobs = [(await store.jobs.push(draft(queue=queue))).id for _ in range(30)]
+    found = [job.id for job in await fetch(store, queue, count=5)]
+    await store.dispatcher._reader.pull(store.config.ready(queue, 0), queue, 5)  # and nothing follows
+    await put(store.nats, store.config.due("scheduler", queue), b"", None, "a due message")
+    in_hand = await eventually(store.due_messages("scheduler").next)  # and nothing follows, either
+    for node in nats_cluster.nodes:
+        await asyncio.to_thread(node.kill)
+    await asyncio.to_thread(nats_cluster.start)
+    again = await opened(open_store, nats_cluster)
+
+    async def rest() -> bool:
+        with contextlib.suppress(OjsError):  # streams and consumers have no leaders yet
+            found.extend(job.id for job in await fetch(again, queue, count=7))
+        return len(found) >= len(jobs)
+
+    await eventually(rest, 60.0)
+    assert sorted(found) == sorted(jobs), way
+
+    due = again.due_messages("scheduler")
+
+    async def delivered() -> list[Due]:
+        with contextlib.suppress(OjsError):
+            return await due.next()
+        return []
+
+    came = await eventually(delivered, 30.0)
+    assert [one.job_id for one in came] == [one.job_id for one in in_hand] == [queue]
+    await due.done(came)
+
+
+async def test_delayed_jobs_become_available_once_each(store: Store, other: Store, queue: str) -> None:
+    schedulers = [ojs_scheduler.build(one, Settings()) for one in (store, other)]
+    for scheduler in schedulers:
+        await scheduler.start()
+    at = store.clock.now() + 400
+    ids = [(await store.jobs.push(draft(queue=queue, scheduled_at=at))).id for _ in range(40)]
+    taken: list[str] = []
+
+    async def all_taken() -> bool:
+        taken.extend(job.id for job in await fetch(store, queue, count=40))
+        return len(taken) >= 40
+
+    await eventually(all_taken)
+    for scheduler in schedulers:
+        await scheduler.stop()
+    assert sorted(taken) == sorted(ids)
+    for job_id in ids:
+        assert [entry.event for entry in (await store.jobs.get(job_id)).transitions] == ["pushed", "promoted", "claimed"]
+
+
+async def test_a_process_started_for_one_replica_goes_by_the_stream(
+    nats_cluster: NatsCluster, store: Store, open_store: OpenStore
+) -> None:
+    assert store.config.replicas == 3
+    mistaken = await open_store(nats_cluster.url, replicas=1)
+    assert mistaken.config.replicas == 3
+    assert not mistaken.records.nearest_is_leader
+
+
+# Stale replicas
+
+
+async def test_nothing_is_concluded_from_a_stale_read(store: Store, stale: Any, queue: str) -> None:
+    await stale(store)
+    pushed = await store.jobs.push(draft(queue=queue))  # the nearest replica has never heard of it
+    assert (await store.jobs.get(pushed.id)) == pushed
+    with refusal("duplicate"):
+        await store.jobs.push(draft(id=pushed.id, queue=queue))
+    change = await store.jobs.change(pushed.id, transitions.cancel)
+    assert change.after.state is State.CANCELLED
+    assert (await store.jobs.wait_terminal(pushed.id, 5.0)).state is State.CANCELLED
+
+
+async def test_a_change_that_a_stale_read_forbids_is_made(store: Store, other: Store, stale: Any, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    await stale(store)  # available, as it believes
+    await fetch(other, queue)
+    assert (await store.jobs.change(pushed.id, acked)).after.state is State.COMPLETED
+
+
+async def test_a_heartbeat_over_a_stale_read_holds_on(store: Store, other: Store, stale: Any, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    await stale(store)
+    await fetch(other, queue, worker="w", lease_ms=60_000)
+    assert (await store.jobs.extend([pushed.id], "w", 120_000)).extended == [pushed.id]
+
+
+async def test_a_token_is_not_dropped_for_a_stale_read(store: Store, other: Store, stale: Any, queue: str) -> None:
+    await stale(store)
+    pushed = await other.jobs.push(draft(queue=queue))
+    assert await fetch(store, queue) == []  # it waits for its replica, in vain
+    assert [job.id for job in await fetch(other, queue, wait_ms=8_000)] == [pushed.id]
+
+
+async def test_a_due_message_is_not_dropped_for_a_stale_read(store: Store, other: Store, stale: Any, queue: str) -> None:
+    await stale(store)
+    scheduler = ojs_scheduler.build(store, Settings())
+    await scheduler.start()
+    pushed = await other.jobs.push(draft(queue=queue, scheduled_at=other.clock.now() + 300))
+    assert [job.id for job in await fetch(other, queue, wait_ms=8_000)] == [pushed.id]
+    await scheduler.stop()
+
+
+async def test_not_yet_is_not_concluded_from_a_stale_read(store: Store, other: Store, stale: Any, queue: str) -> None:
+    pushed = await other.jobs.push(draft(queue=queue, expires_at=other.clock.now() + HOUR))
+    await stale(store)  # expires in an hour, as it believes
+
+    [claimed] = await fetch(other, queue, lease_ms=300, wait_ms=5_000)
+    reaper = ojs_reaper.build(store, Settings())
+    await reaper.start()
+    [again] = await fetch(other, queue, wait_ms=8_000)
+    await reaper.stop()
+    assert (again.id, again.attempt) == (claimed.id, 2)
+    assert again.id == pushed.id
+
+
+async def test_a_replica_that_lags_is_never_believed(
+    nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
+) -> None:
+    """A follower sleeps through changes; asked as it wakes, everybody still hears the latest."""
+    ahead = nats_cluster.node(await leader(store, store.config.records_stream))
+    lagging = next(node for node in nats_cluster.nodes if node is not ahead)
+    near, steady = await open_store(lagging.url), await open_store(ahead.url)
+    ids = [(await steady.jobs.push(draft(queue=queue))).id for _ in range(100)]
+    before = [await steady.records.leader(job_id) for job_id in ids]
+    async with frozen(lagging):
+        moments = [steady.clock.moment() for _ in ids]
+        outcomes = await steady.committer.commit_all(
+            [
+                (transitions.cancel(one.job, moment), one.sequence, moment.op)
+                for one, moment in zip(before, moments, strict=True)
+                if one.job is not None
+            ]
+        )
+    assert [type(outcome) for outcome in outcomes] == [int] * len(ids)
+    found = await asyncio.gather(*(answer(near.jobs.get, job_id) for job_id in ids))
+    assert {job.state for job in found} == {State.CANCELLED}
+
+
+async def test_a_replica_that_hangs_keeps_no_request_from_being_answered(
+    nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
+) -> None:
+    """A third of the direct reads goes to it until its peers notice."""
+    ahead = nats_cluster.node(await leader(store, store.config.records_stream))
+    hung = next(node for node in reversed(nats_cluster.nodes) if node is not ahead)
+    steady = await open_store(ahead.url)
+
+    async def lead(stream: str) -> bool:
+        if await leader(steady, stream) != f"n{nats_cluster.nodes.index(hung) + 1}":
+            return True
+        await step_down(steady, stream)
+        return False
+
+    await eventually(lambda: lead(steady.config.ready_stream), 20.0, every=0.2)
+    ids = [(await steady.jobs.push(draft(queue=queue))).id for _ in range(12)]
+    async with frozen(hung):
+        changes = await asyncio.gather(*(steady.jobs.change(job_id, transitions.cancel) for job_id in ids))
+        found = await steady.records.many(ids)
+        one_by_one = [(await steady.records.many([job_id]))[job_id] for job_id in ids]
+    assert {change.after.state for change in changes} == {State.CANCELLED}
+    assert [one.job for one in one_by_one] == [change.after for change in changes]
+    assert [found[job_id].job for job_id in ids] == [change.after for change in changes]
+
+
+async def answer(request: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    """The answer once the cluster can give one."""
+
+    async def given() -> Any:
+        try:
+            return await request(*arguments)
+        except OjsError as error:
+            if error.code != "backend_unavailable":
+                raise
+            return None
+
+    return await eventually(given, 20.0)
+
+
+# Leaders that move or die
+
+
+async def pushing(stores: list[Store], queue: str, acknowledged: set[str], stop: asyncio.Event, **members: Any) -> None:
+    async def pusher(store: Store) -> None:
+        while not stop.is_set():
+            job = draft(queue=queue, **members)
+            try:
+                await store.jobs.push(job)
+                acknowledged.add(job.id)
+            except OjsError as error:
+                assert error.code == "backend_unavailable", error.message  # noqa: PT017
+                await asyncio.sleep(0.02)
+
+    await asyncio.gather(*(pusher(store) for store in stores for _ in range(8)))
+
+
+async def more(pushed: set[str], number: int) -> None:
+    """Let `number` more pushes be acknowledged."""
+    enough = len(pushed) + number
+    await eventually(lambda: len(pushed) >= enough, 25.0)
+
+
+async def test_no_job_is_stored_without_its_token_while_leaders_step_down(store: Store, other: Store, queue: str) -> None:
+    chance = random.Random(12)
+    acknowledged: set[str] = set()
+    stop = asyncio.Event()
+    load = asyncio.create_task(pushing([store, other], queue, acknowledged, stop))
+    for turn in range(8):
+        await more(acknowledged, chance.randrange(20, 80))
+        await step_down(store, (store.config.ready_stream, store.config.records_stream)[turn % 3 == 2])
+    stop.set()
+    await load
+    stored = await available(store, queue)
+    assert acknowledged <= stored
+    assert await drained(store, queue, len(stored)) == stored
+
+
+async def test_no_job_is_stored_without_its_token_or_lost_when_the_tokens_leader_dies(
+    nats_cluster: NatsCluster, store: Store, other: Store, queue: str
+) -> None:
+    async def apart() -> bool:
+        """The tokens' leader is another node than the records'."""
+        leaders = await leader(store, store.config.ready_stream), await leader(store, store.config.records_stream)
+        if all(leaders) and leaders[0] != leaders[1]:
+            return True
+        await step_down(store, store.config.ready_stream)
+        return False
+
+    await eventually(apart, 20.0, every=0.2)
+    acknowledged: set[str] = set()
+    stop = asyncio.Event()
+    load = asyncio.create_task(pushing([store, other], queue, acknowledged, stop))
+    await more(acknowledged, 300)
+    victim = nats_cluster.node(await leader(store, store.config.ready_stream))
+    try:
+        await asyncio.to_thread(victim.kill)
+        await more(acknowledged, 200)
+    finally:
+        stop.set()
+        await load
+        await asyncio.to_thread(victim.start)
+        await asyncio.to_thread(nats_cluster.until_led)
+    stored = await available(store, queue)
+    assert acknowledged <= stored
+    assert await drained(store, queue, len(stored)) == stored
+
+
+async def test_no_record_is_stored_without_its_timer_while_leaders_step_down(store: Store, other: Store, queue: str) -> None:
+    acknowledged: set[str] = set()
+    stop = asyncio.Event()
+    load = asyncio.create_task(pushing([store, other], queue, acknowledged, stop, scheduled_at=store.clock.now() + HOUR))
+    for _ in range(5):
+        await more(acknowledged, 40)
+        await step_down(store, store.config.records_stream)
+    stop.set()
+    await load
+    found = await subjects(store, store.config.records_stream, store.config.job(ANY))
+    stored = await store.records.many([subject.rpartition(".")[2] for subject in found])
+    jobs = [one.job for one in stored.values() if one.job is not None and one.job.queue == queue]
+    live = await subjects(store, store.config.records_stream, "ojs.timer.>")
+    assert acknowledged <= {job.id for job in jobs}
+    assert not [job.id for job in jobs if job.timer is None or store.config.timer(job.id, job.timer.op) not in live]
+
+
+async def test_a_node_that_hangs_is_left_for_another(
+    nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
+) -> None:
+    """Its sockets stay open, and nothing is answered."""
+    ahead = {await leader(store, stream["name"]) for stream in store.config.streams()}
+    hung = nats_cluster.node(min({"n1", "n2", "n3"} - ahead) if len(ahead) < 3 else "n1")
+    others = [node.url for node in nats_cluster.nodes if node is not hung]
+    one = await open_store(hung.url, replicas=3)
+    for nats in (one.nats, one.bulk):
+        nats._nc.set_server_pool([hung.url, *others])
+    async with frozen(hung):
+        with refusal("backend_unavailable"):
+            await one.jobs.push(draft(queue=queue))
+        await answer(one.jobs.push, draft(queue=queue))
+    await answer(store.jobs.push, draft(queue=queue))
+
+
+async def test_a_result_set_apart_is_there_through_every_node_once_its_ack_is_answered(
+    store: Store, other: Store, queue: str
+) -> None:
+    result = Raw(b'"' + b"r" * 100_000 + b'"')
+    for _ in range(20):
+        pushed = await store.jobs.push(draft(queue=queue))
+        await fetch(store, queue)
+        await store.jobs.change(pushed.id, lambda job, moment: transitions.ack(job, result, ANYONE, moment))
+        assert (await other.blobs.whole(await other.jobs.get(pushed.id))).result == result

@@ -1,0 +1,164 @@
+"""Dead workers: their jobs come back, but silence that nobody could have heard kills nobody."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+import ojs_reaper
+from integration.conftest import OpenStore
+from integration.samples import draft, fetch, timers
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import deadlines
+from ojs_core.runtime.service import Service
+from ojs_core.runtime.settings import Settings
+from ojs_core.store.store import Store
+from ojs_core.store.workers import presence
+from ojs_core.store.workers.presence import WorkerRecord
+from ojs_reaper import liveness
+from support.nats import NatsServer
+from support.waiting import eventually
+
+LIVENESS_MS = 1_000
+Start = Callable[[Store], Awaitable[Service]]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker is dead after one second instead of thirty, a service away after half a second instead of ten."""
+    due = sys.modules["ojs_core.domain.transitions.due"]  # the package has a function of this name
+    for module in (deadlines, due, liveness):
+        monkeypatch.setattr(module, "LIVENESS_MS", LIVENESS_MS)
+    monkeypatch.setattr(due, "_LOOK_AGAIN_MS", 300)
+    monkeypatch.setattr(liveness, "_FRESH_MS", 0)
+    monkeypatch.setattr(presence, "BEAT_S", 0.1)
+    monkeypatch.setattr(presence, "MAX_GAP_MS", 500)
+
+
+@pytest.fixture
+def own_nats(nats_server: NatsServer) -> NatsServer:
+    """A server that has heard of no other test's gateways."""
+    return nats_server
+
+
+@pytest.fixture
+async def reaping(own_nats: NatsServer, open_store: OpenStore) -> AsyncIterator[Store]:
+    """A reaper's process; no gateway beats unless the test opens one."""
+    store = await open_store(own_nats.url, role="reaper")
+    services = [ojs_reaper.build(store, Settings()) for _ in range(2)]
+    for service in services:
+        await service.start()
+    yield store
+    for service in services:
+        await service.stop()
+
+
+async def held(store: Store, queue: str, worker: str = "w") -> Job:
+    await store.jobs.push(draft(queue=queue))
+    [job] = await fetch(store, queue, worker=worker)
+    return job
+
+
+async def died(store: Store, job_id: str) -> Job | None:
+    job = await store.jobs.get(job_id)
+    return job if job.state is State.AVAILABLE else None
+
+
+async def rounds(store: Store, job: Job, number: int) -> None:
+    """Let the liveness of the job's worker be asked for `number` times."""
+    asked: set[str] = set()
+
+    async def enough() -> bool:
+        for op in await timers(store, job.id):
+            found = await store.records.leader_raw(store.config.timer(job.id, op))
+            if found is not None:
+                asked.add(str(found[0]))
+        return len(asked) > number
+
+    await eventually(enough)
+
+
+async def test_a_silent_workers_job_comes_back_while_gateways_listen(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    gateway = await open_store(own_nats.url)
+    await gateway.workers.beat(WorkerRecord(id="w"))
+    job = await held(gateway, queue)
+    found = await eventually(lambda: died(reaping, job.id))
+    assert found is not None
+    assert [error.type for error in found.errors] == ["worker_death"]
+    assert [entry.event for entry in found.transitions] == ["pushed", "claimed", "worker_died"], "once"
+    assert [again.attempt for again in await fetch(gateway, queue)] == [2]
+
+
+async def test_a_worker_that_beats_keeps_its_job(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    gateway = await open_store(own_nats.url)
+    job = await held(gateway, queue)
+    silent = await held(gateway, f"{queue}.silent", worker="silent")
+    await gateway.workers.beat(WorkerRecord(id="silent"))
+
+    async def the_other_died() -> bool:
+        await gateway.workers.beat(WorkerRecord(id="w"))
+        return await died(reaping, silent.id) is not None
+
+    await eventually(the_other_died)
+    assert (await reaping.jobs.get(job.id)).state is State.ACTIVE
+
+
+async def test_silence_without_gateways_kills_nobody(reaping: Store, queue: str) -> None:
+    await reaping.workers.beat(WorkerRecord(id="w"))
+    job = await held(reaping, queue)
+    await rounds(reaping, job, 4)
+    assert (await reaping.jobs.get(job.id)) == job
+
+
+async def test_silence_counts_only_from_when_a_gateway_listens(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    await reaping.workers.beat(WorkerRecord(id="w"))
+    job = await held(reaping, queue)
+    await rounds(reaping, job, 2)
+    opened = reaping.clock.now()
+    await open_store(own_nats.url)
+    found = await eventually(lambda: died(reaping, job.id))
+    assert found is not None
+    assert found.errors[0].at >= opened + LIVENESS_MS - presence.MAX_GAP_MS
+
+
+async def test_a_worker_that_never_spoke_is_judged_by_its_lease(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    gateway = await open_store(own_nats.url)
+    await gateway.jobs.push(draft(queue=queue))
+    [job] = await fetch(gateway, queue, worker="w", lease_ms=2_000)
+    found = await eventually(lambda: died(reaping, job.id))
+    assert found is not None
+    assert [error.type for error in found.errors] == ["visibility_timeout"]
+    assert found.errors[0].at >= (job.visible_until or 0)
+
+
+async def test_a_worker_that_left_holds_nothing(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    gateway = await open_store(own_nats.url)
+    await gateway.workers.beat(WorkerRecord(id="w"))
+    job = await held(gateway, queue)
+    await gateway.workers.remove("w")
+    found = await eventually(lambda: died(reaping, job.id))
+    assert found is not None
+    assert found.errors[0].type == "worker_death"
+
+
+async def test_a_gateway_that_left_has_still_listened(own_nats: NatsServer, open_store: OpenStore) -> None:
+    reaper = await open_store(own_nats.url, role="reaper")
+    gateway = await open_store(own_nats.url)
+    began = gateway.clock.now()
+    await eventually(lambda: gateway.clock.now() > began + 300)
+    await gateway.close()
+    beats = await reaper.presence.of("gateway")
+    assert presence.covers(beats, began, began + 300)
+    assert await reaper.presence.live() == [reaper.instance]

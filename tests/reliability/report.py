@@ -1,0 +1,64 @@
+"""Results for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final
+
+from reliability.run import Result
+
+_SHOWN: Final = 20
+_COLUMNS: Final = (
+    "Scenario",
+    "Runs",
+    "Faults",
+    "Jobs",
+    "Lost",
+    "Doubled",
+    "Otherwise wrong",
+    "Works again after, s",
+    "Longest gap, s",
+    "Finds",
+    "Command",
+)
+
+
+def summary(result: Result) -> str:
+    """What a run has shown, and the first of what is wrong."""
+    verdict = f"{len(result.wrong)} promises broken" if result.wrong else "every promise kept"
+    first = (
+        f"{result.scenario} (seed {result.seed}): {verdict}; {result.faults} faults, {result.jobs} jobs, "
+        f"{result.workflows} workflows, {result.unanswered} pushes unanswered, works again within {result.recovery_s:g} s, "
+        f"longest gap {result.gap_s:g} s, safety net {result.finds}"
+    )
+    lines = [first, *(f"    {wrong}" for wrong in result.wrong[:_SHOWN])]
+    if len(result.wrong) > _SHOWN:
+        lines.append(f"    … and {len(result.wrong) - _SHOWN} more")
+    if result.wrong and result.kept:
+        lines.append(f"    logs and data: {result.kept}")
+    return "\n".join(lines)
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The table of docs/reliability.md, a row for each scenario."""
+    lines = [
+        f"| {' | '.join(_COLUMNS)} |",
+        f"|{'---|' * len(_COLUMNS)}",
+    ]
+    lines += [_row(name, list(runs)) for name, runs in groupby(results, lambda result: result.scenario)]
+    return "\n".join(lines)
+
+
+def _row(name: str, runs: Sequence[Result]) -> str:
+    other = sum(one.otherwise for one in runs)
+    repeated = f" --runs {len(runs)}" if len(runs) > 1 else ""
+    command = f"`script/faults {name} --seconds {runs[0].seconds:g} --seed {runs[0].seed}{repeated}`"
+    cells = [name, len(runs), _sum(one.faults for one in runs), _sum(one.jobs for one in runs)]
+    cells += [_sum(one.lost for one in runs), _sum(one.doubled for one in runs), other]
+    cells += [max(one.recovery_s for one in runs), max(one.gap_s for one in runs), _sum(one.finds for one in runs), command]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _sum(numbers: Iterable[int]) -> str:
+    return f"{sum(numbers):,}"

@@ -1,0 +1,292 @@
+"""The system below a run: real processes, and what can be done to them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from reliability.ledger import Disturbance, Ledger
+from support import disks
+from support.cluster import NatsCluster
+from support.dates import set_date, stepping
+from support.fleet import Fleet
+from support.nats import NatsServer
+from support.processes import free_port, runs
+from support.system import OJS_NATS, System, environment
+from support.waiting import eventually
+
+_SMALL_MIB: Final = 64
+_DATES: Final = "dates"
+
+
+class CannotBeDone(Exception):
+    """A scenario needs something that this machine doesn't give; the message says what."""
+
+
+class _Ground:
+    """What every system has: a ledger, and chance."""
+
+    def __init__(self, seed: int) -> None:
+        self.ledger = Ledger()
+        self.chance = random.Random(seed)
+
+    @asynccontextmanager
+    async def fault(self, what: str) -> AsyncIterator[None]:
+        """What happens within is a fault, which is over at the end."""
+        disturbance = Disturbance(what, time.time(), float("inf"))
+        self.ledger.disturbances.append(disturbance)
+        try:
+            yield
+        finally:
+            disturbance.ended = time.time()
+
+
+class Site(_Ground):
+    """Two of every service on one nats-server, or on a cluster of three. Processes go by names: `gateway-1`, …, `nats-1`."""
+
+    def __init__(self, fleet: Fleet, servers: Sequence[NatsServer], cluster: NatsCluster | None, seed: int) -> None:
+        super().__init__(seed)
+        self.fleet = fleet
+        self.nodes = cluster
+        self._servers = {f"nats-{number}": server for number, server in enumerate(servers, 1)}
+
+    @classmethod
+    @contextmanager
+    def started(
+        cls,
+        folder: Path,
+        seed: int,
+        *,
+        cluster: bool = False,
+        each: int = 2,
+        program: Sequence[str] = OJS_NATS,
+        storage: str | None = None,
+    ) -> Iterator[Site]:
+        """All of it, ready; stopped at the end."""
+        with contextlib.ExitStack() as stack:
+            nodes: NatsCluster | None = None
+            if cluster:
+                nodes = stack.enter_context(NatsCluster(folder / "nats"))
+                servers = nodes.nodes
+            else:
+                servers = [stack.enter_context(NatsServer(folder / "nats", max_file_store=storage or "4GB"))]
+            url = ",".join(server.url for server in servers)
+            more = ("--replicas", str(len(servers)), *(("--storage-limit", storage) if storage else ()))
+            fleet = stack.enter_context(Fleet.started(folder / "services", url, *more, each=each, program=program))
+            yield cls(fleet, servers, nodes, seed)
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses of the gateways."""
+        return self.fleet.urls
+
+    @property
+    def nats_url(self) -> str:
+        return ",".join(server.url for server in self._servers.values())
+
+    @property
+    def replicas(self) -> int:
+        return len(self._servers)
+
+    @property
+    def services(self) -> list[str]:
+        return self.fleet.names
+
+    @property
+    def servers(self) -> list[str]:
+        return list(self._servers)
+
+    @property
+    def ended(self) -> list[str]:
+        """Services that don't run."""
+        return [name for name in self.services if self.fleet.running[name].process.poll() is not None]
+
+    @property
+    def tracebacks(self) -> list[str]:
+        return self.fleet.tracebacks
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """The log lines of one event."""
+        return self.fleet.logged(event)
+
+    def pid(self, name: str) -> int:
+        return self._servers[name].pid if name in self._servers else self.fleet.running[name].pid
+
+    def of(self, *kinds: str) -> list[str]:
+        """The processes of some kinds."""
+        return [name for name in (*self.services, *self.servers) if name.rpartition("-")[0] in kinds]
+
+    async def leader(self, stream: str) -> str:
+        """The nats-server that leads a stream, or any while none does."""
+        assert self.nodes is not None
+        found = await asyncio.to_thread(self.nodes.leader, stream)
+        return f"nats-{found[1:]}" if found else self.chance.choice(self.servers)
+
+    async def until_whole(self) -> None:
+        """Wait until all copies of all streams are up to date; at once without a cluster."""
+        if self.nodes is not None:
+            await asyncio.to_thread(self.nodes.until_whole)
+
+    async def end(self, names: Iterable[str], number: signal.Signals = signal.SIGKILL) -> None:
+        """End processes at one moment; returns when they are gone."""
+        chosen = list(names)
+        for name in chosen:
+            os.kill(self.pid(name), number)
+        await asyncio.gather(*(asyncio.to_thread(self._gone, name, number) for name in chosen))
+
+    async def start(self, names: Iterable[str]) -> None:
+        """Start them again; returns when they are ready."""
+        chosen = list(names)
+        await asyncio.gather(*(asyncio.to_thread(self._servers[name].start) for name in chosen if name in self._servers))
+        await asyncio.gather(*(self.fleet.replace(name) for name in chosen if name not in self._servers))
+
+    async def away(self, names: Sequence[str], seconds: float, number: signal.Signals = signal.SIGKILL) -> None:
+        """One fault: some processes end, are away for a time, and come back."""
+        async with self.fault(f"{number.name} {' '.join(names)}"):
+            await self.end(names, number)
+            await asyncio.sleep(seconds)
+            await self.start(names)
+
+    async def paused(self, names: Sequence[str], seconds: float) -> None:
+        """One fault: some processes stand still for a time."""
+        async with self.fault(f"SIGSTOP {' '.join(names)}"):
+            pids = [self.pid(name) for name in names]
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                for pid in pids:
+                    os.kill(pid, signal.SIGCONT)
+
+    async def larger(self, max_file_store: str) -> None:
+        """Give nats-server more storage, and say so to the services: all of them start again."""
+        for server in self._servers.values():
+            server.max_file_store = max_file_store
+            await asyncio.to_thread(server.restart)
+        self.fleet.arguments = (*self.fleet.arguments, "--storage-limit", max_file_store)
+        await self.end(self.services, signal.SIGTERM)
+        await self.start(self.services)
+
+    def _gone(self, name: str, number: signal.Signals) -> None:
+        process = self._servers.get(name) or self.fleet.running[name]
+        (process.kill if number is signal.SIGKILL else process.stop)()
+
+
+class Dev(_Ground):
+    """`ojs-nats dev` on ports that stay; it starts its processes again by itself."""
+
+    replicas: Final = 1
+
+    def __init__(self, folder: Path, seed: int, env: Mapping[str, str] | None = None) -> None:
+        super().__init__(seed)
+        self.folder = folder
+        self._env = env
+        self._ports = (free_port(), free_port())
+        self._started: list[System] = []
+
+    @classmethod
+    @contextmanager
+    def started(cls, folder: Path, seed: int, *, env: Mapping[str, str] | None = None) -> Iterator[Dev]:
+        """Ready; stopped at the end."""
+        dev = cls(folder / "dev", seed, env)
+        try:
+            dev.start()
+            yield dev
+        finally:
+            left = dev.pids
+            dev.system.stop()
+            for pid in filter(runs, left):
+                os.kill(pid, signal.SIGKILL)
+
+    @property
+    def system(self) -> System:
+        """The one that runs, or ran last."""
+        return self._started[-1]
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"http://127.0.0.1:{self._ports[0]}"]
+
+    @property
+    def nats_url(self) -> str:
+        return f"nats://127.0.0.1:{self._ports[1]}"
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes below `dev`, as far as it has said so."""
+        return list(self.system.children.values()) if self.system.run_file.exists() else []
+
+    @property
+    def ended(self) -> list[str]:
+        return [] if self.system.process.poll() is None else ["dev"]
+
+    @property
+    def tracebacks(self) -> list[str]:
+        return [line for line in self.system.output.splitlines() if '"exception"' in line or line.startswith("Traceback")]
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """The log lines of one event, of all times."""
+        return self.system.events(event)
+
+    def start(self) -> None:
+        """Start it, once more; returns when everything runs."""
+        port, nats_port = map(str, self._ports)
+        self._started.append(System(self.folder, "--port", port, "--nats-port", nats_port, env=self._env))
+        self.system.wait_ready()
+
+    async def again(self) -> None:
+        await asyncio.to_thread(self.start)
+
+    async def end(self, number: signal.Signals, *, tree: bool) -> None:
+        """End `dev`, alone or with everything below it; returns when nothing of it runs any more."""
+        below = self.pids
+        if tree:
+            for pid in filter(runs, below):
+                os.kill(pid, number)
+        await asyncio.to_thread(self.system.kill if number is signal.SIGKILL else self.system.stop)
+        with contextlib.suppress(AssertionError):
+            await eventually(lambda: not any(map(runs, below)), 20.0)
+        for pid in filter(runs, below):
+            self.ledger.failures.append(f"process {pid} outlived dev")
+            os.kill(pid, signal.SIGKILL)
+
+    def set_date(self, child: str, seconds: int) -> None:
+        """Let a service's machine be so many seconds ahead; only of one that was started by `stepped`."""
+        set_date(self.folder / _DATES, self.system.children[child], seconds)
+
+    async def end_child(self, name: str) -> None:
+        """SIGKILL one process below it; returns when it is back."""
+        pid = self.system.kill_child(name)
+        await asyncio.to_thread(self.system.wait_restarted, name, pid)
+
+
+@contextmanager
+def stepped(folder: Path, seed: int) -> Iterator[Dev]:
+    """`ojs-nats dev` whose services are told the date of their machine by files; nats-server's is right."""
+    dates = folder / "dev" / _DATES
+    dates.mkdir(parents=True)
+    with Dev.started(folder, seed, env=environment(**stepping(dates))) as dev:
+        yield dev
+
+
+@contextmanager
+def small_disk(folder: Path, seed: int) -> Iterator[Dev]:
+    """`ojs-nats dev` whose data are on a disk of their own, and a small one. Raises CannotBeDone."""
+    try:
+        with disks.small_disk(folder / "dev" / "data", _SMALL_MIB), Dev.started(folder, seed) as dev:
+            yield dev
+    except disks.CannotMount:
+        raise CannotBeDone("it needs to mount a small disk, which takes root") from None

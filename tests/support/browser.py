@@ -1,0 +1,127 @@
+"""A real browser: Chromium without a window, driven over its DevTools protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from support.processes import end
+from support.waiting import eventually
+
+_PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_START_SECONDS: Final = 60.0
+_ANSWER_SECONDS: Final = 60.0
+
+
+def browser_program() -> str | None:
+    """The Chromium of this machine, or None; `OJS_CHROMIUM` names another."""
+    named = os.environ.get("OJS_CHROMIUM")
+    return named or next((path for path in map(shutil.which, _PROGRAMS) if path), None)
+
+
+class Page:
+    """One tab."""
+
+    def __init__(self, browser: Browser, session: str) -> None:
+        self._browser = browser
+        self._session = session
+
+    async def go(self, url: str) -> None:
+        """Load a page; returns when its document is there."""
+        await self._browser.command("Page.navigate", {"url": url}, self._session)
+
+        async def loaded() -> bool:
+            return bool(await self.run(f"document.readyState === 'complete' && location.href.startsWith({json.dumps(url)})"))
+
+        await eventually(loaded, _ANSWER_SECONDS)
+
+    async def run(self, script: str) -> Any:
+        """The value of an expression in the page; a promise is waited for. Raises AssertionError for what the page throws."""
+        asked = {"expression": script, "awaitPromise": True, "returnByValue": True}
+        answer = await self._browser.command("Runtime.evaluate", asked, self._session)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+
+class Browser:
+    """Chromium with a profile of its own."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._ids = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def started(cls, program: str, folder: Path, names: Mapping[str, str]) -> AsyncIterator[Browser]:
+        """A browser for which each of `names` is the host of that address."""
+        process = _launched(program, folder, names)
+        try:
+            announced = folder / "profile" / "DevToolsActivePort"
+
+            def listening() -> list[str] | None:
+                assert process.poll() is None, (folder / "browser.log").read_text(errors="replace")
+                lines = announced.read_text().splitlines() if announced.exists() else []
+                return lines if len(lines) == 2 else None
+
+            lines = await eventually(listening, _START_SECONDS)
+            assert lines is not None
+            async with (
+                aiohttp.ClientSession() as session,
+                session.ws_connect(f"ws://127.0.0.1:{lines[0]}{lines[1]}", max_msg_size=0) as socket,
+            ):
+                browser = cls(socket)
+                reading = asyncio.create_task(browser._read())
+                try:
+                    yield browser
+                finally:
+                    reading.cancel()
+        finally:
+            end(process)
+
+    async def page(self) -> Page:
+        """A new, empty tab."""
+        target = await self.command("Target.createTarget", {"url": "about:blank"})
+        attached = await self.command("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
+        return Page(self, attached["sessionId"])
+
+    async def command(self, method: str, parameters: Mapping[str, Any], session: str | None = None) -> dict[str, Any]:
+        """One command of the protocol and its result. Raises AssertionError if it is refused."""
+        number = next(self._ids)
+        waiting = self._answers[number] = asyncio.get_running_loop().create_future()
+        asked = {"id": number, "method": method, "params": parameters}
+        await self._socket.send_json(asked if session is None else asked | {"sessionId": session})
+        answer = await asyncio.wait_for(waiting, _ANSWER_SECONDS)
+        assert "error" not in answer, (method, answer)
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            answer = message.json()
+            waiting = self._answers.pop(answer.get("id", 0), None)
+            if waiting is not None:
+                waiting.set_result(answer)
+
+
+def _launched(program: str, folder: Path, names: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    rules = ", ".join(f"MAP {name} {address}" for name, address in names.items())
+    # As root, and in most containers, Chromium can't make its sandbox; it only sees the pages of tests here.
+    options = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0")
+    with (folder / "browser.log").open("wb") as output:
+        return subprocess.Popen(
+            [program, *options, f"--user-data-dir={folder / 'profile'}", f"--host-resolver-rules={rules}", "about:blank"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )

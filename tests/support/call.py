@@ -1,0 +1,37 @@
+"""A request that never was on a wire, for handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.wire.clients import dialect_of
+from ojs_gateway.http.call import Call
+from ojs_gateway.http.large_bodies import LargeBodies
+
+
+class Request(Call):
+    """One with this body, in the dialect of nobody in particular."""
+
+    def __init__(self, body: Any = None, parameters: tuple[str, ...] = ()) -> None:
+        self.dialect = dialect_of(None, None, None)
+        self.parameters = parameters
+        self._limits = PayloadLimits()
+        self._aside = LargeBodies()
+        self._sent = b"" if body is None else msgspec.json.encode(body)
+
+    async def body(self, _limit: int) -> bytes:
+        return self._sent
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        return {}
+
+    def query(self, _name: str) -> str | None:
+        return None
+
+    def header(self, _name: str) -> str | None:
+        return None

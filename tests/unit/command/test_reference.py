@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from ojs_command.reference import reference
+from ojs_core.runtime.settings import OPTIONS
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
+
+
+def test_the_page_in_the_documentation_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: python -m ojs_command.reference > docs/reference/settings.md"
+
+
+def test_every_setting_has_a_row() -> None:
+    rows = [line for line in reference().splitlines() if line.startswith("| `--")]
+    assert [row.split("`")[1] for row in rows] == [option.flag for option in OPTIONS]
+    assert all(row.count(" | ") == 5 for row in rows)

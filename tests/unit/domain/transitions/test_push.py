@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import State, Timer
+from ojs_core.domain.transitions import activate, push
+from unit.domain.transitions.samples import SAMPLES, SECOND, T0, at, draft, pending
+
+
+def test_push_makes_the_job_available_at_once() -> None:
+    moment = at()
+    transition = push(draft(), moment)
+    job = transition.job
+    assert (job.state, job.attempt, job.created_at, job.enqueued_at) == (State.AVAILABLE, 0, T0, T0)
+    assert (transition.token, job.token) == ("back", moment.op)
+    assert (transition.arm, transition.cancel, transition.ttl_s) == (None, None, None)
+
+
+def test_push_of_a_future_job_schedules_it_without_a_token() -> None:
+    moment = at()
+    transition = push(draft(scheduled_at=T0 + SECOND), moment)
+    assert transition.job.state is State.SCHEDULED
+    assert (transition.token, transition.job.token, transition.job.enqueued_at) == (None, None, None)
+    assert transition.arm == Timer(moment.op, T0 + SECOND, "scheduler")
+
+
+@pytest.mark.parametrize("scheduled_at", [T0, T0 - 1])
+def test_push_with_a_time_that_has_come_is_immediate(scheduled_at: int) -> None:
+    job = push(draft(scheduled_at=scheduled_at), at()).job
+    assert (job.state, job.scheduled_at) == (State.AVAILABLE, scheduled_at)
+
+
+def test_push_keeps_a_pending_draft_pending_whatever_its_schedule() -> None:
+    transition = push(draft(state=State.PENDING, scheduled_at=T0 + SECOND), at())
+    assert transition.job.state is State.PENDING
+    assert (transition.token, transition.arm, transition.job.enqueued_at) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("members", "due_at"),
+    [
+        ({"expires_at": T0 + 5 * SECOND}, T0 + 5 * SECOND),
+        ({"enqueue_ttl_ms": 4 * SECOND}, T0 + 4 * SECOND),
+        ({"total_timeout_ms": 3 * SECOND}, T0 + 3 * SECOND),
+        ({"expires_at": T0 + 5 * SECOND, "enqueue_ttl_ms": 4 * SECOND, "total_timeout_ms": 6 * SECOND}, T0 + 4 * SECOND),
+    ],
+)
+def test_a_limit_of_an_available_job_arms_the_reaper(members: dict[str, int], due_at: int) -> None:
+    moment = at()
+    assert push(draft(**members), moment).arm == Timer(moment.op, due_at, "reaper")
+
+
+def test_activation_enqueues_a_pending_job() -> None:
+    moment = at(SECOND)
+    transition = activate(pending(), moment)
+    job = transition.job
+    assert (job.state, job.activated_at, job.enqueued_at) == (State.AVAILABLE, T0 + SECOND, T0 + SECOND)
+    assert (transition.token, job.token) == ("back", moment.op)
+
+
+@pytest.mark.parametrize("state", [state for state in State if state is not State.PENDING])
+def test_only_a_pending_job_is_activated(state: State) -> None:
+    with pytest.raises(OjsError) as refusal:
+        activate(SAMPLES[state](), at())
+    assert refusal.value.code == "conflict"
+    assert refusal.value.details["current_state"] == state

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import cast
+
+from structlog.testing import capture_logs
+
+from ojs_command.services import SERVICES
+from ojs_core.store.workers.presence import ROLES, Presence
+from ojs_core.telemetry import metrics
+from ojs_gateway.roles import PATIENCE, Roles
+from support.fake_store import Presence as Fake
+
+
+def test_every_service_is_a_role() -> None:
+    assert tuple(entry.name for entry in SERVICES) == ROLES
+
+
+async def test_a_role_without_a_process_is_told_once_and_again_when_it_is_there() -> None:
+    presence = Fake()
+    roles = Roles(cast("Presence", presence))
+    del presence.roles["coordinator"]
+    with capture_logs() as logs:
+        for look in range(1, PATIENCE + 3):
+            await roles.look()
+            assert roles.missing == (["coordinator"] if look >= PATIENCE else [])
+        presence.roles = Counter(ROLES)
+        await roles.look()
+        await roles.look()
+    assert [(line["event"], line["role"]) for line in logs] == [
+        ("no process of a role is running", "coordinator"),
+        ("a role is there again", "coordinator"),
+    ]
+    assert roles.missing == []
+
+
+async def test_the_processes_of_each_role_are_a_metric() -> None:
+    presence = Fake()
+    presence.roles = Counter({"gateway": 2, "reaper": 1})
+    await Roles(cast("Presence", presence)).look()
+    series = {sample.labels["role"]: sample.value for sample in next(iter(metrics.SERVICES_UP.collect())).samples}
+    assert series == {"gateway": 2, "scheduler": 0, "reaper": 1, "coordinator": 0, "projector": 0}

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ojs_core.base.errors import OjsError
+from ojs_core.jetstream.subjects import ANY, REST, StoreConfig, Wildcard
+
+CONFIG = StoreConfig()
+NAMED: list[Callable[[str], str]] = [
+    lambda name: CONFIG.record("worker", name),
+    CONFIG.job,
+    lambda name: CONFIG.timer(name, "op"),
+    lambda name: CONFIG.timer("id", name),
+    CONFIG.cron,
+    lambda name: CONFIG.cron_timer(name, "op"),
+    lambda name: CONFIG.due("scheduler", name),
+    CONFIG.batch_timer,
+    CONFIG.unique,
+    CONFIG.workflow,
+    lambda name: CONFIG.definition(name, "op", "shape"),
+    lambda name: CONFIG.definition("id", name, "shape"),
+    lambda name: CONFIG.step_result(name, "op", 1),
+    lambda name: CONFIG.step_result("id", name, 1),
+    lambda name: CONFIG.workflow_timer(name, "op"),
+    lambda name: CONFIG.step("workflow", name),
+    lambda name: CONFIG.step(name, "job"),
+    CONFIG.queue,
+    lambda name: CONFIG.ready(name, 0),
+    CONFIG.ready_of_queue,
+    lambda name: CONFIG.seat(name, 1),
+    CONFIG.seat_of_queue,
+    CONFIG.pool,
+    CONFIG.limit,
+    lambda name: CONFIG.limit_step("key.a", name),
+    lambda name: CONFIG.limit_timer(name, "op"),
+    lambda name: CONFIG.hold("key.a", 0, name, front=False),
+    CONFIG.hold_of,
+    CONFIG.wake_for_limit,
+    CONFIG.wake_of_queue,
+    lambda name: CONFIG.event("job.completed", name, "id"),
+    lambda name: CONFIG.event("job.completed", "queue", name),
+    lambda name: CONFIG.live_event("job.heartbeat", "queue", name),
+]
+
+
+@pytest.mark.parametrize("subject", NAMED)
+def test_no_name_from_outside_addresses_more_than_its_own_subject(subject: Callable[[str], str]) -> None:
+    assert "name" in subject("name")
+    for name in ("*", ">", "a.*", "a.>", "a b", "a\tb", "x\r\nPUB y 0", "a\x00", "\x7f"):
+        with pytest.raises(OjsError) as refused:
+            subject(name)
+        assert refused.value.code == "invalid_request"
+
+
+def test_code_may_ask_for_many() -> None:
+    assert CONFIG.job(REST) == "$KV.ojs.job.>"
+    assert CONFIG.due("reaper", ANY) == "ojs.due.reaper.*"
+    assert CONFIG.record("service", Wildcard("gateway.*")) == "$KV.ojs.service.gateway.*"
+    assert CONFIG.step_result("w", "", REST) == "$KV.ojs.wfres.w.>"
+    assert CONFIG.step_result("w", "op", ANY) == "$KV.ojs.wfres.w.op.*"

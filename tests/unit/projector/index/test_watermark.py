@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import asyncio
+
+from ojs_projector.index.watermark import Watermark
+
+
+async def test_those_who_wait_go_on_in_the_order_of_what_they_wait_for() -> None:
+    reached = Watermark()
+    went: list[int] = []
+
+    async def wait(sequence: int) -> None:
+        assert await reached.until(sequence, 5.0)
+        went.append(sequence)
+
+    tasks = [asyncio.create_task(wait(sequence)) for sequence in (3, 1, 2)]
+    await asyncio.sleep(0)
+    assert reached.wanted.is_set()
+    reached.advance(2)
+    await asyncio.wait(tasks[1:])
+    assert sorted(went) == [1, 2]
+    assert reached.wanted.is_set()
+    reached.advance(9)
+    await asyncio.gather(*tasks)
+    assert not reached.wanted.is_set()
+
+
+async def test_what_is_reached_already_is_not_waited_for() -> None:
+    reached = Watermark()
+    reached.advance(5)
+    assert await reached.until(5, 0.0)
+    reached.advance(3)  # never back
+    assert await reached.until(5, 0.0)
+
+
+async def test_the_wait_is_bounded() -> None:
+    reached = Watermark()
+    assert not await reached.until(1, 0.01)
+    reached.advance(1)
+    assert not reached.wanted.is_set()

@@ -1,0 +1,364 @@
+"""Lists of jobs by every combination of filters, against the plain way to find them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+from msgspec.structs import replace
+
+from ojs_core.domain.job import Job, JobError, State
+from ojs_core.read.messages import JobsAsk
+from ojs_projector.index import labels, texts
+from ojs_projector.index.model import Model
+from ojs_projector.reading import filters, jobs
+from unit.projector.samples import NOW, epoch, fresh, gone, job, seen
+
+QUEUES, TYPES, TAGS = ("a", "b"), ("mail.send", "mail.read", "bill"), ("x", "y", "z")
+STATES = (State.AVAILABLE, State.COMPLETED, State.DISCARDED)
+
+
+def sample(n: int) -> Job:
+    return job(
+        f"job-{n:03}",
+        STATES[n % 3],
+        queue=QUEUES[n % 2],
+        type=TYPES[n * 7 % 3],
+        created_at=NOW + n // 4,
+        scheduled_at=NOW + 1_000 - n // 3 if n % 3 else None,
+        priority=n * 5 % 7 - 3,
+        tags=tuple(tag for bit, tag in enumerate(TAGS) if n >> bit & 1),
+        worker=f"w{n % 3}" if n % 2 else None,
+        error=JobError(code="c", type=f"E{n % 2}", message="m", attempt=1, at=NOW) if n % 5 else None,
+        args=Raw(msgspec.json.encode([{"to": f"user{n % 4}@example.org", "n": n % 7}])),
+        meta=Raw(msgspec.json.encode({"tenant": f"t{n % 3}", "vip": n % 2 == 0, "nested": {"n": n}})),
+    )
+
+
+SAMPLES = [sample(n) for n in range(1, 61)]
+
+
+def filled() -> Model:
+    model = fresh(searched=1_000)
+    model.apply([seen(n, found) for n, found in enumerate(SAMPLES, 1)])
+    return model
+
+
+MODEL = filled()
+
+
+def fits(ask: JobsAsk, found: Job) -> bool:
+    error_type = found.error.type if found.error is not None else None
+    return (
+        ask.state in (None, found.state)
+        and ask.queue in (None, found.queue)
+        and (
+            ask.type in (None, found.type)
+            or (ask.type is not None and ask.type[-1] == "*" and found.type.startswith(ask.type[:-1]))
+        )
+        and (ask.tag is None or ask.tag in found.tags)
+        and ask.error_type in (None, error_type)
+        and ask.worker in (None, found.worker)
+        and all(str(msgspec.json.decode(found.meta)[key]).lower() == value for key, value in ask.meta)
+        and (ask.text is None or all(f'"{word}' in text_of(found) or f":{word}" in text_of(found) for word in ask.text.split()))
+        and (ask.since is None or found.created_at >= ask.since)
+        and (ask.until is None or found.created_at <= ask.until)
+    )
+
+
+def text_of(found: Job) -> str:
+    return bytes(found.args).decode()
+
+
+def order_of(ask: JobsAsk, found: Job) -> tuple[int, int, str]:
+    if ask.sort == "created_at":
+        return (0, found.created_at, found.id)
+    last = 1 << 62 if ask.ascending else -1
+    key = found.priority if ask.sort == "priority" else found.scheduled_at
+    return (last if key is None else key, found.created_at, found.id)
+
+
+@contextmanager
+def bounds(gathered: int, passed: int, kinds: int, few: int) -> Iterator[None]:
+    """Other limits, so that few jobs are already too many for the one way or the other to find them."""
+    with (
+        patch.object(filters, "MAX_GATHERED", gathered),
+        patch.object(jobs, "MAX_GATHERED", gathered),
+        patch.object(jobs, "MAX_PASSED", passed),
+        patch.object(jobs, "_CHUNK", 3),
+        patch.object(jobs, "_MOST_KINDS", kinds),
+        patch.object(jobs, "_FEW_KINDS", few),
+    ):
+        yield
+
+
+BOUNDS = st.sampled_from(
+    [(8_000, 8_000, 20_000, 200), (0, 8_000, 20_000, 200), (0, 5, 20_000, 200), (4, 7, 3, 1), (0, 9, 20_000, 1)]
+)
+
+
+def maybe(values: Any) -> Any:
+    return st.none() | st.sampled_from(values)
+
+
+ASKS = st.builds(
+    JobsAsk,
+    state=maybe(STATES),
+    queue=maybe(QUEUES),
+    type=maybe([*TYPES, "mail.*", "*", "none.*"]),
+    tag=maybe([*TAGS, "none"]),
+    error_type=maybe(["E0", "E1"]),
+    worker=maybe(["w0", "w1"]),
+    meta=st.sampled_from([(), (), (("tenant", "t1"),), (("tenant", "t1"), ("vip", "true")), (("tenant", "none"),)]),
+    text=maybe(["user1", "user2 3", "none"]),
+    since=maybe([NOW, NOW + 5]),
+    until=maybe([NOW + 5, NOW + 10]),
+    sort=st.sampled_from(["created_at", "scheduled_at", "priority"]),
+    ascending=st.booleans(),
+    limit=st.sampled_from([1, 4, 50]),
+)
+
+
+@given(ASKS, BOUNDS)
+def test_cursors_show_every_job_that_fits_once_and_in_order(ask: JobsAsk, limits: tuple[int, int, int, int]) -> None:
+    with bounds(*limits):
+        pages = [jobs.jobs(MODEL, ask)]
+        while pages[-1].next_cursor is not None:
+            pages.append(jobs.jobs(MODEL, replace(ask, cursor=pages[-1].next_cursor)))
+        skipped = jobs.jobs(MODEL, replace(ask, limit=50, offset=2))
+    expected = sorted(
+        (found for found in SAMPLES if fits(ask, found)), key=lambda found: order_of(ask, found), reverse=not ask.ascending
+    )
+    assert [row.id for page in pages for row in page.jobs] == [found.id for found in expected]
+    assert {page.total for page in pages} <= {len(expected), None}
+    assert all(len(page.jobs) <= ask.limit for page in pages)
+    if limits[0] == 8_000:
+        assert {page.total for page in pages} == {len(expected)}
+        assert skipped.jobs == [row for page in pages for row in page.jobs][2:52]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        JobsAsk(queue="a", type="mail.send", state=State.AVAILABLE, since=NOW, until=NOW + 3),
+        JobsAsk(tag="x"),
+        JobsAsk(worker="w1", tag="x", state=State.COMPLETED),
+        JobsAsk(error_type="E1", ascending=True, since=NOW),
+        JobsAsk(meta=(("tenant", "t1"),), state=State.COMPLETED),
+        JobsAsk(text="user1"),
+        JobsAsk(sort="priority"),
+        JobsAsk(sort="scheduled_at", state=State.COMPLETED),
+        JobsAsk(queue="a", sort="priority", since=NOW),
+    ],
+)
+def test_no_list_by_age_is_sorted_or_scanned_as_a_whole(ask: JobsAsk) -> None:
+    statements: list[str] = []
+    model = filled()
+    model.db.set_trace_callback(statements.append)
+    jobs.jobs(model, ask)
+    model.db.set_trace_callback(None)
+    # Of kinds, levels and numbers there are few; what is thrown together from a few found ones is sorted.
+    few = ("SELECT DISTINCT priority", "SELECT queue, type, state, priority, (", "--")
+    reads = [text for text in statements if not text.startswith(few)]
+    assert reads
+    for text in reads:
+        plan = " ".join(row[3] for row in model.db.execute(f"EXPLAIN QUERY PLAN {text}"))
+        assert "TEMP B-TREE" not in plan, plan
+        assert "SCAN jobs" not in plan, plan
+        assert "SCAN labels" not in plan, plan
+        assert "SCAN texts" not in plan, plan
+
+
+def tagged(model: Model, tag: str) -> list[str]:
+    return [row.id for row in jobs.jobs(model, JobsAsk(tag=tag)).jobs]
+
+
+def test_tags_follow_jobs_that_change_leave_or_are_reset() -> None:
+    model = fresh()
+    model.apply([seen(1, job("a", tags=("x", "x"))), seen(2, job("b", tags=("x",)))])
+    model.apply([seen(3, job("a", State.ACTIVE, tags=("x",)))])
+    assert tagged(model, "x") == ["b", "a"]
+    model.apply([seen(4, job("a", State.ACTIVE, tags=("y",))), gone(5, "b")])
+    assert (tagged(model, "x"), tagged(model, "y")) == ([], ["a"])
+    model.apply([epoch(6), seen(7, job("c", tags=("y",)))])
+    assert tagged(model, "y") == ["c"]
+    assert model.db.execute("SELECT * FROM labels").fetchall() == [("ty", "available", NOW, "c")]
+    assert model.db.execute("SELECT * FROM label_counts WHERE label LIKE 't%'").fetchall() == [("ty", "available", 1)]
+
+
+def test_a_reset_keeps_the_tags_of_what_came_after_it() -> None:
+    model = fresh()
+    model.apply([seen(8, job("late", tags=("x",)))])
+    model.apply([epoch(7)])
+    assert tagged(model, "x") == ["late"]
+
+
+def test_what_no_kept_number_tells_is_counted_up_to_a_limit_and_then_left_out() -> None:
+    model = fresh()
+    model.apply([seen(n, job(f"job-{n}", tags=("x",), meta=Raw(b'{"k":1}'))) for n in range(1, 8)])
+    with patch.object(jobs, "MAX_ENTRIES", 6), patch.object(filters, "MAX_GATHERED", 3), patch.object(jobs, "MAX_GATHERED", 3):
+        assert jobs.jobs(model, JobsAsk(since=NOW)).total is None
+        assert jobs.jobs(model, JobsAsk(meta=(("k", "1"),))).total is None
+        assert jobs.jobs(model, JobsAsk(tag="x", queue="default")).total is None
+        assert jobs.jobs(model, JobsAsk(tag="x")).total == 7
+        assert jobs.jobs(model, JobsAsk()).total == 7
+    with patch.object(filters, "MAX_GATHERED", 3), patch.object(jobs, "MAX_GATHERED", 3):
+        assert jobs.jobs(model, JobsAsk(since=NOW)).total == 7
+        assert jobs.jobs(model, JobsAsk(meta=(("k", "1"),))).total == 7
+
+
+# Metadata
+
+
+@pytest.mark.parametrize(
+    ("meta", "key", "value", "found"),
+    [
+        (b'{"a": "b"}', "a", "b", True),
+        (b'{"a": "b"}', "a", "B", False),
+        (b'{"a": 5}', "a", "5", True),
+        (b'{"a": "5"}', "a", "5", True),
+        (b'{"a": true, "b": null}', "b", "null", True),
+        (b'{"a": {"b": "c"}}', "a", '{"b": "c"}', False),
+        (b'{"a.b": "c=d"}', "a.b", "c=d", True),
+        (b'{"a": "\\u00e4"}', "a", "\u00e4", True),
+        (b'{"a": "' + b"x" * 5_000 + b'"}', "a", "x" * 5_000, True),
+        (b'{"a": "' + b"x" * 5_000 + b'"}', "a", "x" * 4_999, False),
+        (msgspec.json.encode({f"k{n}": n for n in range(40)}), f"k{labels.MAX_PAIRS - 1}", str(labels.MAX_PAIRS - 1), True),
+        (msgspec.json.encode({f"k{n}": n for n in range(40)}), f"k{labels.MAX_PAIRS}", str(labels.MAX_PAIRS), False),
+    ],
+)
+def test_metadata_is_found_by_plain_values(meta: bytes, key: str, value: str, found: bool) -> None:
+    model = fresh()
+    model.apply([seen(1, job(meta=Raw(meta)))])
+    assert jobs.jobs(model, JobsAsk(meta=((key, value),))).total == int(found)
+
+
+# Arguments
+
+
+def told(model: Model, text: str) -> list[str]:
+    return [row.id for row in jobs.jobs(model, JobsAsk(text=text)).jobs]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ada", True),
+        ("ADA@Example.org", True),
+        ("example ada", True),
+        ("exam", False),
+        ("to", True),
+        ("muller", True),
+        ("M\u00fcller", True),
+        ("new line", True),
+        ("quoted", True),
+        ("42", True),
+        ("snake_case", True),
+        ("snake", False),
+        ("\u65e5\u672c", True),
+        ("ada bob", False),
+        ("late", False),
+        ('"; DROP', False),
+        ("...", False),
+    ],
+)
+def test_arguments_are_found_by_whole_words(text: str, found: bool) -> None:
+    args = {
+        "to": "ada@example.org",
+        "name": "M\u00fcller",
+        "text": 'new\nline "quoted"',
+        "n": 42,
+        "x": "snake_case \u65e5\u672c",
+    }
+    raw = msgspec.json.encode([args, "x" * 1_000, "late"])
+    model = fresh(searched=500)
+    model.apply([seen(1, job(args=Raw(raw)))])
+    assert told(model, text) == (["job-1"] if found else [])
+
+
+def test_escapes_of_what_was_sent_are_no_part_of_words() -> None:
+    model = fresh(searched=500)
+    model.apply([seen(1, job(args=Raw(b'["M\\u00fcller\\nnext","\\ud83d\\ude00smile"]')))])
+    assert [told(model, word) for word in ("m\u00fcller", "next", "smile", "nnext")] == [["job-1"]] * 3 + [[]]
+
+
+def test_arguments_leave_with_their_job_and_follow_changes() -> None:
+    model = fresh(searched=500)
+    model.apply([seen(1, job("a", args=Raw(b'["one"]'))), seen(2, job("b", args=Raw(b'["one"]')))])
+    model.apply([seen(3, job("a", State.ACTIVE, args=Raw(b'["one"]')))])
+    assert told(model, "one") == ["b", "a"]
+    model.apply([seen(4, job("a", args=Raw(b'["two"]'))), gone(5, "b")])
+    assert (told(model, "one"), told(model, "two")) == ([], ["a"])
+    assert model.db.execute("SELECT body FROM texts").fetchall() == [(" two ",)]
+    model.apply([seen(7, job("c", args=Raw(b'["two"]'))), epoch(6)])
+    assert told(model, "two") == ["c"]
+    assert model.db.execute("SELECT count(*) FROM words WHERE words MATCH 'two'").fetchone() == (1,)
+
+
+def test_without_the_means_to_search_arguments_that_is_said() -> None:
+    for model in (fresh(searched=0), unable()):
+        model.apply([seen(1, job(args=Raw(b'["one"]')))])
+        page = jobs.jobs(model, JobsAsk(text="one"))
+        assert (page.searched, page.jobs, jobs.jobs(model, JobsAsk()).total) == (False, [], 1)
+
+
+def unable() -> Model:
+    with patch.object(texts, "can_search", return_value=False):
+        return fresh(searched=500)
+
+
+# Kinds
+
+
+def test_of_many_kinds_only_those_that_lead_are_read() -> None:
+    model = fresh()
+    model.apply([seen(n, job(f"job-{n:03}", queue="q", type=f"t{n:03}", created_at=NOW + n)) for n in range(1, 301)])
+    statements: list[str] = []
+    model.db.set_trace_callback(statements.append)
+    page = jobs.jobs(model, JobsAsk(queue="q", limit=3))
+    model.db.set_trace_callback(None)
+    assert [row.id for row in page.jobs] == ["job-300", "job-299", "job-298"]
+    assert len(statements) < 20
+
+
+# While jobs move
+
+
+@given(st.data())
+def test_a_walk_shows_each_job_that_stays_once_whatever_moves_meanwhile(data: st.DataObject) -> None:
+    model = fresh(searched=500)
+    alive = {n: replace(sample(n), state=State.COMPLETED if n % 2 else State.DISCARDED) for n in range(1, 25)}
+    model.apply([seen(n, found) for n, found in alive.items()])
+    ask = replace(data.draw(ASKS), limit=2)
+    stayed = {found.id for found in alive.values() if fits(ask, found)}
+    shown: list[str] = []
+    sequence = 100
+    with bounds(*data.draw(BOUNDS)):
+        while True:
+            page = jobs.jobs(model, ask)
+            shown += [row.id for row in page.jobs]
+            if page.next_cursor is None:
+                break
+            ask = replace(ask, cursor=page.next_cursor)
+            batch = []
+            for n in data.draw(st.lists(st.integers(1, 40), max_size=4)):
+                sequence += 1
+                if n in alive and data.draw(st.booleans()):
+                    stayed.discard(alive.pop(n).id)
+                    batch.append(gone(sequence, f"job-{n:03}"))
+                else:
+                    moved = replace(sample(n), state=data.draw(st.sampled_from(STATES)), attempt=sequence)
+                    if not fits(ask, moved) or n not in alive:
+                        stayed.discard(moved.id)
+                    alive[n] = moved
+                    batch.append(seen(sequence, moved))
+            model.apply(batch)
+    assert len(shown) == len(set(shown))
+    assert stayed <= set(shown)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+
+from ojs_core.base.ids import request_id_of
+from ojs_core.wire.clients import accepts_media_type, dialect_of
+
+OJS = "application/openjobspec+json"
+PLAIN = "application/json"
+PROFILED = 'application/openjobspec+json; profile="application/json"'
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "accept", "expected"),
+    [
+        (None, None, OJS),
+        ("curl/8", "*/*", OJS),
+        ("curl/8", OJS, OJS),
+        ("curl/8", f"{OJS}, {PLAIN}", OJS),
+        ("curl/8", PLAIN, PLAIN),
+        ("curl/8", "Application/JSON; q=0.9, text/html", PLAIN),
+        ("python-httpx/0.27.0", OJS, PROFILED),
+        ("python-httpx/0.27.0", "*/*", PROFILED),
+        ("python-httpx/0.27.0", PLAIN, PLAIN),
+        ("my-python-httpx/1", OJS, OJS),
+    ],
+)
+def test_content_type_of_answers(user_agent: str | None, accept: str | None, expected: str) -> None:
+    assert dialect_of(user_agent, accept, "1.0").content_type == expected
+
+
+def test_only_the_go_command_line_gets_flat_jobs() -> None:
+    assert dialect_of("Go-http-client/1.1", OJS, None).flat_job
+    assert not dialect_of("Go-http-client/1.1", OJS, "1.0.0-rc.1").flat_job
+    assert not dialect_of("curl/8", OJS, None).flat_job
+
+
+@pytest.mark.parametrize(
+    ("version", "supported"),
+    [
+        (None, True),
+        ("1", True),
+        ("1.0", True),
+        ("1.7", True),
+        ("1.0.0", True),
+        ("1.0.0-rc.1", True),
+        (" 1.0 ", True),
+        ("2.0", False),
+        ("0.9", False),
+        ("10.0", False),
+        ("1.", False),
+        ("", False),
+        ("one", False),
+    ],
+)
+def test_any_version_of_major_1_is_spoken(version: str | None, supported: bool) -> None:
+    assert dialect_of(None, None, version).supported is supported
+
+
+@pytest.mark.parametrize(
+    ("content_type", "accepted"),
+    [
+        (OJS, True),
+        (PLAIN, True),
+        ("application/json; charset=utf-8", True),
+        ("Application/JSON", True),
+        ("text/json", False),
+        ("application/x-www-form-urlencoded", False),
+        ("", False),
+    ],
+)
+def test_media_types_of_requests(content_type: str, accepted: bool) -> None:
+    assert accepts_media_type(content_type) is accepted
+
+
+@pytest.mark.parametrize("sent", ["req-mw-test-12345", "a" * 128, "4bf92f3577b34da6a3ce929d0e0e4736", "A/b+c=d@e:f.g_h"])
+def test_a_fit_request_id_is_kept(sent: str) -> None:
+    assert request_id_of(sent) == sent
+
+
+@pytest.mark.parametrize("sent", [None, "", "a" * 129, "a b", "a\r\nX: y", '"', "é"])
+def test_an_unfit_request_id_is_replaced(sent: str | None) -> None:
+    first, second = request_id_of(sent), request_id_of(sent)
+    assert first.startswith("req_")
+    assert first != second
