@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 
 from bench.report import Summary
 
-__all__ = ["BARS", "Bar", "Verdict", "judge"]
-
 
 class Bar(NamedTuple):
     """`figure` (a name of `Summary.figures`) of the summary of `scenario`/`variant` must be at least or at most `bound`."""
@@ -23,6 +21,8 @@ class Bar(NamedTuple):
         return f"{self.scenario} ({self.variant}) {self.figure} {'≥' if self.at_least else '≤'} {self.bound:,g}"
 
 
+_BLOCKED: Final = ("one key, concurrency 0", "5,000 keys, concurrency 0", "5,000 keys, one running each")
+
 BARS: Final = (
     Bar("enqueue", "32 connections", "jobs/s", 7_000, at_least=True),
     Bar("dispatch", "50/s", "p50 ms", 3, at_least=False),
@@ -30,6 +30,7 @@ BARS: Final = (
     Bar("batch", "10,000 jobs", "p50 ms", 2_000, at_least=False),
     Bar("crons", "1,000 due in one second", "p99 ms", 350, at_least=False),
     Bar("events", "200/s", "p99 ms", 100, at_least=False),
+    *(Bar("blocked", variant, "max ms", 100, at_least=False) for variant in _BLOCKED),
     Bar("projector", "5,000 transitions/s", "jobs/s", 4_750, at_least=True),
     Bar("projector", "5,000 transitions/s", "max ms", 2_000, at_least=False),
     Bar("index", "queue stats of 100,000 jobs", "p99 ms", 100, at_least=False),

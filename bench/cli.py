@@ -27,10 +27,8 @@ from bench.result import FORMAT, Report, Result
 from bench.scenarios import SCENARIOS
 from bench.system import NoSystem, RunFile, machine, pids_of, read_run_file, started_system
 
-__all__ = ["main"]
-
 _DEFAULTS: Final = Plan()
-_QUICK: Final = Plan(connections=(32,), counts=(10,), duration=2.0, warmup=0.5, backlog=10_000, samples=250)
+_QUICK: Final = Plan(connections=(32,), counts=(10,), duration=2.0, warmup=0.5, backlog=10_000, samples=250, queues=2_000)
 
 _EPILOG: Final = f"""\
 scenarios:
@@ -93,6 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     sizes.add_argument("--members", type=_numbers, metavar="N,N", help="of workflows (10,100,1000,10000; chains to 1000)")
     sizes.add_argument("--batches", type=_numbers, metavar="N,N", help="jobs per batch (10,100,1000,10000)")
     sizes.add_argument("--crons", type=_positive_int, metavar="N", help=f"cron entries due at once ({_DEFAULTS.crons:,})")
+    sizes.add_argument("--queues", type=_positive_int, metavar="N", help=f"queues in queues ({_DEFAULTS.queues:,})")
+    sizes.add_argument("--blocked", type=_positive_int, metavar="N", help=f"jobs in blocked that wait ({_DEFAULTS.blocked:,})")
     sizes.add_argument("--records", type=_positive_int, metavar="N", help=f"job records in index ({_DEFAULTS.records:,})")
     sizes.add_argument("--transitions", type=_positive, metavar="N", help=f"a second in projector ({_DEFAULTS.transitions:g})")
     sizes.add_argument("--sustained", type=_positive, metavar="S", help=f"seconds of them ({_DEFAULTS.sustained:g})")

@@ -10,8 +10,6 @@ import asyncio
 from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
-__all__ = ["Connection", "ProtocolError", "ResponseReader", "Target", "exchange", "read_head"]
-
 _MAX_HEAD: Final = 65_536
 _LENGTH: Final = b"\r\nContent-Length: "
 _RECONNECT_PAUSE_S: Final = 0.1

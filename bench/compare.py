@@ -7,8 +7,6 @@ from typing import Final
 from bench.report import Summary, summarise, table
 from bench.result import Report
 
-__all__ = ["compare"]
-
 _FIGURES: Final = ("jobs/s", "p50 ms", "p99 ms")
 _NOTICEABLE: Final = 0.05
 

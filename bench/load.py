@@ -16,8 +16,6 @@ from bench.client import Connection, Target
 from bench.messages import error_name
 from bench.processes import Meter, Spent
 
-__all__ = ["GRACE_S", "Looper", "Phase", "drive"]
-
 GRACE_S: Final = 5.0
 """How long after the end of a window its last answers are waited for."""
 

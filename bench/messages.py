@@ -10,8 +10,6 @@ from msgspec import Struct
 
 from bench.client import Target
 
-__all__ = ["FetchedJob", "Requests", "error_name", "fetched_jobs", "timestamp"]
-
 MEDIA_TYPE: Final = "application/openjobspec+json"
 _UUID_LENGTH: Final = 36
 
@@ -72,7 +70,7 @@ class Requests:
         return f"GET {path} HTTP/1.1\r\n{self._get}\r\n".encode()
 
     def delete(self, path: str) -> bytes:
-        return f"DELETE {path} HTTP/1.1\r\n{self._get}\r\n".encode()
+        return f"DELETE {path} HTTP/1.1\r\n{self._post}\r\n".encode()
 
     def post(self, path: str, body: object) -> bytes:
         payload = msgspec.json.encode(body)

@@ -12,8 +12,6 @@ from bench.client import Target, exchange
 from bench.messages import Requests, error_name
 from bench.processes import Meter
 
-__all__ = ["Bench", "Plan", "ServerRefused"]
-
 _RESET_TIMEOUT_S: Final = 30.0
 
 
@@ -36,6 +34,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     batches: tuple[int, ...] = (10, 100, 1_000, 10_000)
     crons: int = 1_000
     records: int = 100_000
+    queues: int = 20_000
+    blocked: int = 100_000
     transitions: float = 5_000.0
     sustained: float = 20.0
     members: tuple[int, ...] = (10, 100, 1_000, 10_000)

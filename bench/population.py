@@ -13,10 +13,8 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from ojs_nats.job import Job, JobError, State, Timer
-from ojs_nats.wire.ids import new_job_id
-
-__all__ = ["ALIKE", "ERRORS", "QUEUES", "RARE", "TAGS", "TYPES", "population", "words"]
+from ojs_core.base.ids import new_job_id
+from ojs_core.domain.job import Job, JobError, State, Timer
 
 ALIKE: Final = "everything"
 """Queue, type, tag and tenant of half of the jobs."""

@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-__all__ = ["GENERATOR", "Meter", "Reading", "Spent", "Usage", "descendants", "parse_busy", "parse_cpu", "resident_mib"]
-
 GENERATOR: Final = "generator"
 """The name under which this process appears among the others."""
 
@@ -65,9 +63,9 @@ def _status_kib(text: str, name: str) -> int:
     raise ValueError(f"no {name} in it")
 
 
-def resident_mib() -> float:
-    """The resident memory of this process."""
-    return _status_kib(Path("/proc/self/status").read_text(), "VmRSS") / 1024
+def resident_mib(pid: int | str = "self") -> float:
+    """The resident memory of a process, or of this one."""
+    return _status_kib(Path(f"/proc/{pid}/status").read_text(), "VmRSS") / 1024
 
 
 def descendants(pid: int) -> dict[str, int]:

@@ -12,8 +12,6 @@ from bench.client import Target
 from bench.load import Looper, Phase
 from bench.messages import Requests
 
-__all__ = ["PAGE", "Reader"]
-
 PAGE: Final = 50
 
 

@@ -10,22 +10,20 @@ from typing import Final
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_nats import transitions
-from ojs_nats.job import NOTHING, Job, State
-from ojs_nats.store import Store
-from ojs_nats.store.api import parse_ack
-from ojs_nats.store.commit import encode_job
-from ojs_nats.store.link import Answer, Failed
-from ojs_nats.transitions import Failure, Holder, Moment
-from ojs_nats.wire.ids import new_job_id
-
-__all__ = ["QUEUES", "TYPES", "draft", "records", "store_records"]
+from ojs_core.base.ids import new_job_id
+from ojs_core.domain import transitions
+from ojs_core.domain.job import NOTHING, Job, State
+from ojs_core.domain.transitions import Failure, JobHolder, Moment
+from ojs_core.jetstream.api import parse_ack
+from ojs_core.jetstream.connection import Failed, ReplyOrFailure
+from ojs_core.store.records.commit import encode_job
+from ojs_core.store.store import Store
 
 QUEUES: Final = tuple(f"records-{number}" for number in range(10))
 TYPES: Final = ("mail.send", "report.make", "image.scale")
 _IN_FLIGHT: Final = 500
 _TIMEOUT_S: Final = 10.0
-_ANYONE: Final = Holder()
+_ANYONE: Final = JobHolder()
 _FATES: Final = ("completed",) * 5 + ("cancelled", "discarded", "dead", "scheduled", "pending")
 
 
@@ -68,16 +66,16 @@ def _moment(now: int) -> Moment:
 
 async def store_records(store: Store, jobs: Iterable[Job]) -> None:
     """Store them in a bucket. Raises OSError when one of them is not taken."""
-    waiting: list[asyncio.Future[Answer]] = []
+    waiting: list[asyncio.Future[ReplyOrFailure]] = []
     for job in jobs:
-        waiting.append(store.link.request(store.config.job(job.id), encode_job(job), timeout_s=_TIMEOUT_S))
+        waiting.append(store.nats.request(store.config.job(job.id), encode_job(job), timeout_s=_TIMEOUT_S))
         if len(waiting) == _IN_FLIGHT:
             await _acknowledged(waiting)
             waiting.clear()
     await _acknowledged(waiting)
 
 
-async def _acknowledged(waiting: Iterable[asyncio.Future[Answer]]) -> None:
+async def _acknowledged(waiting: Iterable[asyncio.Future[ReplyOrFailure]]) -> None:
     for answer in waiting:
         outcome = await answer
         if isinstance(outcome, Failed):

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from bench.result import Report, Result
 
-__all__ = ["Summary", "render", "summarise", "table"]
-
 
 class Summary(NamedTuple):
     """All repetitions of one scenario and variant.

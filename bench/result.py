@@ -9,8 +9,6 @@ from msgspec import Struct, field
 from bench.processes import Spent
 from bench.stats import Quantiles
 
-__all__ = ["FORMAT", "Machine", "Report", "Result"]
-
 FORMAT: Final = 1
 
 

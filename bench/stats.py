@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-__all__ = ["Quantiles", "from_schedule", "percentile", "quantiles"]
-
 
 class Quantiles(Struct, frozen=True):
     """A distribution in milliseconds. `count` is the number of samples."""

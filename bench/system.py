@@ -23,8 +23,6 @@ from bench.messages import Requests
 from bench.processes import descendants
 from bench.result import Machine
 
-__all__ = ["NoSystem", "RunFile", "machine", "pids_of", "read_run_file", "started_system"]
-
 _START_TIMEOUT_S: Final = 60.0
 _STOP_TIMEOUT_S: Final = 20.0
 _POLL_S: Final = 0.05

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ojs_nats.job import Job
-from ojs_nats.limits import MANY, Room
-from ojs_nats.store import Store
-from ojs_nats.store.gate import Candidate, Outcome
-from ojs_nats.store.link import Link
+from ojs_core.domain.job import Job
+from ojs_core.domain.rate_limits.permits import MANY, FreePermits
+from ojs_core.jetstream.connection import Connection
+from ojs_core.store.rate_limits.limiter import Candidate, Permitted, Verdicts
+from ojs_core.store.store import Store
 
-__all__ = ["counted", "kind_of", "without_limits"]
-
-_BESIDES = ("KV_ojs", "$KV.ojs.service", "$KV.ojs.reset")
-"""What a process sends whether there are jobs or not: it follows small records, measures the clock and shows that it lives."""
+_BESIDES = ("KV_ojs", "$KV.ojs.service", "$KV.ojs.reset", "$JS.API.INFO", "OJS_PROBE")
+"""What a process sends whether there are jobs or not: it follows small records, measures the clock and the room that is left,
+and shows that it lives.
+"""
 
 
 def kind_of(subject: str) -> str:
@@ -31,8 +31,8 @@ def counted(store: Store) -> Iterator[Counter[str]]:
     """The messages that the store sends for jobs within the block, by kind; reads of records are `read`."""
     found: Counter[str] = Counter()
 
-    def counting(link: Link) -> Callable[..., None]:
-        original = link.publish
+    def counting(nats: Connection) -> Callable[..., None]:
+        original = nats.publish
 
         def publish(subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
             if subject.startswith("$JS.API.DIRECT.GET.KV_ojs"):
@@ -43,23 +43,23 @@ def counted(store: Store) -> Iterator[Counter[str]]:
 
         return publish
 
-    links = (store.link, store.bulk)
-    originals = [link.publish for link in links]
-    for link in links:
-        link.publish = counting(link)  # type: ignore[method-assign]
+    connections = (store.nats, store.bulk)
+    originals = [nats.publish for nats in connections]
+    for nats in connections:
+        nats.publish = counting(nats)  # type: ignore[method-assign]
     try:
         yield found
     finally:
-        for link, original in zip(links, originals, strict=True):
-            link.publish = original  # type: ignore[method-assign]
+        for nats, original in zip(connections, originals, strict=True):
+            nats.publish = original  # type: ignore[method-assign]
 
 
 class _NoGate:
-    async def room(self, _queue: str) -> Room:
-        return Room(MANY)
+    async def room(self, _queue: str) -> FreePermits:
+        return FreePermits(MANY)
 
-    async def judge(self, _queue: str, candidates: Sequence[Candidate]) -> Outcome:
-        return Outcome([candidate.transition for candidate in candidates])
+    async def judge(self, _queue: str, candidates: Sequence[Candidate]) -> Verdicts:
+        return Verdicts([Permitted()] * len(candidates))
 
     async def emptied(self, _queue: str, _last: str | None) -> None:
         return
@@ -85,8 +85,8 @@ class _NoQueues:
 def without_limits(store: Store) -> Iterator[None]:
     """Push and fetch as if there were neither settings of queues nor limits nor bounds: what those cost who uses none."""
     parts: tuple[tuple[object, str, object], ...] = (
-        (store.handout, "_gate", _NoGate()),
-        (store.handout, "_bounds", _NoBounds()),
+        (store.dispatcher, "_limiter", _NoGate()),
+        (store.dispatcher, "_capacity", _NoBounds()),
         (store.jobs, "_queues", _NoQueues()),
     )
     before = [getattr(owner, name) for owner, name, _ in parts]

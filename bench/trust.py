@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from bench.processes import GENERATOR, Spent
 
-__all__ = ["ERRORS_SHARE", "doubts"]
-
 GENERATOR_SHARE = 0.85
 """Of one core: beyond it the generator, not the server, may be what limits a rate."""
 

@@ -9,6 +9,7 @@ from bench.plan import Bench
 from bench.result import Result
 from bench.scenarios import (
     batch,
+    blocked,
     crons,
     delays,
     dispatch,
@@ -19,12 +20,11 @@ from bench.scenarios import (
     limits,
     lists,
     projector,
+    queues,
     unique,
     whole,
     workflows,
 )
-
-__all__ = ["SCENARIOS", "Scenario"]
 
 
 class Scenario(NamedTuple):
@@ -57,6 +57,10 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "limits": Scenario(
         "jobs through a store, with limits and without; CPU and messages of this process per job", limits.run, needs_nats=True
     ),
+    "blocked": Scenario(
+        "jobs behind many that wait for a permit of their key; latency is from the push to the fetch's answer", blocked.run
+    ),
+    "queues": Scenario("one job in each of many queues, through a store; memory and CPU of NATS", queues.run, needs_nats=True),
     "index": Scenario(
         "build the index of many records from nothing, then ask; latency is that of a request", index.run, needs_nats=True
     ),

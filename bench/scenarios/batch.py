@@ -11,8 +11,6 @@ from bench.result import Result
 from bench.scenarios.connections import Pusher
 from bench.scenarios.outcome import outcome
 
-__all__ = ["run"]
-
 
 class _BatchPusher(Pusher):
     """Counts the jobs of each batch, not the requests."""

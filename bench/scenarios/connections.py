@@ -10,8 +10,6 @@ from bench.load import Looper, Phase, drive
 from bench.messages import Requests, fetched_jobs
 from bench.plan import Bench
 
-__all__ = ["WAIT_MS", "Acker", "Arrivals", "Pusher", "Waiter", "fill", "settle"]
-
 WAIT_MS: Final = 2_000
 """How long a long poll asks the server to wait."""
 

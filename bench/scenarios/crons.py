@@ -12,8 +12,6 @@ from bench.result import Result
 from bench.scenarios.connections import fill
 from bench.scenarios.lateness import lateness
 
-__all__ = ["run"]
-
 _REGISTRATIONS_PER_S: Final = 200
 """What the server is trusted to accept at least: the entries are due when all have been registered at this rate."""
 

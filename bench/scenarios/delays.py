@@ -13,8 +13,6 @@ from bench.result import Result
 from bench.scenarios.connections import fill
 from bench.scenarios.lateness import lateness
 
-__all__ = ["run"]
-
 _PUSHES_PER_S: Final = 1_000
 """What the server is trusted to accept at least: the first job is due when all have been pushed at this rate."""
 

@@ -18,8 +18,6 @@ from bench.scenarios.connections import WAIT_MS, Arrivals, Waiter
 from bench.scenarios.outcome import outcome
 from bench.stats import from_schedule, quantiles
 
-__all__ = ["run"]
-
 _WAITERS: Final = 4
 _SENDERS: Final = 4
 _WARMUP_S: Final = 1.0

@@ -14,8 +14,6 @@ from bench.result import Result
 from bench.scenarios.connections import Acker, fill, settle
 from bench.scenarios.outcome import connections_label, outcome
 
-__all__ = ["run"]
-
 _EMPTY_PAUSE_S: Final = 0.005
 _STUCK_S: Final = 1.0
 

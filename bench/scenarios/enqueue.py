@@ -11,8 +11,6 @@ from bench.result import Result
 from bench.scenarios.connections import Pusher
 from bench.scenarios.outcome import connections_label, outcome
 
-__all__ = ["run"]
-
 
 async def run(bench: Bench) -> AsyncIterator[Result]:
     for number in bench.plan.connections:

@@ -17,11 +17,9 @@ from bench.result import Result
 from bench.scenarios.outcome import outcome
 from bench.scenarios.stored import opened_store
 from bench.stats import quantiles
-from ojs_nats.store.link import Reply
-from ojs_nats.store.names import ANY
-from ojs_nats.wire.ids import new_job_id
-
-__all__ = ["RATE", "run"]
+from ojs_core.base.ids import new_job_id
+from ojs_core.jetstream.connection import Reply
+from ojs_core.jetstream.subjects import ANY
 
 RATE: Final = 200
 _CONNECTIONS: Final = 8
@@ -69,7 +67,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
             await one_came.wait()
 
     async with opened_store(bench) as store:
-        stop = await store.link.listen(store.config.event("job.enqueued", queue, ANY), hear)
+        stop = await store.nats.listen(store.config.event("job.enqueued", queue, ANY), hear)
         phase = Phase()
         pushers = [_Pusher(bench.target, phase, bench.requests, queue, answered) for _ in range(_CONNECTIONS)]
         spent = await drive(phase, pushers, seconds=bench.plan.duration, warmup=bench.plan.warmup, meter=bench.meter)

@@ -18,12 +18,10 @@ from bench.records import QUEUES, TYPES, records, store_records
 from bench.result import Result
 from bench.scenarios.outcome import outcome
 from bench.scenarios.stored import caught_up, opened_store
-from ojs_nats.queries import Queries
-from ojs_nats.settings import Settings
-from ojs_nats.store import Store
-from ojs_projector import Projector
-
-__all__ = ["REBUILT", "rebuilt", "run"]
+from ojs_core.read.client import Queries
+from ojs_core.runtime.settings import Settings
+from ojs_core.store.store import Store
+from ojs_projector.projector import Projector
 
 REBUILT: Final = "built from nothing"
 

@@ -14,8 +14,6 @@ from bench.scenarios.connections import WAIT_MS, Arrivals, Waiter, settle
 from bench.scenarios.outcome import outcome
 from bench.stats import quantiles
 
-__all__ = ["lateness"]
-
 _WAITERS: Final = 32
 _COUNT: Final = 10
 _LATE_S: Final = 10.0

@@ -23,14 +23,13 @@ from bench.records import draft
 from bench.result import Result
 from bench.scenarios.stored import opened_store
 from bench.traffic import counted, without_limits
-from ojs_nats import transitions
-from ojs_nats.job import NOTHING, Job
-from ojs_nats.queues import QueueConfig, Rate, configured
-from ojs_nats.store import Store
-from ojs_nats.transitions import Holder
-from ojs_nats.wire.ids import new_job_id
-
-__all__ = ["run"]
+from ojs_core.base.ids import new_job_id
+from ojs_core.domain import transitions
+from ojs_core.domain.job import NOTHING, Job
+from ojs_core.domain.queues.config import QueueConfig, Rate
+from ojs_core.domain.queues.record import configured
+from ojs_core.domain.transitions import JobHolder
+from ojs_core.store.store import Store
 
 _BLOCK: Final = 200
 _AT_ONCE: Final = 20
@@ -110,11 +109,11 @@ async def _block(store: Store, queue: str, kind: _Kind) -> _Block:
             await asyncio.gather(*(store.jobs.push(one) for one in drafts))
         left = _BLOCK
         while left:
-            jobs = await store.handout.fetch([queue], _FETCHED, "bench", None, 1_000)
+            jobs = await store.dispatcher.fetch([queue], _FETCHED, "bench", None, 1_000)
             left -= len(jobs)
             await asyncio.gather(*(store.jobs.change(job.id, _acked) for job in jobs))
         return _Block(time.process_time() - cpu, time.perf_counter() - began, sent.total())
 
 
 def _acked(job: Job, moment: transitions.Moment) -> transitions.Transition:
-    return transitions.ack(job, NOTHING, Holder(), moment)
+    return transitions.ack(job, NOTHING, JobHolder(), moment)

@@ -21,9 +21,7 @@ from bench.scenarios.index import REBUILT, rebuilt
 from bench.scenarios.outcome import outcome
 from bench.scenarios.projector import Lives
 from bench.scenarios.stored import caught_up, opened_store
-from ojs_nats.store import Store
-
-__all__ = ["VARIANTS", "run"]
+from ojs_core.store.store import Store
 
 _MOVES: Final = 1_000.0
 """Transitions a second, while lists are read."""

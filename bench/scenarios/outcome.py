@@ -11,8 +11,6 @@ from bench.result import Result
 from bench.stats import Quantiles, quantiles
 from bench.trust import doubts
 
-__all__ = ["connections_label", "outcome"]
-
 
 def connections_label(number: int) -> str:
     return f"{number} connection{'' if number == 1 else 's'}"

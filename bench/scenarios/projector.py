@@ -14,20 +14,18 @@ from bench.result import Result
 from bench.scenarios.outcome import outcome
 from bench.scenarios.stored import caught_up, opened_store
 from bench.stats import quantiles
-from ojs_nats import transitions
-from ojs_nats.errors import OjsError
-from ojs_nats.job import NOTHING, Job
-from ojs_nats.queries import Queries
-from ojs_nats.store import Store
-from ojs_nats.transitions import Holder, Moment, Transition
-from ojs_nats.wire.ids import new_job_id
-
-__all__ = ["Lives", "run"]
+from ojs_core.base.errors import OjsError
+from ojs_core.base.ids import new_job_id
+from ojs_core.domain import transitions
+from ojs_core.domain.job import NOTHING, Job
+from ojs_core.domain.transitions import JobHolder, Moment, Transition
+from ojs_core.read.client import Queries
+from ojs_core.store.store import Store
 
 _AT_ONCE: Final = 50
 _STEPS: Final = 3
 _LOOK_S: Final = 0.05
-_ANYONE: Final = Holder()
+_ANYONE: Final = JobHolder()
 _Stored = tuple[Job, int]
 
 

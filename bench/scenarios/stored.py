@@ -9,11 +9,10 @@ from time import perf_counter
 from typing import Final
 
 from bench.plan import Bench, ServerRefused
-from ojs_nats.errors import OjsError
-from ojs_nats.queries import Queries
-from ojs_nats.store import Store, StoreConfig
-
-__all__ = ["caught_up", "opened_store"]
+from ojs_core.base.errors import OjsError
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.read.client import Queries
+from ojs_core.store.store import Store
 
 _CAUGHT_UP_S: Final = 600.0
 _PAUSE_S: Final = 0.2

@@ -13,8 +13,6 @@ from bench.result import Result
 from bench.scenarios.connections import WAIT_MS
 from bench.scenarios.outcome import connections_label, outcome
 
-__all__ = ["run"]
-
 
 class _Cycler(Looper):
     """push, fetch, ack. All share one queue, so the fetched job is usually another connection's."""

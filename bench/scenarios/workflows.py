@@ -18,8 +18,6 @@ from bench.scenarios.connections import WAIT_MS
 from bench.scenarios.outcome import outcome
 from bench.stats import quantiles
 
-__all__ = ["run"]
-
 _WORKERS: Final = 8
 _COUNT: Final = 10
 _MEMBERS: Final = 1_000
