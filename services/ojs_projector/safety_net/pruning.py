@@ -7,13 +7,13 @@ TTL, which is nobody's task.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import structlog
 
-from ojs_core.base.errors import OjsError
+from ojs_core.base.errors import unless_moved_on
+from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import DEFAULT_QUEUE
@@ -111,25 +111,19 @@ class Pruner:
 
     async def _delete(self, queue: str, surplus: list[_Surplus], until: float) -> bool:
         """Delete what the index named, unless it has changed since; whether there was time for all."""
-        limit = asyncio.Semaphore(_AT_ONCE)
-        outcomes = await asyncio.gather(*(self._delete_one(one, until, limit) for one in surplus))
+        outcomes = await in_portions(surplus, lambda one: self._delete_one(one, until), _AT_ONCE)
         done = outcomes.count(True)
         if done:
             metrics.PRUNED.labels(queue).inc(done)
             log.info("dead letters pruned", queue=queue, count=done)
         return None not in outcomes
 
-    async def _delete_one(self, one: _Surplus, until: float, limit: asyncio.Semaphore) -> bool | None:
+    async def _delete_one(self, one: _Surplus, until: float) -> bool | None:
         """Whether it was deleted; None if there was no time."""
-        async with limit:
-            with contextlib.suppress(_TooLateError):
-                try:
-                    await self._store.jobs.change(one.id, lambda job, moment: self._decide(one, job, moment, until))
-                except OjsError as error:
-                    if error.code not in {"conflict", "not_found"}:
-                        raise
-                    return False
-                return True
+        change = self._store.jobs.change(one.id, lambda job, moment: self._decide(one, job, moment, until))
+        try:
+            return await unless_moved_on(change)
+        except _TooLateError:
             return None
 
     def _decide(self, one: _Surplus, job: Job, moment: Moment, until: float) -> Transition:

@@ -6,12 +6,13 @@ The index names suspects, the leader's record decides. What is issued again is a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from typing import Final
 
 import structlog
 
-from ojs_core.base.errors import OjsError
+from ojs_core.base.errors import OjsError, unless_moved_on
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State, Timer
 from ojs_core.domain.transitions import Moment, Transition
@@ -72,15 +73,9 @@ class SafetyNet:
                     raise _MovedOn
                 return transitions.reissue(job, moment)
 
-            try:
-                await self._store.jobs.change(job_id, decide)
-            except _MovedOn:
-                continue
-            except OjsError as error:
-                if error.code not in {"conflict", "not_found"}:
-                    raise
-            else:
-                self._count("token", job_id=job_id)
+            with contextlib.suppress(_MovedOn):
+                if await unless_moved_on(self._store.jobs.change(job_id, decide)):
+                    self._count("token", job_id=job_id)
 
     async def _look_at_timers(self) -> None:
         late = self._store.clock.now() - TIMER_GRACE_MS

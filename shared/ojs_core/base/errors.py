@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, Final, NamedTuple
 
 
@@ -159,6 +160,17 @@ def not_found(resource_type: str, resource_id: str) -> OjsError:
         hint=_HINTS.get(resource_type),
         details={"resource_type": resource_type, "resource_id": resource_id},
     )
+
+
+async def unless_moved_on(change: Awaitable[object]) -> bool:
+    """Whether a job was changed: not if it has left, or isn't in the state any more in which somebody found it."""
+    try:
+        await change
+    except OjsError as error:
+        if error.code not in {"conflict", "not_found"}:
+            raise
+        return False
+    return True
 
 
 def indexed(error: OjsError, index: int) -> OjsError:

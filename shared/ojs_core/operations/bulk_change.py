@@ -8,10 +8,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, conflict
+from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition, TransitionName
-from ojs_core.operations.outcomes import ItemOutcome, Rest, failed, in_turn
+from ojs_core.operations.outcomes import AT_ONCE, ItemOutcome, Rest, failed
 from ojs_core.operations.selection import Operation, Selection
 from ojs_core.operations.targets import BulkTargets
 from ojs_core.read.client import Queries
@@ -36,7 +37,7 @@ class BulkChange:
         matched, cursor = await self._targets.of(selection)
         outcomes = await self._outcomes(operation, selection, matched, _DECISIONS[operation])
         if run is not None and run.repeated and not selection.dry_run:
-            outcomes = await in_turn(outcomes, lambda outcome: self._done_before(operation, outcome, run.began))
+            outcomes = await in_portions(outcomes, lambda outcome: self._done_before(operation, outcome, run.began), AT_ONCE)
         return outcomes, None if selection.filter is None else await self._targets.rest(selection.filter, cursor)
 
     async def change_all(self, operation: Operation, selection: Selection) -> tuple[list[ItemOutcome], Rest]:
@@ -73,7 +74,7 @@ class BulkChange:
                 return ItemOutcome(job_id=job_id, error=error)
             return ItemOutcome(job_id=job_id)
 
-        return await in_turn(matched, one)
+        return await in_portions(matched, one, AT_ONCE)
 
     async def _done_before(self, operation: Operation, outcome: ItemOutcome, began: int) -> ItemOutcome:
         """The outcome of a request that is run a second time, because whoever ran it first died: what it did then is done."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
-from ojs_core.operations.outcomes import ItemOutcome, in_turn
+from ojs_core.operations.outcomes import AT_ONCE, ItemOutcome
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.store.store import Store
@@ -35,7 +36,8 @@ class BulkPush:
             except OjsError as error:
                 return ItemOutcome(error=error)
 
-        return await in_turn(range(len(drafts)), one)
+        # They begin in order, so that jobs keep the order of the request.
+        return await in_portions(range(len(drafts)), one, AT_ONCE)
 
     async def all_or_none(self, drafts: Sequence[Job | OjsError], run: KeyedRun | None) -> list[ItemOutcome]:
         """Push all jobs, or none: then there is an error for at least one of them, and the others are rolled back."""

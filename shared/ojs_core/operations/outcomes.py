@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job
 
-T = TypeVar("T")
-
-_AT_ONCE: Final = 64
+AT_ONCE: Final = 64
 """Jobs of one request that are worked on at a time; others have requests, too."""
 
 
@@ -32,14 +29,6 @@ class Rest(NamedTuple):
 
     cursor: str | None
     remaining: int | None
-
-
-async def in_turn(items: Sequence[T], one: Callable[[T], Awaitable[ItemOutcome]]) -> list[ItemOutcome]:
-    """The outcome of each, some at a time; they begin in order, so that jobs keep the order of the request."""
-    outcomes: list[ItemOutcome] = []
-    for start in range(0, len(items), _AT_ONCE):
-        outcomes += await asyncio.gather(*(one(item) for item in items[start : start + _AT_ONCE]))
-    return outcomes
 
 
 def failed(outcome: ItemOutcome) -> bool:

@@ -7,7 +7,6 @@ with any number of schedulers and whoever dies in between.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +16,8 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
-from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.errors import OjsError, not_found, unless_moved_on
+from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.cron import changes
 from ojs_core.domain.cron.changes import Registration
@@ -132,12 +132,8 @@ class Crons:
     async def many(self, tokens: Sequence[str]) -> dict[str, StoredCron]:
         """The records under some encoded names, as the leader has them; those that can't be read are left out."""
         if not self._records.nearest_is_leader:
-            found: dict[str, tuple[int, bytes] | None] = {}
-            for start in range(0, len(tokens), _LEADER_READS):
-                chunk = tokens[start : start + _LEADER_READS]
-                reads = [self._records.leader_raw(self._config.cron(token)) for token in chunk]
-                found |= zip(chunk, await asyncio.gather(*reads), strict=True)
-            return self._readable(found)
+            read = await in_portions(tokens, lambda token: self._records.leader_raw(self._config.cron(token)), _LEADER_READS)
+            return self._readable(dict(zip(tokens, read, strict=True)))
         raw = await self._records.many_raw([self._config.cron(token) for token in tokens])
         return self._readable({token: raw.get(self._config.cron(token)) for token in tokens})
 
@@ -274,11 +270,7 @@ class Crons:
 
     async def _cancel(self, cron: Cron, job_id: str) -> None:
         reason = f"the next run of cron {cron.name!r} is due"
-        try:
-            await self._jobs.change(job_id, lambda job, moment: transitions.cancel(job, moment, reason))
-        except OjsError as error:
-            if error.code not in {"conflict", "not_found"}:  # it has ended by itself
-                raise
+        await unless_moved_on(self._jobs.change(job_id, lambda job, moment: transitions.cancel(job, moment, reason)))
 
     async def _job(self, job_id: str) -> Stored:
         """The last word on a job, by the cheapest way to it."""

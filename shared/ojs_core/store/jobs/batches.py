@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ojs_core.base.errors import OjsError, duplicate, indexed
+from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.unique import UniquePolicy, policy_of
@@ -108,11 +109,8 @@ class Batches:
         free = await self._unique.free([key for key, _ in first]) if first else set()
         found: _Standings = {pair: LockStanding(0, None) for pair in first if pair[0] in free}
         pairs = [pair for pair in first if pair not in found]
-        for start in range(0, len(pairs), _LOOKS):
-            chunk = pairs[start : start + _LOOKS]
-            looks = (self._unique.look(*pair, first[pair].id) for pair in chunk)
-            found |= zip(chunk, await asyncio.gather(*looks), strict=True)
-        return found
+        looks = await in_portions(pairs, lambda pair: self._unique.look(*pair, first[pair].id), _LOOKS)
+        return found | dict(zip(pairs, looks, strict=True))
 
     async def _taken(self, drafts: Sequence[Job]) -> dict[str, int]:
         """After a conflict: the revisions that creating each draft has to name. Raises OjsError duplicate for a taken id."""

@@ -6,12 +6,12 @@ or from jobs that name no key, stops the queue: its tokens go back in order.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
+from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.rate_limits.permits import MANY, FreePermits, Grant, Hit
@@ -126,9 +126,7 @@ class Limiter:
         """
         verdicts: list[Verdict] = ["back"] * len(candidates)
         policies = list(_by_policy(candidates).items())
-        for start in range(0, len(policies), _AT_ONCE):
-            some = policies[start : start + _AT_ONCE]
-            await asyncio.gather(*(self._turn_away(policy, indexes, candidates, verdicts) for policy, indexes in some))
+        await in_portions(policies, lambda one: self._turn_away(*one, candidates, verdicts), _AT_ONCE)
         return verdicts
 
     async def _turn_away(

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
+from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits import permits
@@ -212,8 +213,7 @@ class Permits:
         subjects = {key: self._config.limit(key_scope(key)) for key in policies}
         found = await self._records.many_raw(list(subjects.values()))
         missing = [key for key, subject in subjects.items() if not found.get(subject, (0, b""))[1]]
-        for start in range(0, len(missing), _AT_ONCE):
-            await asyncio.gather(*(self.remember(key_scope(key), policies[key]) for key in missing[start : start + _AT_ONCE]))
+        await in_portions(missing, lambda key: self.remember(key_scope(key), policies[key]), _AT_ONCE)
         for key in policies:
             self._noted.put(key, now + _NOTED_S, 1)
 

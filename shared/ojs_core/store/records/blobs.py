@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Final
 
@@ -11,6 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.portions import in_portions
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Transition
 from ojs_core.jetstream.api import put
@@ -67,17 +67,12 @@ class Blobs:
     async def wholes(self, jobs: Iterable[Job], room: int) -> list[Job]:
         """Several jobs as `whole` gives them, in order, as long as their results have room (bytes); the rest as they are."""
         found = list(jobs)
-        limit = asyncio.Semaphore(_AT_ONCE)
-
-        async def fill(place: int) -> None:
-            async with limit:
-                found[place] = await self.whole(found[place])
-
         places = []
         for place, job in enumerate(found):
             size = 0 if job.result_blob is None else job.result_blob.size
             if 0 < size <= room:
                 room -= size
                 places.append(place)
-        await asyncio.gather(*(fill(place) for place in places))
+        for place, job in zip(places, await in_portions([found[at] for at in places], self.whole, _AT_ONCE), strict=True):
+            found[place] = job
         return found

@@ -6,7 +6,6 @@ Every try to create a workflow writes a definition of its own, under its op; the
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -14,6 +13,7 @@ import msgspec
 
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.base.lru import Lru
+from ojs_core.base.portions import in_portions
 from ojs_core.domain.job import Job
 from ojs_core.domain.workflows.definition import Definition
 from ojs_core.domain.workflows.graph import Graph, Shape
@@ -78,12 +78,11 @@ class Definitions:
 
     async def write(self, workflow_id: str, op: str, parts: Mapping[str, bytes], graph: Graph) -> None:
         """Store the definition of the try `op`. Raises OjsError backend_unavailable unless all of it is."""
-        todo = list(parts.items())
-        for start in range(0, len(todo), _AT_ONCE):
-            some = todo[start : start + _AT_ONCE]
-            subjects = [self._config.definition(workflow_id, op, part) for part, _ in some]
-            bodies = [body for _, body in some]
-            await asyncio.gather(*(put(self._nats, *one, None, "a workflow") for one in zip(subjects, bodies, strict=True)))
+
+        async def store(part: str) -> None:
+            await put(self._nats, self._config.definition(workflow_id, op, part), parts[part], None, "a workflow")
+
+        await in_portions(list(parts), store, _AT_ONCE)
         self._graphs.put((workflow_id, op), graph, graph.bytes)
 
     async def graph(self, workflow_id: str, op: str) -> Graph | None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from ojs_core.base.errors import OjsError, not_found, unavailable
+from ojs_core.base.errors import OjsError, not_found, unavailable, unless_moved_on
 from ojs_core.base.lru import Lru
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain import transitions
@@ -350,11 +350,7 @@ class Workflows:
 
     async def _cancel_job(self, name: str) -> None:
         """One job that changed in this very moment: it may have been fetched, or have ended."""
-        try:
-            await self._jobs.change(name, _cancel_unless_active)
-        except OjsError as error:
-            if error.code not in {"conflict", "not_found"}:
-                raise
+        await unless_moved_on(self._jobs.change(name, _cancel_unless_active))
 
     async def _keep(self, graph: Graph, record: Workflow, report: Report) -> None:
         completed = {

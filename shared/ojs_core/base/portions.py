@@ -1,0 +1,18 @@
+"""Many things at the same time, but not all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def in_portions(items: Sequence[T], one: Callable[[T], Awaitable[R]], at_once: int) -> list[R]:
+    """What `one` makes of each item, in order: `at_once` begin together, the next ones when all of those have ended."""
+    made: list[R] = []
+    for start in range(0, len(items), at_once):
+        made += await asyncio.gather(*map(one, items[start : start + at_once]))
+    return made
