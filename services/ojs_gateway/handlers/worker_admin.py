@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
-
-from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import short_text
+from ojs_core.base.portions import in_portions
 from ojs_core.domain.job import State
 from ojs_core.read.client import Queries, settled
 from ojs_core.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
+from ojs_core.read.walk import walk
 from ojs_core.store.workers.directives import Wish
 from ojs_core.wire.admin import held_view, parse_wish, worker_view, workers_view
 from ojs_core.wire.lists import with_progress
@@ -25,15 +24,8 @@ _STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
 
 
 async def live_workers(queries: Queries) -> list[WorkerRow]:
-    """All workers that were heard of within 30 s."""
-    live: list[WorkerRow] = []
-    ask = WorkersAsk(limit=MAX_PAGE)
-    while True:
-        page = await queries.workers(ask)
-        live += [row for row in page.workers if not row.stale]
-        if page.next_cursor is None:
-            return live
-        ask = replace(ask, cursor=page.next_cursor)
+    """All workers that were heard of within 30 s. Raises OjsError backend_unavailable, also while the index is built anew."""
+    return [row async for page in walk(queries.workers, WorkersAsk()) for row in page.workers if not row.stale]
 
 
 class WorkerAdminHandlers:
@@ -79,8 +71,7 @@ class WorkerAdminHandlers:
         """POST /admin/workers/directive `{directive}`: to all that are there now, not to those that come later."""
         wish = await call.read(parse_wish)
         live = await live_workers(self._queries)
-        for start in range(0, len(live), _AT_ONCE):
-            await asyncio.gather(*(self._directives.give(row.record, wish) for row in live[start : start + _AT_ONCE]))
+        await in_portions(live, lambda row: self._directives.give(row.record, wish), _AT_ONCE)
         return Response(200, encode({"directive": wish, "workers": len(live), "affected": len(live)}))
 
     async def remove(self, call: Call) -> Response:

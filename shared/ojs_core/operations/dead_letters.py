@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-import msgspec
-
 from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment, RetryOverride, Transition
 from ojs_core.domain.transitions.result import Change
-from ojs_core.read.client import Queries, settled
-from ojs_core.read.messages import MAX_PAGE, DeadLettersAsk
+from ojs_core.operations.outcomes import AT_ONCE
+from ojs_core.read.client import Queries
+from ojs_core.read.messages import DeadLettersAsk, JobRow
+from ojs_core.read.walk import walk
 from ojs_core.store.store import Store
 
-_AT_ONCE: Final = 32
-"""Dead letters of a request that are changed at the same time."""
 _MAX_BULK: Final = 10_000
 """Dead letters that one request changes; its answer says how many remain."""
 _MAX_ERRORS: Final = 100
@@ -68,33 +66,25 @@ class DeadLetters:
     async def _all(self, wanted: DeadLettersAsk, change: Callable[[str], Awaitable[object]]) -> DeadLettersChanged:
         """Change everything that matches, page by page; what has left meanwhile is skipped."""
         matched: int | None = None
-        done = skipped = 0
-        errors: list[tuple[str, str]] = []
-        cursor: str | None = None
-        limit = asyncio.Semaphore(_AT_ONCE)
+        reasons: list[tuple[str, str] | None] = []
 
-        async def one(job_id: str) -> bool:
-            async with limit:
-                try:
-                    await change(job_id)
-                except OjsError as error:
-                    if error.code not in {"not_found", "conflict", "duplicate"}:
-                        raise
-                    if len(errors) < _MAX_ERRORS:
-                        errors.append((job_id, error.message))
-                    return False
-                return True
+        async def one(row: JobRow) -> tuple[str, str] | None:
+            """Why it was skipped."""
+            try:
+                await change(row.id)
+            except OjsError as error:
+                if error.code not in {"not_found", "conflict", "duplicate"}:
+                    raise
+                return row.id, error.message
+            return None
 
-        while done + skipped < _MAX_BULK:
-            page = settled(await self._queries.dead_letters(msgspec.structs.replace(wanted, limit=MAX_PAGE, cursor=cursor)))
+        async for page in walk(self._queries.dead_letters, wanted):
             matched = page.total if matched is None else matched
-            changed = await asyncio.gather(*(one(row.id) for row in page.jobs))
-            done += sum(changed)
-            skipped += len(changed) - sum(changed)
-            cursor = page.next_cursor
-            if cursor is None:
+            reasons += await in_portions(page.jobs, one, AT_ONCE)
+            if len(reasons) >= _MAX_BULK:
                 break
-        return DeadLettersChanged(matched or 0, done, skipped, errors)
+        errors = [reason for reason in reasons if reason is not None]
+        return DeadLettersChanged(matched or 0, len(reasons) - len(errors), len(errors), errors[:_MAX_ERRORS])
 
 
 def _dead(job: Job) -> Job:

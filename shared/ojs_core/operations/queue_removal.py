@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.errors import OjsError, not_found, unless_moved_on
+from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import TERMINAL, State
 from ojs_core.domain.queues import record as queue_record
 from ojs_core.domain.queues.config import DEFAULT_QUEUE
 from ojs_core.domain.queues.record import QueueRecord
+from ojs_core.operations.outcomes import AT_ONCE
 from ojs_core.read.client import Queries, settled
-from ojs_core.read.messages import MAX_PAGE, JobsAsk
+from ojs_core.read.messages import JobsAsk
+from ojs_core.read.walk import walk
 from ojs_core.store.announce import announce
 from ojs_core.store.store import Store
 
-_AT_ONCE: Final = 32
-"""Jobs of one request that are changed at the same time."""
 _MAX_JOBS: Final = 5_000
 """Jobs that one request changes; it says how many remain, and can be repeated."""
 
@@ -74,7 +74,7 @@ class QueueRemoval:
         affected = 0
         if asked.strategy != "reject":
             in_order = asked.strategy == "move"
-            affected, _ = await self._all(name, transitions.WAITING, self._clearing(asked), at_once=1 if in_order else _AT_ONCE)
+            affected, _ = await self._all(name, transitions.WAITING, self._clearing(asked), at_once=1 if in_order else AT_ONCE)
         left = await self._left(name)
         if left and asked.strategy == "reject":
             await self._restore(name, before)
@@ -118,7 +118,7 @@ class QueueRemoval:
         return sum(counts[state] for state in State if state not in TERMINAL)
 
     async def _all(
-        self, queue: str, states: tuple[State, ...], act: Act, before: int | None = None, at_once: int = _AT_ONCE
+        self, queue: str, states: tuple[State, ...], act: Act, before: int | None = None, at_once: int = AT_ONCE
     ) -> Emptied:
         """Act on the queue's jobs in some states, the oldest of each first: how many, and how many there may be more.
 
@@ -129,37 +129,21 @@ class QueueRemoval:
         ids: list[str] = []
         remaining = 0
         for state in states:
-            ask = JobsAsk(queue=queue, state=state, ascending=True, until=until, limit=MAX_PAGE)
             seen = total = 0
-            while True:
-                page = settled(await self._queries.jobs(ask))
+            async for page in walk(self._queries.jobs, JobsAsk(queue=queue, state=state, ascending=True, until=until)):
                 total = total or page.total or 0
                 wanted = [row.id for row in page.jobs if before is None or (row.finished_at or row.created_at) < before]
                 taken = wanted[: _MAX_JOBS - len(ids)]
                 ids += taken
                 seen += len(page.jobs)
-                if page.next_cursor is None or len(ids) >= _MAX_JOBS:
+                if len(ids) >= _MAX_JOBS:
+                    # Beyond what the index counts it is only certain that there are some.
+                    remaining += max(total - seen, int(page.next_cursor is not None)) + len(wanted) - len(taken)
                     break
-                ask = msgspec.structs.replace(ask, cursor=page.next_cursor)
-            # Beyond what the index counts it is only certain that there are some.
-            remaining += max(total - seen, int(page.next_cursor is not None)) + len(wanted) - len(taken)
-        done = 0
-        for start in range(0, len(ids), at_once):
-            done += sum(await asyncio.gather(*(_acted(act, job_id) for job_id in ids[start : start + at_once])))
-        return Emptied(done, remaining)
+        return Emptied(sum(await in_portions(ids, lambda job_id: unless_moved_on(act(job_id)), at_once)), remaining)
 
 
 async def tell_of_queue(store: Store, event_type: str, name: str) -> None:
     """Publish an event of a queue; the default settings are none."""
     if name != DEFAULT_QUEUE:
         await announce(store, event_type, scope=name, subject=name, data={"queue": name})
-
-
-async def _acted(act: Act, job_id: str) -> bool:
-    try:
-        await act(job_id)
-    except OjsError as error:
-        if error.code not in {"not_found", "conflict"}:
-            raise
-        return False
-    return True

@@ -12,13 +12,14 @@ from ojs_core.base.errors import invalid
 from ojs_core.domain.job import Job, State
 from ojs_core.operations.outcomes import Rest
 from ojs_core.operations.selection import Filter, Selection
-from ojs_core.read.client import Queries, settled
+from ojs_core.read.client import Queries
 from ojs_core.read.documents import jobs_of
-from ojs_core.read.messages import MAX_PAGE, JobRow, JobsAsk, cursor_after
+from ojs_core.read.messages import JobRow, JobsAsk, cursor_after
+from ojs_core.read.walk import walk
 from ojs_core.store.store import Store
 
 _MOST_SCANNED: Final = 20_000
-"""Rows of the index that one request looks through; the next one goes on from there."""
+"""Rows of the index that are looked through at a time; what follows goes on from there."""
 
 
 class BulkTargets:
@@ -36,18 +37,18 @@ class BulkTargets:
         place = _Place.of(selection.cursor, len(wanted.states))
         found: list[str] = []
         scanned = 0
-        while place.state < len(wanted.states):
-            page = settled(await self._queries.jobs(_ask(wanted, wanted.states[place.state], cursor=place.cursor)))
-            fitting = await self._fitting(wanted, page.jobs)
-            for row in page.jobs:
-                if row.id in fitting:
-                    found.append(row.id)
-                    if len(found) == selection.limit:
-                        return found, _Place(place.state, cursor_after(row.created_at, row.id)).text
-            scanned += len(page.jobs)
-            place = _Place(place.state + 1, None) if page.next_cursor is None else _Place(place.state, page.next_cursor)
-            if scanned >= _MOST_SCANNED and place.state < len(wanted.states):
-                return found, place.text
+        for number in range(place.state, len(wanted.states)):
+            async for page in walk(self._queries.jobs, _ask(wanted, wanted.states[number], place.cursor)):
+                fitting = await self._fitting(wanted, page.jobs)
+                for row in page.jobs:
+                    if row.id in fitting:
+                        found.append(row.id)
+                        if len(found) == selection.limit:
+                            return found, _Place(number, cursor_after(row.created_at, row.id)).text
+                scanned += len(page.jobs)
+                place = _Place(number + 1, None) if page.next_cursor is None else _Place(number, page.next_cursor)
+                if scanned >= _MOST_SCANNED and place.state < len(wanted.states):
+                    return found, place.text
         return found, None
 
     async def rest(self, wanted: Filter, cursor: str | None) -> Rest:
@@ -55,7 +56,7 @@ class BulkTargets:
         if cursor is None:
             return Rest(None, 0)
         states = wanted.states[_Place.of(cursor, len(wanted.states)).state :]
-        pages = await asyncio.gather(*(self._queries.jobs(_ask(wanted, state, limit=1)) for state in states))
+        pages = await asyncio.gather(*(self._queries.jobs(_ask(wanted, state)) for state in states))
         totals = [page.total for page in pages if page.total is not None]
         return Rest(cursor, sum(totals) if len(totals) == len(pages) else None)
 
@@ -88,15 +89,15 @@ class _Place(NamedTuple):
         return f"{self.state}~{self.cursor or ''}"
 
 
-def _ask(wanted: Filter, state: State, *, limit: int = MAX_PAGE, cursor: str | None = None) -> JobsAsk:
-    """What the index knows of a filter."""
+def _ask(wanted: Filter, state: State, cursor: str | None = None) -> JobsAsk:
+    """What the index knows of a filter; its number, with one of them, unless it is walked through."""
     return JobsAsk(
         state=state,
         queue=wanted.queue,
         type=wanted.type,
         since=wanted.since,
         until=wanted.until,
-        limit=limit,
+        limit=1,
         cursor=cursor,
         whole=wanted.meta is not None,
     )

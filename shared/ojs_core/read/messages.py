@@ -50,22 +50,25 @@ class Ask(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Sequence in the bucket's stream that the answer must have seen."""
 
 
-class QueueAsk(Ask, frozen=True, kw_only=True):
-    name: str
+class PageAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """A list, a page at a time. `cursor` is a page's `next_cursor`; it and `offset` add up."""
 
-
-class QueuesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
-    """Queues by name. `cursor` is a page's `next_cursor`; it and `offset` add up. `also` names queues that are listed
-    whether they ever had a job or not.
-    """
-
-    also: tuple[str, ...] = ()
     limit: int = 50
     cursor: str | None = None
     offset: int = 0
 
 
-class JobsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+class QueueAsk(Ask, frozen=True, kw_only=True):
+    name: str
+
+
+class QueuesAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
+    """Queues by name. `also` names queues that are listed whether they ever had a job or not."""
+
+    also: tuple[str, ...] = ()
+
+
+class JobsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """Jobs, the newest first; what is None is not asked about. A `type` that ends in `*` stands for all that begin so.
 
     `worker` is the one that holds a job or held it last, `error_type` that of its last failure. `since` and `until` bound
@@ -86,13 +89,10 @@ class JobsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     until: int | None = None
     sort: Sort = "created_at"
     ascending: bool = False
-    limit: int = 50
-    cursor: str | None = None
-    offset: int = 0
     whole: bool = False
 
 
-class DeadLettersAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+class DeadLettersAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """Dead letters, the latest first. `since` and `until` bound the time of the discard, both included. `whole` asks for their
     documents, too.
     """
@@ -102,19 +102,13 @@ class DeadLettersAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     error_type: str | None = None
     since: int | None = None
     until: int | None = None
-    limit: int = 50
-    cursor: str | None = None
-    offset: int = 0
     whole: bool = False
 
 
-class WorkflowsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+class WorkflowsAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """Workflows, the newest first, in one state or in any."""
 
     state: str | None = None
-    limit: int = 50
-    cursor: str | None = None
-    offset: int = 0
 
 
 class StatsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
@@ -123,14 +117,11 @@ class StatsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     queue: str | None = None
 
 
-class WorkersAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+class WorkersAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """Workers by id, those that deregistered left out. `state` is what a worker says of itself, or `stale` for silent ones."""
 
     id: str | None = None
     state: str | None = None
-    limit: int = 50
-    cursor: str | None = None
-    offset: int = 0
 
 
 class DispatchesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
@@ -139,21 +130,14 @@ class DispatchesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     also: tuple[str, ...] = ()
 
 
-class UniqueAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+class UniqueAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """The fingerprints of unique jobs, in order."""
 
-    limit: int = 50
-    cursor: str | None = None
-    offset: int = 0
 
-
-class UnreadableAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+class UnreadableAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """Records that can't be read, by kind and key."""
 
     kind: str | None = None
-    limit: int = 50
-    cursor: str | None = None
-    offset: int = 0
 
 
 # Answers
@@ -165,6 +149,12 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial: bool = False
     progress: float = 1.0
     """How much of the bucket has been read, 0 to 1."""
+
+
+class PageAnswer(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """A part of a list, and the cursor behind it, None at the end. It may have fewer rows than asked for, or none, before."""
+
+    next_cursor: str | None = None
 
 
 class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -193,17 +183,14 @@ class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The job as it is stored; nothing if its record has to be read."""
 
 
-class JobPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
-    """`total` counts all that match, on every page; None where only looking at all of them would tell.
-
-    A page may have fewer jobs than asked for, or none, and go on by its cursor all the same. `searched` is false if this
-    projector doesn't index arguments, so that it can't answer a `text`.
+class JobPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
+    """`total` counts all that match, on every page; None where only looking at all of them would tell. `searched` is false if
+    this projector doesn't index arguments, so that it can't answer a `text`.
     """
 
     jobs: list[JobRow]
     total: int | None
     searched: bool = True
-    next_cursor: str | None = None
 
 
 class WorkflowRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -220,10 +207,9 @@ class WorkflowRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended_at: int | None = None
 
 
-class WorkflowPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class WorkflowPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
     workflows: list[WorkflowRow]
     total: int
-    next_cursor: str | None = None
 
 
 class UniqueRow(Struct, frozen=True, kw_only=True):
@@ -236,12 +222,11 @@ class UniqueRow(Struct, frozen=True, kw_only=True):
     state: State
 
 
-class UniquePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class UniquePage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
     """`total` as in `JobPage`."""
 
     locks: list[UniqueRow]
     total: int
-    next_cursor: str | None = None
 
 
 class UnreadableRow(Struct, frozen=True):
@@ -255,12 +240,11 @@ class UnreadableRow(Struct, frozen=True):
     problem: str
 
 
-class UnreadablePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class UnreadablePage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
     """`total` as in `JobPage`."""
 
     records: list[UnreadableRow]
     total: int
-    next_cursor: str | None = None
 
 
 class DeadLetterStats(Answer, frozen=True, kw_only=True, omit_defaults=True):
@@ -314,11 +298,10 @@ class WorkerSummary(Struct, frozen=True, kw_only=True):
     stale: int
 
 
-class WorkerPage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class WorkerPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
     workers: list[WorkerRow]
     total: int
     summary: WorkerSummary
-    next_cursor: str | None = None
 
 
 class ProjectorStatus(Answer, frozen=True, kw_only=True, omit_defaults=True):

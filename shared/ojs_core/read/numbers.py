@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from ojs_core.domain.job import State
 from ojs_core.domain.statistics.point import Point
-from ojs_core.read.messages import Answer, Ask
+from ojs_core.read.messages import Answer, Ask, PageAnswer
 
 MAX_POINTS: Final = 1_500
 """Of one series: a day in minutes, or two months in hours."""
@@ -81,10 +81,9 @@ class Levels(Answer, frozen=True, kw_only=True, omit_defaults=True):
     counts: dict[int, int]
 
 
-class QueuePage(Answer, frozen=True, kw_only=True, omit_defaults=True):
+class QueuePage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
     queues: list[Queue]
     total: int
-    next_cursor: str | None = None
 
 
 class Totals(Numbers, frozen=True, kw_only=True, omit_defaults=True):

@@ -16,6 +16,7 @@ from ojs_core.operations.targets import BulkTargets
 from ojs_core.read.messages import JobPage, WorkerPage, WorkerSummary
 from ojs_core.read.numbers import Counts, Queue
 from ojs_gateway.handlers.dead_letter import DeadLetterHandlers
+from ojs_gateway.handlers.fair_pools import PoolHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from support.call import Request
@@ -43,6 +44,13 @@ class Index:
         return WORKERS
 
 
+class Pools:
+    """There is one."""
+
+    async def all(self) -> list[object]:
+        return [object()]
+
+
 class NoRecords:
     """Settings of queues: nobody has made any."""
 
@@ -51,7 +59,7 @@ class NoRecords:
 
 
 def context() -> Any:
-    store = SimpleNamespace(queues=NoRecords(), clock=SimpleNamespace(now=lambda: 1_800_000_000_000))
+    store = SimpleNamespace(queues=NoRecords(), pools=Pools(), clock=SimpleNamespace(now=lambda: 1_800_000_000_000))
     return SimpleNamespace(store=store, queries=Index(), limits=PayloadLimits(), directives=None)
 
 
@@ -85,7 +93,18 @@ async def read_worker() -> object:
     return await WorkerAdminHandlers(context()).read(request())
 
 
-@pytest.mark.parametrize("ask", [purge, delete_queue, retry_dead_letters, match, read_queue, read_worker])
+async def direct_all_workers() -> object:
+    return await WorkerAdminHandlers(context()).direct_all(request({"directive": "quiet"}))
+
+
+async def list_pools() -> object:
+    return await PoolHandlers(context()).list(request())
+
+
+DECIDING = [purge, delete_queue, retry_dead_letters, match, read_queue, read_worker, direct_all_workers, list_pools]
+
+
+@pytest.mark.parametrize("ask", DECIDING)
 async def test_it_is_refused_for_the_time_being(ask: Callable[[], Awaitable[object]]) -> None:
     with pytest.raises(OjsError, match="is being built") as refused:
         await ask()
