@@ -23,16 +23,16 @@ Each process counts what it did itself since it started: the gateway a push, the
 the system is a sum over all processes, and rates survive restarts:
 
 ```promql
-sum by (queue) (rate(ojs_jobs_completed_total[5m]))                                      # completed jobs a second
-sum by (queue) (rate(ojs_jobs_failed_total[5m])) > 0                                     # jobs that ended badly
+sum by (queue) (rate(ojs_job_completed_total[5m]))                                       # completed jobs a second
+sum by (queue) (rate(ojs_job_failed_total[5m])) > 0                                      # jobs that ended badly
 max by (queue) (ojs_queue_depth{{state="available"}})                                      # the backlog
 histogram_quantile(0.99, sum by (le, queue) (rate(ojs_job_queue_time_seconds_bucket[5m])))  # how long jobs wait
 ```
 
-Metrics of jobs have two sets of names, since Open Job Spec has: `ojs_jobs_…` with `job_type` and milliseconds by ojs-events,
-`ojs_job_…` with `type` and seconds by ojs-observability. Use either. No metric has job ids, arguments or messages in its
-labels. The first {metrics.MAX_SERIES} pairs of queue and job type that a process meets have series of their own; later types
-count as `{metrics.OTHER}` in their queue, and later queues, beyond a hundred, as `{metrics.OTHER}`, too.
+Metrics of jobs have the names of ojs-observability; those of ojs-events (`ojs_jobs_…`) aren't served
+([adr/037](adr/037-one-series-for-each-metric.md)). No metric has job ids, arguments or messages in its labels. The first
+{metrics.MAX_SERIES} pairs of queue and job type that a process meets have series of their own; later types count as
+`{metrics.OTHER}` in their queue, and later queues, beyond a hundred, as `{metrics.OTHER}`, too.
 
 ## All processes
 

@@ -12,7 +12,7 @@ _IGNORED: Final = ("_bucket", "_sum")
 
 
 class Scrape(NamedTuple):
-    """Counts by metric and label values: `counts["ojs_jobs_enqueued_total"]["mail.send", "default"]`, labels by name."""
+    """Counts by metric and label values: `counts["ojs_job_enqueued_total", "default", "mail.send"]`, labels by their names."""
 
     counts: Mapping[tuple[str, ...], float]
 

@@ -56,12 +56,9 @@ class _Family(Collector, Generic[C]):
     def labels(self, *values: str) -> C:
         """The child with these labels, made when it is first asked for."""
         child = self._children.get(values)
-        return child if child is not None else self.show(self._new(), *values)
-
-    def show(self, child: C, *values: str) -> C:
-        """Take up a child that another family has, too."""
-        assert len(values) == len(self.label_names), (self.name, values)
-        self._children[values] = child
+        if child is None:
+            assert len(values) == len(self.label_names), (self.name, values)
+            child = self._children[values] = self._new()
         return child
 
     def remove(self, *values: str) -> None:

@@ -1,8 +1,7 @@
 """What a process counts and measures, for Prometheus. docs/metrics.md is made from this module.
 
-Two documents of Open Job Spec name the metrics of jobs, ojs-events §7 (`ojs.jobs.…`, milliseconds) and ojs-observability §8
-(`ojs.job.…`, seconds); dashboards for either find theirs. Each process counts the transitions that it stored itself, so a
-figure of the system is the sum over its processes.
+Two documents of Open Job Spec name the metrics of jobs; those of ojs-observability are served (docs/adr/037). Each process
+counts the transitions that it stored itself, so a figure of the system is the sum over its processes.
 
 A metric belongs to the process, so everything here is a module's.
 """
@@ -44,8 +43,6 @@ MAX_SERIES: Final = 200
 _MAX_QUEUES: Final = 100
 """Queues that get series of their own; those beyond count as `other`."""
 
-_RUN_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000)
-_WAIT_MS: Final = (10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000)
 _RUN_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _QUEUE_TIME_S: Final = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1_800, 3_600)
 _REQUEST_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -94,26 +91,19 @@ def _projector(kind: type[P], name: str, text: str, *labels: str) -> P:
     return family
 
 
-# Jobs
-
-_EVENTS_LABELS: Final = ("job_type", "queue")
-_ENQUEUED: Final = _counter("ojs_jobs_enqueued", "Jobs accepted, delayed and pending ones included.", *_EVENTS_LABELS)
-_COMPLETED: Final = _counter("ojs_jobs_completed", "Jobs completed.", *_EVENTS_LABELS)
-_FAILED: Final = _counter("ojs_jobs_failed", "Jobs discarded, dead letters included.", *_EVENTS_LABELS)
-_RUN: Final = _histogram("ojs_jobs_duration_ms", "Time that attempts ran that completed or failed.", _RUN_MS, *_EVENTS_LABELS)
-_WAIT: Final = _histogram("ojs_jobs_wait_ms", "Time from available to started, of every attempt.", _WAIT_MS, *_EVENTS_LABELS)
+# Jobs: names, labels and bounds of ojs-observability §8
 
 _LABELS: Final = ("queue", "type")
-_JOB_ENQUEUED: Final = _counter("ojs_job_enqueued", "The same as ojs_jobs_enqueued_total.", *_LABELS)
-_JOB_COMPLETED: Final = _counter("ojs_job_completed", "The same as ojs_jobs_completed_total.", *_LABELS)
-_JOB_FAILED: Final = _counter("ojs_job_failed", "The same as ojs_jobs_failed_total.", *_LABELS)
-_JOB_RETRIED: Final = _counter("ojs_job_retried", "Failed attempts that are followed by another.", *_LABELS)
-_JOB_CANCELLED: Final = _counter("ojs_job_cancelled", "Jobs cancelled.", *_LABELS)
-_JOB_EXPIRED: Final = _counter("ojs_job_expired", "Jobs discarded because they expired before they ran.", *_LABELS)
-_JOB_DURATION: Final = _histogram(
+_ENQUEUED: Final = _counter("ojs_job_enqueued", "Jobs accepted, delayed and pending ones included.", *_LABELS)
+_COMPLETED: Final = _counter("ojs_job_completed", "Jobs completed.", *_LABELS)
+_FAILED: Final = _counter("ojs_job_failed", "Jobs discarded, dead letters included.", *_LABELS)
+_RETRIED: Final = _counter("ojs_job_retried", "Failed attempts that are followed by another.", *_LABELS)
+_CANCELLED: Final = _counter("ojs_job_cancelled", "Jobs cancelled.", *_LABELS)
+_EXPIRED: Final = _counter("ojs_job_expired", "Jobs discarded because they expired before they ran.", *_LABELS)
+_DURATION: Final = _histogram(
     "ojs_job_duration_seconds", "Time that attempts ran, by the state that they left the job in.", _RUN_S, *_LABELS, "state"
 )
-_JOB_QUEUE_TIME: Final = _histogram(
+_QUEUE_TIME: Final = _histogram(
     "ojs_job_queue_time_seconds", "Time from available to started, of first attempts.", _QUEUE_TIME_S, *_LABELS
 )
 
@@ -278,34 +268,19 @@ async def exposition() -> bytes:
 
 
 class _Series:
-    """The metrics of one job type in one queue."""
+    """The metrics of one job type in one queue. A stored transition moves at most three of them."""
 
-    __slots__ = (
-        "cancelled",
-        "completed",
-        "durations",
-        "enqueued",
-        "expired",
-        "failed",
-        "labels",
-        "queue_time",
-        "retried",
-        "run",
-        "wait",
-    )
+    __slots__ = ("cancelled", "completed", "durations", "enqueued", "expired", "failed", "labels", "queue_time", "retried")
 
     def __init__(self, queue: str, job_type: str) -> None:
         self.labels = labels = (queue, job_type)
-        turned = (job_type, queue)
-        self.enqueued = _JOB_ENQUEUED.show(_ENQUEUED.labels(*turned), *labels)
-        self.completed = _JOB_COMPLETED.show(_COMPLETED.labels(*turned), *labels)
-        self.failed = _JOB_FAILED.show(_FAILED.labels(*turned), *labels)
-        self.run = _RUN.labels(*turned)
-        self.wait = _WAIT.labels(*turned)
-        self.retried = _JOB_RETRIED.labels(*labels)
-        self.cancelled = _JOB_CANCELLED.labels(*labels)
-        self.expired = _JOB_EXPIRED.labels(*labels)
-        self.queue_time = _JOB_QUEUE_TIME.labels(*labels)
+        self.enqueued = _ENQUEUED.labels(*labels)
+        self.completed = _COMPLETED.labels(*labels)
+        self.failed = _FAILED.labels(*labels)
+        self.retried = _RETRIED.labels(*labels)
+        self.cancelled = _CANCELLED.labels(*labels)
+        self.expired = _EXPIRED.labels(*labels)
+        self.queue_time = _QUEUE_TIME.labels(*labels)
         self.durations: dict[State, FastHistogram] = {}
 
     def count(self, job: Job, entry: Entry) -> None:
@@ -313,26 +288,18 @@ class _Series:
             case "pushed":
                 self.enqueued.inc()
             case "claimed":
-                self._claimed(job, entry)
+                if entry.attempt == 1 and not job.generation:
+                    self.queue_time.observe(max(0, entry.at - (job.enqueued_at or entry.at)) / 1_000)
             case _:
                 if entry.before is State.ACTIVE and entry.after is not None and job.started_at is not None:
-                    self._ran(entry.after, entry.event, (entry.at - job.started_at) / 1_000)
+                    self._ran(entry.after, entry.event, max(0, entry.at - job.started_at) / 1_000)
                 if entry.after is not entry.before:
                     self._ended(entry)
 
-    def _claimed(self, job: Job, entry: Entry) -> None:
-        waited = max(0, entry.at - (job.enqueued_at or entry.at))
-        self.wait.observe(waited)
-        if entry.attempt == 1 and not job.generation:
-            self.queue_time.observe(waited / 1_000)
-
     def _ran(self, state: State, event: str, seconds: float) -> None:
-        seconds = max(0.0, seconds)
-        if state is not State.CANCELLED:
-            self.run.observe(seconds * 1_000)
         duration = self.durations.get(state)
         if duration is None:
-            duration = self.durations[state] = _JOB_DURATION.labels(*self.labels, state.value)
+            duration = self.durations[state] = _DURATION.labels(*self.labels, state.value)
         duration.observe(seconds)
         if state in {State.AVAILABLE, State.RETRYABLE} and event != "requeued":
             self.retried.inc()

@@ -37,16 +37,6 @@ def test_histograms_are_rendered_alike(observations: list[tuple[tuple[str, str],
     assert generate_latest(ours) == generate_latest(theirs)
 
 
-def test_a_child_may_be_shown_by_two_families() -> None:
-    registry = CollectorRegistry()
-    one, two = CounterFamily("one", "One.", ("type",)), CounterFamily("two", "Two.", LABELS)
-    registry.register(one)
-    registry.register(two)
-    two.show(one.labels("x"), "a", "x").inc(3)
-    assert registry.get_sample_value("one_total", {"type": "x"}) == 3
-    assert registry.get_sample_value("two_total", {"queue": "a", "type": "x"}) == 3
-
-
 def test_a_child_is_made_once_and_may_be_removed() -> None:
     counts = CounterFamily("c", "Counts.", ("type",))
     assert counts.labels("x") is counts.labels("x")
