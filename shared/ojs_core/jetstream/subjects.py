@@ -299,6 +299,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(queue)
         return f"ojs.wake.{queue.replace('.', '_')}.>"
 
+    def ready_of_wake(self, subject: str) -> str | None:
+        """The ready subject whose token has arrived; None if it is no token."""
+        ready = f"ojs.ready.{subject.removeprefix('ojs.wake.')}"
+        return None if self.seat_size(ready) else ready
+
     def ready_consumer(self, subject: str) -> str:
         """Durable name of the one consumer of a ready subject; a long one ends in a hash."""
         name = subject.removeprefix("ojs.").replace(".", "-")

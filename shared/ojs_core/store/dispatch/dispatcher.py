@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import structlog
 
@@ -52,6 +52,18 @@ no use in going on.
 """
 
 
+class Wanted(NamedTuple):
+    """How many jobs a fetch asks for, for whom, and leased for how long; None for what their own say."""
+
+    most: int
+    worker: str | None
+    lease_ms: int | None
+
+    def but(self, most: int) -> Wanted:
+        """The same with another number."""
+        return self if most == self.most else self._replace(most=most)
+
+
 class Dispatcher:
     """Fetching: priorities from high to low, first come first served within one, queues left to right."""
 
@@ -62,9 +74,9 @@ class Dispatcher:
         self._capacity = guards.capacity
         self._clock = bucket.clock
         self._consumers = QueueConsumers(bucket, queues)
-        self._reader = TokenReader(bucket, self._consumers, queues)
-        self._requeuer = Requeuer(jobs)
         self.wakeups = Wakeups(bucket)
+        self._reader = TokenReader(bucket, self._consumers, queues, self.wakeups)
+        self._requeuer = Requeuer(jobs)
         self._claims = Claims(bucket, self._reader, jobs, queues, limiter, self._requeuer, self.wakeups)
         self._parking = TokenParking(self._reader, self._claims, self.wakeups, bucket.config)
         self._starvation: Lru[StarvationClock[int]] = Lru(_ROTATED)
@@ -86,15 +98,14 @@ class Dispatcher:
 
         A fetch that is cancelled ends at once, and what it has claimed by then, or is just claiming, is given back.
         """
-        return self._unended(await self._fetch(queues, count, worker, lease_ms, wait_ms, pool))
+        return self._unended(await self._fetch(queues, Wanted(count, worker, lease_ms), wait_ms, pool))
 
-    async def _fetch(
-        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, wait_ms: int, pool: str | None
-    ) -> list[Job]:
+    async def _fetch(self, queues: Sequence[str], wanted: Wanted, wait_ms: int, pool: str | None) -> list[Job]:
         if wait_ms <= 0 or self.wakeups.closed:
-            jobs = await self._whole_look(queues, count, worker, lease_ms, pool)
+            await self.wakeups.listen(queues)
+            jobs = await self._whole_look(queues, wanted, pool, last=True)
             if not jobs and await self._parking.settled(queues, _CLEARED_S):
-                jobs = await self._whole_look(queues, count, worker, lease_ms, pool)
+                jobs = await self._whole_look(queues, wanted, pool, last=True)
             return jobs
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
@@ -103,11 +114,13 @@ class Dispatcher:
             while True:
                 woken = waiter.woken
                 waiter.clear()
-                jobs = await self._whole_look(queues, count, worker, lease_ms, pool)
+                jobs = await self._whole_look(queues, wanted, pool)
                 left = deadline - loop.time()
                 if jobs or left <= 0 or self.wakeups.closed:
                     return jobs
                 await waiter.wait(min(left, _SECOND_LOOK_S if woken else _FALLBACK_LOOK_S))
+                while not waiter.woken and self.wakeups.empty(queues) and (left := deadline - loop.time()) > 0:
+                    await waiter.wait(min(left, _FALLBACK_LOOK_S))
         finally:
             await self.wakeups.leave(waiter)
 
@@ -147,11 +160,9 @@ class Dispatcher:
 
     # Looking
 
-    async def _whole_look(
-        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, pool: str | None
-    ) -> list[Job]:
+    async def _whole_look(self, queues: Sequence[str], wanted: Wanted, pool: str | None, *, last: bool = False) -> list[Job]:
         """A look that goes on to its end even if the fetch is cancelled: a claim in flight can't be called back."""
-        look = asyncio.create_task(self._look(queues, count, worker, lease_ms, pool), name="look")
+        look = asyncio.create_task(self._look(queues, wanted, pool, last=last), name="look")
         try:
             return await asyncio.shield(look)
         except asyncio.CancelledError:
@@ -166,52 +177,73 @@ class Dispatcher:
         for job in look.result():
             self._requeuer.give_back(job, "its fetch was cancelled")
 
-    async def _look(
-        self, queues: Sequence[str], count: int, worker: str | None, lease_ms: int | None, pool: str | None
-    ) -> list[Job]:
-        """Raises OjsError only if none of the queues can be served.
+    async def _look(self, queues: Sequence[str], wanted: Wanted, pool: str | None, *, last: bool) -> list[Job]:
+        """The jobs that are to be had. Raises OjsError only if none of the queues can be served.
 
-        What is claimed goes out, since nobody else knows of it; the rest of the tokens come back by themselves.
+        The `last` look of a fetch asks the stream if it finds nothing: a push may have been answered by another process whose
+        token is still to be heard of here. What is claimed goes out, since nobody else knows of it; the rest of the tokens
+        come back by themselves.
         """
         taken: list[Job] = []
         queues = await self._pools.open_to(queues, pool)
-        plan = await self._pools.plan(queues, count)
-        skipped = SkippedQueues()
+        plan = await self._pools.plan(queues, wanted.most)
+        began = asyncio.get_running_loop().time()
         with self._requeuer.unless_handed_on(taken):
-            if plan is not None:
-                await self._look_fairly(plan, skipped, taken, count, worker, lease_ms)
-            else:
-                for queue in queues:
-                    with skipped.skipping(queue):
-                        taken += await self._look_into(queue, count - len(taken), worker, lease_ms)
-                    if len(taken) >= count or skipped.enough:
-                        break
+            skipped = await _asked(self._reader.learn, [queue for queue in queues if not self._is_sure(queue, began)])
+            await self._look_at(queues, skipped, plan, taken, wanted)
+            if last and not taken and (doubtful := [queue for queue in queues if not self._is_told(queue, began)]):
+                skipped = await _asked(self._reader.subjects, doubtful)
+                await self._look_at(queues, skipped, plan, taken, wanted)
         skipped.judge(found=bool(taken))
         return taken
 
-    async def _look_fairly(
-        self, plan: Plan, skipped: SkippedQueues, taken: list[Job], count: int, worker: str | None, lease_ms: int | None
+    def _is_sure(self, queue: str, now: float) -> bool:
+        known = self.wakeups.ready(queue)
+        return known is not None and known.sure(now)
+
+    def _is_told(self, queue: str, since: float) -> bool:
+        known = self.wakeups.ready(queue)
+        return known is not None and known.asked_at >= since
+
+    async def _look_at(
+        self, queues: Sequence[str], skipped: SkippedQueues, plan: Plan | None, taken: list[Job], wanted: Wanted
     ) -> None:
+        """Adds to `taken` what the queues have."""
+        if plan is not None:
+            await self._look_fairly(plan, skipped, taken, wanted)
+            return
+        for queue in queues:
+            if queue in skipped.queues:
+                continue
+            with skipped.skipping(queue):
+                taken += await self._look_into(queue, wanted.but(wanted.most - len(taken)))
+            if len(taken) >= wanted.most or skipped.enough:
+                break
+
+    async def _look_fairly(self, plan: Plan, skipped: SkippedQueues, taken: list[Job], wanted: Wanted) -> None:
         """First each queue's share, then the rest from whichever has more; adds to `taken`."""
         given = dict.fromkeys(plan.shares, 0)
         emptied: list[str] = []
         try:
-            for shares in (plan.shares, dict.fromkeys(plan.shares, count)):
+            for shares in (plan.shares, dict.fromkeys(plan.shares, wanted.most)):
                 for queue, share in shares.items():
-                    wanted = min(share, count - len(taken))
-                    if wanted <= 0 or queue in emptied or queue in skipped.queues or skipped.enough:
+                    part = wanted.but(min(share, wanted.most - len(taken)))
+                    if part.most <= 0 or queue in emptied or queue in skipped.queues or skipped.enough:
                         continue
                     with skipped.skipping(queue):
-                        found = await self._look_into(queue, wanted, worker, lease_ms)
+                        found = await self._look_into(queue, part)
                         taken += found
                         given[queue] += len(found)
-                        if len(found) < wanted:
+                        if len(found) < part.most:
                             emptied.append(queue)
         finally:
             plan.served(given, emptied)
 
-    async def _look_into(self, queue: str, count: int, worker: str | None, lease_ms: int | None) -> list[Job]:
+    async def _look_into(self, queue: str, wanted: Wanted) -> list[Job]:
         """What one queue has, unless it is paused, until its own limit stops it."""
+        subjects = self._known(queue)
+        if subjects is not None and not subjects:
+            return []
         if await self._queues.held(queue):
             return []
         room = await self._limiter.room(queue)
@@ -219,48 +251,60 @@ class Dispatcher:
             if not self._limiter.known_stopped(queue) and await self._reader.subjects(queue):
                 await self._limiter.stopped(queue, room.hit)
             return []
-        count = min(count, room.number)
-        ready = await self._reader.subjects(queue)
-        subjects = list(ready)
+        wanted = wanted.but(min(wanted.most, room.number))
+        ready: dict[str, int] | None = None
+        if subjects is None:
+            ready = await self._reader.subjects(queue)
+            subjects = list(ready)
         taken: list[Job] = []
         rotation_ms = self._queues.config(queue).rotation_ms
         try:
             with self._requeuer.unless_handed_on(taken):
                 if rotation_ms:
-                    outcome = await self._look_in_turn(queue, subjects, rotation_ms, taken, count, worker, lease_ms)
+                    outcome = await self._look_in_turn(queue, subjects, rotation_ms, taken, wanted)
                 else:
-                    outcome = await self._look_through(queue, subjects, taken, count, worker, lease_ms)
-                if outcome == "whole" and len(taken) < count:
+                    outcome = await self._look_through(queue, subjects, taken, wanted)
+                if outcome == "whole" and len(taken) < wanted.most:
                     await self._limiter.emptied(queue, taken[-1].id if taken else None)
-                await self._capacity.fetched(queue, sum(ready.values()) - len(taken))
+                if ready is not None:
+                    await self._capacity.fetched(queue, sum(ready.values()) - len(taken))
         except OjsError:
             if not taken:
                 raise
         return taken
 
-    async def _look_through(
-        self, queue: str, subjects: Sequence[str], taken: list[Job], count: int, worker: str | None, lease_ms: int | None
-    ) -> Looked:
-        """Claim from one subject after the other until `taken` has `count` jobs."""
+    def _known(self, queue: str) -> list[str] | None:
+        """The ready subjects that may have tokens to give, as far as that is known without asking the stream.
+
+        None if it isn't, or if more is needed than that: for a queue that is bounded or stopped by its limit, or whose
+        priorities take turns.
+        """
+        config = self._queues.config(queue)
+        if config.max_size or config.rotation_ms or self._limiter.known_stopped(queue):
+            return None
+        known = self.wakeups.ready(queue)
+        now = asyncio.get_running_loop().time()
+        return known.giving(now) if known is not None and known.sure(now) else None
+
+    async def _look_through(self, queue: str, subjects: Sequence[str], taken: list[Job], wanted: Wanted) -> Looked:
+        """Claim from one subject after the other until `taken` has as many jobs as are wanted."""
         whole = True
         for _, lanes in groupby(subjects, lambda subject: (priority_of(subject), lane_of(subject) == "front")):
-            outcome = await self._look_along(queue, list(lanes), taken, count, worker, lease_ms)
+            outcome = await self._look_along(queue, list(lanes), taken, wanted)
             if outcome == "over":
                 return "over"
             whole = whole and outcome == "whole"
         return "whole" if whole else "part"
 
-    async def _look_along(
-        self, queue: str, lanes: Sequence[str], taken: list[Job], count: int, worker: str | None, lease_ms: int | None
-    ) -> Looked:
+    async def _look_along(self, queue: str, lanes: Sequence[str], taken: list[Job], wanted: Wanted) -> Looked:
         """The same for lanes of one priority, merged by age."""
         left = self._parking.usable(lanes)
         whole = len(left) == len(lanes)
         after: dict[str, int] = {}
         pulls = fruitless = 0
-        while left and len(taken) < count:
-            subject, wanted, end = await self._reader.next_run(left, count - len(taken), after)
-            pulled = await self._reader.pull(subject, queue, wanted)
+        while left and len(taken) < wanted.most:
+            subject, number, end = await self._reader.next_run(left, wanted.most - len(taken), after)
+            pulled = await self._reader.pull(subject, queue, number)
             pulls += 1
             if not pulled:
                 left.remove(subject)
@@ -273,10 +317,13 @@ class Dispatcher:
                 after[subject] = max(token.place for token in tokens) if tokens else too_soon[0].place - 1
                 if not tokens:
                     continue
-            claimed = await self._claims.claim(queue, tokens, worker, lease_ms)
+            claimed = await self._claims.claim(queue, tokens, wanted.worker, wanted.lease_ms)
             taken += claimed.jobs.values()
             if claimed.stopped or (not claimed.jobs and pulls >= _FRUITLESS_PULLS):
                 return "over"
+            if len(tokens) == len(pulled) < number:  # that was all
+                left.remove(subject)
+                continue
             if claimed.jobs or not claimed.stood:
                 continue
             fruitless += 1
@@ -298,9 +345,7 @@ class Dispatcher:
         subjects: Sequence[str],
         rotation_ms: int,
         taken: list[Job],
-        count: int,
-        worker: str | None,
-        lease_ms: int | None,
+        wanted: Wanted,
     ) -> Looked:
         """The same, but priorities that were passed over for the queue's rotation interval come first, with one job each."""
         turns = self._starvation.get(queue)
@@ -313,16 +358,28 @@ class Dispatcher:
         tried: list[int] = []
         try:
             for priority in turns.overdue(sorted(heads, reverse=True), rotation_ms, now):
-                if len(taken) >= count:
+                if len(taken) >= wanted.most:
                     break
                 tried.append(priority)
                 before = len(taken)
-                going = await self._look_through(queue, heads[priority], taken, before + 1, worker, lease_ms)
+                going = await self._look_through(queue, heads[priority], taken, wanted.but(before + 1))
                 if len(taken) > before:
                     if priority != max(heads):
                         metrics.starved(queue)
                 elif going == "over":
                     return going
-            return await self._look_through(queue, subjects, taken, count, worker, lease_ms)
+            return await self._look_through(queue, subjects, taken, wanted)
         finally:
             turns.had({*tried, *(job.priority for job in taken)}, now)
+
+
+async def _asked(ask: Callable[[str], Awaitable[Any]], queues: Sequence[str]) -> SkippedQueues:
+    """Ask about queues, all at once; those about which there was no answer."""
+    skipped = SkippedQueues()
+    answers = await asyncio.gather(*map(ask, queues), return_exceptions=True) if queues else []
+    for queue, answer in zip(queues, answers, strict=True):
+        if isinstance(answer, OjsError):
+            skipped.queues[queue] = answer
+        elif isinstance(answer, BaseException):
+            raise answer
+    return skipped

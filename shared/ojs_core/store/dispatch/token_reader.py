@@ -13,12 +13,13 @@ from msgspec import Struct
 from ojs_core.base.errors import unavailable
 from ojs_core.jetstream.api import ApiError, messages, sequence_of
 from ojs_core.jetstream.connection import Failed, Reply, status
-from ojs_core.jetstream.subjects import LANES, lane_of
 from ojs_core.store.dispatch.head_tokens import HeadTokens
 from ojs_core.store.dispatch.queue_consumers import QueueConsumers
+from ojs_core.store.dispatch.ready_subjects import hand_out_order
+from ojs_core.store.dispatch.wakeups import Wakeups
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.tokens import Token, priority_of
+from ojs_core.store.records.tokens import Token
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -61,19 +62,37 @@ class LaneShare(NamedTuple):
 class TokenReader:
     """Looks and pulls on one connection."""
 
-    def __init__(self, bucket: Bucket, consumers: QueueConsumers, queues: Queues) -> None:
+    def __init__(self, bucket: Bucket, consumers: QueueConsumers, queues: Queues, wakeups: Wakeups) -> None:
         self._bulk = bucket.bulk
+        self._wakeups = wakeups
         self._consumers = consumers
         self._heads = HeadTokens(bucket)
         self._queues = queues
         self._config = bucket.config
         self._info = f"$JS.API.STREAM.INFO.{bucket.config.ready_stream}"
+        self._asking: dict[str, asyncio.Task[dict[str, int]]] = {}
+
+    async def learn(self, queue: str) -> None:
+        """Ask what a queue holds, together with whoever is just asking. Raises as `subjects`."""
+        asking = self._asking.get(queue)
+        if asking is None:
+            asking = self._asking[queue] = asyncio.create_task(self.subjects(queue), name=f"ask-{queue}")
+            asking.add_done_callback(lambda done: self._learnt(queue, done))
+        await asyncio.shield(asking)
+
+    def _learnt(self, queue: str, asking: asyncio.Task[dict[str, int]]) -> None:
+        del self._asking[queue]
+        if not asking.cancelled():
+            asking.exception()  # who waits hears of it, if anybody still does
 
     async def subjects(self, queue: str) -> dict[str, int]:
-        """The ready subjects of a queue that hold tokens, in the order of hand-out, and how many they hold.
+        """The ready subjects of a queue that hold tokens, in the order of hand-out, and how many they hold, as the stream says.
 
         Raises OjsError backend_unavailable.
         """
+        known = self._wakeups.ready(queue)
+        arrivals = 0 if known is None else known.arrivals
+        began = asyncio.get_running_loop().time()
         request = b'{"subjects_filter":"%s"}' % self._config.ready_of_queue(queue).encode()
         answer = await self._bulk.request(self._info, request)
         if isinstance(answer, Failed):
@@ -83,8 +102,10 @@ class TokenReader:
             raise unavailable(f"NATS refused to say what is ready: {info.error.description}")
         metrics.consumers(self._config.ready_stream, info.state.consumer_count, info.config.max_consumers)
         found = info.state.subjects or {}
-        ready = (subject for subject in found if not self._config.seat_size(subject))
-        return {subject: found[subject] for subject in sorted(ready, key=_hand_out_order)}
+        ready = sorted((subject for subject in found if not self._config.seat_size(subject)), key=hand_out_order)
+        if known is not None:
+            known.told(ready, arrivals, began)
+        return {subject: found[subject] for subject in ready}
 
     async def next_run(self, subjects: Sequence[str], wanted: int, after: Mapping[str, int]) -> LaneShare:
         """Of the lanes of one priority, at least one, that with the oldest token, as far as it is ahead of the others. Places
@@ -107,11 +128,19 @@ class TokenReader:
         return [sequence_of(message) for message in read]
 
     async def pull(self, subject: str, queue: str, wanted: int, *, much: bool = False) -> list[Token]:
-        """Up to `wanted` tokens of one subject, in order; none while its queue is paused. Each has to be answered for.
-        Who asks for `much` gets what no other process has in hand, if that is possible.
+        """Up to `wanted` tokens of one subject, in order, and fewer only if it has no more to give now; none while its queue is
+        paused. Each has to be answered for. Who asks for `much` gets what no other process has in hand, if that is possible.
 
         Raises OjsError backend_unavailable.
         """
+        known = self._wakeups.ready(queue)
+        arrivals = 0 if known is None else known.arrivals
+        tokens = await self._pull_somehow(subject, queue, wanted, much=much)
+        if known is not None and len(tokens) < wanted:
+            known.dry(subject, arrivals, asyncio.get_running_loop().time())
+        return tokens
+
+    async def _pull_somehow(self, subject: str, queue: str, wanted: int, *, much: bool) -> list[Token]:
         way = await self._consumers.way(subject, queue, much=much)
         if way == "durable":
             tokens = await self._pull(subject, queue, wanted)
@@ -190,10 +219,13 @@ class TokenReader:
 
     def back(self, token: Token) -> None:
         """The token keeps its place, and may be had again at once."""
+        subject = self._subject(token)
         if token.ack:
             self._bulk.publish(token.ack, b"-NAK")
         else:
-            self._heads.back(self._subject(token), token.sequence)
+            self._heads.back(subject, token.sequence)
+        if (known := self._wakeups.ready(token.queue)) is not None:
+            known.arrived(subject, asyncio.get_running_loop().time())
 
     def later(self, token: Token, seconds: float) -> None:
         """The token may be had again after a while; those behind it go ahead."""
@@ -208,7 +240,3 @@ class TokenReader:
 
     def _subject(self, token: Token) -> str:
         return self._config.ready(token.queue, token.priority, token.lane)
-
-
-def _hand_out_order(subject: str) -> tuple[int, int]:
-    return -priority_of(subject), LANES.index(lane_of(subject))

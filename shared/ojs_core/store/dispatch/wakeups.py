@@ -1,4 +1,8 @@
-"""Waking fetchers that wait: every token's arrival is republished on `ojs.wake.>`, and each wakes one of them."""
+"""Waking fetchers that wait: every token's arrival is republished on `ojs.wake.>`, and each wakes one of them.
+
+A queue that somebody fetches from is listened to, for a while after it as well, so that its next fetch knows what there is
+(`ReadySubjects`).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,16 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from ojs_core.jetstream.connection import Reply
+from ojs_core.store.dispatch.ready_subjects import ReadySubjects
 from ojs_core.store.records.bucket import Bucket
 
 LINGER_S: Final = 10.0
-"""A queue's subscription outlives its last waiter this long, since workers ask again at once."""
+"""A queue's subscription outlives its last fetch this long, since workers ask again at once."""
+_SURE_S: Final = 30.0
+"""How long it is relied upon that each arrival is heard. Only a lost connection keeps one back, and that is noticed."""
+_SURE_ON_A_CLUSTER_S: Final = 1.0
+"""There a leader may die between a token and its republication."""
 
 
 class Waiter:
@@ -41,25 +51,32 @@ class Waiter:
 
 
 class _Watched:
-    """A queue that somebody waits for, or did a moment ago."""
+    """A queue that somebody fetches from, or did a moment ago."""
 
-    __slots__ = ("stop", "waiters")
+    __slots__ = ("connections", "names", "ready", "stop", "waiters")
 
-    def __init__(self) -> None:
+    def __init__(self, sure_s: float) -> None:
         self.waiters: deque[Waiter] = deque()
         self.stop: Callable[[], Awaitable[None]] | None = None
+        self.ready = ReadySubjects(sure_s)
+        self.names: dict[bytes, str | None] = {}
+        """The ready subjects of what is heard; None for a message that is no token."""
+        self.connections = 0
+        """Which of the process's connections it was last listened to on, counted from 1."""
 
 
 class Wakeups:
-    """Who waits for which queue on this process."""
+    """Who waits for which queue on this process, and what it has heard of each."""
 
     def __init__(self, bucket: Bucket) -> None:
-        self._nats = bucket.bulk
+        self._nats = bucket.nats
+        """That on which pushes are answered: an arrival is heard before its push is."""
         self._config = bucket.config
+        self._sure_s = _SURE_S if bucket.config.replicas == 1 else _SURE_ON_A_CLUSTER_S
         self._queues: dict[str, _Watched] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._idle: OrderedDict[str, float] = OrderedDict()
-        """Since when (loop time) nobody waits for which queue, the longest first."""
+        """When (loop time) which queue that nobody waits for was last fetched from, the longest ago first."""
         self._closed = False
 
     async def join(self, queues: Sequence[str]) -> Waiter:
@@ -67,8 +84,7 @@ class Wakeups:
         waiter = Waiter(queues)
         try:
             for queue in queues:
-                while (watched := self._queues.get(queue)) is None or watched.stop is None:
-                    await self._watch(queue)
+                watched = await self._watch(queue)
                 watched.waiters.append(waiter)
                 self._idle.pop(queue, None)
         except BaseException:
@@ -89,14 +105,37 @@ class Wakeups:
             if waiter.woken:
                 self._wake_one(watched)
             if not watched.waiters:
-                self._idle[queue] = asyncio.get_running_loop().time()
-                self._idle.move_to_end(queue)
+                self._linger(queue)
         await self._forget_idle()
+
+    async def listen(self, queues: Sequence[str]) -> None:
+        """Hear what arrives in queues that are fetched from without waiting."""
+        for queue in queues:
+            watched = await self._watch(queue)
+            if not watched.waiters:
+                self._linger(queue)
+        await self._forget_idle()
+
+    def ready(self, queue: str) -> ReadySubjects | None:
+        """What is known of a queue, if it is listened to."""
+        watched = self._queues.get(queue)
+        if watched is None or watched.stop is None:
+            return None
+        if watched.connections != self._nats.connections:
+            watched.connections = self._nats.connections
+            watched.ready.forget()
+        return watched.ready
+
+    def empty(self, queues: Sequence[str]) -> bool:
+        """Whether there surely is nothing in any of these queues until something arrives."""
+        now = asyncio.get_running_loop().time()
+        return all((ready := self.ready(queue)) is not None and ready.empty(now) for queue in queues)
 
     def wake_queue(self, queue: str) -> None:
         """A queue's tokens can be had again: everybody who waits for it looks."""
         watched = self._queues.get(queue)
         if watched is not None:
+            watched.ready.let_go()
             for waiter in watched.waiters:
                 waiter.wake()
 
@@ -116,19 +155,33 @@ class Wakeups:
     def closed(self) -> bool:
         return self._closed
 
-    async def _watch(self, queue: str) -> None:
-        watched = self._queues.setdefault(queue, _Watched())
-        starting = self._starting.get(queue)
-        if starting is None:
-            starting = asyncio.create_task(self._subscribe(queue, watched), name=f"wake-{queue}")
-            self._starting[queue] = starting
-        await asyncio.shield(starting)
+    async def _watch(self, queue: str) -> _Watched:
+        while (watched := self._queues.get(queue)) is None or watched.stop is None:
+            starting = self._starting.get(queue)
+            if starting is None:
+                watched = self._queues.setdefault(queue, _Watched(self._sure_s))
+                starting = asyncio.create_task(self._subscribe(queue, watched), name=f"wake-{queue}")
+                self._starting[queue] = starting
+            await asyncio.shield(starting)
+        return watched
 
     async def _subscribe(self, queue: str, watched: _Watched) -> None:
+        def heard(message: Reply) -> None:
+            self._heard(watched, message.subject)
+
         try:
-            watched.stop = await self._nats.listen(self._config.wake_of_queue(queue), lambda _message: self._wake_one(watched))
+            watched.stop = await self._nats.listen(self._config.wake_of_queue(queue), heard)
         finally:
             self._starting.pop(queue, None)
+
+    def _heard(self, watched: _Watched, name: bytes) -> None:
+        try:
+            subject = watched.names[name]
+        except KeyError:
+            subject = watched.names[name] = self._config.ready_of_wake(name.decode())
+        if subject is not None:
+            watched.ready.arrived(subject, asyncio.get_running_loop().time())
+            self._wake_one(watched)
 
     def _wake_one(self, watched: _Watched) -> None:
         for _ in range(len(watched.waiters)):
@@ -137,6 +190,10 @@ class Wakeups:
             if not waiter.woken:
                 waiter.wake()
                 return
+
+    def _linger(self, queue: str) -> None:
+        self._idle[queue] = asyncio.get_running_loop().time()
+        self._idle.move_to_end(queue)
 
     async def _forget_idle(self) -> None:
         long_ago = asyncio.get_running_loop().time() - LINGER_S

@@ -158,7 +158,7 @@ async def test_what_is_claimed_goes_out_though_the_rest_fails(
 
 
 async def test_what_is_claimed_goes_out_though_the_next_pull_fails(store: Store, queue: str) -> None:
-    pushed = await store.jobs.push(draft(queue=queue))
+    pushed, _ = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (1, 0)]
     collect, claims = store.bulk.collect, 0
 
     async def away_after_the_claim(subject: str, *rest: object) -> object:
@@ -281,9 +281,9 @@ async def test_claims_are_given_back_if_a_fetch_fails_for_a_reason_that_nobody_t
         raise LookupError("what")
 
     with monkeypatch.context() as patched:
-        patched.setattr(store.dispatcher._capacity, "fetched", fails)
+        patched.setattr(store.dispatcher._limiter, "emptied", fails)
         with pytest.raises(LookupError):
-            await fetch(store, queue)
+            await fetch(store, queue, count=2)
 
     async def is_back() -> bool:
         found = await store.jobs.get(job.id)

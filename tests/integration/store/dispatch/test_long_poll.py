@@ -35,9 +35,9 @@ async def parked(store: Store, queue: str, number: int = 1) -> list[asyncio.Task
     looks = 0
     look = store.dispatcher._look
 
-    async def counted(*arguments: object) -> object:
+    async def counted(*arguments: object, **options: object) -> object:
         nonlocal looks
-        found = await look(*arguments)  # type: ignore[arg-type]
+        found = await look(*arguments, **options)  # type: ignore[arg-type]
         looks += 1
         return found
 
@@ -163,3 +163,96 @@ async def test_a_failed_job_is_not_seen_before_its_back_off(store: Store, queue:
     await fetch(store, queue)
     await store.jobs.change(pushed.id, failed)
     assert await fetch(store, queue, wait_ms=100) == []
+
+
+# What needn't be asked
+
+
+@pytest.fixture
+def asked(store: Store) -> list[str]:
+    """The queues whose tokens the stream is asked about, one for each time."""
+    queues: list[str] = []
+    reader = store.dispatcher._reader
+    subjects = reader.subjects
+
+    async def counted(queue: str) -> dict[str, int]:
+        queues.append(queue)
+        return await subjects(queue)
+
+    reader.subjects = counted  # type: ignore[method-assign]
+    return queues
+
+
+async def test_a_busy_queue_is_asked_about_once(store: Store, other: Store, queue: str, asked: list[str]) -> None:
+    for one in (store, other, store, other):
+        pushed = await one.jobs.push(draft(queue=queue, priority=3))
+        assert [job.id for job in await fetch(store, queue, wait_ms=5_000)] == [pushed.id]
+    assert asked == [queue]
+
+
+async def test_priorities_hold_among_what_was_pushed_before_the_fetch(store: Store, queue: str, asked: list[str]) -> None:
+    assert await fetch(store, queue) == []
+    for _ in range(20):
+        jobs = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (-1, 0, 7)]
+        assert [(await fetch(store, queue))[0].id for _ in jobs] == [job.id for job in reversed(jobs)]
+    assert asked == [queue]
+
+
+async def test_a_fetch_that_does_not_wait_relies_on_nothing_it_has_heard(
+    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await fetch(store, queue) == []
+    monkeypatch.setattr(wake_module.Wakeups, "_heard", lambda *_: None)
+    pushed = await other.jobs.push(draft(queue=queue))
+    assert [job.id for job in await fetch(store, queue)] == [pushed.id]
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_a_waiter_hears_of_what_arrived_while_the_connection_was_away(store: Store, other: Store, queue: str) -> None:
+    [waiter] = await parked(store, queue)
+    store.nats.connections += 1  # as after a reconnection: something may have been missed
+    assert not store.dispatcher.wakeups.empty([queue])
+    waiter.cancel()
+    await asyncio.gather(waiter, return_exceptions=True)
+    pushed = await other.jobs.push(draft(queue=queue))
+    assert [job.id for job in await fetch(store, queue, wait_ms=5_000)] == [pushed.id]
+
+
+async def test_idle_waiters_ask_once_for_all(
+    store: Store, queue: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handout_module, "_FALLBACK_LOOK_S", 0.01)
+    waiters = await parked(store, queue, 5)
+    assert asked == [queue]
+    looks = 0
+
+    def counted(*_: object) -> bool:
+        nonlocal looks
+        looks += 1
+        return empty([queue])
+
+    empty = store.dispatcher.wakeups.empty
+    monkeypatch.setattr(store.dispatcher.wakeups, "empty", counted)
+    await eventually(lambda: looks > 50)
+    assert asked == [queue], "they know that nothing is there"
+    for waiter in waiters:
+        waiter.cancel()
+    await asyncio.gather(*waiters, return_exceptions=True)
+
+
+async def test_a_token_that_comes_back_without_a_sound_is_found(store: Store, other: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+    reader = other.dispatcher._reader
+    assert [token.job_id for token in await reader.pull(store.config.ready(queue, 0), queue, 1, much=True)] == [pushed.id]
+    # It is in the other process's hand, which dies with it: nobody says so.
+    assert [job.id for job in await fetch(store, queue, wait_ms=20_000)] == [pushed.id]
+
+
+async def test_many_queues_are_asked_about_together(store: Store, queue: str, asked: list[str]) -> None:
+    names = [f"{queue}.{number}" for number in range(30)]
+    pushed = await store.jobs.push(draft(queue=names[-1]))
+    assert [job.id for job in await fetch(store, *names)] == [pushed.id]
+    assert sorted(asked) == sorted(names)
+    pushed = await store.jobs.push(draft(queue=names[-1]))
+    assert [job.id for job in await fetch(store, *names)] == [pushed.id]
+    assert sorted(asked) == sorted(names), "and not again"

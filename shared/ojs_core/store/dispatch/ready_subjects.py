@@ -1,0 +1,96 @@
+"""Which ready subjects of a queue hold tokens, as far as one process knows without asking (docs/adr/036).
+
+A token's arrival is heard, and its message stays in the stream until it is answered for, in whosever hands it is. So what the
+stream has said once holds on: a subject that it named may have tokens to give, and a queue of which it named none is empty
+until something arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from ojs_core.jetstream.subjects import LANES, lane_of
+from ojs_core.store.records.tokens import priority_of
+
+_DRY_S: Final = 1.0
+"""A subject that had nothing to give, its tokens being in others' hands or put off, may have something again after so long."""
+_AHEAD_S: Final = 0.1
+"""So young an arrival may be ahead of what can be pulled, on a cluster."""
+_AHEAD_DRY_S: Final = 0.015
+"""Then the subject is tried again after so long."""
+_NEVER: Final = float("-inf")
+
+
+class _Arrival(NamedTuple):
+    number: int
+    at: float
+
+
+class ReadySubjects:
+    """One queue's. All times are loop times. What the stream said is trusted for `sure_s` seconds."""
+
+    __slots__ = ("_dry", "_found", "_in_order", "_sure_s", "arrivals", "asked_at")
+
+    def __init__(self, sure_s: float) -> None:
+        self._sure_s = sure_s
+        self.asked_at = _NEVER
+        """When the question was sent that the stream has answered last."""
+        self._found: dict[str, _Arrival] = {}
+        self._dry: dict[str, float] = {}
+        """Until when which subjects are passed over."""
+        self._in_order: list[str] | None = None
+        self.arrivals = 0
+        """How many tokens have arrived."""
+
+    def arrived(self, subject: str, now: float) -> None:
+        """A token is there, or has been let go."""
+        self.arrivals += 1
+        if subject not in self._found:
+            self._in_order = None
+        self._found[subject] = _Arrival(self.arrivals, now)
+        self._dry.pop(subject, None)
+
+    def told(self, subjects: Iterable[str], since: int, asked_at: float) -> None:
+        """The stream holds tokens of these subjects, and of no others but those that arrived after the first `since`."""
+        before = self._found
+        self._found = {subject: before.get(subject) or _Arrival(0, _NEVER) for subject in subjects}
+        self._found.update((subject, one) for subject, one in before.items() if one.number > since)
+        self._dry.clear()
+        self._in_order = None
+        self.asked_at = asked_at
+
+    def dry(self, subject: str, since: int, now: float) -> None:
+        """The subject had nothing more to give, by a request sent when `since` tokens had arrived."""
+        last = self._found.get(subject)
+        if last is not None and last.number <= since:
+            self._dry[subject] = now + (_AHEAD_DRY_S if now - last.at < _AHEAD_S else _DRY_S)
+
+    def let_go(self) -> None:
+        """Whatever had nothing to give may have something again."""
+        self._dry.clear()
+
+    def forget(self) -> None:
+        """Arrivals may have been missed: the stream has to be asked."""
+        self.asked_at = _NEVER
+
+    def sure(self, now: float) -> bool:
+        """Whether the stream needn't be asked what there is."""
+        return now - self.asked_at < (_DRY_S if self._dry else self._sure_s)
+
+    def empty(self, now: float) -> bool:
+        """Whether there surely is nothing until something arrives."""
+        return not self._found and self.sure(now)
+
+    def giving(self, now: float) -> list[str]:
+        """Those that may have something to give, in the order of hand-out."""
+        if self._in_order is None:
+            self._in_order = sorted(self._found, key=hand_out_order)
+        if not self._dry:
+            return self._in_order.copy()
+        return [subject for subject in self._in_order if self._dry.get(subject, _NEVER) <= now]
+
+
+def hand_out_order(subject: str) -> tuple[int, int]:
+    """A sort key: priorities from high to low, and within one what had been handed out before."""
+    return -priority_of(subject), LANES.index(lane_of(subject))
