@@ -14,7 +14,7 @@ from ojs_core.domain.cron.step import Step
 from ojs_core.jetstream.due_messages import Due
 from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.store.crons import CronDue, Prepare, StoredCron
-from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 

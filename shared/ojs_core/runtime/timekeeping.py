@@ -17,8 +17,8 @@ from ojs_core.domain.job import Job, Service, State, Timer
 from ojs_core.domain.transitions import Liveness, Moment, Rearm, Transition
 from ojs_core.jetstream.due_messages import Due
 from ojs_core.runtime.dueloop import DueLoop
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.records import Stored
+from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 

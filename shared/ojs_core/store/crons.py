@@ -35,10 +35,9 @@ from ojs_core.store.capacity.storage_room import StorageRoom
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.records import Stored, check_draft
-from ojs_core.store.records.swap import Alarm
+from ojs_core.store.records.writer import Conflict, Hint, alarm
 from ojs_core.telemetry import tracing
 
 log = structlog.get_logger(__name__)
@@ -110,7 +109,7 @@ class Crons:
         self._room = room
         self._clock = bucket.clock
         self._config = bucket.config
-        self._swapper = bucket.swapper
+        self._writer = bucket.writer
         self._documents = Documents(bucket, bucket.config.cron, cron_reader, _carries)
 
     def due_messages(self) -> DueMessages:
@@ -185,7 +184,7 @@ class Crons:
             except Conflict:
                 continue
             if created:
-                self._swapper.unset(self._config.cron_timer(encode_token(name), moment.op))
+                self._writer.purge(self._config.cron_timer(encode_token(name), moment.op))
             return Ran(step.record, step.run, created)
         raise contended(f"cron {name!r}")
 
@@ -227,13 +226,14 @@ class Crons:
 
     async def rearm(self, name: str, timer: CronTimer) -> None:
         """Set a fired timer again on its own subject."""
-        await self._swapper.set(self._alarm(encode_token(name), timer))
+        await self._writer.set(self._alarm(encode_token(name), timer))
 
     async def waits(self, name: str, timer: CronTimer) -> bool:
         """Whether a timer is live, or its message waits for a scheduler."""
-        alarm = self._alarm(encode_token(name), timer)
+        token = encode_token(name)
+        timer_subject = self._config.cron_timer(token, timer.op)
         # One of them is always there; a scheduler that sets the timer again lets the message go after that.
-        for subject in (alarm.subject, alarm.target, alarm.subject):
+        for subject in (timer_subject, self._due(token, timer), timer_subject):
             if await self._records.leader_raw(subject) is not None:
                 return True
         return False
@@ -289,9 +289,11 @@ class Crons:
                 readable[token] = StoredCron(*self._documents.found(token, raw))
         return readable
 
-    def _alarm(self, token: str, timer: CronTimer) -> Alarm:
-        target = self._config.due(_SERVICE, f"{token}_{timer.op}")
-        return Alarm(self._config.cron_timer(token, timer.op), target, timer.at)
+    def _alarm(self, token: str, timer: CronTimer) -> Hint:
+        return alarm(self._config.cron_timer(token, timer.op), self._due(token, timer), timer.at)
+
+    def _due(self, token: str, timer: CronTimer) -> str:
+        return self._config.due(_SERVICE, f"{token}_{timer.op}")
 
 
 @contextlib.contextmanager

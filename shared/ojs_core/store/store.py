@@ -40,7 +40,7 @@ from ojs_core.store.records.commit import Committer
 from ojs_core.store.records.idempotency import Idempotency
 from ojs_core.store.records.records import Records
 from ojs_core.store.records.signals import Signals
-from ojs_core.store.records.swap import Swapper
+from ojs_core.store.records.writer import Writer
 from ojs_core.store.reset import Drop, Reset
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
@@ -71,9 +71,9 @@ class Store:
         self.room = StorageRoom((nats, bulk), self.presence, config, room)
         self.blobs = Blobs(nats, self.records, config)
         self.signals = Signals()
-        self.committer = Committer(nats, self.records, self.blobs, config, self.signals)
-        swapper = Swapper(nats, self.records, config.records_stream)
-        self._bucket = bucket = Bucket(nats, bulk, config, self.clock, self.records, self.committer, swapper, self.signals)
+        writer = Writer(nats, self.records, config)
+        self.committer = Committer(nats, writer, self.blobs, config, self.signals)
+        self._bucket = bucket = Bucket(nats, bulk, config, self.clock, self.records, self.committer, writer, self.signals)
         self.queues = Queues(bucket, instance)
         self.pools = FairPools(bucket, instance)
         self.atomic = Atomic(bucket)

@@ -17,10 +17,9 @@ from ojs_core.store.rate_limits.permits import Permits, limit_reader
 from ojs_core.store.rate_limits.threshold_alerts import alert_reader
 from ojs_core.store.records.blobs import blob_reader
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.idempotency import request_reader
 from ojs_core.store.records.records import job_reader
-from ojs_core.store.records.swap import Swap
+from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.unique.locks import lock_reader
 from ojs_core.store.workers.directives import DIRECTIVE, LEAVE, directive_reader
@@ -63,7 +62,7 @@ class UnreadableRecords:
         self._records = bucket.records
         self._permits = permits
         self._config = bucket.config
-        self._swapper = bucket.swapper
+        self._writer = bucket.writer
 
     async def remove(self, kind: str, key: str) -> None:
         """Delete a record that can't be read, with its timers and what else hangs on its name, which is free again.
@@ -88,8 +87,7 @@ class UnreadableRecords:
                 canonical="RECORD_READABLE",
             )
         try:
-            swap = Swap(subject=subject, body=b"", expected=sequence, mine=lambda _found: False, ttl_s=_GONE_S)
-            removed = await self._swapper.swap(swap)
+            removed = await self._writer.write(Write(subject, b"", sequence, lambda _found: False, ttl_s=_GONE_S))
         except Conflict:
             raise OjsError("conflict", f"the {kind} record {key} changed meanwhile", hint="Look at it again.") from None
         log.info("a record that can't be read was removed", kind=kind, key=key, sequence=sequence, problem=reason)

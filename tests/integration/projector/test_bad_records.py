@@ -32,7 +32,7 @@ from ojs_core.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.records.commit import encode_job
-from ojs_core.store.records.swap import Swap, Swapper
+from ojs_core.store.records.writer import Write, Writer
 from ojs_core.store.store import Store
 from ojs_core.store.unreadable import REMOVABLE
 from ojs_core.wire.output import fetch_body, job_body
@@ -372,14 +372,14 @@ async def test_whoever_takes_the_name_of_a_removed_record_at_once_keeps_his_time
     later = store.clock.now() + 3_600_000
     job = await _broken(store, expires_at=later)
     (left_behind,) = await timers(store, job.id)
-    remove = Swapper.swap
+    remove = Writer.write
 
-    async def removed_and_pushed(swapper: Swapper, swap: Swap) -> int:
-        sequence = await remove(swapper, swap)
+    async def removed_and_pushed(writer: Writer, write: Write) -> int:
+        sequence = await remove(writer, write)
         await store.jobs.push(draft(id=job.id, queue="q", expires_at=later))
         return sequence
 
-    monkeypatch.setattr(Swapper, "swap", removed_and_pushed)
+    monkeypatch.setattr(Writer, "write", removed_and_pushed)
     await store.unreadable.remove("job", job.id)
 
     async def is_purged() -> bool:

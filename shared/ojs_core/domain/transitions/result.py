@@ -37,8 +37,8 @@ class Transition(Struct, frozen=True):
     """The timer to publish ahead of the record; equals `job.timer`."""
     cancel: str | None = None
     """The op of the timer that the record's message purges."""
-    token: Literal["back", "front"] | None = None
-    """Where to put the job's token; the token carries `job.token`."""
+    token: bool = False
+    """Whether the job gets a new token, which carries `job.token`."""
     stale_token_of: Job | None = None
     """The job as it was, if this leaves its token without anything to stand for. A claim has its token in hand."""
     step: Literal["started", "ended"] | None = None

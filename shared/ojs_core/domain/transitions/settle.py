@@ -35,7 +35,7 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
         job=replace(new, timer=timer),
         arm=None if kept else timer,
         cancel=None if kept or live is None else live.op,
-        token="back" if new.token == moment.op else None,
+        token=new.token == moment.op,
         stale_token_of=old if left else None,
         step=None if new.workflow is None else _step(new),
         releases=released,

@@ -29,7 +29,7 @@ from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
 from ojs_core.store.records.backoff import BUDGET_S, contended, step_back
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.writer import Conflict
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)

@@ -21,9 +21,9 @@ from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.limiter import Candidate, Limiter, Permitted
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.tokens import DROP_AFTER_MS, Token
+from ojs_core.store.records.writer import Conflict
 
 log = structlog.get_logger(__name__)
 

@@ -13,8 +13,7 @@ from ojs_core.domain.unique import policy_of
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
-from ojs_core.store.records.swap import Swap
+from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.unique.unique import Uniqueness
 
 DecideAll = Callable[[Job, Moment], Transition]
@@ -41,7 +40,7 @@ class AtomicChanges:
                 return [one.transition.job if isinstance(one, AtomicCommit) else one for one, _ in decided]
             commits = [one for one, _ in decided if isinstance(one, AtomicCommit)]
             try:
-                await self._atomic.commit(commits, [swap for _, swap in decided if swap is not None])
+                await self._atomic.commit(commits, [lock for _, lock in decided if lock is not None])
             except Conflict:
                 continue
             else:
@@ -50,7 +49,7 @@ class AtomicChanges:
 
     async def _decide(
         self, job_id: str, decide: DecideAll, owners: dict[str, Job]
-    ) -> tuple[AtomicCommit | OjsError, Swap | None]:
+    ) -> tuple[AtomicCommit | OjsError, Write | None]:
         """What to write for one job: its record, and the lock if it begins a new life as a unique one.
 
         `owners` are the jobs that take a fingerprint in the same request: another one of it would be a duplicate.

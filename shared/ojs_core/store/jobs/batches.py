@@ -17,8 +17,7 @@ from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
-from ojs_core.store.records.swap import Swap
+from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.unique.unique import LockStanding, Uniqueness
 
 _BUDGET_S: Final = 8.0
@@ -83,7 +82,7 @@ class Batches:
             if not plan.commits:
                 return plan.jobs
             try:
-                await self._atomic.commit(plan.commits, plan.swaps, len(drafts))
+                await self._atomic.commit(plan.commits, plan.locks, len(drafts))
             except Conflict:
                 expected = await self._taken(drafts)
                 drafts = [await self._records.continued(draft) if draft.id in expected else draft for draft in drafts]
@@ -136,7 +135,7 @@ class _Plan:
         self._expected = expected
         self._owners: dict[str, Job] = {}
         self.commits: list[AtomicCommit] = []
-        self.swaps: list[Swap] = []
+        self.locks: list[Write] = []
         self.jobs: list[Job] = []
 
     async def draw(self, drafts: Sequence[Job], standings: _Standings) -> None:
@@ -170,7 +169,7 @@ class _Plan:
         expected = self._expected.get(draft.id, 0)
         commits = self._unique.replacement(draft, standing.duplicates, expected, moment)
         self.commits += commits
-        self.swaps.append(self._unique.claim(key, standing, draft.id, moment))
+        self.locks.append(self._unique.claim(key, standing, draft.id, moment))
         self._owners[key] = commits[-1].transition.job
         return commits[-1].transition.job
 

@@ -18,8 +18,8 @@ from ojs_core.store.capacity.capacity import Check, Superfluous
 from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.records import Stored
+from ojs_core.store.records.writer import Conflict
 
 _WATCH_PAUSE_S: Final = 1.0
 

@@ -15,8 +15,8 @@ from ojs_core.jetstream.subjects import ANY, encode_token
 from ojs_core.jetstream.watch import Watch
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.documents import Beside, Documents
+from ojs_core.store.records.writer import Conflict
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)

@@ -28,8 +28,8 @@ from ojs_core.store.rate_limits.permits import LOOK, Permits, key_of_scope
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.lanes import Lanes
-from ojs_core.store.records.swap import Alarm
 from ojs_core.store.records.tokens import read_token
+from ojs_core.store.records.writer import alarm
 from ojs_core.telemetry import metrics
 
 _AHEAD_MS: Final = 60_000
@@ -69,7 +69,7 @@ class BlockedJobs:
         self._lanes = lanes
         self._clock = bucket.clock
         self._config = bucket.config
-        self._swapper = bucket.swapper
+        self._writer = bucket.writer
         self._near: dict[str, tuple[int, asyncio.TimerHandle]] = {}
         """By scope, when this process asks for a look."""
 
@@ -115,8 +115,8 @@ class BlockedJobs:
         await self._alerts.note(scope, "calm", lambda old, moment: threshold_alerts.released(old, job_id, moment))
 
     async def _wake_at(self, scope: str, at: int) -> None:
-        alarm = Alarm(self._config.limit_timer(scope, str(at)), self._config.limit_step(scope, LOOK), at)
-        await self._swapper.set(alarm)
+        look = alarm(self._config.limit_timer(scope, str(at)), self._config.limit_step(scope, LOOK), at)
+        await self._writer.set(look)
         left = at - self._clock.now()
         known = self._near.get(scope)
         if left > _NEAR_MS or (known is not None and known[0] <= at):

@@ -28,10 +28,9 @@ from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import Wildcard, decode_token, encode_token
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.documents import Beside, Documents
 from ojs_core.store.records.records import Stored
-from ojs_core.store.records.swap import Overtaken
+from ojs_core.store.records.writer import Conflict, Overtaken
 
 log = structlog.get_logger(__name__)
 

@@ -14,23 +14,23 @@ import asyncio
 import itertools
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 import structlog
 
-from ojs_core.base.errors import OjsError, batch_too_large, too_large, unavailable
+from ojs_core.base.errors import OjsError, batch_too_large, unavailable
 from ojs_core.domain.job import State
 from ojs_core.domain.transitions.result import Transition
-from ojs_core.jetstream.api import PubAck, refused
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Failed, ReplyOrFailure
+from ojs_core.jetstream.api import ApiError
+from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, ReplyOrFailure
 from ojs_core.jetstream.due_messages import Due, DueMessages
-from ojs_core.jetstream.headers import expecting, schedule
-from ojs_core.store.records.answers import FIRST_PAUSE_S, ack_of, failure, outcome, pause_or_raise, stored, worth_another_try
+from ojs_core.jetstream.headers import expecting
+from ojs_core.store.records.answers import ack_of
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import HEADROOM, Conflict, encode_job
 from ojs_core.store.records.records import Stored
-from ojs_core.store.records.swap import Swap
+from ojs_core.store.records.writer import CHUNK, Conflict, Hint, Write, alarm, paced
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +38,6 @@ _SERVICE: Final = "batch"
 _TIMEOUT_S: Final = 10.0
 _DEADLINE_S: Final = 10.0
 _HINTS_S: Final = 3.0
-_CHUNK: Final = 500
-"""Messages written, or records read, between two looks at the event loop."""
 _OUTBOX_MS: Final = 2_000
 _OUTBOX_JOBS_PER_MS: Final = 10
 """The outbox waits a millisecond longer for each of so many jobs; the tokens are there several times as fast."""
@@ -48,12 +46,6 @@ _DEFAULT_MOST: Final = 1_000
 _BUSY: Final = frozenset({10176, 10210})
 """Too many batches under way; the former is also how a batch ends whose beginning was refused for that."""
 _LIMIT: Final = re.compile(r"too large: (\d+)")
-
-T = TypeVar("T")
-
-
-def _has_hints(transition: Transition) -> bool:
-    return bool(transition.arm or transition.step or transition.releases)
 
 
 class AtomicCommit(NamedTuple):
@@ -64,10 +56,32 @@ class AtomicCommit(NamedTuple):
     op: str
 
 
-class _Message(NamedTuple):
-    subject: str
-    body: bytes
-    headers: str
+class _Batch(Write):
+    """All messages of a batch as one write; whether it is stored shows in the record of its last job."""
+
+    __slots__ = ("_atomic", "_closing", "_items", "_messages")
+
+    def __init__(self, atomic: Atomic, messages: Sequence[Write], closing: Callable[[], Hint] | None, items: int) -> None:
+        last = messages[-1]
+        super().__init__(last.subject, last.body, last.expected, last.mine, what="the batch")
+        self._atomic = atomic
+        self._messages = messages
+        self._closing = closing
+        self._items = items
+
+    def send(self, nats: Connection) -> None:
+        closing = [] if self._closing is None else [self._closing()]
+        self._answer = self._atomic.send(nats, [*self._messages, *closing])
+
+    def refusal(self, error: ApiError) -> OjsError | None:
+        self._atomic.learn(error)
+        if error.err_code == _TOO_MANY:
+            room = self._atomic.room(0 if self._closing is None else 1)
+            return batch_too_large(self._items, room * self._items // len(self._messages))
+        problem = None if error.err_code in _BUSY else super().refusal(error)
+        if problem is None or problem.code == "storage_full":
+            return problem
+        return OjsError("backend_error", f"NATS JetStream refused a batch: {problem.message}")
 
 
 class Atomic:
@@ -75,7 +89,7 @@ class Atomic:
 
     def __init__(self, bucket: Bucket) -> None:
         self._nats = bucket.nats
-        self._records = bucket.records
+        self._writer = bucket.writer
         self._committer = bucket.committer
         self._clock = bucket.clock
         self._config = bucket.config
@@ -84,7 +98,7 @@ class Atomic:
         self.most: int | None = None
         """Messages that this nats-server takes in one batch, once it has refused one."""
 
-    async def commit(self, commits: Sequence[AtomicCommit], swaps: Sequence[Swap] = (), items: int | None = None) -> None:
+    async def commit(self, commits: Sequence[AtomicCommit], others: Sequence[Write] = (), items: int | None = None) -> None:
         """Store transitions of different jobs together with other records; returns when they and all hints are stored.
 
         `items` is how many jobs the request has, if some of the transitions are of others.
@@ -92,24 +106,25 @@ class Atomic:
         Raises Conflict if any record is at another revision, OjsError batch_size_exceeded, envelope_too_large, or
         backend_unavailable, which may leave it open whether they are stored; in no other case is anything.
         """
-        messages = [_Message(swap.subject, swap.body, swap.headers) for swap in swaps]
-        messages += [self._record(commit) async for commit in _paced(commits)]
+        messages = [*others]
+        messages += [self._committer.write(*commit) async for commit in paced(commits)]
         await self._write_ahead(commits)
+        tokens = [f"{commit.transition.job.id} {commit.transition.job.token}" for commit in commits if commit.transition.token]
         outbox = self._config.batch_timer(commits[0].op)
+        closing = partial(self._outbox, outbox, tokens) if tokens else None
+        batch = _Batch(self, messages, closing, len(commits) if items is None else items)
+        self._writer.begin(batch)
         try:
-            await self._store(messages, commits, outbox, len(commits) if items is None else items)
-        except Conflict:
-            self._withdraw(commits)
-            raise
-        except OjsError as error:
-            if error.code != "backend_unavailable":
+            await self._writer.finish(batch, _now() + _DEADLINE_S, look_s=REQUEST_TIMEOUT_S)
+        except (Conflict, OjsError) as error:
+            if isinstance(error, Conflict) or not batch.unsure:
                 self._withdraw(commits)
             raise
         for commit in commits:
             self._committer.stored(commit.transition, commit.op)
         await self._rearm(commits)
-        if any(commit.transition.token for commit in commits) and await self._hand_out(commits):
-            self._committer.purge(outbox)
+        if tokens and await self._hand_out(commits):
+            self._writer.purge(outbox)
         await self._committer.left_behind([commit.transition for commit in commits])
 
     async def room_for(self, jobs: int) -> int | None:
@@ -119,46 +134,22 @@ class Atomic:
         """
         wanted = jobs + 1  # for the outbox
         subject = self._config.record("probe", self._prefix)
-        ack = ack_of(await self._send([_Message(subject, b"", expecting(1)), *[_Message(subject, b"", "")] * (wanted - 1)]))
+        probes = [Hint("note", subject, b"", expecting(1)), *[Hint("note", subject)] * (wanted - 1)]
+        ack = ack_of(await self.send(self._nats, probes))
         if isinstance(ack, Failed):
             return None
-        self._learn(ack)
+        if ack.error is not None:
+            self.learn(ack.error)
         return jobs if self.most is None else min(jobs, self.room(1))
 
     # Ahead
 
-    def _record(self, commit: AtomicCommit) -> _Message:
-        transition = commit.transition
-        body = encode_job(transition.job)
-        if len(body) + HEADROOM > self._nats.max_payload:
-            raise too_large("envelope_too_large", "the job's record", len(body), self._nats.max_payload - HEADROOM)
-        headers = self._committer.record_headers(transition, commit.expected)
-        return _Message(self._config.job(transition.job.id), body, headers)
-
     async def _write_ahead(self, commits: Sequence[AtomicCommit]) -> None:
-        """Timers and step hints. Raises OjsError backend_unavailable if one of them can't be stored."""
-        deadline = _now() + _HINTS_S
-        waiting = [commit.transition for commit in commits if _has_hints(commit.transition)]
-        pause = FIRST_PAUSE_S
-        failure = unavailable("NATS JetStream can't store the jobs' timers now")
-        while waiting:
-            written = [(transition, self._hints(transition)) async for transition in _paced(waiting)]
-            waiting = [one for one, hints in written if not all([stored(await outcome(hint)) for hint in hints])]
-            if waiting:
-                try:
-                    pause = await pause_or_raise(self._nats, pause, deadline, failure)
-                except OjsError:
-                    self._withdraw(commits)
-                    raise
-
-    def _hints(self, transition: Transition) -> list[asyncio.Future[ReplyOrFailure]]:
-        hints = []
-        if transition.arm is not None:
-            hints.append(self._committer.write_timer(transition.job.id, transition.arm))
-        if transition.step is not None:
-            hints.append(self._committer.write_step(transition))
-        hints += self._committer.write_releases(transition)
-        return hints
+        """Timers and notes. Raises OjsError backend_unavailable if one of them can't be stored."""
+        hints = [hint for commit in commits for hint in self._committer.hints(commit.transition)]
+        if hints and await self._writer.store(hints, _now() + _HINTS_S):
+            self._withdraw(commits)
+            raise unavailable("NATS JetStream can't store the jobs' timers now")
 
     async def _rearm(self, commits: Sequence[AtomicCommit]) -> None:
         """Set the timers again that may have fired before their records were there, and were let go for that."""
@@ -172,85 +163,42 @@ class Atomic:
     def _withdraw(self, commits: Sequence[AtomicCommit]) -> None:
         for transition, _, _ in commits:
             if transition.arm is not None:
-                self._committer.purge(self._config.timer(transition.job.id, transition.arm.op))
+                self._writer.purge(self._config.timer(transition.job.id, transition.arm.op))
 
     # The batch
-
-    async def _store(self, messages: list[_Message], commits: Sequence[AtomicCommit], outbox: str, items: int) -> None:
-        tokens = [f"{commit.transition.job.id} {commit.transition.job.token}" for commit in commits if commit.transition.token]
-        deadline = _now() + _DEADLINE_S
-        pause = FIRST_PAUSE_S
-        unsure = False
-        while True:
-            closing = [self._outbox(outbox, tokens)] if tokens else []
-            ack = ack_of(await self._send([*messages, *closing]))
-            if stored(ack):
-                return
-            unsure = unsure or (isinstance(ack, Failed) and ack.sent)
-            if unsure:
-                last = commits[-1]
-                one = last.transition.job.id
-                if await self._committer.look(one, last.expected, last.op, deadline, least_s=REQUEST_TIMEOUT_S):
-                    return
-            if isinstance(ack, PubAck) and ack.error is not None and not unsure:
-                self._learn(ack)
-                if ack.conflict:
-                    raise Conflict
-                if ack.error.err_code == _TOO_MANY:
-                    raise batch_too_large(items, self.room(len(closing)) * items // len(messages))
-                if ack.error.err_code not in _BUSY and not worth_another_try(ack.error):
-                    if (problem := refused("the batch", ack.error)).code == "storage_full":
-                        raise problem
-                    raise OjsError("backend_error", f"NATS JetStream refused a batch: {refused('it', ack.error).message}")
-            # Only of what is certain may the caller take hints back.
-            problem = unavailable("NATS JetStream can't store the batch now") if unsure else failure("the batch", ack)
-            pause = await pause_or_raise(self._nats, pause, deadline, problem)
 
     def room(self, others: int) -> int:
         """Jobs that a batch has room for beside `others` messages; nats-server's default where it isn't known."""
         return max((self.most or _DEFAULT_MOST) - others, 0)
 
-    def _outbox(self, subject: str, tokens: list[str]) -> _Message:
+    def _outbox(self, subject: str, tokens: list[str]) -> Hint:
         at = self._clock.now() + _OUTBOX_MS + len(tokens) // _OUTBOX_JOBS_PER_MS
         op = subject.rpartition(".")[2]
-        return _Message(subject, "\n".join(tokens).encode(), schedule(at, self._config.batch_due(op)))
+        return alarm(subject, self._config.batch_due(op), at)._replace(body="\n".join(tokens).encode())
 
-    def _send(self, messages: list[_Message]) -> asyncio.Future[ReplyOrFailure]:
+    def send(self, nats: Connection, messages: Sequence[Write | Hint]) -> asyncio.Future[ReplyOrFailure]:
         """One batch in one socket write; only its last message is answered."""
         batch = f"Nats-Batch-Id: {self._prefix}{next(self._batches)}\r\nNats-Batch-Sequence:"
         for place, message in enumerate(messages[:-1], 1):
-            self._nats.publish(message.subject, message.body, f"{message.headers}{batch} {place}\r\n")
+            nats.publish(message.subject, message.body, f"{message.headers}{batch} {place}\r\n")
         last = messages[-1]
         headers = f"{last.headers}{batch} {len(messages)}\r\nNats-Batch-Commit: 1\r\n"
-        return self._nats.request(last.subject, last.body, headers, _TIMEOUT_S)
+        return nats.request(last.subject, last.body, headers, _TIMEOUT_S)
 
-    def _learn(self, ack: PubAck) -> None:
+    def learn(self, error: ApiError) -> None:
         """nats-server says in words how many messages it takes."""
-        if ack.error is not None and ack.error.err_code == _TOO_MANY and (found := _LIMIT.search(ack.error.description)):
+        if error.err_code == _TOO_MANY and (found := _LIMIT.search(error.description)):
             self.most = int(found[1])
 
     # Behind
 
     async def _hand_out(self, commits: Sequence[AtomicCommit]) -> bool:
         """Publish the tokens; whether all are stored. If not, the outbox will: the jobs are stored, and so is it."""
-        deadline = _now() + _HINTS_S
-        waiting = [commit for commit in commits if commit.transition.token]
-        pause = FIRST_PAUSE_S
-        failure = unavailable("NATS JetStream can't store the jobs' tokens now")
-        while waiting:
-            written = [(commit, self._token(commit)) async for commit in _paced(waiting)]
-            waiting = [commit for commit, token in written if not stored(await outcome(token))]
-            if waiting:
-                try:
-                    pause = await pause_or_raise(self._nats, pause, deadline, failure)
-                except OjsError:
-                    log.warning("tokens of a batch are left to its outbox", jobs=len(waiting))
-                    return False
-        return True
-
-    def _token(self, commit: AtomicCommit) -> asyncio.Future[ReplyOrFailure]:
-        transition = commit.transition
-        return self._committer.token(transition.job, commit.expected, front=transition.token == "front")
+        tokens = [self._committer.token(one.transition.job, one.expected) for one in commits if one.transition.token]
+        left = await self._writer.store(tokens, _now() + _HINTS_S)
+        if left:
+            log.warning("tokens of a batch are left to its outbox", jobs=len(left))
+        return not left
 
 
 class Outbox:
@@ -278,9 +226,9 @@ class Outbox:
         words = tokens_of(due.data)
         ids = list(words)
         number = 0
-        for start in range(0, len(ids), _CHUNK):
+        for start in range(0, len(ids), CHUNK):
             self.messages.working(waiting)
-            found = await self._records.many(ids[start : start + _CHUNK])
+            found = await self._records.many(ids[start : start + CHUNK])
             lost = [
                 (stored.job, stored.sequence)
                 for job_id, stored in [(job_id, await self._surely(job_id, stored)) for job_id, stored in found.items()]
@@ -300,14 +248,6 @@ class Outbox:
 def tokens_of(outbox: bytes) -> dict[str, str]:
     """What an outbox is to hand out: the word of each job's token, by the job's id."""
     return dict(line.split(" ", 1) for line in outbox.decode().splitlines())
-
-
-async def _paced(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items, with the event loop let in now and then."""
-    for number, item in enumerate(items, 1):
-        yield item
-        if number % _CHUNK == 0:
-            await asyncio.sleep(0)
 
 
 def _now() -> float:

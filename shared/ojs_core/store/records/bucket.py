@@ -10,7 +10,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.records.commit import Committer
 from ojs_core.store.records.records import Records
 from ojs_core.store.records.signals import Signals
-from ojs_core.store.records.swap import Swapper
+from ojs_core.store.records.writer import Writer
 
 
 class Bucket(NamedTuple):
@@ -24,5 +24,5 @@ class Bucket(NamedTuple):
     clock: ServerClock
     records: Records
     committer: Committer
-    swapper: Swapper
+    writer: Writer
     signals: Signals

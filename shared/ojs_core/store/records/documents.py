@@ -17,8 +17,7 @@ from ojs_core.domain.transitions import Moment
 from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.store.records.backoff import BUDGET_S, contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
-from ojs_core.store.records.swap import Alarm, Overtaken, Swap
+from ojs_core.store.records.writer import Conflict, Hint, Overtaken, Write
 
 T = TypeVar("T")
 
@@ -29,7 +28,7 @@ class Beside(Struct, frozen=True, kw_only=True):
     """What goes with a write: how long the document stays (seconds), a timer ahead of it, the subject of one that it ends."""
 
     ttl_s: int | None = None
-    arm: Alarm | None = None
+    arm: Hint | None = None
     cancel: str | None = None
 
 
@@ -55,7 +54,7 @@ class Documents(Generic[T]):
         self, bucket: Bucket, subject: Callable[[str], str], reader: RecordReader[T], carries: Callable[[T, str], bool]
     ) -> None:
         self._records = bucket.records
-        self._swapper = bucket.swapper
+        self._writer = bucket.writer
         self._clock = bucket.clock
         self.subject = subject
         self._prefix = len(subject(""))
@@ -79,11 +78,11 @@ class Documents(Generic[T]):
         Raises Conflict if another write was faster (Overtaken if this one may have been before it), OjsError
         backend_unavailable, which may leave it open.
         """
-        return await self._swapper.swap(self.swap(key, new, expected, op, beside, among=among))
+        return await self._writer.write(self.as_write(key, new, expected, op, beside, among=among))
 
-    def swap(
+    def as_write(
         self, key: str, new: T, expected: int, op: str, beside: Beside = NOTHING_BESIDE, *, among: str | None = None
-    ) -> Swap:
+    ) -> Write:
         """The same write, for whoever sends it together with others."""
         subject = self.subject(key)
         token = self._token(key)
@@ -94,13 +93,13 @@ class Documents(Generic[T]):
             except Unreadable:
                 return False
 
-        return Swap(
-            subject=subject,
-            body=_encode(new),
-            expected=expected,
-            mine=mine,
+        return Write(
+            subject,
+            _encode(new),
+            expected,
+            mine,
+            hints=() if beside.arm is None else (beside.arm,),
             among=among,
-            arm=beside.arm,
             cancel=beside.cancel,
             ttl_s=beside.ttl_s,
         )

@@ -23,8 +23,8 @@ from ojs_core.base.numbers import At
 from ojs_core.domain.job import NOTHING
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.documents import Beside, Documents
+from ojs_core.store.records.writer import Conflict
 
 log = structlog.get_logger(__name__)
 

@@ -16,10 +16,9 @@ from ojs_core.domain.transitions import Transition
 from ojs_core.domain.transitions.retention import TOMBSTONE_S, retention_s
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.documents import Documents
 from ojs_core.store.records.records import Stored, job_reader
-from ojs_core.store.records.swap import Swap
+from ojs_core.store.records.writer import Conflict, Write
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +58,7 @@ class Locks:
     def __init__(self, bucket: Bucket) -> None:
         self._records = bucket.records
         self._committer = bucket.committer
-        self._swapper = bucket.swapper
+        self._writer = bucket.writer
         self.documents = Documents(bucket, bucket.config.unique, lock_reader, lambda lock, op: lock.op == op)
         self._clock = bucket.clock
         self._config = bucket.config
@@ -170,10 +169,7 @@ class Locks:
             rest = (lock.owner, *(other for other in lock.also if other != heir.id))
             left = Lock(heir.id, heir.lock or "", lock.at, rest[:REMEMBERED])
         keep = None if heir is not None else ttl_s
-        swap = Swap(
-            subject=self._config.unique(key), body=encode_lock(left), expected=sequence, mine=lambda _: False, ttl_s=keep
-        )
-        await self._swapper.swap(swap)
+        await self._writer.write(Write(self._config.unique(key), encode_lock(left), sequence, lambda _: False, ttl_s=keep))
 
 
 def settled(owner: Job | None, key: str, lock: Lock) -> bool:

@@ -26,9 +26,8 @@ from ojs_core.domain.unique import UniquePolicy, counts, policy_of
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.records import Stored
-from ojs_core.store.records.swap import Swap
+from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.unique.locks import GIVEN_UP_S, REMEMBERED, YOUNG_MS, Lock, Locks, encode_lock, settled
 
 log = structlog.get_logger(__name__)
@@ -63,7 +62,7 @@ class Uniqueness:
     def __init__(self, bucket: Bucket, atomic: Atomic) -> None:
         self._records = bucket.records
         self._committer = bucket.committer
-        self._swapper = bucket.swapper
+        self._writer = bucket.writer
         self._atomic = atomic
         self._clock = bucket.clock
         self._config = bucket.config
@@ -151,16 +150,16 @@ class Uniqueness:
                     raise duplicate(others[0].id, others[0].state, key)
                 moment = self._clock.moment()  # the look may have taken seconds
                 transition = decide(found.job, moment)
-                await self._swapper.swap(self.claim(key, standing, job_id, moment))
+                await self._writer.write(self.claim(key, standing, job_id, moment))
                 transition = replace(transition, job=replace(transition.job, lock=moment.op))
                 await self._committer.commit(transition, found.sequence, moment.op)
             return found.job, transition.job
 
         return await self._repeat(job_id, attempt)
 
-    async def _create(self, draft: Job, claim: Swap, standing: LockStanding, expected: int, moment: Moment) -> Job:
+    async def _create(self, draft: Job, claim: Write, standing: LockStanding, expected: int, moment: Moment) -> Job:
         """The lock, then the record. Raises Conflict, of either."""
-        sequence = await self._swapper.swap(claim)
+        sequence = await self._writer.write(claim)
         transition = transitions.push(replace(draft, lock=moment.op), moment)
         try:
             await self._committer.commit(transition, expected, moment.op)
@@ -259,19 +258,19 @@ class Uniqueness:
         held = await self._records.many_raw(list(subjects.values()))
         return {key for key, subject in subjects.items() if subject not in held}
 
-    def claim(self, key: str, standing: LockStanding, owner: str, moment: Moment) -> Swap:
-        """The swap that makes a job the owner. Its record has to carry `moment.op` as `lock`, and may name as expected only
-        a revision that was read before this swap: that is what fencing relies on.
+    def claim(self, key: str, standing: LockStanding, owner: str, moment: Moment) -> Write:
+        """The write that makes a job the owner. Its record has to carry `moment.op` as `lock`, and may name as expected only
+        a revision that was read before this write: that is what fencing relies on.
         """
         lock = Lock(owner, moment.op, moment.now, standing.also)
-        return self.locks.documents.swap(key, lock, standing.sequence, moment.op)
+        return self.locks.documents.as_write(key, lock, standing.sequence, moment.op)
 
-    async def _give_back(self, sequence: int, claim: Swap, standing: LockStanding) -> None:
+    async def _give_back(self, sequence: int, claim: Write, standing: LockStanding) -> None:
         """Undo a claim, by its sequence, whose record was refused. If that fails, the next push sees to it."""
         body, ttl_s = (claim.body, GIVEN_UP_S) if standing.lock is None else (encode_lock(standing.lock), None)
-        undo = Swap(subject=claim.subject, body=body, expected=sequence, mine=lambda found: found == body, ttl_s=ttl_s)
+        undo = Write(claim.subject, body, sequence, lambda found: found == body, ttl_s=ttl_s)
         try:
-            await self._swapper.swap(undo)
+            await self._writer.write(undo)
         except (Conflict, OjsError):
             log.debug("a lock was not given back")
 

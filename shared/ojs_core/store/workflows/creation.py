@@ -15,7 +15,7 @@ from ojs_core.domain.workflows.graph import Graph
 from ojs_core.domain.workflows.record import Workflow, job_id, membership, run_of
 from ojs_core.store.records.atomic import AtomicCommit
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.writer import Conflict
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.workflows.definitions import Definitions
 

@@ -15,9 +15,8 @@ from ojs_core.domain.workflows.record import Claim, Workflow, read_record
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
 from ojs_core.store.records.documents import Beside, Documents
-from ojs_core.store.records.swap import Alarm, Swap
+from ojs_core.store.records.writer import Conflict, Hint, Write, alarm
 from ojs_core.store.workflows.definitions import Definitions
 
 log = structlog.get_logger(__name__)
@@ -53,7 +52,7 @@ class WorkflowRecords:
         self._definitions = definitions
         self._clock = bucket.clock
         self._config = bucket.config
-        self._swapper = bucket.swapper
+        self._writer = bucket.writer
         self._documents = Documents(bucket, bucket.config.workflow, workflow_reader, _carries)
 
     async def look(self, workflow_id: str) -> tuple[int, Workflow | Claim | None]:
@@ -117,9 +116,7 @@ class WorkflowRecords:
         Raises Conflict if it has changed, OjsError backend_unavailable.
         """
         subject = self._config.workflow(workflow_id)
-        await self._swapper.swap(
-            Swap(subject=subject, body=b"", expected=expected, mine=lambda _found: False, ttl_s=_VACATED_S)
-        )
+        await self._writer.write(Write(subject, b"", expected, lambda _found: False, ttl_s=_VACATED_S))
 
     async def change(self, workflow_id: str, decide: Callable[[Graph, Workflow, Moment], Workflow]) -> StoredWorkflow:
         """Apply a decision. Raises not_found, or whatever `decide` raises."""
@@ -156,12 +153,12 @@ class WorkflowRecords:
         ttl_s = retention_s(new) + _AFTER_CLEANUP_S if new.terminal and not new.cancelling else None
         return await self._documents.write(new.id, new, expected, op, Beside(arm=arm, cancel=cancel, ttl_s=ttl_s))
 
-    def alarm(self, workflow_id: str, op: str, at: int) -> Alarm:
-        return Alarm(self._config.workflow_timer(workflow_id, op), self._config.due(SERVICE, workflow_id), at)
+    def alarm(self, workflow_id: str, op: str, at: int) -> Hint:
+        return alarm(self._config.workflow_timer(workflow_id, op), self._config.due(SERVICE, workflow_id), at)
 
-    async def set(self, alarm: Alarm) -> None:
+    async def set(self, timer: Hint) -> None:
         """Set a timer that isn't live. Raises OjsError backend_unavailable."""
-        await self._swapper.set(alarm)
+        await self._writer.set(timer)
 
 
 def _claiming(op: str) -> str:

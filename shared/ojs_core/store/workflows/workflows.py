@@ -32,7 +32,7 @@ from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.writer import Conflict
 from ojs_core.store.workflows.admission import Admission
 from ojs_core.store.workflows.creation import PORTION, WorkflowCreation
 from ojs_core.store.workflows.definitions import Definitions

@@ -15,7 +15,7 @@ from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Failed
 from ojs_core.store.dispatch import queue_consumers
-from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 from support.waiting import eventually
 

@@ -9,7 +9,7 @@ import pytest
 from integration.samples import acked, draft, failed, fetch, losing_answers, message, refusal, timers, tokens, unreachable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import State
-from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 from support.waiting import eventually
 

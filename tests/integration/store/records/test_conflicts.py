@@ -11,7 +11,7 @@ import pytest
 from integration.samples import acked, configure, draft, fetch, refusal
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import State
-from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 
 Do = Callable[[Store, str], Awaitable[object]]
@@ -39,7 +39,7 @@ class Stall:
         loop = asyncio.get_running_loop()
         self.until = loop.time() + seconds
         self.refused = 0
-        for holder, name in ((store.committer, "commit"), (store._bucket.swapper, "swap")):
+        for holder, name in ((store.committer, "commit"), (store._bucket.writer, "write")):
             write = getattr(holder, name)
 
             async def stalled(*arguments: Any, write: Any = write) -> Any:

@@ -26,7 +26,7 @@ from ojs_core.domain.job import NOTHING, Job, Retention, State
 from ojs_core.domain.transitions import Moment, Transition, ack, retention
 from ojs_core.domain.transitions.finish import INLINE_BYTES
 from ojs_core.jetstream.subjects import ANY, Kind
-from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.writer import Conflict
 from ojs_core.store.reset import Reset
 from ojs_core.store.store import Store
 from support.waiting import eventually

@@ -34,7 +34,7 @@ from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.domain.transitions import RetryOverride
 from ojs_core.domain.unique import keyed, policy_of
-from ojs_core.store.records.commit import Conflict
+from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 from ojs_core.store.unique import unique as uniqueness
 from ojs_core.store.unique.locks import YOUNG_MS, Lock, encode_lock
@@ -424,7 +424,7 @@ async def take_lock(store: Store, job: Job, *, age_ms: int) -> transitions.Momen
     now = store.clock.moment()
     standing = await store.unique.look(job.unique_key, policy_of(job), job.id)
     moment = transitions.Moment(now.now - age_ms, now.op, now.chance)
-    await store.unique._swapper.swap(store.unique.claim(job.unique_key, standing, job.id, moment))
+    await store.unique._writer.write(store.unique.claim(job.unique_key, standing, job.id, moment))
     return now
 
 

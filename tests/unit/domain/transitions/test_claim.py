@@ -15,7 +15,7 @@ def test_claim_hands_the_job_to_the_worker() -> None:
     job = transition.job
     assert (job.state, job.attempt, job.worker) == (State.ACTIVE, 1, "w1")
     assert (job.started_at, job.visible_until, job.lease_ms) == (T0 + SECOND, T0 + 61 * SECOND, 60 * SECOND)
-    assert (job.beat_at, job.token, transition.token) == (T0 + SECOND, None, None)
+    assert (job.beat_at, job.token, transition.token) == (T0 + SECOND, None, False)
     assert transition.arm == Timer(moment.op, T0 + 31 * SECOND, "reaper")
 
 

@@ -50,7 +50,7 @@ def test_a_waiting_job_is_dropped_with_the_reason_as_its_error(job: Job) -> None
 
 def test_an_available_job_gets_a_token_in_the_queue_that_it_moves_to() -> None:
     transition = transitions.move(pushed(), "post", LATER)
-    assert (transition.job.queue, transition.job.state, transition.token) == ("post", State.AVAILABLE, "back")
+    assert (transition.job.queue, transition.job.state, transition.token) == ("post", State.AVAILABLE, True)
     assert transition.job.token == "op2"
     assert told(transition.job) == ["job.enqueued"]
 
@@ -58,7 +58,7 @@ def test_an_available_job_gets_a_token_in_the_queue_that_it_moves_to() -> None:
 def test_a_scheduled_job_keeps_its_time_when_it_moves() -> None:
     job = pushed(scheduled_at=9_000)
     transition = transitions.move(job, "post", LATER)
-    assert (transition.job.queue, transition.job.timer, transition.arm, transition.token) == ("post", job.timer, None, None)
+    assert (transition.job.queue, transition.job.timer, transition.arm, transition.token) == ("post", job.timer, None, False)
     assert told(transition.job) == []
 
 

@@ -34,7 +34,7 @@ def test_ack_completes_the_job_and_clears_its_error() -> None:
     assert (done.state, done.completed_at, done.result_stored_at) == (State.COMPLETED, T0 + SECOND, T0 + SECOND)
     assert (done.error, done.errors, json(done.result)) == (None, job.errors, {"n": 1})
     assert (done.discarded_at, done.cancelled_at, done.visible_until, done.lease_ms) == (None, None, None, None)
-    assert (transition.arm, transition.token, transition.ttl_s) == (None, None, 7 * DAY_S)
+    assert (transition.arm, transition.token, transition.ttl_s) == (None, False, 7 * DAY_S)
     assert job.timer is not None
     assert transition.cancel == job.timer.op
 
@@ -123,7 +123,7 @@ def test_nack_waits_for_the_back_off_while_attempts_remain() -> None:
         T0 + SECOND,
     )
     assert (job.worker, job.visible_until, job.beat_at, job.started_at) == (None, None, None, T0)
-    assert (job.discarded_at, job.completed_at, transition.token, transition.ttl_s) == (None, None, None, None)
+    assert (job.discarded_at, job.completed_at, transition.token, transition.ttl_s) == (None, None, False, None)
     assert transition.arm == Timer(moment.op, T0 + 2_000, "scheduler")
 
 
@@ -149,7 +149,7 @@ def test_exhaustion_follows_the_policy(on_exhaustion: Any, dead: bool, days: int
     assert (job.state, job.dead_letter) == (State.DISCARDED, dead)
     assert (job.discarded_at, job.completed_at, job.next_attempt_at) == (T0 + SECOND, T0 + SECOND, None)
     assert job.error is not None
-    assert (transition.ttl_s, transition.arm, transition.token) == (days * DAY_S, None, None)
+    assert (transition.ttl_s, transition.arm, transition.token) == (days * DAY_S, None, False)
 
 
 @pytest.mark.parametrize("on_exhaustion", ["discard", "dead_letter"])
@@ -222,7 +222,7 @@ def test_requeue_gives_the_job_back_unharmed() -> None:
     job = transition.job
     assert (job.state, job.attempt, job.uncharged) == (State.AVAILABLE, 1, 1)
     assert (job.started_at, job.error, job.errors, job.worker) == (None, None, (), None)
-    assert (transition.token, job.token, job.enqueued_at) == ("back", moment.op, T0 + SECOND)
+    assert (transition.token, job.token, job.enqueued_at) == (True, moment.op, T0 + SECOND)
 
 
 def test_requeue_outweighs_a_response_code() -> None:

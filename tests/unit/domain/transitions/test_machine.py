@@ -184,7 +184,7 @@ class JobLife(RuleBasedStateMachine):
         new = transition.job
         assert new.timer == (transition.arm or (before.timer if before and not transition.cancel else None))
         fresh_token = new.token is not None and new.token != (before.token if before else None)
-        assert (transition.token == "back") == fresh_token
+        assert transition.token == fresh_token
         assert new.token in (None, moment.op) or not fresh_token
         assert (transition.ttl_s is not None) == (new.terminal or new.deleted)
         if before is not None and new.generation == before.generation:

@@ -56,7 +56,7 @@ def test_cancel_ends_every_job_that_has_not_ended(state: State) -> None:
     new = transition.job
     assert (new.state, new.cancelled_at, new.completed_at, new.discarded_at) == (State.CANCELLED, T0 + SECOND, None, None)
     assert (new.attempt, new.token, new.timer, new.next_attempt_at) == (job.attempt, None, None, None)
-    assert (transition.arm, transition.token, transition.ttl_s) == (None, None, 7 * 86_400)
+    assert (transition.arm, transition.token, transition.ttl_s) == (None, False, 7 * 86_400)
     assert transition.cancel == (job.timer.op if job.timer else None)
     assert (new.transitions[-1].event, new.transitions[-1].reason) == ("cancelled", "not needed")
 
@@ -94,7 +94,7 @@ def test_manual_retry_begins_a_new_life(make: Any) -> None:
     assert (new.error, new.errors, new.dead_letter, new.retry_delay_ms) == (None, job.errors, False, None)
     assert (new.re_enqueued_at, new.enqueued_at, new.created_at) == (T0 + SECOND, T0 + SECOND, T0)
     assert (new.started_at, new.completed_at, new.discarded_at) == (None, None, None)
-    assert (transition.token, new.token, transition.ttl_s) == ("back", moment.op, None)
+    assert (transition.token, new.token, transition.ttl_s) == (True, moment.op, None)
     assert (new.retry, new.queue, new.args, new.meta) == (job.retry, job.queue, job.args, job.meta)
     assert new.transitions[-1].reason == ("dead_letter" if job.dead_letter else None)
 
@@ -148,7 +148,7 @@ def test_delete_leaves_a_tombstone() -> None:
     assert (new.id, new.type, new.state, new.deleted, json(new.args)) == (job.id, job.type, job.state, True, [])
     assert (new.errors, new.error, new.timer, new.token) == ((), None, None, None)
     assert (new.meta, new.result) == (EMPTY_OBJECT, NOTHING)
-    assert (transition.ttl_s, transition.arm, transition.cancel, transition.token) == (3_600, None, None, None)
+    assert (transition.ttl_s, transition.arm, transition.cancel, transition.token) == (3_600, None, None, False)
     assert new.transitions[:-1] == job.transitions
     last = new.transitions[-1]
     assert (last.event, last.before, last.after) == ("deleted", State.DISCARDED, None)
@@ -212,7 +212,7 @@ def test_a_job_that_was_never_discarded_keeps_its_place() -> None:
 def test_an_available_job_gets_a_token_of_its_new_priority() -> None:
     moment = at()
     found = reprioritise(available(priority=5), -7, moment)
-    assert (found.job.priority, found.token, found.job.token) == (-7, "back", moment.op)
+    assert (found.job.priority, found.token, found.job.token) == (-7, True, moment.op)
     assert found.job.transitions[-1].event == "reprioritised"
     assert found.job.transitions[-1].reason == "5 to -7"
 
@@ -221,7 +221,7 @@ def test_an_available_job_gets_a_token_of_its_new_priority() -> None:
 def test_a_job_that_is_not_available_yet_changes_its_priority_without_a_token(make: Callable[..., Job]) -> None:
     before = make()
     found = reprioritise(before, 9, at())
-    assert (found.job.priority, found.job.state, found.token) == (9, before.state, None)
+    assert (found.job.priority, found.job.state, found.token) == (9, before.state, False)
     assert found.cancel is None
 
 
@@ -235,7 +235,7 @@ def test_the_priority_of_a_job_that_was_fetched_stays(make: Callable[..., Job]) 
 def test_the_wait_for_a_retry_can_be_ended() -> None:
     before = retryable()
     found = retry_now(before, at())
-    assert (found.job.state, found.token, found.job.next_attempt_at) == (State.AVAILABLE, "back", None)
+    assert (found.job.state, found.token, found.job.next_attempt_at) == (State.AVAILABLE, True, None)
     assert before.timer is not None
     assert found.cancel == before.timer.op
     assert found.job.attempt == before.attempt

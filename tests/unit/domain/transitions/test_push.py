@@ -13,7 +13,7 @@ def test_push_makes_the_job_available_at_once() -> None:
     transition = push(draft(), moment)
     job = transition.job
     assert (job.state, job.attempt, job.created_at, job.enqueued_at) == (State.AVAILABLE, 0, T0, T0)
-    assert (transition.token, job.token) == ("back", moment.op)
+    assert (transition.token, job.token) == (True, moment.op)
     assert (transition.arm, transition.cancel, transition.ttl_s) == (None, None, None)
 
 
@@ -21,7 +21,7 @@ def test_push_of_a_future_job_schedules_it_without_a_token() -> None:
     moment = at()
     transition = push(draft(scheduled_at=T0 + SECOND), moment)
     assert transition.job.state is State.SCHEDULED
-    assert (transition.token, transition.job.token, transition.job.enqueued_at) == (None, None, None)
+    assert (transition.token, transition.job.token, transition.job.enqueued_at) == (False, None, None)
     assert transition.arm == Timer(moment.op, T0 + SECOND, "scheduler")
 
 
@@ -34,7 +34,7 @@ def test_push_with_a_time_that_has_come_is_immediate(scheduled_at: int) -> None:
 def test_push_keeps_a_pending_draft_pending_whatever_its_schedule() -> None:
     transition = push(draft(state=State.PENDING, scheduled_at=T0 + SECOND), at())
     assert transition.job.state is State.PENDING
-    assert (transition.token, transition.arm, transition.job.enqueued_at) == (None, None, None)
+    assert (transition.token, transition.arm, transition.job.enqueued_at) == (False, None, None)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_activation_enqueues_a_pending_job() -> None:
     transition = activate(pending(), moment)
     job = transition.job
     assert (job.state, job.activated_at, job.enqueued_at) == (State.AVAILABLE, T0 + SECOND, T0 + SECOND)
-    assert (transition.token, job.token) == ("back", moment.op)
+    assert (transition.token, job.token) == (True, moment.op)
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.PENDING])
