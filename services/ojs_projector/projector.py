@@ -46,8 +46,11 @@ from ojs_projector.statistics_writer import StatisticsWriter
 
 log = structlog.get_logger(__name__)
 
-PACE_S: Final = 0.02
+_PACE_S: Final = 0.02
 """Between two reads that were not full: a larger batch costs less for each record, on the server, too."""
+_LONGEST_PACE_S: Final = 0.1
+_PACE_PER_RECORD_S: Final = 0.001
+"""The more a read has brought, the later the next: a job that has moved on by then is read once."""
 PARK_S: Final = 0.25
 _AT_ONCE: Final = 100
 """Records that are taken up before somebody who asks has a turn: 15 to 30 ms, if they are of old jobs."""
@@ -232,7 +235,7 @@ class Projector:
         self.reached.advance(model.applied)
         await relay.take(seen)
         if not batch.behind:
-            await self._pause(began + PACE_S - loop.time())
+            await self._pause(began + pace_s(len(batch.records)) - loop.time())
 
     async def _pause(self, seconds: float) -> None:
         if seconds > 0:
@@ -253,6 +256,11 @@ class Projector:
         model.forget(self._store.clock.now())
         if relay.leading and not model.partial:
             await safety.look()
+
+
+def pace_s(records: int) -> float:
+    """Seconds from a read that brought so many records to the next, unless somebody asks."""
+    return min(max(_PACE_S, records * _PACE_PER_RECORD_S), _LONGEST_PACE_S)
 
 
 def _seen(record: Record) -> Seen:
