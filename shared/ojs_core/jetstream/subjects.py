@@ -18,6 +18,7 @@ _UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")
 _WILD: Final = re.compile(r"[\x00-\x20\x7f*>]")
 MAX_CONSUMER_NAME: Final = 200
 _SEAT: Final = "seat"
+_PERMIT: Final = "limit"
 _IN_LINE: Final = 3
 """Dots in the ready subject of a priority's line."""
 
@@ -293,7 +294,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def wake_for_limit(self, scope: str) -> str:
         """Told when a limited queue may have a permit again."""
         _check(scope)
-        return f"ojs.wake.{scope.removeprefix('queue.')}.limit"
+        return f"ojs.wake.{scope.removeprefix('queue.')}.{_PERMIT}"
 
     def wake_of_queue(self, queue: str) -> str:
         _check(queue)
@@ -302,7 +303,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def ready_of_wake(self, subject: str) -> str | None:
         """The ready subject whose token has arrived; None if it is no token."""
         ready = f"ojs.ready.{subject.removeprefix('ojs.wake.')}"
-        return None if self.seat_size(ready) else ready
+        return None if ready.endswith(f".{_PERMIT}") or self.seat_size(ready) else ready
 
     def ready_consumer(self, subject: str) -> str:
         """Durable name of the one consumer of a ready subject; a long one ends in a hash."""

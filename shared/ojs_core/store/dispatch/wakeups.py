@@ -13,6 +13,7 @@ from typing import Final
 
 from ojs_core.jetstream.connection import Reply
 from ojs_core.store.dispatch.ready_subjects import ReadySubjects
+from ojs_core.store.rate_limits.permits import queue_scope
 from ojs_core.store.records.bucket import Bucket
 
 LINGER_S: Final = 10.0
@@ -53,9 +54,11 @@ class Waiter:
 class _Watched:
     """A queue that somebody fetches from, or did a moment ago."""
 
-    __slots__ = ("connections", "names", "ready", "stop", "waiters")
+    __slots__ = ("connections", "names", "permit", "ready", "stop", "waiters")
 
-    def __init__(self, sure_s: float) -> None:
+    def __init__(self, permit: bytes, sure_s: float) -> None:
+        self.permit = permit
+        """The subject of the word that the queue may have a permit again."""
         self.waiters: deque[Waiter] = deque()
         self.stop: Callable[[], Awaitable[None]] | None = None
         self.ready = ReadySubjects(sure_s)
@@ -159,7 +162,8 @@ class Wakeups:
         while (watched := self._queues.get(queue)) is None or watched.stop is None:
             starting = self._starting.get(queue)
             if starting is None:
-                watched = self._queues.setdefault(queue, _Watched(self._sure_s))
+                permit = self._config.wake_for_limit(queue_scope(queue)).encode()
+                watched = self._queues.setdefault(queue, _Watched(permit, self._sure_s))
                 starting = asyncio.create_task(self._subscribe(queue, watched), name=f"wake-{queue}")
                 self._starting[queue] = starting
             await asyncio.shield(starting)
@@ -181,7 +185,11 @@ class Wakeups:
             subject = watched.names[name] = self._config.ready_of_wake(name.decode())
         if subject is not None:
             watched.ready.arrived(subject, asyncio.get_running_loop().time())
-            self._wake_one(watched)
+        elif name == watched.permit:
+            watched.ready.let_go()
+        else:  # a place
+            return
+        self._wake_one(watched)
 
     def _wake_one(self, watched: _Watched) -> None:
         for _ in range(len(watched.waiters)):

@@ -11,6 +11,7 @@ from ojs_core.domain.transitions import Liveness
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_core.store.dispatch import dispatcher as handout_module
 from ojs_core.store.dispatch import wakeups as wake_module
+from ojs_core.store.rate_limits.permits import queue_scope
 from ojs_core.store.store import Store
 from support.waiting import eventually
 
@@ -51,6 +52,25 @@ async def parked(store: Store, queue: str, number: int = 1) -> list[asyncio.Task
 @pytest.mark.usefixtures("only_wakes")
 async def test_a_push_wakes_a_fetcher_of_another_process(store: Store, other: Store, queue: str) -> None:
     [waiter] = await parked(other, queue)
+    pushed = await store.jobs.push(draft(queue=queue))
+    assert [job.id for job in await asyncio.wait_for(waiter, 5.0)] == [pushed.id]  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_word_of_a_free_permit_wakes_a_fetcher_and_is_not_taken_for_a_token(
+    store: Store, other: Store, queue: str
+) -> None:
+    [waiter] = await parked(other, queue)
+    looked = asyncio.Event()
+    look = other.dispatcher._look
+
+    async def told(*arguments: object, **options: object) -> object:
+        looked.set()
+        return await look(*arguments, **options)  # type: ignore[arg-type]
+
+    other.dispatcher._look = told  # type: ignore[method-assign,assignment]
+    store.nats.publish(store.config.wake_for_limit(queue_scope(queue)), b"")
+    await asyncio.wait_for(looked.wait(), 5.0)
     pushed = await store.jobs.push(draft(queue=queue))
     assert [job.id for job in await asyncio.wait_for(waiter, 5.0)] == [pushed.id]  # type: ignore[attr-defined]
 
