@@ -42,7 +42,7 @@ async def test_a_timer_renewed_around_its_due_time_is_never_lost(own: Store, que
 
     async def renew(job: Job) -> None:
         until = (job.visible_until or 0) + chance.uniform(-270, 270)
-        await asyncio.sleep(max(0.0, (until - own.clock.now()) / 1000))
+        await asyncio.sleep(max(0.0, (until - own.clock.now()) / 1000))  # nats-server's own time: nothing else moves it
         assert (await own.jobs.extend([job.id], "w", 600)).extended == [job.id]
 
     await asyncio.gather(*(renew(job) for job in jobs))

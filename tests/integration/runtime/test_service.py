@@ -75,7 +75,7 @@ def test_a_crash_has_exit_code_70_and_its_traceback_in_the_log(
 
 
 def test_a_stop_that_takes_too_long_is_cut_off(shared_nats_server: NatsServer) -> None:
-    process = start(shared_nats_server, stop="await asyncio.sleep(60)")
+    process = start(shared_nats_server, stop="await asyncio.Event().wait()")
     until_ready(process)
     began = time.monotonic()
     assert end(process) == 70
@@ -87,14 +87,14 @@ def test_a_stop_that_takes_too_long_is_cut_off(shared_nats_server: NatsServer) -
 
 
 def test_a_start_that_takes_for_ever_is_stopped(shared_nats_server: NatsServer) -> None:
-    process = start(shared_nats_server, start='print(\'{"event": "ready"}\', flush=True); await asyncio.sleep(60)')
+    process = start(shared_nats_server, start='print(\'{"event": "ready"}\', flush=True); await asyncio.Event().wait()')
     until_ready(process)
     assert end(process, signal.SIGINT) == 0
     assert names(events(process)) == ["asked to stop", "stopped"]
 
 
 def test_an_error_nobody_waits_for_is_logged(shared_nats_server: NatsServer) -> None:
-    stray = "asyncio.get_running_loop().call_soon(lambda: 1 / 0); await asyncio.sleep(0.01)"
+    stray = "asyncio.get_running_loop().call_soon(lambda: 1 / 0); await asyncio.sleep(0)"
     process = start(shared_nats_server, start=stray)
     assert process.stdout is not None
     line = json.loads(process.stdout.readline())

@@ -376,7 +376,7 @@ async def pushing(stores: list[Store], queue: str, acknowledged: set[str], stop:
                 acknowledged.add(job.id)
             except OjsError as error:
                 assert error.code == "backend_unavailable", error.message  # noqa: PT017
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.02)  # a client's pause before it tries again
 
     await asyncio.gather(*(pusher(store) for store in stores for _ in range(8)))
 

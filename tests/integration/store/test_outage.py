@@ -243,8 +243,10 @@ def reached(pushed: set[str], number: int) -> bool:
     return len(pushed) >= number
 
 
-def away(error: OjsError) -> None:
+async def away(error: OjsError) -> None:
+    """A client's pause before it tries again."""
     assert error.code == "backend_unavailable", error.message
+    await asyncio.sleep(0.02)
 
 
 async def test_no_acknowledged_job_is_lost_over_kills_under_load(
@@ -264,16 +266,14 @@ async def test_no_acknowledged_job_is_lost_over_kills_under_load(
                 await store.jobs.push(job)
                 acknowledged.add(job.id)
             except OjsError as error:
-                away(error)
-                await asyncio.sleep(0.02)
+                await away(error)
 
     async def worker(store: Store) -> None:
         while working:
             try:
                 jobs = await fetch(store, queue, count=3, worker="w", wait_ms=500)
             except OjsError as error:
-                away(error)
-                await asyncio.sleep(0.02)
+                await away(error)
                 continue
             for job in jobs:
                 await finish(store, job)
@@ -288,8 +288,7 @@ async def test_no_acknowledged_job_is_lost_over_kills_under_load(
             except OjsError as error:
                 if error.code == "conflict":
                     return
-                away(error)
-                await asyncio.sleep(0.02)
+                await away(error)
 
     tasks = [asyncio.create_task(pusher(store)) for store in (own, other) for _ in range(2)]
     tasks += [asyncio.create_task(worker(store)) for store in (own, other) for _ in range(4)]
@@ -297,7 +296,7 @@ async def test_no_acknowledged_job_is_lost_over_kills_under_load(
         enough = len(acknowledged) + chance.randrange(20, 150)
         await eventually(functools.partial(reached, acknowledged, enough), 15.0, every=0.002)
         nats_server.kill()
-        await asyncio.sleep(chance.choice((0.0, 0.05, 0.4)))
+        await asyncio.sleep(chance.choice((0.0, 0.05, 0.4)))  # how long it is away
         await asyncio.to_thread(nats_server.start)
     pushing = False
     await eventually(lambda: own.connected and other.connected)

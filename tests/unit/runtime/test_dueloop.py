@@ -50,7 +50,6 @@ async def test_nothing_is_pulled_while_it_is_held_and_what_was_pulled_meanwhile_
 
     async def handle(batch: list[Due]) -> None:
         handled.extend(batch)
-        await asyncio.sleep(0.01)
 
     released: Any = False
     loop = DueLoop("test", cast("DueMessages", messages), handle, held)

@@ -273,10 +273,10 @@ async def test_a_job_starts_when_its_permit_was_granted(
 ) -> None:
     """However long it took to be: starts keep to the rate as the limit counts them."""
     await store.jobs.push(limited(queue, key, rate={"limit": 5, "period": "PT1M"}))
-    take = store.permits.take
+    take, now = store.permits.take, store.clock.now
 
     async def take_late(*asked: Any) -> PermitsTaken:
-        await asyncio.sleep(0.05)
+        monkeypatch.setattr(store.clock, "now", lambda: now() + 50)
         return await take(*asked)
 
     monkeypatch.setattr(store.permits, "take", take_late)

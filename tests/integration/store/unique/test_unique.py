@@ -511,7 +511,7 @@ async def test_pushes_batches_retries_and_workers_together_never_have_two_live_j
 
     async def operator(store: Store) -> None:
         while asyncio.get_running_loop().time() < ends:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # its pace: with more of its retries nothing else would get on
             for job in chance.sample(drafts, min(len(drafts), 5)):
                 with refused_only_for("conflict", "duplicate", "not_found"):
                     await store.jobs.revive(job.id, retried)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -64,6 +65,13 @@ async def one_read(store: Store, job: Job) -> Stored | None:
         return None
 
 
+async def some_answered(pushes: Sequence[asyncio.Future[Any]], number: int) -> None:
+    def so_many_answered() -> bool:
+        return sum(push.done() for push in pushes) >= number
+
+    await eventually(so_many_answered, 20.0, every=0.002)
+
+
 @pytest.mark.parametrize("strategy", ["reject", "replace"])
 async def test_one_job_lives_while_the_leader_moves(
     nats_cluster: NatsCluster, open_store: OpenStore, queue: str, strategy: str
@@ -71,11 +79,11 @@ async def test_one_job_lives_while_the_leader_moves(
     gateways = await stores(nats_cluster, open_store, 3)
     drafts = [unique([queue], strategy, queue=queue) for _ in range(120)]
 
-    pushes = asyncio.gather(*(one_push(gateways[index % 3], draft) for index, draft in enumerate(drafts)))
-    for _ in range(3):
-        await asyncio.sleep(0.1)
+    pushes = [asyncio.ensure_future(one_push(gateways[index % 3], draft)) for index, draft in enumerate(drafts)]
+    for number in (1, 20, 60):
+        await some_answered(pushes, number)
         await step_down(gateways[0], gateways[0].config.records_stream)
-    answers = Counter(await pushes)
+    answers = Counter(await asyncio.gather(*pushes))
     assert set(answers) <= {"pushed", "duplicate", "backend_unavailable", "backend_error"}
     found = await records(gateways[0], drafts)
     live = [job for job in found if job is not None and not job.terminal]
@@ -100,10 +108,10 @@ async def test_batches_are_there_wholly_or_not_at_all_while_the_leader_moves(
             await store.batches.push(batches[index])
             answered.append(index)
 
-    pushes = asyncio.gather(*(push(index) for index in range(len(batches))))
-    await asyncio.sleep(0.05)
+    pushes = [asyncio.ensure_future(push(index)) for index in range(len(batches))]
+    await some_answered(pushes, 1)
     await step_down(store, store.config.records_stream)
-    await pushes
+    await asyncio.gather(*pushes)
     for index, batch in enumerate(batches):
         found = await records(store, batch)
         stored = sum(job is not None and job.state is State.AVAILABLE for job in found)

@@ -233,8 +233,8 @@ async def test_reading_waits_while_writing_is_behind(begin: Begin, stream: Strea
     tenure = await begin()
     stream.limiter.clear()
     taking = asyncio.create_task(tenure.take([seen(n, logged("pushed", id=f"job-{n}")) for n in range(1, 6)]))
-    done, _ = await asyncio.wait([taking], timeout=0.05)
-    assert not done
+    await eventually(lambda: tenure._waiting > 2)
+    assert not taking.done()
     stream.limiter.set()
     await asyncio.wait_for(taking, 1.0)
 
@@ -283,11 +283,11 @@ async def test_a_reset_waits_for_the_append_under_way_and_drops_the_rest(begin: 
     tenure = await begin()
     stream.limiter.clear()
     await tenure.take([seen(1, logged("pushed"))])
-    await asyncio.sleep(0)
+    await eventually(tenure._appending.locked)
     await tenure.take([seen(2, logged("pushed", id="job-2"))])
     holding = asyncio.create_task(tenure.hold())
-    done, _ = await asyncio.wait([holding], timeout=0.02)
-    assert not done
+    await eventually(lambda: tenure.held)
+    assert not holding.done()
     stream.limiter.set()
     await asyncio.wait_for(holding, 1.0)
     stored = len(stream.stored)
