@@ -11,12 +11,12 @@ from typing import Final
 
 import structlog
 
-from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.workflows.record import Workflow
-from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.contents import stream_info
 from ojs_core.jetstream.event_log import EventLog
 from ojs_core.jetstream.feed import Feed, Record
 from ojs_core.jetstream.lease import Lease
@@ -176,10 +176,8 @@ class Projector:
     async def _bucket(self) -> tuple[str, int]:
         """Name and birth of the bucket's stream, and its last sequence."""
         stream = self._store.config.records_stream
-        info = await call(self._store.nats, f"STREAM.INFO.{stream}")
-        if "error" in info:
-            raise unavailable(f"NATS refused to describe stream {stream}: {info['error'].get('description')}")
-        return f"{stream} {info['created']}", int(info["state"]["last_seq"])
+        info = await stream_info(self._store.nats, stream)
+        return f"{stream} {info.created}", info.state.last_seq
 
     async def _last_span(self) -> Record | None:
         """The statistics that were written last, as far as one can tell: their subjects' last word may be that one has left."""

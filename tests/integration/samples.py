@@ -22,7 +22,7 @@ from ojs_core.domain.job import NOTHING, Job, Retry, State
 from ojs_core.domain.queues.config import QueueConfig
 from ojs_core.domain.queues.record import configured
 from ojs_core.domain.transitions import Failure, JobHolder, Moment, Transition, ack, nack
-from ojs_core.jetstream import api
+from ojs_core.jetstream import contents
 from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.store import Store
@@ -107,7 +107,7 @@ async def attempt(store: Store, queue: str, **members: Any) -> Job | None:
 
 async def subjects(store: Store, stream: str, wildcard: str) -> dict[str, int]:
     """Subjects of a stream that match, with the number of messages of each."""
-    return await api.subjects_of(store.nats, stream, wildcard)
+    return await contents.subjects_of(store.nats, stream, wildcard)
 
 
 async def timers(store: Store, job_id: str) -> list[str]:
@@ -127,7 +127,7 @@ async def tokens(store: Store, queue: str) -> int:
 
 async def message(store: Store, subject: str) -> tuple[bytes, dict[str, str]] | None:
     """Body and headers of the last message of a subject in the bucket's stream."""
-    found = await api.message(store.nats, store.config.records_stream, {"last_by_subj": subject}, "a record")
+    found = await contents.message(store.nats, store.config.records_stream, {"last_by_subj": subject}, "a record")
     if found is None:
         return None
     lines = found.hdrs.decode().splitlines()[1:]

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import policy_of
-from ojs_core.jetstream.api import message
+from ojs_core.jetstream.contents import message
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.capacity.stale_tokens import available_at
 from ojs_core.store.rate_limits.permits import key_scope

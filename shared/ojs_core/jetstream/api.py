@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, storage_full, unavailable
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, Reply, ReplyOrFailure, header, status
+from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, ReplyOrFailure
 from ojs_core.jetstream.headers import expecting, time_to_live
 
 CONFLICT_CODES = frozenset({10071, 10164})
 """Wrong last sequence: with and without its number (the latter while another write is in flight on a cluster)."""
-_NOT_FOUND: Final = 10037
 _FULL: Final = {
     10002: "the storage that NATS gives the account (max_file) is used up",
     10023: "nats-server's storage (max_file_store) is used up",
@@ -44,47 +42,6 @@ class PubAck(Struct, frozen=True):
 parse_ack = msgspec.json.Decoder(PubAck).decode
 
 
-class Message(Struct, frozen=True):
-    """A stored message, as nats-server describes it; `hdrs` is the whole block of headers."""
-
-    seq: int
-    time: str
-    data: bytes = b""
-    hdrs: bytes = b""
-
-    @property
-    def at(self) -> int:
-        """When it was stored (server time, Unix ms)."""
-        return _unix_ms(self.time)
-
-
-def subject_of(reply: Reply) -> str:
-    """Of a message that a direct get was answered with."""
-    return (header(reply, b"Nats-Subject") or b"").decode()
-
-
-def sequence_of(reply: Reply) -> int:
-    """As `subject_of`."""
-    return int(header(reply, b"Nats-Sequence") or 0)
-
-
-def stored_at(reply: Reply) -> int:
-    """As `subject_of`: server time, Unix ms."""
-    return _unix_ms((header(reply, b"Nats-Time-Stamp") or b"1970-01-01T00:00:00Z").decode())
-
-
-def _unix_ms(stamp: str) -> int:
-    return int(datetime.fromisoformat(stamp).timestamp() * 1000)
-
-
-class _Read(Struct, frozen=True):
-    message: Message | None = None
-    error: ApiError | None = None
-
-
-_parse_read = msgspec.json.Decoder(_Read).decode
-
-
 async def call(
     nats: Connection, subject: str, payload: dict[str, Any] | None = None, timeout_s: float = REQUEST_TIMEOUT_S
 ) -> dict[str, Any]:
@@ -92,7 +49,7 @@ async def call(
 
     Raises OjsError backend_unavailable when there is no answer.
     """
-    decoded: dict[str, Any] = msgspec.json.decode(await _answer(nats, subject, payload, timeout_s))
+    decoded: dict[str, Any] = msgspec.json.decode(await raw_answer(nats, subject, payload, timeout_s))
     return decoded
 
 
@@ -104,46 +61,13 @@ async def ask(nats: Connection, subject: str, payload: dict[str, Any] | None, wh
     return answer
 
 
-async def _answer(nats: Connection, subject: str, payload: dict[str, Any] | None, timeout_s: float) -> bytes:
+async def raw_answer(nats: Connection, subject: str, payload: dict[str, Any] | None, timeout_s: float) -> bytes:
+    """As `call`, undecoded."""
     body = msgspec.json.encode(payload) if payload is not None else b""
     answer: ReplyOrFailure = await nats.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)
     if isinstance(answer, Failed):
         raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
     return answer.data
-
-
-async def message(
-    nats: Connection, stream: str, which: dict[str, Any], what: str, timeout_s: float = REQUEST_TIMEOUT_S
-) -> Message | None:
-    """A message as the leader of its stream has it; None if there is none. `which` is a request of STREAM.MSG.GET.
-
-    Raises OjsError backend_unavailable, which names `what`.
-    """
-    read = _parse_read(await _answer(nats, f"STREAM.MSG.GET.{stream}", which, timeout_s))
-    if read.error is not None and read.error.err_code != _NOT_FOUND:
-        raise unavailable(f"NATS refused a read of {what}: {read.error.description}")
-    return read.message
-
-
-async def messages(
-    bulk: Connection, stream: str, subjects: str, start: dict[str, Any], most: int, timeout_s: float = REQUEST_TIMEOUT_S
-) -> tuple[list[Reply], int]:
-    """Up to `most` messages as the nearest replica has them, and how many there are beyond. `start` says where to begin: `seq`
-    or `start_time` of a batched direct get. Raises OjsError backend_unavailable.
-    """
-    request = msgspec.json.encode(start | {"next_by_subj": subjects, "batch": most})
-    outcome = await bulk.collect(f"$JS.API.DIRECT.GET.{stream}", request, 0, timeout_s)
-    if isinstance(outcome, Failed) or outcome.closing is None or status(outcome.closing) not in {204, 404}:
-        raise unavailable("NATS did not answer a read of tokens")
-    left = int(header(outcome.closing, b"Nats-Num-Pending") or 0)
-    return outcome.messages, left if outcome.messages else 0
-
-
-async def subjects_of(nats: Connection, stream: str, pattern: str) -> dict[str, int]:
-    """A stream's subjects that match, up to 100,000, with the number of messages of each. Raises as `ask`."""
-    info = await ask(nats, f"STREAM.INFO.{stream}", {"subjects_filter": pattern}, "to say what a stream holds")
-    found: dict[str, int] = info["state"].get("subjects") or {}
-    return found
 
 
 def delete(

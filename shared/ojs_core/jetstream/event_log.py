@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.api import Message, ask, message, parse_ack, refused, subjects_of
+from ojs_core.jetstream.api import parse_ack, refused
 from ojs_core.jetstream.connection import Connection, Failed
+from ojs_core.jetstream.contents import Message, message, stream_info, subjects_of
 from ojs_core.jetstream.subjects import ANY, StoreConfig, Wildcard
 
 _APPEND_TIMEOUT_S: Final = 5.0
@@ -53,9 +54,7 @@ class EventLog:
 
     async def last_sequence(self) -> int:
         """Sequence of the last message of the stream, whoever wrote it."""
-        what = "to say how many events there are"
-        info = await ask(self._nats, f"STREAM.INFO.{self._config.events_stream}", None, what)
-        return int(info["state"]["last_seq"])
+        return (await stream_info(self._nats, self._config.events_stream)).state.last_seq
 
     async def last_of(self, job_id: str) -> Appended | None:
         """What was appended last of a job, as the stream's leader has it."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.api import ask, sequence_of, subject_of
-from ojs_core.jetstream.connection import Connection, Failed, Reply, header, status
+from ojs_core.jetstream.connection import Connection, Reply
+from ojs_core.jetstream.contents import messages, sequence_of, stream_info, subject_of
 from ojs_core.jetstream.subjects import StoreConfig
 
 _READ: Final = 1_000
@@ -111,18 +110,12 @@ class EventReader:
 
     async def last_sequence(self) -> int:
         """The cursor after everything stored now."""
-        return int((await self._state())["last_seq"])
+        return (await self.kept())[1]
 
     async def kept(self) -> tuple[int, int]:
         """The sequences of the oldest event that is kept and of the last; if there is none, the first is above the last."""
-        state = await self._state()
-        return int(state["first_seq"]), int(state["last_seq"])
-
-    async def _state(self) -> dict[str, Any]:
-        stream = self._config.events_stream
-        info = await ask(self._nats, f"STREAM.INFO.{stream}", None, "to say how many events there are")
-        state: dict[str, Any] = info["state"]
-        return state
+        state = (await stream_info(self._nats, self._config.events_stream)).state
+        return state.first_seq, state.last_seq
 
     async def follow(self, after: int, wanted: EventFilter) -> AsyncIterator[StoredEvent]:
         """Events above `after` as they come, without end; raises OjsError backend_unavailable when NATS is away.
@@ -149,16 +142,9 @@ class EventReader:
 
     async def _next(self, subject: str, start: int) -> tuple[list[StoredEvent], int]:
         """Events under a subject from a sequence on, and how many more there are."""
-        request = {"next_by_subj": subject, "seq": start, "batch": _READ, "max_bytes": _READ_BYTES}
-        direct = f"$JS.API.DIRECT.GET.{self._config.events_stream}"
-        outcome = await self._nats.collect(direct, msgspec.json.encode(request), 0, _READ_TIMEOUT_S)
-        if isinstance(outcome, Failed) or outcome.closing is None:
-            raise unavailable("NATS did not answer a read of events")
-        code = status(outcome.closing)
-        if code not in {204, 404}:
-            raise unavailable(f"NATS refused a read of events with status {code}")
-        pending = int(header(outcome.closing, b"Nats-Num-Pending") or 0)
-        return [_event(message) for message in outcome.messages], pending
+        which = {"seq": start, "next_by_subj": subject, "batch": _READ, "max_bytes": _READ_BYTES}
+        found, left = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
+        return [_event(one) for one in found], left
 
 
 def _event(message: Reply) -> StoredEvent:

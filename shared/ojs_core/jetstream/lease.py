@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.numbers import Whole
-from ojs_core.jetstream.api import message, put_if
+from ojs_core.jetstream.api import put_if
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.contents import message
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig
 

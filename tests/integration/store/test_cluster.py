@@ -19,8 +19,9 @@ from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.api import call, messages, put, sequence_of
+from ojs_core.jetstream.api import call, put
 from ojs_core.jetstream.connection import Reply
+from ojs_core.jetstream.contents import messages, sequence_of
 from ojs_core.jetstream.due_messages import Due
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.runtime.settings import Settings

@@ -23,7 +23,8 @@ from ojs_core.base.lru import Lru
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.threshold_alerts import QueueBound, level_of, pressed
-from ojs_core.jetstream.api import delete_unheard, message, put_if, subjects_of
+from ojs_core.jetstream.api import delete_unheard, put_if
+from ojs_core.jetstream.contents import message, subjects_of
 from ojs_core.store.capacity.stale_tokens import Live, StaleTokens, available_at
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts

@@ -20,8 +20,9 @@ from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job
 from ojs_core.domain.rate_limits.policy import policy_of
-from ojs_core.jetstream.api import delete, messages, sequence_of, stored_at, subject_of
+from ojs_core.jetstream.api import delete
 from ojs_core.jetstream.connection import Failed, Reply, ReplyOrFailure
+from ojs_core.jetstream.contents import messages, sequence_of, stored_at, subject_of
 from ojs_core.jetstream.subjects import lane_of
 from ojs_core.store.rate_limits.limiter import Limiter
 from ojs_core.store.rate_limits.permits import key_scope
@@ -218,7 +219,8 @@ class StaleTokens:
 
     async def _messages(self, subjects: str, start: dict[str, Any], most: int) -> tuple[Sequence[Reply], int]:
         """Messages of the ready stream from `start` on, and how many there are beyond them."""
-        return await messages(self._bulk, self._config.ready_stream, subjects, start, most, _READ_S)
+        which = start | {"next_by_subj": subjects, "batch": most}
+        return await messages(self._bulk, self._config.ready_stream, which, "tokens", _READ_S)
 
     def _sighted(self, message: Reply, queue: str) -> _Sighted | None:
         subject = subject_of(message)

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.api import delete, delete_unheard, message, messages, sequence_of, stored_at
+from ojs_core.jetstream.api import delete, delete_unheard
 from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S
+from ojs_core.jetstream.contents import message, messages, sequence_of, stored_at
 from ojs_core.store.records.bucket import Bucket
 
 _IN_HAND_S: Final = 3.0
@@ -101,10 +102,10 @@ class HeadTokens:
         """
         clustered = self._config.replicas > 1
         stream = self._config.ready_stream
+        which = {"seq": start, "next_by_subj": subject, "batch": most}
         try:
-            found, left = await messages(
-                self._bulk, stream, subject, {"seq": start}, most, _REPLICA_TIMEOUT_S if clustered else REQUEST_TIMEOUT_S
-            )
+            patience = _REPLICA_TIMEOUT_S if clustered else REQUEST_TIMEOUT_S
+            found, left = await messages(self._bulk, stream, which, "tokens", patience)
         except OjsError:
             if not clustered or not self._bulk.connected:
                 raise

@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
 import structlog
-from msgspec import Struct
 
 from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.api import ApiError, messages, sequence_of
 from ojs_core.jetstream.connection import Failed, Reply, status
+from ojs_core.jetstream.contents import ask_info, messages, read_info, sequence_of
 from ojs_core.store.dispatch.head_tokens import HeadTokens
 from ojs_core.store.dispatch.queue_consumers import QueueConsumers
 from ojs_core.store.dispatch.ready_subjects import hand_out_order
@@ -29,26 +27,6 @@ _PULL_TIMEOUT_S: Final = 2.0
 _GONE_S: Final = 0.5
 """How long a fetch waits to hear that tokens of a bounded queue are gone."""
 _CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
-
-
-class _State(Struct, frozen=True):
-    subjects: dict[str, int] | None = None
-    consumer_count: int = 0
-
-
-class _Settings(Struct, frozen=True):
-    max_consumers: int = -1
-
-
-class _Info(Struct, frozen=True):
-    """Of a stream, what a look needs: the rest is a kilobyte that would cost more to decode than the look's other work."""
-
-    state: _State = _State()
-    config: _Settings = _Settings()
-    error: ApiError | None = None
-
-
-_decode_info: Final = msgspec.json.Decoder(_Info).decode
 
 
 class LaneShare(NamedTuple):
@@ -69,7 +47,6 @@ class TokenReader:
         self._heads = HeadTokens(bucket)
         self._queues = queues
         self._config = bucket.config
-        self._info = f"$JS.API.STREAM.INFO.{bucket.config.ready_stream}"
         self._asking: dict[str, asyncio.Task[dict[str, int]]] = {}
 
     async def learn(self, queue: str) -> None:
@@ -93,15 +70,10 @@ class TokenReader:
         known = self._wakeups.ready(queue)
         arrivals = 0 if known is None else known.arrivals
         began = asyncio.get_running_loop().time()
-        request = b'{"subjects_filter":"%s"}' % self._config.ready_of_queue(queue).encode()
-        answer = await self._bulk.request(self._info, request)
-        if isinstance(answer, Failed):
-            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
-        info = _decode_info(answer.data)
-        if info.error is not None:
-            raise unavailable(f"NATS refused to say what is ready: {info.error.description}")
-        metrics.consumers(self._config.ready_stream, info.state.consumer_count, info.config.max_consumers)
-        found = info.state.subjects or {}
+        stream = self._config.ready_stream
+        info = read_info(await ask_info(self._bulk, stream, self._config.ready_of_queue(queue)), "to say what is ready")
+        metrics.consumers(stream, info.state.consumer_count, info.config.max_consumers)
+        found = info.state.subjects
         ready = sorted((subject for subject in found if not self._config.seat_size(subject)), key=hand_out_order)
         if known is not None:
             known.told(ready, arrivals, began)
@@ -123,8 +95,8 @@ class TokenReader:
 
     async def _places(self, subject: str, start: int, number: int) -> list[int]:
         """The places of a subject's first tokens."""
-        stream = self._config.ready_stream
-        read, _ = await messages(self._bulk, stream, subject, {"seq": start}, number, _PULL_TIMEOUT_S)
+        which = {"seq": start, "next_by_subj": subject, "batch": number}
+        read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", _PULL_TIMEOUT_S)
         return [sequence_of(message) for message in read]
 
     async def pull(self, subject: str, queue: str, wanted: int, *, much: bool = False) -> list[Token]:

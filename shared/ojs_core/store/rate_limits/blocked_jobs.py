@@ -13,8 +13,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
 from ojs_core.base.errors import unavailable
 from ojs_core.domain import threshold_alerts
 from ojs_core.domain.job import Job, State
@@ -22,8 +20,9 @@ from ojs_core.domain.rate_limits import permits
 from ojs_core.domain.rate_limits.permits import Hit, PermitHolder
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
 from ojs_core.domain.transitions import claim_of
-from ojs_core.jetstream.api import delete, message, put_all, sequence_of, subjects_of
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Failed
+from ojs_core.jetstream.api import delete, put_all
+from ojs_core.jetstream.connection import Failed
+from ojs_core.jetstream.contents import message, messages, sequence_of, subjects_of
 from ojs_core.store.rate_limits.permits import LOOK, Permits, key_of_scope
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
 from ojs_core.store.records.bucket import Bucket
@@ -221,11 +220,9 @@ class BlockedJobs:
         return found
 
     async def _read(self, subject: str, number: int) -> list[_Held]:
-        request = msgspec.json.encode({"seq": 1, "next_by_subj": subject, "batch": number})
-        outcome = await self._nats.collect(f"$JS.API.DIRECT.GET.{self._config.ready_stream}", request, 0, REQUEST_TIMEOUT_S)
-        if isinstance(outcome, Failed) or outcome.closing is None:
-            raise unavailable("NATS did not answer a read of tokens")
-        return [_Held(sequence_of(token), token.data) for token in outcome.messages]
+        which = {"seq": 1, "next_by_subj": subject, "batch": number}
+        read, _ = await messages(self._nats, self._config.ready_stream, which, "tokens")
+        return [_Held(sequence_of(token), token.data) for token in read]
 
     async def _subjects(self, scope: str) -> dict[str, int]:
         return await subjects_of(self._nats, self._config.ready_stream, self._config.hold_of(scope))

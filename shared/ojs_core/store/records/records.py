@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from ojs_core.base.errors import unavailable
+from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.domain.job import Entry, Job
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.transitions import leading_to
-from ojs_core.jetstream.api import ask, message, sequence_of, subject_of
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, header, status
+from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, status
+from ojs_core.jetstream.contents import ask_nearest, message, messages, sequence_of, subject_of, subjects_of
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig
 
@@ -76,7 +76,6 @@ class Records:
         self._nats = nats
         self._bulk = bulk
         self._config = config
-        self._direct = f"$JS.API.DIRECT.GET.{config.records_stream}"
 
     @property
     def nearest_is_leader(self) -> bool:
@@ -137,42 +136,27 @@ class Records:
     async def many_raw(self, subjects: Sequence[str]) -> dict[str, tuple[int, bytes]]:
         """Sequence and body of several subjects' last messages, from the nearest replica; what isn't there is left out."""
         found: dict[str, tuple[int, bytes]] = {}
-        for start in range(0, len(subjects), MULTI_GET_MAX):
-            await self._many_raw(subjects[start : start + MULTI_GET_MAX], found)
-        return found
-
-    async def _many_raw(self, subjects: Sequence[str], found: dict[str, tuple[int, bytes]]) -> None:
         missing = list(dict.fromkeys(subjects))
         while missing:
-            request = msgspec.json.encode({"multi_last": missing, "max_bytes": MULTI_GET_BYTES})
-            outcome = await self._bulk.collect(self._direct, request, 0, _MULTI_GET_TIMEOUT_S)
-            if isinstance(outcome, Failed) or outcome.closing is None:
+            page, missing = missing[:MULTI_GET_MAX], missing[MULTI_GET_MAX:]
+            which = {"multi_last": page, "max_bytes": MULTI_GET_BYTES}
+            try:
+                read, left = await messages(self._bulk, self._config.records_stream, which, "records", _MULTI_GET_TIMEOUT_S)
+            except OjsError:
                 if self.nearest_is_leader or not self._bulk.connected:
-                    raise unavailable("NATS did not answer a read of records")
+                    raise
                 # It went to a replica that hangs, as those before it and after it may.
-                read = await asyncio.gather(*(self.leader_raw(subject) for subject in missing))
-                found.update({subject: one for subject, one in zip(missing, read, strict=True) if one is not None})
-                return
-            for one in outcome.messages:
-                found[subject_of(one)] = (sequence_of(one), one.data)
-            code = status(outcome.closing)
-            if code not in {204, 404}:
-                raise unavailable(f"NATS refused a read of records with status {code}")
-            # The server stops at max_bytes and says how much it holds back; without that, what is missing isn't there.
-            if code == 404 or int(header(outcome.closing, b"Nats-Num-Pending") or 0) == 0 or not outcome.messages:
-                return
-            missing = [subject for subject in missing if subject not in found]
+                last = await asyncio.gather(*map(self.leader_raw, page))
+                found |= {subject: one for subject, one in zip(page, last, strict=True) if one is not None}
+            else:
+                found |= {subject_of(one): (sequence_of(one), one.data) for one in read}
+                if left:  # the server stops at max_bytes; otherwise what is missing isn't there
+                    missing += [subject for subject in page if subject not in found]
+        return found
 
     async def subjects(self, pattern: str) -> list[str]:
-        """Every subject under a wildcard that holds a message, in order, as the leader has it; pages of 100,000."""
-        found: list[str] = []
-        while True:
-            request = {"subjects_filter": pattern, "offset": len(found)}
-            answer = await ask(self._nats, f"STREAM.INFO.{self._config.records_stream}", request, "to list records")
-            page = answer["state"].get("subjects") or {}
-            found += page
-            if not page or len(found) >= answer.get("total", 0):
-                return sorted(found)
+        """Every subject under a wildcard that holds a message, in order, as the leader has it."""
+        return sorted(await subjects_of(self._nats, self._config.records_stream, pattern))
 
     async def named(self, subject: str) -> bytes | None:
         """A small record's body from the leader; None when it isn't there."""
@@ -184,11 +168,10 @@ class Records:
 
     async def matching(self, subject: str) -> dict[str, tuple[int, bytes]]:
         """Sequence and body of all records under a wildcard that matches few (service beats), by subject."""
-        request = msgspec.json.encode({"multi_last": [subject]})
-        outcome = await self._bulk.collect(self._direct, request, 0, _MULTI_GET_TIMEOUT_S)
-        if isinstance(outcome, Failed) or outcome.closing is None:
-            raise unavailable("NATS did not answer a read of service records")
-        return {subject_of(one): (sequence_of(one), one.data) for one in outcome.messages if one.data}
+        which = {"multi_last": [subject]}
+        stream = self._config.records_stream
+        read, _ = await messages(self._bulk, stream, which, "service records", _MULTI_GET_TIMEOUT_S)
+        return {subject_of(one): (sequence_of(one), one.data) for one in read if one.data}
 
     async def nearest_raw(self, subject: str) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message from whichever replica answers; may be stale on a cluster."""
@@ -206,7 +189,7 @@ class Records:
 
     async def _get(self, subject: str) -> tuple[int, bytes] | None:
         patience = REQUEST_TIMEOUT_S if self.nearest_is_leader else _REPLICA_TIMEOUT_S
-        answer = await self._nats.request(f"{self._direct}.{subject}", timeout_s=patience)
+        answer = await ask_nearest(self._nats, self._config.records_stream, subject, patience)
         if isinstance(answer, Failed):
             if answer.sent and self._nats.connected and not self.nearest_is_leader:
                 return await self.leader_raw(subject)  # it went to a replica that hangs

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ojs_core.domain.job import Job, State
-from ojs_core.jetstream.api import Message, message, messages, put_if, sequence_of
+from ojs_core.jetstream.api import put_if
 from ojs_core.jetstream.connection import Connection, Reply
+from ojs_core.jetstream.contents import Message, message, messages, sequence_of
 from ojs_core.jetstream.subjects import LANES, Lane, StoreConfig, lane_of
 from ojs_core.store.records.records import Stored
 
@@ -76,7 +77,8 @@ class Tokens:
         again, further on, before it leaves its place.
         """
         pattern = self._config.tokens_of_queue(queue)
-        read, _ = await messages(self._bulk, self._config.ready_stream, pattern, {"seq": after + 1}, most, _READ_S)
+        which = {"seq": after + 1, "next_by_subj": pattern, "batch": most}
+        read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", _READ_S)
         found = [StoredToken(sequence_of(one), one.data) for one in read]
         if found or self._config.replicas == 1:
             return TokenPage(found, not found)
