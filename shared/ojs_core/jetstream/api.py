@@ -28,6 +28,13 @@ class ApiError(Struct, frozen=True):
     description: str = ""
 
 
+class _Answer(Struct):
+    error: ApiError | None = None
+
+
+_parse_answer = msgspec.json.Decoder(_Answer).decode
+
+
 class PubAck(Struct, frozen=True):
     """Answer to a publish: the stream sequence, or why it was refused."""
 
@@ -61,7 +68,14 @@ async def ask(nats: Connection, subject: str, payload: dict[str, Any] | None, wh
     return answer
 
 
-async def raw_answer(nats: Connection, subject: str, payload: dict[str, Any] | None, timeout_s: float) -> bytes:
+def error_of(answer: bytes) -> ApiError | None:
+    """Why a call was refused; None if it was not."""
+    return _parse_answer(answer).error
+
+
+async def raw_answer(
+    nats: Connection, subject: str, payload: dict[str, Any] | None = None, timeout_s: float = REQUEST_TIMEOUT_S
+) -> bytes:
     """As `call`, undecoded."""
     body = msgspec.json.encode(payload) if payload is not None else b""
     answer: ReplyOrFailure = await nats.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)

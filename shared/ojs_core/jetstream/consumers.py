@@ -1,15 +1,87 @@
-"""Durable consumers whose state nats-server keeps in memory (docs/adr/029)."""
+"""Consumers: made, pulled from, and deleted."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, NamedTuple
 
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Connection
+import msgspec
+
+from ojs_core.base.errors import unavailable
+from ojs_core.jetstream.api import ApiError, ask, call, error_of, raw_answer
+from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, status
+
+SECOND_NS: Final = 1_000_000_000
+NOTHING: Final = frozenset({404, 408})
+"""The status of a pull for which there was nothing. Any other says that the consumer is gone, or its leader."""
+_NOT_FOUND: Final = 10014
+_PULL_BYTES: Final = 8 * 1024 * 1024
+_ROOM: Final = 64 * 1024
+"""For the subject and the headers of a message as large as nats-server takes."""
+
+_NUMBERS: Final = 5
+"""$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<timestamp ns>.<pending>"""
 
 
-async def make_in_memory(nats: Connection, stream: str, config: dict[str, Any], action: str = "") -> dict[str, Any] | None:
-    """Make the durable consumer of one `filter_subject`; returns nats-server's error if it refuses. `action` is the API's.
+class Delivery(NamedTuple):
+    """A message that a consumer has delivered.
+
+    `sequence` is its place in the stream, `number` its place among this consumer's deliveries, `deliveries` how often it was
+    delivered, `at` when it was stored (server time, Unix ms), `pending` how many more there are for the consumer.
+    """
+
+    message: Reply
+    deliveries: int
+    sequence: int
+    number: int
+    at: int
+    pending: int
+
+    @classmethod
+    def of(cls, message: Reply) -> Delivery:
+        _, deliveries, sequence, number, at, pending = message.reply.rsplit(b".", _NUMBERS)
+        return cls(message, int(deliveries), int(sequence), int(number), int(at) // 1_000_000, int(pending))
+
+
+def place_of(message: Reply) -> tuple[int, int]:
+    """A delivery's `sequence` and `at` alone, which are cheaper to have."""
+    _, _, sequence, _, at, _ = message.reply.rsplit(b".", _NUMBERS)
+    return int(sequence), int(at) // 1_000_000
+
+
+# Pulling
+
+
+def pull(
+    nats: Connection, stream: str, name: str, which: dict[str, Any], timeout_s: float
+) -> Coroutine[Any, Any, Collected | Failed]:
+    """Ask for up to `batch` messages; `which` is a request of CONSUMER.MSG.NEXT."""
+    return nats.collect(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}", msgspec.json.encode(which), which["batch"], timeout_s)
+
+
+def most_bytes(nats: Connection) -> int:
+    """The `max_bytes` of a pull that may meet large messages: as large as nats-server takes, one has to fit."""
+    return max(_PULL_BYTES, nats.max_payload) + _ROOM
+
+
+def pulled(outcome: Collected | Failed) -> list[Reply] | None:
+    """What a pull has brought; None if its consumer is gone, or its leader is. Raises OjsError backend_unavailable."""
+    if isinstance(outcome, Failed):
+        raise unavailable(f"NATS JetStream can't be reached: {outcome.reason}")
+    if outcome.messages:
+        return outcome.messages
+    if outcome.closing is None:
+        raise unavailable("NATS did not answer a pull")
+    return [] if status(outcome.closing) in NOTHING else None
+
+
+# Making and deleting
+
+
+async def make_in_memory(nats: Connection, stream: str, config: dict[str, Any], action: str = "") -> ApiError | None:
+    """Make the durable consumer of one `filter_subject`, whose state nats-server keeps in memory (docs/adr/029); returns its
+    error if it refuses. `action` is the API's.
 
     One whose state is in a file, as earlier versions made them, is made anew: that state may come back newer than its stream
     from a copy of the data folder, and then the consumer never delivers what the stream holds.
@@ -18,10 +90,41 @@ async def make_in_memory(nats: Connection, stream: str, config: dict[str, Any], 
     name, subject = config["durable_name"], config["filter_subject"]
     create = f"CONSUMER.CREATE.{stream}.{name}.{subject}"
     request = {"stream_name": stream, "config": config | {"mem_storage": True}, "action": action}
-    error: dict[str, Any] | None = (await call(nats, create, request)).get("error")
+    error = error_of(await raw_answer(nats, create, request))
     if error is not None:
         found = await call(nats, f"CONSUMER.INFO.{stream}.{name}")
         if "error" not in found and not found["config"].get("mem_storage"):
-            await call(nats, f"CONSUMER.DELETE.{stream}.{name}")
-            error = (await call(nats, create, request)).get("error")
+            await remove(nats, stream, [name])
+            error = error_of(await raw_answer(nats, create, request))
     return error
+
+
+async def let_go(nats: Connection, stream: str, name: str) -> bool:
+    """Let a consumer deliver that was made paused; False if it is gone. Raises OjsError backend_unavailable."""
+    return error_of(await raw_answer(nats, f"CONSUMER.PAUSE.{stream}.{name}", {})) is None
+
+
+async def is_paused(nats: Connection, stream: str, name: str) -> bool:
+    """Whether a consumer is there and paused. Raises OjsError backend_unavailable."""
+    return bool((await call(nats, f"CONSUMER.INFO.{stream}.{name}")).get("paused"))
+
+
+async def some_names(nats: Connection, stream: str) -> list[str]:
+    """Some of a stream's consumers; none if it has none. Raises OjsError backend_unavailable."""
+    return (await ask(nats, f"CONSUMER.NAMES.{stream}", None, "to list the queues' consumers")).get("consumers") or []
+
+
+async def remove(nats: Connection, stream: str, names: Sequence[str]) -> None:
+    """Delete consumers, if they are there. Raises OjsError backend_unavailable."""
+    answers = [nats.request(f"$JS.API.CONSUMER.DELETE.{stream}.{name}") for name in names]
+    for answer in await asyncio.gather(*answers):
+        if isinstance(answer, Failed):
+            raise unavailable(f"the queue's consumers can't be stopped now: {answer.reason}")
+        error = error_of(answer.data)
+        if error is not None and error.err_code != _NOT_FOUND:
+            raise unavailable(f"NATS refused to stop a consumer of the queue: {error.description}")
+
+
+def remove_unheard(nats: Connection, stream: str, name: str) -> None:
+    """The same for one that does no harm if it stays: nobody waits for the answer."""
+    nats.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{name}", b"", reply=nats.nobody)

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
-
-import msgspec
-from msgspec import Struct
+from typing import Any, Final, NamedTuple
 
 from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.api import ApiError, delete
-from ojs_core.jetstream.connection import Connection, Failed, Reply, ReplyOrFailure, status
-from ojs_core.jetstream.consumers import make_in_memory
+from ojs_core.jetstream.api import delete, error_of
+from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
+from ojs_core.jetstream.consumers import SECOND_NS, Delivery, make_in_memory, most_bytes, pull, pulled
 from ojs_core.jetstream.subjects import ANY, StoreConfig
 
-_SECOND_NS: Final = 1_000_000_000
 _PARK_S: Final = 5
 _BATCH: Final = 256
-_BATCH_BYTES: Final = 8 * 1024 * 1024
-_ROOM: Final = 64 * 1024
-"""For the subject and the headers of a message as large as nats-server takes."""
-_NO_CONSUMER: Final = frozenset({503, 409})
 _NO_MESSAGE: Final = 10057
 _AGAIN_MS: Final = (250, 500, 1_000, 2_000, 5_000)
 """When a message that could not be handled comes again; the last time holds for all further ones."""
-
-
-class _Deleted(Struct):
-    error: ApiError | None = None
 
 
 class Due(NamedTuple):
@@ -63,7 +51,6 @@ class DueMessages:
         self._service = service
         self._ack_wait_s = ack_wait_s
         self._subject = subject or config.due(service, ANY)
-        self._bytes = max(_BATCH_BYTES, bulk.max_payload) + _ROOM
         self._ready = False
         self._in_hand: set[int] = set()
         """Sequences of what was handed over last and nobody has answered for yet."""
@@ -72,25 +59,19 @@ class DueMessages:
         """Wait up to five seconds for due messages; may return none. Raises OjsError backend_unavailable."""
         if not self._ready:
             await self._make_consumer()
-        request = msgspec.json.encode({"batch": _BATCH, "no_wait": True, "max_bytes": self._bytes})
-        outcome = await self._pull(request)
+        outcome = await self._pull({"batch": _BATCH, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
         if not outcome:
             # Nothing is waiting: park for the first to come, then take what has come with it.
-            request = msgspec.json.encode({"batch": 1, "expires": _PARK_S * _SECOND_NS})
-            outcome = await self._pull(request, wanted=1)
+            outcome = await self._pull({"batch": 1, "expires": _PARK_S * SECOND_NS})
         self._in_hand = {due.sequence for due in outcome}
         return outcome
 
-    async def _pull(self, request: bytes, wanted: int = _BATCH) -> list[Due]:
+    async def _pull(self, which: dict[str, Any]) -> list[Due]:
         stream = self._config.records_stream
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{self._service}"
-        outcome = await self._bulk.collect(subject, request, wanted, _PARK_S + 1)
-        if isinstance(outcome, Failed):
-            raise unavailable(f"due messages can't be read: {outcome.reason}")
-        if not outcome.messages and outcome.closing is not None and status(outcome.closing) in _NO_CONSUMER:
-            self._ready = False
+        found = pulled(await pull(self._bulk, stream, self._service, which, _PARK_S + 1))
+        self._ready = found is not None
         prefix = len(self._subject.rstrip("*>"))
-        return [_due(message, prefix) for message in outcome.messages]
+        return [_due(Delivery.of(message), prefix) for message in found or ()]
 
     async def _make_consumer(self) -> None:
         """Nothing is lost with its state: what was handled is deleted, and anything else is delivered again."""
@@ -98,13 +79,13 @@ class DueMessages:
             "durable_name": self._service,
             "filter_subject": self._subject,
             "ack_policy": "explicit",
-            "ack_wait": self._ack_wait_s * _SECOND_NS,
+            "ack_wait": self._ack_wait_s * SECOND_NS,
             "max_deliver": -1,
             "max_ack_pending": 5_000,
         }
         error = await make_in_memory(self._nats, self._config.records_stream, config)
         if error is not None:
-            raise unavailable(f"NATS refused the consumer of {self._service}: {error.get('description')}")
+            raise unavailable(f"NATS refused the consumer of {self._service}: {error.description}")
         self._ready = True
 
     async def done(self, handled: list[Due]) -> None:
@@ -142,18 +123,10 @@ def _gone(answer: ReplyOrFailure) -> bool:
     """Whether a deletion left nothing behind; a message that wasn't there any more was deleted before."""
     if isinstance(answer, Failed):
         return False
-    error = msgspec.json.decode(answer.data, type=_Deleted).error
+    error = error_of(answer.data)
     return error is None or error.err_code == _NO_MESSAGE
 
 
-def _due(message: Reply, prefix: int) -> Due:
-    ack = message.reply.decode()
-    parts = ack.split(".")  # … <deliveries>.<stream sequence>.<consumer sequence>.<timestamp ns>.<pending>
-    return Due(
-        job_id=message.subject[prefix:].decode(),
-        sequence=int(parts[-4]),
-        at=int(parts[-2]) // 1_000_000,
-        deliveries=int(parts[-5]),
-        ack=ack,
-        data=message.data,
-    )
+def _due(one: Delivery, prefix: int) -> Due:
+    job_id = one.message.subject[prefix:].decode()
+    return Due(job_id, one.sequence, one.at, one.deliveries, one.message.reply.decode(), one.message.data)

@@ -1,7 +1,6 @@
 """Following the records of jobs and what goes with them: every revision in order, or the last of several.
 
-A consumer that acknowledges nothing: who follows knows how far it has come, and whatever is lost on the way shows as a gap in
-the consumer's own count, after which a new consumer begins behind the last record that arrived.
+After a loss a new consumer begins behind the last record that arrived.
 """
 
 from __future__ import annotations
@@ -9,28 +8,16 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Literal, NamedTuple
 
-import msgspec
-import structlog
-
-from ojs_core.base.errors import unavailable
 from ojs_core.base.times import parse_duration_ms
-from ojs_core.jetstream.api import ask
-from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, header, status
+from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, header
+from ojs_core.jetstream.consumers import Delivery
+from ojs_core.jetstream.ordered_consumer import BATCH, OrderedConsumer
 from ojs_core.jetstream.subjects import ANY, REST, StoreConfig
 from ojs_core.jetstream.subjects import Kind as Key
 
-log = structlog.get_logger(__name__)
-
-_BATCH: Final = 500
-_BATCH_BYTES: Final = 8 * 1024 * 1024
-_ROOM: Final = 64 * 1024
-"""For subject and headers of a record as large as nats-server takes."""
-_SECOND_NS: Final = 1_000_000_000
-_IDLE_NS: Final = 30 * _SECOND_NS
 _MARGIN_S: Final = 2.0
 _AHEAD_MARGIN_S: Final = 10.0
 """For a pull that is asked for before its predecessor's records are dealt with."""
-_NOTHING: Final = frozenset({404, 408})
 
 FeedKind = Literal[
     "job", "gone", "workflow", "cron", "worker", "unique", "crossing", "queue", "pool", "stats", "barrier", "epoch"
@@ -80,17 +67,12 @@ class Feed:
     """One follower, on a connection of its own: pulls of 8 MiB would hold up everything else."""
 
     def __init__(self, nats: Connection, config: StoreConfig, name: str) -> None:
-        self._nats = nats
-        self._config = config
         self._name = name
-        self._incarnation = 0
-        self._consumer: str | None = None
+        subjects = [config.record(key, rest) for key, rest, _ in _FOLLOWED]
+        self._consumer = OrderedConsumer(nats, config.records_stream, name, subjects)
         self._ahead: asyncio.Task[Collected | Failed] | None = None
-        self._mark = b""
         self._next = 1
-        self._count = 0
         self._behind = 0
-        self._bytes = max(_BATCH_BYTES, nats.max_payload) + _ROOM
         self._jobs = config.job("").encode()
         self._keys = len(self._jobs) - len("job.")
         self._kinds = {key.encode(): kind for key, _, kind in _FOLLOWED}
@@ -106,92 +88,44 @@ class Feed:
         While there are many more, the server gathers the next ones before it is asked for them. Raises OjsError
         backend_unavailable; the next call goes on where the last one was.
         """
-        if self._consumer is None:
+        if not self._consumer.live:
             await self._begin()
         ahead, self._ahead = self._ahead, None
-        outcome = await (ahead if ahead is not None else self._pull(wait_s, _MARGIN_S))
-        if isinstance(outcome, Failed):
-            self._consumer = None
-            raise unavailable(f"job records can't be read: {outcome.reason}")
-        # What an earlier consumer still had on its way is none of this one's business.
-        messages = [message for message in outcome.messages if self._mark in message.reply]
-        records = [record for message in messages if (record := self._read(message)) is not None]
-        if len(records) < len(messages):
-            log.warning("records were lost on the way and are read again", after=self._next - 1)
-            self._consumer = None
-        elif outcome.closing is None or (not records and status(outcome.closing) not in _NOTHING):
-            self._consumer = None  # it is gone, or its leader is
-        elif not records and self._behind:
+        found = self._consumer.take(await (ahead if ahead is not None else self._consumer.pull(wait_s, _MARGIN_S)))
+        if found:
+            self._next, self._behind = found[-1].sequence + 1, found[-1].pending
+        elif self._behind:
             # The server was too slow for this pull, or what was left has been removed: a new consumer knows.
-            self._consumer = None
-        if self._consumer is not None and self._behind > _BATCH:
-            self._ahead = asyncio.create_task(self._pull(wait_s, _AHEAD_MARGIN_S), name=f"{self._name}-ahead")
+            self._consumer.drop()
+        if self._consumer.live and self._behind > BATCH:
+            self._ahead = asyncio.create_task(self._consumer.pull(wait_s, _AHEAD_MARGIN_S), name=f"{self._name}-ahead")
             for _ in range(2):  # it runs, and its request leaves, before the caller keeps the loop busy
                 await asyncio.sleep(0)
-        return FeedBatch(records, self._behind)
-
-    async def _pull(self, wait_s: float, margin_s: float) -> Collected | Failed:
-        pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.records_stream}.{self._consumer}"
-        request = {"batch": _BATCH, "max_bytes": self._bytes, "no_wait": True, "expires": int(wait_s * _SECOND_NS)}
-        return await self._nats.collect(pull, msgspec.json.encode(request), _BATCH, wait_s + margin_s)
+        return FeedBatch([self._read(one) for one in found], self._behind)
 
     def close(self) -> None:
         """Let the consumer go."""
-        self._drop()
-
-    async def _begin(self) -> None:
-        self._drop()
-        self._incarnation += 1
-        name = f"{self._name}-{self._incarnation}"
-        stream = self._config.records_stream
-        config = {
-            "name": name,
-            "filter_subjects": [self._config.record(key, rest) for key, rest, _ in _FOLLOWED],
-            "deliver_policy": "by_start_sequence",
-            "opt_start_seq": max(1, self._next),
-            "ack_policy": "none",
-            "mem_storage": True,
-            "num_replicas": 1,
-            "inactive_threshold": _IDLE_NS,
-        }
-        request = {"stream_name": stream, "config": config}
-        answer = await ask(self._nats, f"CONSUMER.CREATE.{stream}.{name}", request, "a consumer of the job records")
-        self._behind = int(answer.get("num_pending", 0))
-        self._count = 0
-        self._consumer = name
-        self._mark = f".{name}.".encode()
-
-    def _drop(self) -> None:
-        """The server would find out by itself after half a minute."""
         if self._ahead is not None:
             self._ahead.cancel()
             self._ahead = None
-        if self._consumer is not None:
-            delete = f"$JS.API.CONSUMER.DELETE.{self._config.records_stream}.{self._consumer}"
-            self._nats.publish(delete, b"", reply=self._nats.nobody)
-            self._consumer = None
+        self._consumer.drop()
 
-    def _read(self, message: Reply) -> Record | None:
-        """None from the first gap on."""
-        # $JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<timestamp ns>.<pending>
-        parts = message.reply.rsplit(b".", 4)
-        sequence, count, at = int(parts[1]), int(parts[2]), int(parts[3]) // 1_000_000
-        if count != self._count + 1:
-            return None
-        self._count = count
-        self._next = sequence + 1
-        self._behind = int(parts[4])
-        subject = message.subject
+    async def _begin(self) -> None:
+        self.close()
+        self._behind = await self._consumer.begin({"deliver_policy": "by_start_sequence", "opt_start_seq": max(1, self._next)})
+
+    def _read(self, one: Delivery) -> Record:
+        subject, data = one.message.subject, one.message.data
         if subject.startswith(self._jobs):
             job_id = _text(subject[len(self._jobs) :])
-            if not message.data:  # a marker: the record left by its TTL, or was deleted by hand
-                return Record("gone", sequence, at, job_id, b"", None)
-            return Record("job", sequence, at, job_id, message.data, _ttl_s(message))
+            if not data:  # a marker: the record left by its TTL, or was deleted by hand
+                return Record("gone", one.sequence, one.at, job_id, b"", None)
+            return Record("job", one.sequence, one.at, job_id, data, _ttl_s(one.message))
         key, _, name = subject[self._keys :].partition(b".")
         kind = self._kinds[key]
         if kind in _NAMELESS:
-            return Record(kind, sequence, at, "", b"", None)
-        return Record(kind, sequence, at, _text(name), message.data, _ttl_s(message))
+            return Record(kind, one.sequence, one.at, "", b"", None)
+        return Record(kind, one.sequence, one.at, _text(name), data, _ttl_s(one.message))
 
 
 def _ttl_s(message: Reply) -> int | None:

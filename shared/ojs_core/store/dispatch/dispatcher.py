@@ -311,10 +311,10 @@ class Dispatcher:
                 continue
             tokens = pulled
             if len(left) > 1:
-                tokens = [token for token in pulled if token.place < end]
-                too_soon = [token for token in pulled if token.place >= end]
+                tokens = [token for token in pulled if token.sequence < end]
+                too_soon = [token for token in pulled if token.sequence >= end]
                 self._claims.put_back(too_soon)
-                after[subject] = max(token.place for token in tokens) if tokens else too_soon[0].place - 1
+                after[subject] = max(token.sequence for token in tokens) if tokens else too_soon[0].sequence - 1
                 if not tokens:
                     continue
             claimed = await self._claims.claim(queue, tokens, wanted.worker, wanted.lease_ms)

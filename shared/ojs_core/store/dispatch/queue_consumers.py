@@ -12,8 +12,8 @@ from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
 from ojs_core.domain.rate_limits.policy import policy_of_queue
-from ojs_core.jetstream.api import call
-from ojs_core.jetstream.consumers import make_in_memory
+from ojs_core.jetstream.api import ApiError
+from ojs_core.jetstream.consumers import SECOND_NS, is_paused, let_go, make_in_memory, remove
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.telemetry import metrics
@@ -21,7 +21,6 @@ from ojs_core.telemetry.logs import SeldomLog
 
 log = structlog.get_logger(__name__)
 
-_SECOND_NS: Final = 1_000_000_000
 _EXISTS: Final = frozenset({10105, 10148})
 _TOO_MANY: Final = frozenset({10002, 10026})
 """Of the account, and of the stream."""
@@ -116,9 +115,9 @@ class QueueConsumers:
                 return "head"
             if made:
                 if await self._queues.surely_held(queue):
-                    await call(self._nats, f"CONSUMER.DELETE.{stream}.{name}")
+                    await remove(self._nats, stream, [name])
                     return "held"
-                if "error" in await call(self._nats, f"CONSUMER.PAUSE.{stream}.{name}", {}):
+                if not await let_go(self._nats, stream, name):
                     continue
                 await self._until_let_go(name)
             use.durable_at = asyncio.get_running_loop().time()  # if somebody else made it, he answers for it
@@ -132,8 +131,7 @@ class QueueConsumers:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _LET_GO_S
         while self._config.replicas > 1 and loop.time() < deadline:
-            info = await call(self._nats, f"CONSUMER.INFO.{self._config.ready_stream}.{name}")
-            if not info.get("paused"):
+            if not await is_paused(self._nats, self._config.ready_stream, name):
                 return
             await asyncio.sleep(0.002)
 
@@ -143,21 +141,21 @@ class QueueConsumers:
             "durable_name": self._config.ready_consumer(subject),
             "filter_subject": subject,
             "ack_policy": "explicit",
-            "ack_wait": 3 * _SECOND_NS,
+            "ack_wait": 3 * SECOND_NS,
             "max_deliver": -1,
             "max_ack_pending": 10_000,
-            "inactive_threshold": _IDLE_S * _SECOND_NS,
+            "inactive_threshold": _IDLE_S * SECOND_NS,
             "pause_until": format_ms(self._clock.now() + _NEWBORN_MS),
         }
         try:
             error = await make_in_memory(self._nats, self._config.ready_stream, config, "create")
         except OjsError as failure:  # on a cluster it takes more to make a consumer than to read tokens
-            error = {"description": failure.message}
+            error = ApiError(description=failure.message)
         if error is None:
             return True
-        if error.get("err_code") in _EXISTS:
+        if error.err_code in _EXISTS:
             return False
-        self._refused(str(error.get("description")), full=error.get("err_code") in _TOO_MANY)
+        self._refused(error.description, full=error.err_code in _TOO_MANY)
         return None
 
     def _refused(self, reason: str, *, full: bool) -> None:

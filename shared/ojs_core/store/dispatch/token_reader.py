@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.connection import Failed, Reply, status
+from ojs_core.jetstream.connection import Reply
+from ojs_core.jetstream.consumers import pull, pulled
 from ojs_core.jetstream.contents import ask_info, messages, read_info, sequence_of
 from ojs_core.store.dispatch.head_tokens import HeadTokens
 from ojs_core.store.dispatch.queue_consumers import QueueConsumers
@@ -26,7 +26,6 @@ _ENDLESS: Final = 1 << 63
 _PULL_TIMEOUT_S: Final = 2.0
 _GONE_S: Final = 0.5
 """How long a fetch waits to hear that tokens of a bounded queue are gone."""
-_CONSUMER_NOT_FOUND: Final = frozenset({503, 409})
 
 
 class LaneShare(NamedTuple):
@@ -83,7 +82,7 @@ class TokenReader:
         """Of the lanes of one priority, at least one, that with the oldest token, as far as it is ahead of the others. Places
         up to `after` are known to be empty.
 
-        Tokens in others' hands count, so where their turn seems to have come what is pulled is to be judged by its `place`.
+        Tokens in others' hands count, so where their turn seems to have come what is pulled is to be judged by its `sequence`.
         Raises OjsError backend_unavailable.
         """
         if len(subjects) == 1:
@@ -126,19 +125,14 @@ class TokenReader:
 
     async def _pull(self, subject: str, queue: str, wanted: int) -> list[Token] | None:
         """From the subject's durable; None if that is gone."""
-        request = b'{"batch":%d,"no_wait":true}' % wanted
-        pull = f"$JS.API.CONSUMER.MSG.NEXT.{self._config.ready_stream}.{self._config.ready_consumer(subject)}"
+        stream, name = self._config.ready_stream, self._config.ready_consumer(subject)
+        which = {"batch": wanted, "no_wait": True}
         while True:
-            outcome = await self._bulk.collect(pull, request, wanted, _PULL_TIMEOUT_S)
-            if isinstance(outcome, Failed):
-                raise unavailable(f"NATS JetStream can't be reached: {outcome.reason}")
-            if outcome.messages:
-                if tokens := self._tokens(outcome.messages, queue):
-                    return tokens
-                continue
-            if outcome.closing is None:
-                raise unavailable("NATS did not answer a pull")
-            return None if status(outcome.closing) in _CONSUMER_NOT_FOUND else []
+            found = pulled(await pull(self._bulk, stream, name, which, _PULL_TIMEOUT_S))
+            if not found:
+                return None if found is None else []
+            if tokens := self._tokens(found, queue):
+                return tokens
 
     def _tokens(self, messages: list[Reply], queue: str) -> list[Token]:
         tokens = []

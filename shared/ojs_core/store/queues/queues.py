@@ -8,20 +8,18 @@ meanwhile is gone before anybody can let it go (docs/adr/005).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 import structlog
 
-from ojs_core.base.errors import unavailable
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.admission import QueueSettings, admitted
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, NOT_SET, QueueConfig, layered
 from ojs_core.domain.queues.record import Maintenance, QueueRecord, maintained, paused, resumed
 from ojs_core.domain.transitions import Moment
-from ojs_core.jetstream.api import ask
-from ojs_core.jetstream.connection import Failed
+from ojs_core.jetstream.consumers import remove, some_names
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, LANES
 from ojs_core.jetstream.watch import Watch
@@ -31,7 +29,6 @@ from ojs_core.store.records.documents import Beside, Documents
 log = structlog.get_logger(__name__)
 
 _DELETED_TTL_S: Final = 3_600
-_CONSUMER_NOT_FOUND: Final = 10014
 _PRIORITIES: Final = range(-100, 101)
 
 DecideQueue = Callable[[QueueRecord | None, Moment], QueueRecord | None]
@@ -50,10 +47,6 @@ queue_reader: Final = RecordReader("queue", msgspec.json.Decoder(QueueRecord).de
 
 def _beside(_old: QueueRecord | None, new: QueueRecord) -> Beside:
     return Beside(ttl_s=_DELETED_TTL_S if new.state == "deleted" else None)
-
-
-class _Deletion(msgspec.Struct):
-    error: dict[str, object] | None = None
 
 
 class Queues:
@@ -156,8 +149,9 @@ class Queues:
         """Return when no gateway can fetch from any queue any more. To be repeated if it fails."""
         record = await self.change(MAINTENANCE, lambda old, moment: maintained(old, moment, plan))
         assert record is not None
-        while names := await self._consumers():
-            await self._take(names)
+        stream = self._config.ready_stream
+        while names := await some_names(self._nats, stream):
+            await remove(self._nats, stream, names)
         return record
 
     async def resume(self, queue: str) -> QueueRecord | None:
@@ -170,22 +164,8 @@ class Queues:
         Tokens in somebody's hands are handed out again by the next durable, and found to be stale if they were claimed.
         """
         subjects = [self._config.ready(queue, priority, lane) for priority in _PRIORITIES for lane in LANES]
-        await self._take([self._config.ready_consumer(subject) for subject in subjects])
-
-    async def _consumers(self) -> list[str]:
-        """Some of the durables that there are; none if there is none."""
-        answer = await ask(self._nats, f"CONSUMER.NAMES.{self._config.ready_stream}", None, "to list the queues' consumers")
-        return answer.get("consumers") or []
-
-    async def _take(self, names: Sequence[str]) -> None:
-        stream = self._config.ready_stream
-        answers = [self._nats.request(f"$JS.API.CONSUMER.DELETE.{stream}.{name}") for name in names]
-        for answer in await asyncio.gather(*answers):
-            if isinstance(answer, Failed):
-                raise unavailable(f"the queue's consumers can't be stopped now: {answer.reason}")
-            error = msgspec.json.decode(answer.data, type=_Deletion).error
-            if error is not None and error.get("err_code") != _CONSUMER_NOT_FOUND:
-                raise unavailable(f"NATS refused to stop a consumer of the queue: {error.get('description')}")
+        names = [self._config.ready_consumer(subject) for subject in subjects]
+        await remove(self._nats, self._config.ready_stream, names)
 
     def _token(self, subject: str) -> str:
         return subject[len(self._config.queue("")) :]

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import put_if
 from ojs_core.jetstream.connection import Connection, Reply
+from ojs_core.jetstream.consumers import place_of
 from ojs_core.jetstream.contents import Message, message, messages, sequence_of
 from ojs_core.jetstream.subjects import LANES, Lane, StoreConfig, lane_of
 from ojs_core.store.records.records import Stored
@@ -97,7 +98,7 @@ DROP_AFTER_MS: Final = 60_000
 
 class Token(NamedTuple):
     """A token in hand: what it says, where it came from, and how to answer for it: to its consumer's `ack` subject, or without
-    that by its `sequence` in the ready stream.
+    that by its `sequence` in the ready stream, which is its place.
     """
 
     job_id: str
@@ -114,11 +115,6 @@ class Token(NamedTuple):
     def front(self) -> bool:
         """Whether it goes ahead of its priority: it had been handed out, or let go, before."""
         return self.lane == "front"
-
-    @property
-    def place(self) -> int:
-        """Its sequence in the ready stream, however it was had."""
-        return self.sequence or int(self.ack.split(".")[-4])
 
     @property
     def data(self) -> bytes:
@@ -143,9 +139,8 @@ class Token(NamedTuple):
     @classmethod
     def of(cls, message: Reply, queue: str) -> Token:
         """Of a consumer's message. Raises ValueError, as `read`."""
-        ack = message.reply.decode()
-        stored_at = int(ack.split(".")[-2]) // 1_000_000
-        return cls.read(message.data, queue, message.subject.decode(), ack, stored_at, 0)
+        sequence, at = place_of(message)
+        return cls.read(message.data, queue, message.subject.decode(), message.reply.decode(), at, sequence)
 
     @classmethod
     def read(cls, data: bytes, queue: str, subject: str, ack: str, stored_at: int, sequence: int) -> Token:
