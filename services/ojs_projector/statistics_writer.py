@@ -13,12 +13,10 @@ from typing import Final
 import msgspec
 import structlog
 
-from ojs_core.base.errors import unavailable
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.domain.statistics.activity import Activity
 from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS, parts_of
-from ojs_core.jetstream.api import parse_ack, refused
-from ojs_core.jetstream.connection import Failed
+from ojs_core.jetstream.api import put_if
 from ojs_core.store.store import Store
 from ojs_projector.index.model import Model
 
@@ -114,13 +112,8 @@ class StatisticsWriter:
                 continue
             leaves_at = start + length + KEPT_MS[length]
             ttl_s = max(1, (leaves_at - self._store.clock.now()) // 1_000)
-            headers = f"Nats-Expected-Last-Subject-Sequence: 0\r\nNats-TTL: {ttl_s}s\r\n"
-            answer = await self._store.nats.request(self._store.config.span(name), _encode(span), headers)
-            if isinstance(answer, Failed):
-                raise unavailable(f"NATS can't store statistics now: {answer.reason}")
-            ack = parse_ack(answer.data)
-            if ack.error is not None and not ack.conflict:
-                raise refused("statistics", ack.error)
+            subject = self._store.config.span(name)
+            await put_if(self._store.nats, subject, _encode(span), 0, "statistics", ttl_s=ttl_s)  # or it is there already
             if len(self._written) >= _REMEMBERED:
                 self._written.clear()
             self._written.add(name)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, storage_full, unavailable
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, ReplyOrFailure
+from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Collected, Connection, Failed, Reply, ReplyOrFailure
 from ojs_core.jetstream.headers import expecting, time_to_live
+
+T = TypeVar("T", Reply, Collected)
 
 CONFLICT_CODES = frozenset({10071, 10164})
 """Wrong last sequence: with and without its number (the latter while another write is in flight on a cluster)."""
+_NO_MESSAGE: Final = 10057
 _FULL: Final = {
     10002: "the storage that NATS gives the account (max_file) is used up",
     10023: "nats-server's storage (max_file_store) is used up",
@@ -26,13 +29,6 @@ class ApiError(Struct, frozen=True):
     code: int = 0
     err_code: int = 0
     description: str = ""
-
-
-class _Answer(Struct):
-    error: ApiError | None = None
-
-
-_parse_answer = msgspec.json.Decoder(_Answer).decode
 
 
 class PubAck(Struct, frozen=True):
@@ -69,8 +65,8 @@ async def ask(nats: Connection, subject: str, payload: dict[str, Any] | None, wh
 
 
 def error_of(answer: bytes) -> ApiError | None:
-    """Why a call was refused; None if it was not."""
-    return _parse_answer(answer).error
+    """Why a call was refused, None if it was not: all answers say it as one to a publish does."""
+    return parse_ack(answer).error
 
 
 async def raw_answer(
@@ -78,10 +74,14 @@ async def raw_answer(
 ) -> bytes:
     """As `call`, undecoded."""
     body = msgspec.json.encode(payload) if payload is not None else b""
-    answer: ReplyOrFailure = await nats.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)
+    return heard(await nats.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)).data
+
+
+def heard(answer: T | Failed) -> T:
+    """What was answered. Raises OjsError backend_unavailable."""
     if isinstance(answer, Failed):
         raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
-    return answer.data
+    return answer
 
 
 def delete(
@@ -91,9 +91,24 @@ def delete(
     return nats.request(f"$JS.API.STREAM.MSG.DELETE.{stream}", _deletion(sequence), timeout_s=timeout_s)
 
 
+def deleted(answer: ReplyOrFailure) -> bool | None:
+    """Whether `delete` found a message to delete; None if it may be there still."""
+    if isinstance(answer, Failed):
+        return None
+    error = error_of(answer.data)
+    if error is None:
+        return True
+    return False if error.err_code == _NO_MESSAGE else None
+
+
 def delete_unheard(nats: Connection, stream: str, sequence: int) -> None:
     """The same for what does no harm if it stays: nobody waits for the answer."""
     nats.publish(f"$JS.API.STREAM.MSG.DELETE.{stream}", _deletion(sequence), reply=nats.nobody)
+
+
+async def purge(nats: Connection, stream: str, subject: str, timeout_s: float = REQUEST_TIMEOUT_S) -> ApiError | None:
+    """Delete the messages of a subject, or all if it is empty; why that was refused, if it was. Raises as `call`."""
+    return error_of(await raw_answer(nats, f"STREAM.PURGE.{stream}", {"filter": subject}, timeout_s))
 
 
 def purge_unheard(nats: Connection, stream: str, subject: str, *, before: int | None = None) -> None:
@@ -111,7 +126,7 @@ async def put(nats: Connection, subject: str, body: bytes, ttl_s: int | None, wh
 
     Raises OjsError backend_unavailable, which names `what`.
     """
-    ack = await _published(nats, subject, body, time_to_live(ttl_s), what)
+    ack = _ack(await nats.request(subject, body, time_to_live(ttl_s)), what)
     if ack.error is not None:
         raise refused(what, ack.error)
     return ack.seq
@@ -126,24 +141,19 @@ async def put_all(nats: Connection, messages: Sequence[tuple[str, bytes]], what:
             raise refused(what, ack.error)
 
 
-async def put_if(nats: Connection, subject: str, body: bytes, expected: int, what: str, *, of: str = "") -> int | None:
-    """Store a message if the last of its subject, or of the subjects under `of`, has the sequence `expected`; else None.
-
-    Raises as `put`.
-    """
-    headers = expecting(expected)
+async def put_if(
+    nats: Connection, subject: str, body: bytes, expected: int, what: str, *, of: str = "", ttl_s: int | None = None
+) -> int | None:
+    """As `put`, if the last message of the subject, or of the subjects under `of`, has the sequence `expected`; else None."""
+    headers = expecting(expected) + time_to_live(ttl_s)
     if of:
         headers += f"Nats-Expected-Last-Subject-Sequence-Subject: {of}\r\n"
-    ack = await _published(nats, subject, body, headers, what)
+    ack = _ack(await nats.request(subject, body, headers), what)
     if ack.conflict:
         return None
     if ack.error is not None:
         raise refused(what, ack.error)
     return ack.seq
-
-
-async def _published(nats: Connection, subject: str, body: bytes, headers: str, what: str) -> PubAck:
-    return _ack(await nats.request(subject, body, headers), what)
 
 
 def _ack(answer: ReplyOrFailure, what: str) -> PubAck:

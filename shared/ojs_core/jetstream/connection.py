@@ -79,9 +79,8 @@ def status(reply: Reply) -> int:
     return int(head[9:12])
 
 
-def header(reply: Reply, name: bytes) -> bytes | None:
-    """One header's value; `name` without the colon."""
-    head = reply.headers
+def header(head: bytes | None, name: bytes) -> bytes | None:
+    """One header's value in a block of them; `name` without the colon."""
     if head is None:
         return None
     start = head.find(b"\r\n" + name + b":")

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.api import ApiError, ask, call, error_of, raw_answer
+from ojs_core.jetstream.api import ApiError, ask, call, error_of, heard, raw_answer
 from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, status
 
 SECOND_NS: Final = 1_000_000_000
@@ -19,7 +19,6 @@ _NOT_FOUND: Final = 10014
 _PULL_BYTES: Final = 8 * 1024 * 1024
 _ROOM: Final = 64 * 1024
 """For the subject and the headers of a message as large as nats-server takes."""
-
 _NUMBERS: Final = 5
 """$JS.ACK.<stream>.<consumer>.<deliveries>.<stream sequence>.<consumer sequence>.<timestamp ns>.<pending>"""
 
@@ -50,9 +49,6 @@ def place_of(message: Reply) -> tuple[int, int]:
     return int(sequence), int(at) // 1_000_000
 
 
-# Pulling
-
-
 def pull(
     nats: Connection, stream: str, name: str, which: dict[str, Any], timeout_s: float
 ) -> Coroutine[Any, Any, Collected | Failed]:
@@ -67,21 +63,17 @@ def most_bytes(nats: Connection) -> int:
 
 def pulled(outcome: Collected | Failed) -> list[Reply] | None:
     """What a pull has brought; None if its consumer is gone, or its leader is. Raises OjsError backend_unavailable."""
-    if isinstance(outcome, Failed):
-        raise unavailable(f"NATS JetStream can't be reached: {outcome.reason}")
-    if outcome.messages:
-        return outcome.messages
-    if outcome.closing is None:
+    messages, closing = heard(outcome)
+    if messages:
+        return messages
+    if closing is None:
         raise unavailable("NATS did not answer a pull")
-    return [] if status(outcome.closing) in NOTHING else None
-
-
-# Making and deleting
+    return [] if status(closing) in NOTHING else None
 
 
 async def make_in_memory(nats: Connection, stream: str, config: dict[str, Any], action: str = "") -> ApiError | None:
-    """Make the durable consumer of one `filter_subject`, whose state nats-server keeps in memory (docs/adr/029); returns its
-    error if it refuses. `action` is the API's.
+    """Make the durable consumer of one `filter_subject`, whose messages are acknowledged and whose state nats-server keeps in
+    memory (docs/adr/029); returns its error if it refuses. `action` is the API's.
 
     One whose state is in a file, as earlier versions made them, is made anew: that state may come back newer than its stream
     from a copy of the data folder, and then the consumer never delivers what the stream holds.
@@ -89,7 +81,8 @@ async def make_in_memory(nats: Connection, stream: str, config: dict[str, Any], 
     """
     name, subject = config["durable_name"], config["filter_subject"]
     create = f"CONSUMER.CREATE.{stream}.{name}.{subject}"
-    request = {"stream_name": stream, "config": config | {"mem_storage": True}, "action": action}
+    wanted = config | {"ack_policy": "explicit", "max_deliver": -1, "mem_storage": True}
+    request = {"stream_name": stream, "config": wanted, "action": action}
     error = error_of(await raw_answer(nats, create, request))
     if error is not None:
         found = await call(nats, f"CONSUMER.INFO.{stream}.{name}")
@@ -109,11 +102,6 @@ async def is_paused(nats: Connection, stream: str, name: str) -> bool:
     return bool((await call(nats, f"CONSUMER.INFO.{stream}.{name}")).get("paused"))
 
 
-async def some_names(nats: Connection, stream: str) -> list[str]:
-    """Some of a stream's consumers; none if it has none. Raises OjsError backend_unavailable."""
-    return (await ask(nats, f"CONSUMER.NAMES.{stream}", None, "to list the queues' consumers")).get("consumers") or []
-
-
 async def remove(nats: Connection, stream: str, names: Sequence[str]) -> None:
     """Delete consumers, if they are there. Raises OjsError backend_unavailable."""
     answers = [nats.request(f"$JS.API.CONSUMER.DELETE.{stream}.{name}") for name in names]
@@ -125,6 +113,7 @@ async def remove(nats: Connection, stream: str, names: Sequence[str]) -> None:
             raise unavailable(f"NATS refused to stop a consumer of the queue: {error.description}")
 
 
-def remove_unheard(nats: Connection, stream: str, name: str) -> None:
-    """The same for one that does no harm if it stays: nobody waits for the answer."""
-    nats.publish(f"$JS.API.CONSUMER.DELETE.{stream}.{name}", b"", reply=nats.nobody)
+async def remove_all(nats: Connection, stream: str) -> None:
+    """Delete every consumer of a stream. Raises OjsError backend_unavailable."""
+    while names := (await ask(nats, f"CONSUMER.NAMES.{stream}", None, "to list the queues' consumers")).get("consumers"):
+        await remove(nats, stream, names)

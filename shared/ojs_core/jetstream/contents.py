@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.api import ApiError, raw_answer
+from ojs_core.jetstream.api import ApiError, heard, raw_answer
 from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, Reply, ReplyOrFailure, header, status
 
 _NOT_FOUND: Final = 10037
@@ -32,17 +32,17 @@ class Message(Struct, frozen=True):
 
 def subject_of(reply: Reply) -> str:
     """Of a message that a direct get was answered with."""
-    return (header(reply, b"Nats-Subject") or b"").decode()
+    return (header(reply.headers, b"Nats-Subject") or b"").decode()
 
 
 def sequence_of(reply: Reply) -> int:
     """As `subject_of`."""
-    return int(header(reply, b"Nats-Sequence") or 0)
+    return int(header(reply.headers, b"Nats-Sequence") or 0)
 
 
 def stored_at(reply: Reply) -> int:
     """As `subject_of`: server time, Unix ms."""
-    return _unix_ms((header(reply, b"Nats-Time-Stamp") or b"1970-01-01T00:00:00Z").decode())
+    return _unix_ms((header(reply.headers, b"Nats-Time-Stamp") or b"1970-01-01T00:00:00Z").decode())
 
 
 def _unix_ms(stamp: str) -> int:
@@ -88,11 +88,8 @@ async def messages(
     code = status(outcome.closing)
     if code not in {204, 404}:
         raise unavailable(f"NATS refused a read of {what} with status {code}")
-    left = int(header(outcome.closing, b"Nats-Num-Pending") or 0)
+    left = int(header(outcome.closing.headers, b"Nats-Num-Pending") or 0)
     return outcome.messages, left if outcome.messages else 0
-
-
-# The stream as a whole
 
 
 class StreamState(Struct, frozen=True):
@@ -129,9 +126,7 @@ def ask_info(nats: Connection, stream: str, pattern: str = "", offset: int = 0) 
 
 def read_info(answer: ReplyOrFailure, what: str) -> StreamInfo:
     """The answer. Raises OjsError backend_unavailable, which says `what` was refused."""
-    if isinstance(answer, Failed):
-        raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
-    info = _parse_info(answer.data)
+    info = _parse_info(heard(answer).data)
     if info.error is not None:
         raise unavailable(f"NATS refused {what}: {info.error.description}")
     return info

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ojs_core.base.errors import unavailable
-from ojs_core.jetstream.api import delete, error_of
-from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
+from ojs_core.jetstream.api import delete, deleted
+from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import SECOND_NS, Delivery, make_in_memory, most_bytes, pull, pulled
 from ojs_core.jetstream.subjects import ANY, StoreConfig
 
 _PARK_S: Final = 5
 _BATCH: Final = 256
-_NO_MESSAGE: Final = 10057
 _AGAIN_MS: Final = (250, 500, 1_000, 2_000, 5_000)
 """When a message that could not be handled comes again; the last time holds for all further ones."""
 
@@ -78,9 +77,7 @@ class DueMessages:
         config = {
             "durable_name": self._service,
             "filter_subject": self._subject,
-            "ack_policy": "explicit",
             "ack_wait": self._ack_wait_s * SECOND_NS,
-            "max_deliver": -1,
             "max_ack_pending": 5_000,
         }
         error = await make_in_memory(self._nats, self._config.records_stream, config)
@@ -93,7 +90,7 @@ class DueMessages:
         self.answered(handled)
         answers = [delete(self._nats, self._config.records_stream, due.sequence) for due in handled]
         for due, answer in zip(handled, answers, strict=True):
-            if _gone(await answer):
+            if deleted(await answer) is not None:
                 self._bulk.publish(due.ack, b"+ACK")
 
     def later(self, due: Due, delay_ms: int) -> None:
@@ -117,14 +114,6 @@ class DueMessages:
         """Ask for as much time again for messages in hand as they are granted until their acks."""
         for due in messages:
             self._bulk.publish(due.ack, b"+WPI")
-
-
-def _gone(answer: ReplyOrFailure) -> bool:
-    """Whether a deletion left nothing behind; a message that wasn't there any more was deleted before."""
-    if isinstance(answer, Failed):
-        return False
-    error = error_of(answer.data)
-    return error is None or error.err_code == _NO_MESSAGE
 
 
 def _due(one: Delivery, prefix: int) -> Due:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from ojs_core.base.errors import unavailable
 from ojs_core.jetstream.api import parse_ack, refused
-from ojs_core.jetstream.connection import Connection, Failed
+from ojs_core.jetstream.connection import Connection, Failed, header
 from ojs_core.jetstream.contents import Message, message, stream_info, subjects_of
 from ojs_core.jetstream.subjects import ANY, StoreConfig, Wildcard
 
@@ -60,13 +60,12 @@ class EventLog:
         """What was appended last of a job, as the stream's leader has it."""
         every = self._config.event(Wildcard("*.*"), ANY, job_id)
         last = await self._message({"last_by_subj": every})
-        if last is not None and _headers(last) is None:
-            subjects = await subjects_of(self._nats, self._config.events_stream, every)
-            found = await asyncio.gather(*(self._message({"last_by_subj": subject}) for subject in subjects))
-            relayed = [other for other in found if other is not None and _headers(other) is not None]
-            last = max(relayed, key=lambda other: other.seq, default=None)
-        headers = _headers(last) if last is not None else None
-        return Appended(_number(headers, "Ojs-Created"), _number(headers, "Ojs-Entry")) if headers is not None else None
+        if last is None or (appended := _appended(last)) is not None:
+            return None if last is None else appended
+        subjects = await subjects_of(self._nats, self._config.events_stream, every)
+        found = await asyncio.gather(*(self._message({"last_by_subj": subject}) for subject in subjects))
+        relayed = [(one.seq, appended) for one in found if one is not None and (appended := _appended(one)) is not None]
+        return max(relayed)[1] if relayed else None
 
     async def append(self, events: Sequence[Outgoing], after: int) -> int:
         """Store events behind sequence `after`, all or none; returns the new last sequence.
@@ -111,7 +110,7 @@ class EventLog:
         if last < after or last - after > _LOOKED_AT:
             raise Fenced
         found = await asyncio.gather(*(self._message({"seq": number}) for number in range(after + 1, last + 1)))
-        if any(other is not None and _headers(other) is not None for other in found):
+        if any(other is not None and _appended(other) is not None for other in found):
             raise Fenced
         return last
 
@@ -119,12 +118,7 @@ class EventLog:
         return await message(self._nats, self._config.events_stream, which, "events")
 
 
-def _headers(stored: Message) -> str | None:
-    """A stored message's header block, if the relay wrote it."""
-    headers = stored.hdrs.decode()
-    return headers if "\r\nOjs-Entry: " in headers else None
-
-
-def _number(headers: str, name: str) -> int:
-    _, _, rest = headers.partition(f"\r\n{name}: ")
-    return int(rest.partition("\r\n")[0] or 0)
+def _appended(stored: Message) -> Appended | None:
+    """What a stored message says of its job, if the relay wrote it."""
+    entry = header(stored.hdrs, b"Ojs-Entry")
+    return None if entry is None else Appended(int(header(stored.hdrs, b"Ojs-Created") or 0), int(entry or 0))

@@ -97,8 +97,9 @@ class EventReader:
         found: list[StoredEvent] = []
         cursor = after
         for _ in range(_READS):
-            batch, pending = await self._next(wanted.subject, cursor + 1)
-            for left, event in zip(range(len(batch) - 1, -1, -1), batch, strict=True):
+            which = {"next_by_subj": wanted.subject, "seq": cursor + 1, "batch": _READ, "max_bytes": _READ_BYTES}
+            batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
+            for left, event in zip(range(len(batch) - 1, -1, -1), map(_event, batch), strict=True):
                 cursor = event.sequence
                 if wanted.admits(event):
                     found.append(event)
@@ -139,12 +140,6 @@ class EventReader:
                         pass
         finally:
             await stop()
-
-    async def _next(self, subject: str, start: int) -> tuple[list[StoredEvent], int]:
-        """Events under a subject from a sequence on, and how many more there are."""
-        which = {"seq": start, "next_by_subj": subject, "batch": _READ, "max_bytes": _READ_BYTES}
-        found, left = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
-        return [_event(one) for one in found], left
 
 
 def _event(message: Reply) -> StoredEvent:

@@ -129,7 +129,7 @@ class Feed:
 
 
 def _ttl_s(message: Reply) -> int | None:
-    value = header(message, b"Nats-TTL") if message.headers is not None else None
+    value = header(message.headers, b"Nats-TTL")
     if not value or value == b"never":
         return None
     try:

@@ -14,7 +14,7 @@ import structlog
 from ojs_core.base.errors import unavailable
 from ojs_core.jetstream.api import ask
 from ojs_core.jetstream.connection import Collected, Connection, Failed, status
-from ojs_core.jetstream.consumers import NOTHING, SECOND_NS, Delivery, most_bytes, pull, remove_unheard
+from ojs_core.jetstream.consumers import NOTHING, SECOND_NS, Delivery, most_bytes, pull
 
 log = structlog.get_logger(__name__)
 
@@ -53,9 +53,8 @@ class OrderedConsumer:
             "num_replicas": 1,
             "inactive_threshold": _IDLE_S * SECOND_NS,
         }
-        request = {"stream_name": self._stream, "config": config}
         create = f"CONSUMER.CREATE.{self._stream}.{self._current}"
-        answer = await ask(self._nats, create, request, "a consumer of records")
+        answer = await ask(self._nats, create, {"stream_name": self._stream, "config": config}, "a consumer of records")
         self.live, self._count = True, 0
         return int(answer.get("num_pending", 0))
 
@@ -98,5 +97,6 @@ class OrderedConsumer:
     def drop(self) -> None:
         """Let the consumer go; the server would find out by itself after half a minute."""
         if self.live:
-            remove_unheard(self._nats, self._stream, self._current)
+            delete = f"$JS.API.CONSUMER.DELETE.{self._stream}.{self._current}"
+            self._nats.publish(delete, b"", reply=self._nats.nobody)
             self.live = False

@@ -55,9 +55,9 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
         name = wanted["name"]
         try:
             info = await call(nats, f"STREAM.INFO.{name}")
-            if _error_code(info) == _STREAM_NOT_FOUND:
-                info = await call(nats, f"STREAM.CREATE.{name}", wanted)
-                if _error_code(info) == _NAME_IN_USE:  # another process was faster
+            if error_code(info) == _STREAM_NOT_FOUND:
+                info = await create(nats, wanted)
+                if error_code(info) == _NAME_IN_USE:  # another process was faster
                     info = await call(nats, f"STREAM.INFO.{name}")
         except OjsError as error:
             kind = Unreachable if nats.has_jetstream else StartupProblem
@@ -99,7 +99,7 @@ async def _limit_consumers(nats: Connection, wanted: dict[str, Any], found: dict
 async def _within_account(nats: Connection, config: StoreConfig) -> StoreConfig:
     """What the NATS account allows: no stream of it may have more consumers than that."""
     try:
-        answer = await call(nats, "INFO")
+        answer = await account(nats)
     except OjsError:  # the streams are asked for next, and say what is wrong
         return config
     allowed = int(answer.get("limits", {}).get("max_consumers", -1))
@@ -115,7 +115,18 @@ async def _within_account(nats: Connection, config: StoreConfig) -> StoreConfig:
     return replace(config, busy_queues=min(number, config.busy_queues), service_consumers=min(number, config.service_consumers))
 
 
-def _error_code(answer: dict[str, Any]) -> int:
+async def account(nats: Connection) -> dict[str, Any]:
+    """What JetStream says of the account: limits, and what is used of them. Raises OjsError backend_unavailable."""
+    return await ask(nats, "INFO", None, "to say how much is stored")
+
+
+async def create(nats: Connection, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Make a stream; the answer, which may be a refusal. Raises OjsError backend_unavailable."""
+    return await call(nats, f"STREAM.CREATE.{wanted['name']}", wanted)
+
+
+def error_code(answer: dict[str, Any]) -> int:
+    """0 if nothing was refused."""
     return int(answer.get("error", {}).get("err_code", 0))
 
 

@@ -14,7 +14,7 @@ from typing import Final, get_args
 import structlog
 
 from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.jetstream.api import call, put
+from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.subjects import LASTING, REST, Kind, StoreConfig
 from ojs_core.store.workers.presence import MAX_GAP_MS, Presence
@@ -89,16 +89,14 @@ class Reset:
     async def _purge(self) -> None:
         records = self._config.records_stream
         filters = [self._config.record(kind, REST) for kind in _WIPED] + ["ojs.timer.>", "ojs.due.>", "ojs.step.>"]
-        wanted = [(records, {"filter": subject}) for subject in filters]
-        wanted += [(self._config.ready_stream, {}), (self._config.events_stream, {})]
-        answers = await asyncio.gather(
-            *(call(self._nats, f"STREAM.PURGE.{stream}", body, _PURGE_S) for stream, body in wanted), return_exceptions=True
-        )
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-            if "error" in answer:
-                raise OjsError("backend_error", f"a purge was refused: {answer['error'].get('description')}")
+        wanted = [(records, subject) for subject in filters]
+        wanted += [(self._config.ready_stream, ""), (self._config.events_stream, "")]
+        purges = (purge(self._nats, stream, subject, _PURGE_S) for stream, subject in wanted)
+        for error in await asyncio.gather(*purges, return_exceptions=True):
+            if isinstance(error, BaseException):
+                raise error
+            if error is not None:
+                raise OjsError("backend_error", f"a purge was refused: {error.description}")
 
     def _asked(self, message: Reply) -> None:
         if not message.reply:  # somebody's curiosity

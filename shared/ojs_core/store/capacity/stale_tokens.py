@@ -13,15 +13,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-import msgspec
 import structlog
 
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job
 from ojs_core.domain.rate_limits.policy import policy_of
-from ojs_core.jetstream.api import delete
-from ojs_core.jetstream.connection import Failed, Reply, ReplyOrFailure
+from ojs_core.jetstream.api import delete, deleted
+from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.contents import messages, sequence_of, stored_at, subject_of
 from ojs_core.jetstream.subjects import lane_of
 from ojs_core.store.rate_limits.limiter import Limiter
@@ -237,7 +236,7 @@ class StaleTokens:
     async def _delete(self, sequences: Sequence[int]) -> int:
         """How many of some messages of the ready stream were there to be deleted."""
         answers = [delete(self._nats, self._config.ready_stream, sequence) for sequence in sequences]
-        return sum([_success(await answer) for answer in answers])
+        return sum([deleted(await answer) is True for answer in answers])
 
 
 def _doubles(standing: dict[int, Token], found: dict[str, Stored], seen: dict[Token, int]) -> set[int]:
@@ -254,14 +253,6 @@ def _doubles(standing: dict[int, Token], found: dict[str, Stored], seen: dict[To
         if seen.setdefault(says, sequence) < sequence:
             doubles.add(sequence)
     return doubles
-
-
-class _Deleted(msgspec.Struct):
-    success: bool = False
-
-
-def _success(answer: ReplyOrFailure) -> bool:
-    return not isinstance(answer, Failed) and msgspec.json.decode(answer.data, type=_Deleted).success
 
 
 def _priority_of(subject: str) -> int:

@@ -16,8 +16,9 @@ import structlog
 from ojs_core.base.errors import OjsError, storage_full
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
-from ojs_core.jetstream.api import ask, call
+from ojs_core.jetstream.api import purge
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.streams import account, create, error_code
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.capacity.disk import of_disk
 from ojs_core.store.workers.presence import Presence
@@ -105,7 +106,7 @@ class StorageRoom:
                     "are refused while those that are there can still be finished"
                 )
             self._probed = connection
-        info = await ask(self._nats, "INFO", None, "to say how much is stored")
+        info = await account(self._nats)
         reserve = self._settings.reserve
         found = levels(info, self._config.replicas, self._server, reserve)
         folder = self._settings.folder
@@ -122,8 +123,7 @@ class StorageRoom:
         wanted = {"name": _PROBE, "subjects": [self._config.record("probe", "room")], "storage": "file", "max_bytes": _MOST}
         while high - low > _STEP:
             middle = wanted["max_bytes"] = (low + high) // 2
-            answer = await call(self._nats, f"STREAM.CREATE.{_PROBE}", wanted)
-            code = answer.get("error", {}).get("err_code")
+            code = error_code(await create(self._nats, wanted))
             if code == _NO_STORAGE:
                 high = middle
             elif code == _OVERLAP:
@@ -142,13 +142,12 @@ class StorageRoom:
         self._timeouts = timeouts
         if not suspicious:
             return None
-        nothing = {"filter": self._config.record("probe", "nothing")}
+        nothing = self._config.record("probe", "nothing")
         for stream in (self._config.records_stream, self._config.ready_stream, self._config.events_stream):
             with contextlib.suppress(OjsError):  # whether JetStream answers at all is another question
-                answer = await call(self._nats, f"STREAM.PURGE.{stream}", nothing)
-                error = answer.get("error", {})
-                if error.get("code") == 500:
-                    return f"nats-server can't write stream {stream} ({error.get('description')}); {_REMEDY}"
+                error = await purge(self._nats, stream, nothing)
+                if error is not None and error.code == 500:
+                    return f"nats-server can't write stream {stream} ({error.description}); {_REMEDY}"
         return None
 
     def _tell(self, found: list[StorageLevel], short: str | None, broken: str | None) -> None:

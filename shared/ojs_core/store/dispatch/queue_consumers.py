@@ -140,9 +140,7 @@ class QueueConsumers:
         config: dict[str, Any] = {
             "durable_name": self._config.ready_consumer(subject),
             "filter_subject": subject,
-            "ack_policy": "explicit",
             "ack_wait": 3 * SECOND_NS,
-            "max_deliver": -1,
             "max_ack_pending": 10_000,
             "inactive_threshold": _IDLE_S * SECOND_NS,
             "pause_until": format_ms(self._clock.now() + _NEWBORN_MS),

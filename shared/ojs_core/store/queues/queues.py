@@ -19,7 +19,7 @@ from ojs_core.domain.queues.admission import QueueSettings, admitted
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, MAINTENANCE, NOT_SET, QueueConfig, layered
 from ojs_core.domain.queues.record import Maintenance, QueueRecord, maintained, paused, resumed
 from ojs_core.domain.transitions import Moment
-from ojs_core.jetstream.consumers import remove, some_names
+from ojs_core.jetstream.consumers import remove, remove_all
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, LANES
 from ojs_core.jetstream.watch import Watch
@@ -149,9 +149,7 @@ class Queues:
         """Return when no gateway can fetch from any queue any more. To be repeated if it fails."""
         record = await self.change(MAINTENANCE, lambda old, moment: maintained(old, moment, plan))
         assert record is not None
-        stream = self._config.ready_stream
-        while names := await some_names(self._nats, stream):
-            await remove(self._nats, stream, names)
+        await remove_all(self._nats, self._config.ready_stream)
         return record
 
     async def resume(self, queue: str) -> QueueRecord | None:

@@ -13,15 +13,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ojs_core.base.errors import unavailable
 from ojs_core.domain import threshold_alerts
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits import permits
 from ojs_core.domain.rate_limits.permits import Hit, PermitHolder
 from ojs_core.domain.rate_limits.policy import LimitPolicy, policy_of
 from ojs_core.domain.transitions import claim_of
-from ojs_core.jetstream.api import delete, put_all
-from ojs_core.jetstream.connection import Failed
+from ojs_core.jetstream.api import delete, heard, put_all
 from ojs_core.jetstream.contents import message, messages, sequence_of, subjects_of
 from ojs_core.store.rate_limits.permits import LOOK, Permits, key_of_scope
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
@@ -94,7 +92,7 @@ class BlockedJobs:
 
     async def count(self, scope: str) -> int:
         """Tokens that wait for a permit of a key."""
-        return sum((await self._subjects(scope)).values())
+        return sum((await subjects_of(self._nats, self._config.ready_stream, self._config.hold_of(scope))).values())
 
     async def stopped(self, scope: str, queue: str | None, hit: Hit, jobs: int = 1) -> int | None:
         """Note that a limit holds jobs up, of a key or of a `queue`; when that can be told if it is too soon now."""
@@ -149,7 +147,7 @@ class BlockedJobs:
 
     async def _move(self, scope: str) -> None:
         """Let as many held tokens go on as there are permits, by priority and age."""
-        subjects = await self._subjects(scope)
+        subjects = await subjects_of(self._nats, self._config.ready_stream, self._config.hold_of(scope))
         if not subjects:
             return
         order = sorted(subjects, key=_order)
@@ -200,14 +198,15 @@ class BlockedJobs:
                 onward.append((self._config.ready_of_hold(subject), token.data))
         await put_all(self._nats, onward, "tokens")
         for answer in await asyncio.gather(*(delete(self._nats, self._config.ready_stream, token.seq) for token in tokens)):
-            if isinstance(answer, Failed):
-                raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
+            heard(answer)
         return moved
 
     async def _page(self, subject: str, number: int) -> list[_Held]:
         """The first of a subject's tokens, as the leader has them: a look that misses one might be the last."""
         if self._config.replicas == 1:
-            return await self._read(subject, number)
+            which = {"seq": 1, "next_by_subj": subject, "batch": number}
+            read, _ = await messages(self._nats, self._config.ready_stream, which, "tokens")
+            return [_Held(sequence_of(token), token.data) for token in read]
         found: list[_Held] = []
         following = 1
         while len(found) < number:
@@ -218,14 +217,6 @@ class BlockedJobs:
             found.append(_Held(token.seq, token.data))
             following = token.seq + 1
         return found
-
-    async def _read(self, subject: str, number: int) -> list[_Held]:
-        which = {"seq": 1, "next_by_subj": subject, "batch": number}
-        read, _ = await messages(self._nats, self._config.ready_stream, which, "tokens")
-        return [_Held(sequence_of(token), token.data) for token in read]
-
-    async def _subjects(self, scope: str) -> dict[str, int]:
-        return await subjects_of(self._nats, self._config.ready_stream, self._config.hold_of(scope))
 
 
 def _first(*times: int | None) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,6 +14,7 @@ from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.domain.job import Entry, Job
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.transitions import leading_to
+from ojs_core.jetstream.api import heard
 from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, status
 from ojs_core.jetstream.contents import ask_nearest, message, messages, sequence_of, subject_of, subjects_of
 from ojs_core.jetstream.reading import RecordReader
@@ -84,15 +85,11 @@ class Records:
 
     async def nearest(self, job_id: str) -> Stored:
         """From whichever replica answers; may be stale on a cluster."""
-        found = await self._get(self._config.job(job_id))
-        return ABSENT if found is None else _stored(job_id, *found)
+        return _stored(job_id, await self.nearest_raw(self._config.job(job_id)))
 
     async def leader(self, job_id: str) -> Stored:
         """The last word on a job. Raises OjsError unreadable_record."""
-        if self.nearest_is_leader:
-            return await self.nearest(job_id)
-        found = await self.leader_raw(self._config.job(job_id))
-        return ABSENT if found is None else _stored(job_id, *found)
+        return _stored(job_id, await self.latest_raw(self._config.job(job_id)))
 
     async def continued(self, draft: Job) -> Job:
         """A draft with the log of the tombstone whose place it takes: the numbers of an id's entries never repeat, and the
@@ -112,18 +109,17 @@ class Records:
 
     async def leader_for_hint(self, job_id: str) -> Stored:
         """The last word on what a token or a due message speaks of; a record that can't be read is nobody's job."""
-        found = await self.leader_raw(self._config.job(job_id))
-        return ABSENT if found is None else _readable(job_id, *found)
+        return _stored(job_id, await self.leader_raw(self._config.job(job_id)), job_reader.read)
 
     async def many(self, job_ids: Sequence[str]) -> dict[str, Stored]:
         """Several jobs at once, from the nearest replica; those that aren't there map to sequence 0."""
         if len(job_ids) == 1:
-            one = await self._get(self._config.job(job_ids[0]))
-            return {job_ids[0]: ABSENT if one is None else _readable(job_ids[0], *one)}
+            one = await self.nearest_raw(self._config.job(job_ids[0]))
+            return {job_ids[0]: _stored(job_ids[0], one, job_reader.read)}
         subjects = [self._config.job(job_id) for job_id in job_ids]
         found = await self.many_raw(subjects)
         return {
-            job_id: _readable(job_id, *found[subject]) if subject in found else ABSENT
+            job_id: _stored(job_id, found.get(subject), job_reader.read)
             for job_id, subject in zip(job_ids, subjects, strict=True)
         }
 
@@ -158,28 +154,15 @@ class Records:
         """Every subject under a wildcard that holds a message, in order, as the leader has it."""
         return sorted(await subjects_of(self._nats, self._config.records_stream, pattern))
 
-    async def named(self, subject: str) -> bytes | None:
-        """A small record's body from the leader; None when it isn't there."""
-        if self.nearest_is_leader:
-            found = await self._get(subject)
-            return (found[1] or None) if found is not None else None
-        found = await self.leader_raw(subject)
-        return (found[1] or None) if found is not None else None
-
     async def matching(self, subject: str) -> dict[str, tuple[int, bytes]]:
         """Sequence and body of all records under a wildcard that matches few (service beats), by subject."""
-        which = {"multi_last": [subject]}
         stream = self._config.records_stream
-        read, _ = await messages(self._bulk, stream, which, "service records", _MULTI_GET_TIMEOUT_S)
+        read, _ = await messages(self._bulk, stream, {"multi_last": [subject]}, "service records", _MULTI_GET_TIMEOUT_S)
         return {subject_of(one): (sequence_of(one), one.data) for one in read if one.data}
-
-    async def nearest_raw(self, subject: str) -> tuple[int, bytes] | None:
-        """Sequence and body of a subject's last message from whichever replica answers; may be stale on a cluster."""
-        return await self._get(subject)
 
     async def latest_raw(self, subject: str) -> tuple[int, bytes] | None:
         """The last word on a subject, read the cheapest way."""
-        return await (self._get(subject) if self.nearest_is_leader else self.leader_raw(subject))
+        return await (self.nearest_raw(subject) if self.nearest_is_leader else self.leader_raw(subject))
 
     async def leader_raw(self, subject: str, timeout_s: float = REQUEST_TIMEOUT_S) -> tuple[int, bytes] | None:
         """Sequence and body of a subject's last message, as the stream's leader has it."""
@@ -187,27 +170,27 @@ class Records:
         found = await message(self._nats, stream, {"last_by_subj": subject}, "a record", timeout_s)
         return None if found is None else (found.seq, found.data)
 
-    async def _get(self, subject: str) -> tuple[int, bytes] | None:
+    async def nearest_raw(self, subject: str) -> tuple[int, bytes] | None:
+        """Sequence and body of a subject's last message from whichever replica answers; may be stale on a cluster."""
         patience = REQUEST_TIMEOUT_S if self.nearest_is_leader else _REPLICA_TIMEOUT_S
         answer = await ask_nearest(self._nats, self._config.records_stream, subject, patience)
-        if isinstance(answer, Failed):
-            if answer.sent and self._nats.connected and not self.nearest_is_leader:
-                return await self.leader_raw(subject)  # it went to a replica that hangs
-            raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
-        code = status(answer)
+        if isinstance(answer, Failed) and answer.sent and self._nats.connected and not self.nearest_is_leader:
+            return await self.leader_raw(subject)  # it went to a replica that hangs
+        found = heard(answer)
+        code = status(found)
         if code == 0:
-            return sequence_of(answer), answer.data
+            return sequence_of(found), found.data
         if code == 404:
             return None
         raise unavailable(f"NATS refused a read with status {code}")
 
 
-def _readable(job_id: str, sequence: int, data: bytes) -> Stored:
-    """One record among many: one that can't be read is nobody's job, and must not keep the others from being read."""
-    job = job_reader.read(job_id, sequence, data) if data else None  # without data it is a delete marker
-    return Stored(sequence, None if job is None or job.deleted else job)
-
-
-def _stored(job_id: str, sequence: int, data: bytes) -> Stored:
-    job = job_reader.demand(job_id, sequence, data) if data else None
+def _stored(
+    job_id: str, found: tuple[int, bytes] | None, read: Callable[[str, int, bytes], Job | None] = job_reader.demand
+) -> Stored:
+    """Among many, `read` makes a record that can't be read nobody's job: it must not keep the others from being read."""
+    if found is None:
+        return ABSENT
+    sequence, data = found
+    job = read(job_id, sequence, data) if data else None  # without data it is a delete marker
     return Stored(sequence, None if job is None or job.deleted else job)

@@ -11,14 +11,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ojs_core.base.errors import OjsError, too_large
+from ojs_core.base.errors import OjsError, too_large, unavailable
 from ojs_core.base.lru import Lru
 from ojs_core.base.portions import in_portions
 from ojs_core.domain.job import Job
 from ojs_core.domain.workflows.definition import Definition
 from ojs_core.domain.workflows.graph import Graph, Shape
 from ojs_core.domain.workflows.record import Workflow
-from ojs_core.jetstream.api import ask, put
+from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, REST
 from ojs_core.store.records.bucket import Bucket
@@ -132,7 +132,9 @@ class Definitions:
         self._graphs.drop((workflow_id, op))
         stream = self._config.records_stream
         for subject in (self._config.definition(workflow_id, op, ANY), self._config.step_result(workflow_id, op, ANY)):
-            await ask(self._nats, f"STREAM.PURGE.{stream}", {"filter": subject}, "to purge a workflow")
+            error = await purge(self._nats, stream, subject)
+            if error is not None:
+                raise unavailable(f"NATS refused to purge a workflow: {error.description}")
 
     def clear(self) -> None:
         self._graphs.clear()
