@@ -36,6 +36,11 @@ lint *arguments:
 types *arguments:
     script/types "$@"
 
+# Say which code the unit and integration tests run: the total and the ten least covered modules
+[group('check')]
+coverage *arguments:
+    script/coverage "$@"
+
 # Run the conformance cases that the project claims; --arrangement processes or cluster for more than one of each
 [group('check')]
 conformance *arguments:

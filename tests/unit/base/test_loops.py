@@ -65,6 +65,7 @@ async def test_a_loop_that_may_wait_in_silence_tells_of_unexpected_failures_only
 
 async def test_pauses_grow_while_turns_fail_unexpectedly_and_only_then(pauses: list[float]) -> None:
     failures = [ValueError()] * 7
-    with running([*failures, None, ValueError(), unavailable("no"), unavailable("no"), None], every_s=0.1) as taken:
+    outcomes = [*failures, None, ValueError(), unavailable("no"), unavailable("no"), None]
+    with capture_logs(), running(outcomes, every_s=0.1) as taken:
         await eventually(taken)
     assert pauses[:12] == [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 0.1, 0.25, 0.25, 0.25]
