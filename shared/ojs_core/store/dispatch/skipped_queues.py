@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import structlog
@@ -34,18 +32,18 @@ class SkippedQueues:
         """Whether it is of no use to go on."""
         return self._slow >= _SLOW
 
-    @contextmanager
-    def skipping(self, queue: str) -> Iterator[None]:
+    def skipping(self, queue: str) -> Skipping:
         """Look into a queue in this context: that it fails is noted, and keeps nobody from the next."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        try:
-            yield
-        except OjsError as error:
-            self.queues[queue] = error
-            self._slow += loop.time() - began >= _SLOW_S
-        else:
-            self._served = True
+        return Skipping(self, queue)
+
+    def served(self) -> None:
+        """One of the queues could be served."""
+        self._served = True
+
+    def failed(self, queue: str, error: OjsError, seconds: float) -> None:
+        """One of them couldn't, which took so long."""
+        self.queues[queue] = error
+        self._slow += seconds >= _SLOW_S
 
     def judge(self, *, found: bool) -> None:
         """Raise the first failure if no queue at all could be served; else count and log those that were skipped."""
@@ -57,3 +55,25 @@ class SkippedQueues:
         metrics.QUEUES_SKIPPED.inc(len(self.queues))
         if _told.due():
             log.warning("queues of a fetch skipped", first=queue, queues=len(self.queues), reason=error.message)
+
+
+class Skipping:
+    """The context of `SkippedQueues.skipping`; a fetch may enter a hundred, so it is no generator."""
+
+    __slots__ = ("_began", "_queue", "_skipped")
+
+    def __init__(self, skipped: SkippedQueues, queue: str) -> None:
+        self._skipped = skipped
+        self._queue = queue
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = asyncio.get_running_loop().time()
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if error is None:
+            self._skipped.served()
+        elif isinstance(error, OjsError):
+            self._skipped.failed(self._queue, error, asyncio.get_running_loop().time() - self._began)
+            return True
+        return False

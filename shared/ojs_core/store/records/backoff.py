@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import AsyncIterator
 from typing import Final
 
 from ojs_core.base.errors import OjsError, unavailable
@@ -26,15 +24,33 @@ def pause_s(conflicts: int, chance: float) -> float:
     return min(_FIRST_S * (1 << (conflicts - _AT_ONCE - 1)), _LONGEST_S) * (0.5 + chance / 2)
 
 
-async def tries(clock: ServerClock, budget_s: float = BUDGET_S) -> AsyncIterator[None]:
-    """One turn of the loop for each try of a compare-and-swap, with a pause after conflicts, until so many seconds are over."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + budget_s
-    for conflicts in itertools.count(1):
-        yield
-        if loop.time() >= until:
-            return
-        await step_back(clock, conflicts)
+class Tries:
+    """One turn of an `async for` for each try of a compare-and-swap, with a pause after conflicts, until the budget is spent.
+
+    Not a generator: one that is left before its end, as after every success, costs the event loop a task to close it.
+    """
+
+    __slots__ = ("_clock", "_conflicts", "_until")
+
+    def __init__(self, clock: ServerClock, budget_s: float) -> None:
+        self._clock = clock
+        self._conflicts = 0
+        self._until = asyncio.get_running_loop().time() + budget_s
+
+    def __aiter__(self) -> Tries:
+        return self
+
+    async def __anext__(self) -> None:
+        if self._conflicts:
+            if asyncio.get_running_loop().time() >= self._until:
+                raise StopAsyncIteration
+            await step_back(self._clock, self._conflicts)
+        self._conflicts += 1
+
+
+def tries(clock: ServerClock, budget_s: float = BUDGET_S) -> Tries:
+    """As many tries as there are in so many seconds."""
+    return Tries(clock, budget_s)
 
 
 async def step_back(clock: ServerClock, conflicts: int) -> None:
