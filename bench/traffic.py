@@ -61,6 +61,9 @@ class _NoGate:
     async def judge(self, _queue: str, candidates: Sequence[Candidate]) -> Verdicts:
         return Verdicts([Permitted()] * len(candidates))
 
+    def known_stopped(self, _queue: str) -> bool:
+        return False
+
     async def emptied(self, _queue: str, _last: str | None) -> None:
         return
 

@@ -276,7 +276,7 @@ async def test_an_outbox_that_fires_for_nothing_changes_nothing(
 ) -> None:
     """Its timer may fire while it is taken back: the tokens it publishes again are those that are there."""
     monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 500)
-    monkeypatch.setattr(store.committer, "purge", lambda _timer: None)
+    monkeypatch.setattr(store._bucket.writer, "purge", lambda _subject: None)
     drafts = many(3, queue)
     await store.batches.push(drafts)
     (first,) = await fetch(store, queue)

@@ -18,7 +18,6 @@ JOBS = 20
 PUSH = Counter({"ojs.ready": JOBS, "$KV.ojs.job": JOBS})
 FETCH = Counter(
     {
-        "$JS.API.STREAM.INFO.OJS_READY": 2,
         "$JS.API.CONSUMER.MSG.NEXT.OJS_READY": 2,
         "read": 2,
         "ojs.timer": JOBS,
@@ -53,7 +52,7 @@ async def lives(store: Store, queue: str) -> list[Counter[str]]:
 
 
 async def looked_at(store: Store, queue: str) -> None:
-    """The first fetch of a queue makes its consumer, the first push asks for the settings of all."""
+    """The first fetch of a queue asks what it holds and makes its consumer, the first push asks for the settings of all."""
     await store.jobs.push(draft(queue=queue))
     for job in await fetch(store, queue):
         await store.jobs.change(job.id, acked)
