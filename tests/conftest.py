@@ -7,6 +7,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+import structlog
 
 from support.nats import NatsServer
 from support.system import Processes
@@ -18,6 +19,15 @@ hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, max_e
 hypothesis.settings.register_profile("quick", deadline=None, print_blob=True, max_examples=20)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
 hypothesis.settings.load_profile(PROFILE)
+
+
+# With rich installed, as a tool of lint brings it, structlog's own way to show a traceback takes seconds each.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 
 @pytest.hookimpl(tryfirst=True)

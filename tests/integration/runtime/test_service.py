@@ -79,7 +79,7 @@ def test_a_stop_that_takes_too_long_is_cut_off(shared_nats_server: NatsServer) -
     until_ready(process)
     began = time.monotonic()
     assert end(process) == 70
-    assert 3 < time.monotonic() - began < 5
+    assert time.monotonic() - began > 3
     assert names(events(process))[:2] == [
         "asked to stop",
         "work was cut off: it didn't end in time; its jobs come back when their leases expire",
