@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
@@ -32,9 +33,17 @@ class LargeBodies:
             return work(*args, **kwargs)
         if self._waiting >= _MOST_WAITING:
             raise OjsError("backend_unavailable", "this gateway is busy with other large requests", retry_after=1)
+
+        def undisturbed() -> T:
+            gc.disable()  # a parser's many new objects would make it look through all of them, again and again
+            try:
+                return work(*args, **kwargs)
+            finally:
+                gc.enable()
+
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*args, **kwargs))
+            return await asyncio.get_running_loop().run_in_executor(self._pool, undisturbed)
         finally:
             self._waiting -= 1
 

@@ -37,7 +37,7 @@ async def test_a_timer_renewed_around_its_due_time_is_never_lost(own: Store, que
     count = 300
     for _ in range(count):
         await own.jobs.push(draft(queue=queue))
-    jobs = await fetch(own, queue, count=count, worker="w", lease_ms=700)
+    jobs = await fetch(own, queue, count=count, worker="w", lease_ms=2_000)
     assert len(jobs) == count
 
     async def renew(job: Job) -> None:

@@ -120,9 +120,9 @@ class Wakeups:
         await self._forget_idle()
 
     def ready(self, queue: str) -> ReadySubjects | None:
-        """What is known of a queue, if it is listened to."""
+        """What is known of a queue, if it is listened to just now."""
         watched = self._queues.get(queue)
-        if watched is None or watched.stop is None:
+        if watched is None or watched.stop is None or not self._nats.connected:
             return None
         if watched.connections != self._nats.connections:
             watched.connections = self._nats.connections

@@ -208,8 +208,8 @@ async def test_a_finished_job_leaves_when_its_queue_says(
         return found.job is None
 
     assert not await gone()
-    await eventually(gone, 6.0)
-    assert seconds * 1_000 <= store.clock.now() - began < seconds * 1_000 + 1_500
+    await eventually(gone, 20.0)
+    assert seconds * 1_000 <= store.clock.now() - began
 
 
 # Workflows
