@@ -98,6 +98,7 @@ class Dispatcher:
         self._store = store
         self.wakeups = Wakeups()
         self.asked: list[tuple[Any, ...]] = []
+        self.looks = 0
         self.given_back: list[str] = []
         self.failed: list[str] = []
 
@@ -109,21 +110,25 @@ class Dispatcher:
         lease_ms: int | None,
         wait_ms: int,
         pool: str | None = None,
+        given_up: Callable[[], Awaitable[bool]] | None = None,
     ) -> list[Job]:
         self._store.check()
         self.asked.append((tuple(queues), count, worker, lease_ms, wait_ms, *([pool] if pool else [])))
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_ms / 1_000
         while True:
+            self.looks += 1
             found = [job for job in self._store.records.values() if job.state is State.AVAILABLE and job.queue in queues]
             left = until - loop.time()
             if found or left <= 0 or self.wakeups.closed.is_set():
                 break
             self._store.changed.clear()
             waits = [asyncio.ensure_future(self._store.changed.wait()), asyncio.ensure_future(self.wakeups.closed.wait())]
-            await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=min(left, 0.05), return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()
+            if given_up is not None and await given_up():
+                return []
         moments = [self._store.clock.moment() for _ in found[:count]]
         claims = zip(found[:count], moments, strict=True)
         return [self._store.put(transitions.claim(job, worker, lease_ms, moment).job) for job, moment in claims]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -47,8 +46,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_LOOK_UP_S: Final = 1.0
-"""How often a long poll looks whether its client is still there; the store looks for missed work as often anyway."""
+_LOOK_UP_MS: Final = 1_000
+"""How often a worker that is leaving is looked at again."""
 _LONGEST_CLOSED_MS: Final = 7 * 86_400_000
 """A failure can't stop a key for longer; the next one can do so again."""
 _ASKED_TO: Final = ("terminate", "quiet")
@@ -122,18 +121,22 @@ class WorkerHandlers:
         return inputs
 
     async def _work(self, ask: Fetch, call: Call) -> list[Job]:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + ask.wait_ms / 1_000
-        while True:
-            left = max(0.0, until - loop.time())
-            wait_ms = math.ceil(min(left, _LOOK_UP_S) * 1_000)
-            if ask.worker is not None and await self._context.directives.leaving(ask.worker):
-                jobs: list[Job] = []
-                await self._context.unless_stopping(asyncio.sleep(wait_ms / 1_000))
-            else:
-                jobs = await self._store.dispatcher.fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms, ask.pool)
-            if jobs or left <= _LOOK_UP_S or self._context.stopping or call.gone:
-                return jobs
+        wait_ms = ask.wait_ms
+        while await self._leaving(ask.worker):
+            if wait_ms <= 0 or self._context.stopping or call.gone:
+                return []
+            pause_ms = min(wait_ms, _LOOK_UP_MS)
+            await self._context.unless_stopping(asyncio.sleep(pause_ms / 1_000))
+            wait_ms -= pause_ms
+
+        async def given_up() -> bool:
+            return call.gone or await self._leaving(ask.worker)
+
+        fetch = self._store.dispatcher.fetch
+        return await fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms, ask.pool, given_up)
+
+    async def _leaving(self, worker: str | None) -> bool:
+        return worker is not None and await self._context.directives.leaving(worker)
 
     async def ack(self, call: Call) -> Response:
         """POST /workers/ack, POST /jobs/{id}/ack."""

@@ -52,6 +52,14 @@ no use in going on.
 """
 
 
+GivenUp = Callable[[], Awaitable[bool]]
+
+
+async def nobody_gives_up() -> bool:
+    """Who waits, waits to the end."""
+    return False
+
+
 class Wanted(NamedTuple):
     """How many jobs a fetch asks for, for whom, and leased for how long; None for what their own say."""
 
@@ -91,16 +99,20 @@ class Dispatcher:
         lease_ms: int | None,
         wait_ms: int,
         pool: str | None = None,
+        given_up: GivenUp = nobody_gives_up,
     ) -> list[Job]:
         """Claim up to `count` jobs; waits up to `wait_ms` for the first. Returned jobs are active and stored as such.
 
-        `pool` is the worker's, without which it gets nothing from queues of isolated pools.
+        `given_up` is asked once a second meanwhile, and says that nobody waits any longer. `pool` is the worker's, without
+        which it gets nothing from queues of isolated pools.
 
         A fetch that is cancelled ends at once, and what it has claimed by then, or is just claiming, is given back.
         """
-        return self._unended(await self._fetch(queues, Wanted(count, worker, lease_ms), wait_ms, pool))
+        return self._unended(await self._fetch(queues, Wanted(count, worker, lease_ms), wait_ms, pool, given_up))
 
-    async def _fetch(self, queues: Sequence[str], wanted: Wanted, wait_ms: int, pool: str | None) -> list[Job]:
+    async def _fetch(
+        self, queues: Sequence[str], wanted: Wanted, wait_ms: int, pool: str | None, given_up: GivenUp
+    ) -> list[Job]:
         if wait_ms <= 0 or self.wakeups.closed:
             await self.wakeups.listen(queues)
             jobs = await self._whole_look(queues, wanted, pool, last=True)
@@ -120,7 +132,11 @@ class Dispatcher:
                     return jobs
                 await waiter.wait(min(left, _SECOND_LOOK_S if woken else _FALLBACK_LOOK_S))
                 while not waiter.woken and self.wakeups.empty(queues) and (left := deadline - loop.time()) > 0:
+                    if await given_up():
+                        return []
                     await waiter.wait(min(left, _FALLBACK_LOOK_S))
+                if await given_up():
+                    return []
         finally:
             await self.wakeups.leave(waiter)
 

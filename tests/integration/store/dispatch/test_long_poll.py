@@ -276,3 +276,21 @@ async def test_many_queues_are_asked_about_together(store: Store, queue: str, as
     pushed = await store.jobs.push(draft(queue=names[-1]))
     assert [job.id for job in await fetch(store, *names)] == [pushed.id]
     assert sorted(asked) == sorted(names), "and not again"
+
+
+async def test_who_gives_up_is_handed_nothing(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handout_module, "_FALLBACK_LOOK_S", 0.01)
+    gone = False
+
+    async def given_up() -> bool:
+        return gone
+
+    for known_empty in (False, True):
+        monkeypatch.setattr(store.dispatcher.wakeups, "empty", lambda _queues, known_empty=known_empty: known_empty)
+        waiting_one = asyncio.create_task(store.dispatcher.fetch([queue], 1, None, None, WAIT_MS, None, given_up))
+        await eventually(lambda: waiting(store, queue))
+        gone = True
+        assert await asyncio.wait_for(waiting_one, 5.0) == []
+        gone = False
+    pushed = await store.jobs.push(draft(queue=queue))
+    assert [job.id for job in await fetch(store, queue)] == [pushed.id]
