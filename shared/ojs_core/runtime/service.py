@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib
 import importlib.metadata
 import os
@@ -41,6 +42,11 @@ _RETRY_SECONDS: Final = 0.25
 _SWITCH_SECONDS: Final = 0.0005
 """How long the event loop waits, each time that it comes back from the system, for a thread that computes (docs/adr/031).
 Python's default is ten times that, and one request comes back many times.
+"""
+
+_YOUNG_OBJECTS: Final = 10_000
+"""After so many more objects were made than freed the collector looks for cycles among them; Python's 700 are those of a
+request or two, which hardly ever leave any.
 """
 
 log = structlog.get_logger(__name__)
@@ -124,6 +130,7 @@ async def _session(name: str, settings: Settings, build: Build, stopping: Stoppi
                 if not isinstance(service, Serving) and settings.health_port is not None:
                     health = health_listener(name, store, settings, settings.health_port)
                     await health.start()
+                _spare_the_collector()
                 _announce(name, service, health, store, link)
                 await stopping.wait()
         finally:
@@ -159,6 +166,13 @@ def _announce(name: str, service: Service, health: Listener | None, store: Store
     log.info("ready", url=url, nats_server=store.server_version, pid=os.getpid())
     if link is not None:
         link.ready(ReadyLine(name, os.getpid(), url))
+
+
+def _spare_the_collector() -> None:
+    """What is there once a service has started stays for good: no collection looks at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS)
 
 
 async def _stop(service: Service, stopping: Stopping) -> bool:
