@@ -81,9 +81,9 @@ class Requests:
         options = {"queue": queue} if delay_until is None else {"queue": queue, "delay_until": delay_until}
         return self.post("/ojs/v1/jobs", {"type": "bench.job", "args": [number], "options": options})
 
-    def fetch(self, queue: str, *, count: int, worker: str, wait_ms: int | None = None) -> bytes:
+    def fetch(self, *queues: str, count: int, worker: str, wait_ms: int | None = None) -> bytes:
         """Fetch up to `count` jobs; with `wait_ms` the server may hold the request that long for the first one."""
-        body: dict[str, object] = {"queues": [queue], "count": count, "worker_id": worker}
+        body: dict[str, object] = {"queues": queues, "count": count, "worker_id": worker}
         if wait_ms is not None:
             body["wait_ms"] = wait_ms
         return self.post("/ojs/v1/workers/fetch", body)

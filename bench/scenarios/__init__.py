@@ -16,6 +16,7 @@ from bench.scenarios import (
     drain,
     enqueue,
     events,
+    idle,
     index,
     limits,
     lists,
@@ -23,6 +24,7 @@ from bench.scenarios import (
     queues,
     unique,
     whole,
+    wide,
     workflows,
 )
 
@@ -44,6 +46,8 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "unique": Scenario("POST unique jobs, one per request; latency is that of a request", unique.run),
     "drain": Scenario("fetch a backlog, then ack it (reported as fetch and ack); latency is that of a request", drain.run),
     "whole": Scenario("each connection pushes, fetches and acks, again and again; latency is that of all three", whole.run),
+    "wide": Scenario("the same, each fetch naming 1, 20 and 100 queues; latency is that of all three", wide.run),
+    "idle": Scenario("many long polls for which there is nothing; cores is what they take", idle.run),
     "dispatch": Scenario("pushes at a low fixed rate to idle long polls; latency from push to fetch answer", dispatch.run),
     "delays": Scenario("many delayed jobs pending; latency is how late after its due time a job is fetched", delays.run),
     "workflows": Scenario("workflows of growing size; latency is the time per member, from creation to the end", workflows.run),

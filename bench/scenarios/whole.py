@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from time import perf_counter
 
 from bench.client import Target
@@ -14,14 +14,14 @@ from bench.scenarios.connections import WAIT_MS
 from bench.scenarios.outcome import connections_label, outcome
 
 
-class _Cycler(Looper):
-    """push, fetch, ack. All share one queue, so the fetched job is usually another connection's."""
+class Cycler(Looper):
+    """push, fetch, ack. Others fetch from the same queues, so the fetched job is usually another connection's."""
 
-    def __init__(self, target: Target, phase: Phase, requests: Requests, queue: str, index: int) -> None:
+    def __init__(self, target: Target, phase: Phase, requests: Requests, queues: Sequence[str], index: int) -> None:
         super().__init__(target, phase)
         self._requests = requests
-        self._push = requests.push(queue)
-        self._fetch = requests.fetch(queue, count=1, worker=f"bench-{index}", wait_ms=WAIT_MS)
+        self._push = requests.push(queues[index % len(queues)])
+        self._fetch = requests.fetch(*queues, count=1, worker=f"bench-{index}", wait_ms=WAIT_MS)
         self._began = 0.0
         self._pushed = False
         self._job: str | None = None
@@ -55,6 +55,6 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
         await bench.reset()
         phase = Phase()
         queue = bench.queue("whole")
-        cyclers = [_Cycler(bench.target, phase, bench.requests, queue, index) for index in range(number)]
+        cyclers = [Cycler(bench.target, phase, bench.requests, [queue], index) for index in range(number)]
         spent = await drive(phase, cyclers, seconds=bench.plan.duration, warmup=bench.plan.warmup, meter=bench.meter)
         yield outcome("whole", connections_label(number), phase, spent, rate=True, more={"empty answers": phase.empty})
