@@ -24,7 +24,7 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.domain.unique import UniquePolicy, counts, policy_of
 from ojs_core.store.records.atomic import Atomic, AtomicCommit
-from ojs_core.store.records.backoff import contended, tries
+from ojs_core.store.records.backoff import BUDGET_S, contended, tries
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict, Write
@@ -34,6 +34,8 @@ log = structlog.get_logger(__name__)
 
 _FIRST_PAUSE_S: Final = 0.01
 _LAST_PAUSE_S: Final = 0.25
+_BUDGET_S: Final = BUDGET_S + YOUNG_MS / 1_000
+"""A look at a lock whose owner died may wait as long as a lock is young."""
 _LEFT_ALONE: Final = frozenset({"reject", "ignore"})
 """What leaves duplicates as they are."""
 
@@ -98,7 +100,8 @@ class Uniqueness:
             claim = self.claim(key, standing, draft.id, moment)
             try:
                 if not existing:
-                    return await self._create(draft, claim, standing, expected, moment)
+                    birth = transitions.push(draft, moment)
+                    return await self._under_lock(birth, claim, standing, expected, moment)
                 commits = self.replacement(draft, standing.duplicates, expected, moment)
                 await self._atomic.commit(commits, [claim])
                 return commits[-1].transition.job
@@ -150,17 +153,20 @@ class Uniqueness:
                     raise duplicate(others[0].id, others[0].state, key)
                 moment = self._clock.moment()  # the look may have taken seconds
                 transition = decide(found.job, moment)
-                await self._writer.write(self.claim(key, standing, job_id, moment))
-                transition = replace(transition, job=replace(transition.job, lock=moment.op))
-                await self._committer.commit(transition, found.sequence, moment.op)
-            return found.job, transition.job
+                claim = self.claim(key, standing, job_id, moment)
+                return found.job, await self._under_lock(transition, claim, standing, found.sequence, moment)
 
         return await self._repeat(job_id, attempt)
 
-    async def _create(self, draft: Job, claim: Write, standing: LockStanding, expected: int, moment: Moment) -> Job:
-        """The lock, then the record. Raises Conflict, of either."""
+    async def _under_lock(
+        self, transition: Transition, claim: Write, standing: LockStanding, expected: int, moment: Moment
+    ) -> Job:
+        """The lock, then the record, which carries its op: the job as stored. Raises Conflict, of either.
+
+        A lock whose record is refused is given back: left as it is, all others of the fingerprint would wait to fence it.
+        """
         sequence = await self._writer.write(claim)
-        transition = transitions.push(replace(draft, lock=moment.op), moment)
+        transition = replace(transition, job=replace(transition.job, lock=moment.op))
         try:
             await self._committer.commit(transition, expected, moment.op)
         except Conflict:
@@ -195,7 +201,7 @@ class Uniqueness:
         return duplicate(found.job.id, found.job.state)
 
     async def _repeat(self, job_id: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        async for _ in tries(self._clock):
+        async for _ in tries(self._clock, _BUDGET_S):
             try:
                 return await attempt()
             except Conflict:

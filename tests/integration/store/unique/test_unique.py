@@ -446,6 +446,42 @@ async def test_a_manual_retry_takes_the_lock_or_is_refused(store: Store, other: 
         await other.jobs.push(unique([queue], queue=queue))
 
 
+async def test_of_two_retries_the_one_that_loses_gives_the_lock_back(
+    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its op would never stand in a record, so all others of the fingerprint would wait until it can be fenced."""
+    monkeypatch.setattr(uniqueness, "YOUNG_MS", 3_600_000)
+    dead = await discarded(store, queue, unique([queue], queue=queue))
+    await until_released(store, dead)
+    locked, swapped = asyncio.Event(), asyncio.Event()
+    commits = {one: one.committer.commit for one in (store, other)}
+
+    async def winning(transition: transitions.Transition, expected: int, op: str) -> int:
+        locked.set()
+        await swapped.wait()
+        return await commits[store](transition, expected, op)
+
+    async def losing(transition: transitions.Transition, expected: int, op: str) -> int:
+        swapped.set()
+        await winner
+        return await commits[other](transition, expected, op)
+
+    monkeypatch.setattr(store.committer, "commit", winning)
+    monkeypatch.setattr(other.committer, "commit", losing)
+    winner = asyncio.create_task(store.jobs.revive(dead.id, retried))
+    await locked.wait()
+    with refusal("conflict"):
+        await other.jobs.revive(dead.id, retried)
+    revived = (await winner).after
+    lock, _ = await lock_of(store, dead)
+    assert (lock["owner"], lock["op"]) == (dead.id, revived.lock)
+    for one, commit in commits.items():
+        monkeypatch.setattr(one.committer, "commit", commit)
+    await finished(store, queue)
+    async with asyncio.timeout(5):
+        await other.jobs.push(unique([queue], queue=queue))
+
+
 async def test_a_retry_with_other_args_takes_the_lock_of_its_new_fingerprint(store: Store, queue: str) -> None:
     dead = await discarded(store, queue, unique([queue], queue=queue))
     await store.jobs.push(unique([queue, 2], queue=queue))
@@ -518,7 +554,7 @@ async def test_pushes_batches_retries_and_workers_together_never_have_two_live_j
         while going_on():
             await asyncio.sleep(0.01)  # its pace: with more of its retries nothing else would get on
             for job in chance.sample(drafts, min(len(drafts), 5)):
-                with refused_only_for("conflict", "duplicate", "not_found"):
+                with refused_only_for("conflict", "duplicate", "not_found", "backend_unavailable"):
                     await store.jobs.revive(job.id, retried)
 
     async with asyncio.TaskGroup() as group:
