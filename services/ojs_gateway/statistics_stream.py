@@ -11,7 +11,7 @@ from ojs_core.base.loops import start_loop
 from ojs_core.read.messages import MAX_PAGE, QueuesAsk, WorkersAsk
 from ojs_core.wire.admin import stats_view
 from ojs_core.wire.lists import with_progress
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.statistics import metrics_view
 from ojs_gateway.context import Context
 

@@ -8,9 +8,15 @@ from typing import Any
 import msgspec
 
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.wire.clients import dialect_of
-from ojs_gateway.http.call import Call
+from ojs_core.wire.dialects.layer import answer_body
+from ojs_core.wire.dialects.readers import dialect_of
+from ojs_gateway.http.call import Call, Response
 from ojs_gateway.http.large_bodies import LargeBodies
+
+
+def answered(response: Response) -> Any:
+    """What an answer says to nobody in particular."""
+    return msgspec.json.decode(answer_body(response.answer, "standard"))
 
 
 class Request(Call):

@@ -11,8 +11,9 @@ from ojs_core.domain import transitions
 from ojs_core.read.messages import QueuesAsk, WorkersAsk
 from ojs_core.read.numbers import Numbers
 from ojs_core.wire.admin import plain_stats, queue_detail, retries_view, stats_view, trace_view
+from ojs_core.wire.job import AdminChangedJob, job_view
 from ojs_core.wire.lists import with_progress
-from ojs_core.wire.output import encode, job_body
+from ojs_core.wire.members import encode
 from ojs_core.wire.pages import parse_page
 from ojs_core.wire.worker import parse_cancel
 from ojs_gateway.context import Context
@@ -46,7 +47,7 @@ class AdminHandlers:
         view = stats_view(found, known, workers.summary, self._context.uptime_s, self._store.clock.now())
         if detailed:
             view["queues"] = [queue_detail(one) for one in page.queues]
-        elif call.dialect.plain:
+        elif call.dialect.reader == "cli":
             view = plain_stats(view, workers.summary, sum(record.held for record in records.values()))
         return Response(200, encode(with_progress(view, found)))
 
@@ -55,14 +56,14 @@ class AdminHandlers:
         it now.
         """
         change = await self._store.jobs.revive(job_id_of(call.parameters[0]), transitions.retry_one)
-        return Response(200, job_body(change.after, flat=True, previous_state=change.before.state))
+        return Response(200, AdminChangedJob(job_view(change.after, previous_state=change.before.state)))
 
     async def cancel(self, call: Call) -> Response:
         """POST /admin/jobs/{id}/cancel."""
         reason = await call.read(parse_cancel, self._limits)
         job_id = job_id_of(call.parameters[0])
         change = await self._store.jobs.change(job_id, lambda job, moment: transitions.cancel(job, moment, reason))
-        return Response(200, job_body(change.after, flat=True, previous_state=change.before.state))
+        return Response(200, AdminChangedJob(job_view(change.after, previous_state=change.before.state)))
 
     async def retries(self, call: Call) -> Response:
         """GET /jobs/{id}/retries: its failed attempts, and the policy that says what follows."""

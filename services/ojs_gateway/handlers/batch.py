@@ -12,7 +12,8 @@ from ojs_core.base.errors import OjsError, indexed
 from ojs_core.domain.job import Job
 from ojs_core.telemetry import tracing
 from ojs_core.wire.bulk import batch_body, parse_batch, read_draft
-from ojs_core.wire.output import encode, job_view
+from ojs_core.wire.job import job_view
+from ojs_core.wire.members import encode
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results
 from ojs_gateway.http.call import Call, Response

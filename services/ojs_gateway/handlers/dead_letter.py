@@ -15,8 +15,10 @@ from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET
 from ojs_core.operations.dead_letters import DeadLetters, DeadLettersChanged
 from ojs_core.read.messages import DeadLettersAsk
-from ojs_core.wire.lists import dead_letter_stats_view, job_detail, jobs_view
-from ojs_core.wire.output import encode, job_body
+from ojs_core.wire.job import OneJob, job_view
+from ojs_core.wire.job_lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
+from ojs_core.wire.lists import dead_letter_stats_view
+from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, parse_page
 from ojs_core.wire.worker import parse_override
 from ojs_gateway.context import Context
@@ -58,26 +60,25 @@ class DeadLetterHandlers:
 
     async def list(self, call: Call) -> Response:
         """GET /dead-letter?queue&type&error_type&since&until: the latest first."""
-        return await self._list(call, parse_page(call.queries))
+        return Response(200, await self._list(call, parse_page(call.queries)))
 
     async def admin_list(self, call: Call) -> Response:
         """GET /admin/dead-letter: the same, in numbered pages."""
-        return await self._list(call, parse_page(call.queries, numbered=True))
+        return Response(200, admin_job_page(await self._list(call, parse_page(call.queries, numbered=True))))
 
-    async def _list(self, call: Call, asked: Page) -> Response:
+    async def _list(self, call: Call, asked: Page) -> JobPage:
         named = {name: value for name, value in call.queries.items() if name in DeadFilter.__struct_fields__}
         wanted = self._asked(msgspec.convert(named, DeadFilter))
         page = await self._queries.dead_letters(
             msgspec.structs.replace(wanted, limit=asked.limit, cursor=asked.cursor, offset=asked.offset, whole=True)
         )
         jobs, cursor = await whole_jobs(self._store, page, "finished_at")
-        return Response(200, encode(jobs_view(jobs, page, asked, page.total, cursor)))
+        return job_page(jobs, page, asked, page.total, cursor)
 
     async def read(self, call: Call) -> Response:
         """GET /dead-letter/{id}."""
         job = await self._dead_letters.get(job_id_of(call.parameters[0]))
-        view = job_detail(job)
-        return Response(200, encode({**view, "job": view} if call.dialect.flat_job else {"job": view}))
+        return Response(200, OneJobDetail(job_detail(job)))
 
     async def stats(self, call: Call) -> Response:
         """GET /dead-letter/stats?queue: with the retention of that queue, or of those that nobody configured."""
@@ -93,7 +94,7 @@ class DeadLetterHandlers:
         """POST /dead-letter/{id}/retry: a new life under the same id, changed by `override` if the body has one."""
         override = await call.read(parse_override, self._limits)
         change = await self._dead_letters.retry(job_id_of(call.parameters[0]), override)
-        return Response(200, job_body(change.after))
+        return Response(200, OneJob(job_view(change.after)))
 
     async def delete(self, call: Call) -> Response:
         """DELETE /dead-letter/{id}."""

@@ -19,7 +19,7 @@ from ojs_core.base.ids import job_id_of
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
 from ojs_core.wire.errors import error_body
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.pages import pagination, parse_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse

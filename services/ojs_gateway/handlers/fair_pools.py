@@ -13,7 +13,7 @@ from ojs_core.read.messages import WorkerRow
 from ojs_core.store.announce import announce
 from ojs_core.wire.fair_pools import listed_view, parse_pool, pool_name, pool_view
 from ojs_core.wire.lists import with_progress
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.scheduling import scheduling_view
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.worker_admin import live_workers

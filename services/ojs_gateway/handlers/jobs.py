@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.ids import is_job_id, job_id_of
-from ojs_core.base.times import format_ms
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.telemetry import tracing
 from ojs_core.wire.enqueue import parse_enqueue
-from ojs_core.wire.output import encode, job_body, result_view, without_expired_result
-from ojs_core.wire.priority import parse_priority, priority_body
+from ojs_core.wire.job import OneJob, PushedJob, job_view
+from ojs_core.wire.priority import ChangedPriority, parse_priority
+from ojs_core.wire.results import NO_RESULT, JobResult, JobResults, job_result, without_expired_result
 from ojs_core.wire.worker import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.pressure import pressure_headers
 
-_DROPPED: Final = b'{"job":null,"enqueued":false}'
+_DROPPED: Final = PushedJob(None, enqueued=False)
 _LOCATION: Final = "/ojs/v1/jobs/"
 _NOT_FETCHED: Final = (State.AVAILABLE, State.SCHEDULED, State.PENDING)
 _ASK_AGAIN: Final = (("Retry-After", "1"),)
@@ -50,16 +50,15 @@ class JobHandlers:
             await self._context.refusals.tell(error, [draft])
             raise
         if job.id != draft.id:  # its uniqueness policy says `ignore`
-            return Response(200, job_body(await self._whole(job), flat=call.dialect.flat_job, beside={"deduplicated": True}))
+            return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True))
         headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *_limit_headers(job))
-        return Response(201, job_body(job, flat=call.dialect.flat_job), headers)
+        return Response(201, OneJob(job_view(job)), headers)
 
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}."""
         job = await self._read(job_id_of(call.parameters[0]))
-        until = await self._closed_until(job)
-        more: dict[str, Any] = {} if until is None else {"rate_limit_until": format_ms(until)}
-        return Response(200, job_body(job, flat=call.dialect.flat_job, **more), () if job.terminal else _ASK_AGAIN)
+        view = job_view(job, rate_limit_until=await self._closed_until(job))
+        return Response(200, OneJob(view), () if job.terminal else _ASK_AGAIN)
 
     async def _closed_until(self, job: Job) -> int | None:
         """When the limit of a job that waits has room again by the passing of time."""
@@ -74,22 +73,21 @@ class JobHandlers:
         change = await self._store.jobs.change(
             job_id_of(call.parameters[0]), lambda job, moment: transitions.cancel(job, moment, reason)
         )
-        body = job_body(change.after, flat=call.dialect.flat_job, previous_state=change.before.state)
-        return Response(200, body)
+        return Response(200, OneJob(job_view(change.after, previous_state=change.before.state)))
 
     async def activate(self, call: Call) -> Response:
         """POST /jobs/{id}/activate."""
         change = await self._store.jobs.change(job_id_of(call.parameters[0]), transitions.activate)
-        return Response(200, job_body(change.after, previous_state=change.before.state))
+        return Response(200, OneJob(job_view(change.after, previous_state=change.before.state)))
 
     async def reprioritise(self, call: Call) -> Response:
         """PATCH /jobs/{id} {"priority": n}: of a job that was not fetched yet. The one it has is no change."""
         priority = await call.read(parse_priority)
         job = await self._store.jobs.get(job_id_of(call.parameters[0]))
         if job.priority == priority and job.state in _NOT_FETCHED:
-            return Response(200, priority_body(job, priority))
+            return Response(200, ChangedPriority(job.id, priority, priority))
         change = await self._store.jobs.change(job.id, lambda job, moment: transitions.reprioritise(job, priority, moment))
-        return Response(200, priority_body(change.after, change.before.priority))
+        return Response(200, ChangedPriority(job.id, change.after.priority, change.before.priority))
 
     async def result(self, call: Call) -> Response:
         """GET /jobs/{id}/result?wait=true&timeout=30: 408 if it isn't there in time, 410 if it was not kept."""
@@ -108,22 +106,22 @@ class JobHandlers:
         whole = await self._whole(job)
         if not whole.result and (job.result_stored_at is not None or (job.state is State.COMPLETED and job.result_ttl_s == 0)):
             raise OjsError("result_pruned", f"the result of job {job.id} is not kept any more", details={"job_id": job.id})
-        return Response(200, encode(result_view(whole)), () if job.terminal else _ASK_AGAIN)
+        return Response(200, job_result(whole), () if job.terminal else _ASK_AGAIN)
 
     async def results(self, call: Call) -> Response:
         """POST /jobs/results: one entry for each id, `not_found` where there is no such job."""
         ids = await call.read(parse_result_ids, self._limits)
         views = await asyncio.gather(*(self._result_or_nothing(job_id) for job_id in ids))
-        return Response(200, encode({"results": dict(zip(ids, views, strict=True))}))
+        return Response(200, JobResults(dict(zip(ids, views, strict=True))))
 
-    async def _result_or_nothing(self, job_id: str) -> Any:
+    async def _result_or_nothing(self, job_id: str) -> JobResult:
         if is_job_id(job_id.lower()):
             try:
-                return result_view(await self._read(job_id.lower()))
+                return job_result(await self._read(job_id.lower()))
             except OjsError as error:
                 if error.code != "not_found":
                     raise
-        return {"job_id": job_id, "state": "not_found", "result": None}
+        return JobResult(job_id=job_id, state="not_found", result=NO_RESULT)
 
     async def _read(self, job_id: str) -> Job:
         return await self._whole(await self._store.jobs.get(job_id))

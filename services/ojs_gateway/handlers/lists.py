@@ -12,17 +12,18 @@ from ojs_core.domain.job import Job, State
 from ojs_core.read.documents import jobs_of
 from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, job_cursor
 from ojs_core.wire.filters import meta_members, search_text
+from ojs_core.wire.job_lists import BareJobDetail, admin_job_page, job_detail, job_page
+from ojs_core.wire.job_lists import JobPage as JobPageAnswer
 from ojs_core.wire.lists import (
-    job_detail,
-    jobs_view,
     priority_stats_view,
     queue_stats_view,
     queues_view,
     unique_jobs_view,
     with_progress,
 )
-from ojs_core.wire.output import encode, without_expired_result
+from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, parse_page
+from ojs_core.wire.results import without_expired_result
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
@@ -83,13 +84,13 @@ class ListHandlers:
 
     async def jobs(self, call: Call) -> Response:
         """GET /jobs?state&queue&type&tag&error_type&worker&meta.…&text&since&until&sort&order: the newest first by default."""
-        return await self._jobs(call, parse_page(call.queries))
+        return Response(200, await self._jobs(call, parse_page(call.queries)))
 
     async def admin_jobs(self, call: Call) -> Response:
         """GET /admin/jobs: the same, in numbered pages."""
-        return await self._jobs(call, parse_page(call.queries, numbered=True))
+        return Response(200, admin_job_page(await self._jobs(call, parse_page(call.queries, numbered=True))))
 
-    async def _jobs(self, call: Call, asked: Page) -> Response:
+    async def _jobs(self, call: Call, asked: Page) -> JobPageAnswer:
         sort = _sort(call.query("sort"))
         text = search_text(call.query("text"))
         page = await self._queries.jobs(
@@ -116,12 +117,12 @@ class ListHandlers:
             message = "arguments can't be searched here: the projector indexes none of them"
             raise OjsError("unsupported", message, hint="Start the projectors with --searched-args above 0, or leave out text.")
         jobs, cursor = await whole_jobs(self._store, page, sort)
-        return Response(200, encode(jobs_view(jobs, page, asked, page.total, cursor)))
+        return job_page(jobs, page, asked, page.total, cursor)
 
     async def detail(self, call: Call) -> Response:
         """GET /admin/jobs/{id}: the bare job with its timeline and timers."""
         job = without_expired_result(await self._store.jobs.get(job_id_of(call.parameters[0])), self._store.clock.now())
-        return Response(200, encode(job_detail(await self._store.blobs.whole(job))))
+        return Response(200, BareJobDetail(job_detail(await self._store.blobs.whole(job))))
 
     async def queues(self, call: Call) -> Response:
         """GET /queues: by name, each with its counts."""
@@ -154,7 +155,7 @@ class ListHandlers:
         name = queue_name(call.parameters[0], "queue", self._limits)
         queue, record = await asyncio.gather(self._queries.queue(name), self._store.queues.get(name))
         bound = self._store.queues.bound(name)
-        view = queue_stats_view(queue, record, bound=bound, now=self._store.clock.now(), as_text=call.dialect.queue_as_text)
+        view = queue_stats_view(queue, record, bound=bound, now=self._store.clock.now(), as_text=call.dialect.reader == "sdk")
         return Response(200, encode(view))
 
 

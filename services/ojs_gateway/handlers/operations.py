@@ -10,7 +10,7 @@ import structlog
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import resumed
 from ojs_core.wire.maintenance import maintenance_view, parse_maintenance
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 

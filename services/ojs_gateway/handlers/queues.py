@@ -18,7 +18,7 @@ from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.operations.queue_removal import QueueRemoval, tell_of_queue
 from ojs_core.read.client import settled
 from ojs_core.wire.lists import queue_stats_view, with_progress
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.queues import (
     config_view,
     parse_config,
@@ -109,14 +109,14 @@ class QueueHandlers:
         name = queue_name(call.parameters[0], "queue", self._limits)
         record = await self._store.queues.pause(name)
         await tell_of_queue(self._store, "queue.paused", name)
-        return Response(200, encode(state_view(name, record, as_text=call.dialect.queue_as_text)))
+        return Response(200, encode(state_view(name, record, as_text=call.dialect.reader == "sdk")))
 
     async def resume(self, call: Call) -> Response:
         """POST /queues/{name}/resume: ends a pause, and a drain."""
         name = queue_name(call.parameters[0], "queue", self._limits)
         record = await self._store.queues.resume(name)
         await tell_of_queue(self._store, "queue.resumed", name)
-        return Response(200, encode(state_view(name, record, as_text=call.dialect.queue_as_text)))
+        return Response(200, encode(state_view(name, record, as_text=call.dialect.reader == "sdk")))
 
     # Clearing
 

@@ -10,7 +10,7 @@ from ojs_core.base.errors import OjsError, not_found
 from ojs_core.domain.rate_limits.permits import LimitRecord
 from ojs_core.domain.rate_limits.policy import parse_key
 from ojs_core.store.rate_limits.permits import key_of_scope, key_scope
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.pages import DEFAULT_PAGE, pagination, parse_page
 from ojs_core.wire.rate_limits import limit_view, parse_override
 from ojs_gateway.context import Context
@@ -78,7 +78,7 @@ class RateLimitHandlers:
         record, waiting = await asyncio.gather(self._store.permits.inspect(scope), self._store.blocked.count(scope))
         if record is None:
             return None
-        return limit_view(key_of_scope(scope), record, waiting, self._store.clock.now(), as_number=call.dialect.plain)
+        return limit_view(key_of_scope(scope), record, waiting, self._store.clock.now(), as_number=call.dialect.reader == "cli")
 
 
 def _scope(call: Call) -> str:

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from ojs_core.base.fields import queue_name
 from ojs_core.wire.lists import with_progress
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.statistics import history_view, parse_history, period_of
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse
@@ -35,7 +35,7 @@ class StatisticsHandlers:
     async def _history(self, call: Call, queue: str | None) -> Response:
         ask = parse_history(call.queries, self._store.clock.now(), self._limits, queue)
         history = await self._queries.history(ask)
-        view = history_view(history, ask, period_of(call.queries), plain=call.dialect.plain)
+        view = history_view(history, ask, period_of(call.queries), plain=call.dialect.reader == "cli")
         return Response(200, encode(with_progress(view, history)))
 
     async def stream(self, _call: Call) -> StreamedResponse:

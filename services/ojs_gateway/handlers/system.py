@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.http.compression import SUPPORTED

@@ -14,7 +14,7 @@ from ojs_core.read.walk import walk
 from ojs_core.store.workers.directives import Wish
 from ojs_core.wire.admin import held_view, parse_wish, worker_view, workers_view
 from ojs_core.wire.lists import with_progress
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response

@@ -23,7 +23,8 @@ from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_core.telemetry import tracing
 from ojs_core.wire.admin import worker_health
-from ojs_core.wire.output import ack_body, encode, fetch_body, heartbeat_body, nack_body, registered_body
+from ojs_core.wire.members import encode
+from ojs_core.wire.work import DeregisteredWorker, RegisteredWorker, acknowledged, fetched_jobs, heartbeat_answer, nacked
 from ojs_core.wire.worker import (
     Fetch,
     Nack,
@@ -72,10 +73,10 @@ class WorkerHandlers:
             inputs = await self._inputs(jobs, undelivered)
             shown = [job for job in jobs if job.id in inputs]
             try:
-                body = fetch_body(shown, inputs)
+                body = encode(fetched_jobs(shown, inputs))
             except RECORD_ERRORS:  # not the others' fault
                 shown = [job for job in shown if self._can_be_shown(job, inputs, undelivered)]
-                body = fetch_body(shown, inputs)
+                body = encode(fetched_jobs(shown, inputs))
             if not call.gone:
                 tracing.handed_out(shown)
                 undelivered.difference_update(job.id for job in shown)
@@ -83,7 +84,7 @@ class WorkerHandlers:
 
     def _can_be_shown(self, job: Job, inputs: Mapping[str, Sequence[Raw]], undelivered: set[str]) -> bool:
         try:
-            fetch_body([job], inputs)
+            encode(fetched_jobs([job], inputs))
         except RECORD_ERRORS as error:
             log.exception("a job can't be shown to a worker", job_id=job.id)
             self._fail(job, f"the job can't be shown to a worker: {error}", undelivered)
@@ -143,7 +144,7 @@ class WorkerHandlers:
         ask = await call.read_jobs(parse_ack, self._limits, _from_path(call))
         change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment))
         done = (await tracing.settled("ojs.ack", ask.job_id, change)).after
-        return Response(200, ack_body(done if done.result_blob is None else replace(done, result=ask.result)))
+        return Response(200, acknowledged(done if done.result_blob is None else replace(done, result=ask.result)))
 
     async def nack(self, call: Call) -> Response:
         """POST /workers/nack, /workers/fail, POST /jobs/{id}/nack, /jobs/{id}/fail."""
@@ -151,7 +152,7 @@ class WorkerHandlers:
         closed_until = await self._close_limit(ask) if ask.closed_until is not None else None
         change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.nack(job, ask.failure, ask.holder, moment))
         done = await tracing.settled("ojs.nack", ask.job_id, change)
-        return Response(200, nack_body(done.after, closed_until))
+        return Response(200, nacked(done.after, closed_until))
 
     async def _close_limit(self, ask: Nack) -> int | None:
         """Let nothing start under the job's key before a time that its handler was told; before the nack lets another go.
@@ -188,7 +189,7 @@ class WorkerHandlers:
             state = _directed(outcome.jobs) or state
         for job in outcome.jobs:
             self._tell_of(job)
-        return Response(200, heartbeat_body(state, outcome.extended, outcome.cancelled, self._store.clock.now()))
+        return Response(200, heartbeat_answer(state, outcome.extended, outcome.cancelled, self._store.clock.now()))
 
     def _tell_of(self, job: Job) -> None:
         told = {"job_id": job.id, "job_type": job.type, "queue": job.queue, "attempt": job.attempt}
@@ -214,7 +215,7 @@ class WorkerHandlers:
         await self._context.directives.withdraw(worker.id)
         started = {"worker_id": worker.id, "queues": worker.queues, "concurrency": worker.concurrency or 1}
         await announce(self._store, "worker.started", scope="worker", subject=worker.id, data=started)
-        return Response(200, registered_body(worker.id, self._store.clock.now()))
+        return Response(200, RegisteredWorker(True, worker.id, format_ms(self._store.clock.now())))
 
     async def deregister(self, call: Call) -> Response:
         """POST /workers/deregister, DELETE /workers/{id}."""
@@ -227,7 +228,7 @@ class WorkerHandlers:
         await self._context.directives.withdraw(worker_id)
         stopped = {"worker_id": worker_id, "reason": "shutdown"}
         await announce(self._store, "worker.stopped", scope="worker", subject=worker_id, data=stopped)
-        return Response(200, encode({"ok": True, "worker_id": worker_id}))
+        return Response(200, DeregisteredWorker(True, worker_id))
 
 
 def _from_path(call: Call) -> str | None:

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from aiohttp import hdrs, web
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.wire.clients import Dialect
+from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.compression import beyond, decompressed
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 
@@ -24,10 +25,10 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Response(NamedTuple):
-    """A status, a JSON body and headers beyond those that every answer has."""
+    """A status, an answer and headers beyond those that every answer has. Bytes are JSON, the same for all readers."""
 
     status: int
-    body: bytes
+    answer: bytes | Struct
     headers: tuple[tuple[str, str], ...] = ()
 
 

@@ -20,7 +20,8 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import METHODS, Browsers, check_media_type
 from ojs_core.runtime.connections import Connections, GuardedHandler
 from ojs_core.telemetry import metrics, tracing
-from ojs_core.wire.clients import OJS_TYPE, Dialect, dialect_of
+from ojs_core.wire.dialects.layer import answer_body
+from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
 from ojs_gateway.http.call import Call, Response, StreamedResponse
 from ojs_gateway.http.large_bodies import LargeBodies
@@ -71,24 +72,28 @@ class Edge:
                 streamed = await answer.serve(request, _headers(request_id, dialect) | dict(cors))
                 metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
                 return streamed
+            status, more = answer.status, answer.headers
+            body = answer_body(answer.answer, dialect.reader)
         except OjsError as error:
-            answer = refusal(error, request_id)
+            status, body, more = refusal(error, request_id)
         except Exception as error:
             if isinstance(error, ConnectionError) and request.transport is None:  # what is answered goes nowhere
                 log.debug("client left", request_id=request_id, path=request.path)
             else:
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
-            answer = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
-        metrics.answered(request.method, route, answer.status, time.perf_counter() - began)
-        response = _response(answer, request_id, dialect)
-        response.headers.update(cors)
+            status, body, more = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
+        metrics.answered(request.method, route, status, time.perf_counter() - began)
+        told = _headers(request_id, dialect)
+        told.update(more)
+        told.update(cors)
+        response = web.Response(status=status, body=body, headers=told)
         if self.closing:
             response.force_close()
         return response
 
 
-def refusal(error: OjsError, request_id: str) -> Response:
-    """An error as an answer."""
+def refusal(error: OjsError, request_id: str) -> tuple[int, bytes, tuple[tuple[str, str], ...]]:
+    """An error as an answer: status, body and headers."""
     headers: list[tuple[str, str]] = list(error.headers)
     if error.retry_after is not None:
         headers.append((hdrs.RETRY_AFTER, str(error.retry_after)))
@@ -96,18 +101,12 @@ def refusal(error: OjsError, request_id: str) -> Response:
         headers.append((hdrs.ALLOW, error.allow))
     if (most := error.details.get("max_batch_size")) is not None:
         headers.append(("X-OJS-Max-Batch-Size", str(most)))
-    return Response(error.info.status, error_body(error, request_id), tuple(headers))
+    return error.info.status, error_body(error, request_id), tuple(headers)
 
 
 def _path(request: web.BaseRequest) -> str:
     raw = request.raw_path
     return raw.partition("?")[0] if raw.startswith("/") else request.path  # the latter for absolute-form targets
-
-
-def _response(answer: Response, request_id: str, dialect: Dialect) -> web.Response:
-    headers = _headers(request_id, dialect)
-    headers.update(answer.headers)
-    return web.Response(status=answer.status, body=answer.body, headers=headers)
 
 
 def _headers(request_id: str, dialect: Dialect) -> dict[str, str]:
@@ -143,7 +142,9 @@ class _Protocol(GuardedHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has begun, so no other can be sent")
         request_id = new_request_id()
-        response = _response(refusal(error, request_id), request_id, Dialect(OJS_TYPE, flat_job=False, supported=True))
+        answered, body, more = refusal(error, request_id)
+        told = _headers(request_id, dialect_of(None, None, None)) | dict(more)
+        response = web.Response(status=answered, body=body, headers=told)
         response.force_close()
         return response
 

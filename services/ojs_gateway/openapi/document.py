@@ -12,11 +12,11 @@ import msgspec
 
 from ojs_core.base.errors import CODES
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.wire.clients import JSON_TYPE, OJS_TYPE
 from ojs_core.wire.errors import wire_code
+from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE
 from ojs_gateway.openapi.common import ERROR, JOB_ID, QUEUE_NAME, SHORT
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import TEXT, Named, Schema, either, text
+from ojs_gateway.openapi.schema import TEXT, Named, Schema, answer_of, either, text
 
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _BASE: Final = "/ojs/v1"
@@ -194,11 +194,13 @@ class _Components:
 
     def named(self, schema: Schema, name: str) -> dict[str, Any]:
         """A reference to the schema, which stands under `name` if it has none of its own."""
-        placed: dict[str, Any] = self.placed(schema if isinstance(schema, Named) else Named(name, schema))
+        placed: dict[str, Any] = self.placed(Named(name, schema) if isinstance(schema, dict) else schema)
         return placed
 
     def placed(self, node: Any) -> Any:
         """The same with references in place of what has a name."""
+        if isinstance(node, type):
+            node = answer_of(node)
         if isinstance(node, Named):
             self._place(node)
             return {"$ref": f"#/components/schemas/{node.name}"}

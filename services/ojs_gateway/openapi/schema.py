@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import types
-from typing import Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct, UnsetType
+
+from ojs_core.wire.members import OpenStruct
 
 
 class Named(NamedTuple):
@@ -16,7 +20,8 @@ class Named(NamedTuple):
     schema: dict[str, Any]
 
 
-Schema = dict[str, Any] | Named
+Schema = dict[str, Any] | Named | type[Struct]
+"""A struct stands for the schema of the answer that is made of it."""
 
 ANYTHING: Final[dict[str, Any]] = {}
 TEXT: Final = {"type": "string"}
@@ -94,3 +99,63 @@ def _of(hint: Any) -> Schema:
 
 def _with(schema: dict[str, Any], **keywords: Any) -> dict[str, Any]:
     return schema | {name: value for name, value in keywords.items() if value is not None}
+
+
+def answer_of(kind: type[Struct]) -> Named:
+    """The schema of an answer, from its struct: members that may be `UNSET` may be absent, the docstring is what it says.
+
+    It is called like the struct, without `Answer` at the end.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    required: dict[str, Schema] = {}
+    optional: dict[str, Schema] = {}
+    for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
+        parts = _parts(hints[field])
+        kinds = [_answered(part) for part in parts if part is not UnsetType]
+        found = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+        (optional if UnsetType in parts else required)[name] = found
+    about = (kind.__doc__ or "").partition("\n\n")[0]
+    schema = record(required, optional, about=" ".join(about.split()), free=issubclass(kind, OpenStruct))
+    return Named(kind.__name__.removesuffix("Answer"), schema)
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
+
+
+def _answered(hint: Any) -> Schema:
+    """The schema of a member's type, as `answer_of` finds it."""
+    if get_origin(hint) is Annotated:
+        return _annotated(*get_args(hint))
+    if hint in {Any, Raw}:
+        return ANYTHING
+    if hint is types.NoneType:
+        return {"type": "null"}
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return answer_of(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return Named(hint.__name__, {"type": "string", "enum": [*hint]})
+    if get_origin(hint) in {list, tuple, Sequence}:
+        return list_of(_answered(get_args(hint)[0]))
+    if get_origin(hint) in {dict, Mapping}:
+        return map_of(_answered(get_args(hint)[1]))
+    parts = _parts(hint)
+    if len(parts) > 1:
+        return {"anyOf": [_answered(part) for part in parts]}
+    return msgspec.json.schema(hint)
+
+
+def _annotated(hint: Any, *notes: Any) -> Schema:
+    """A note is a `Meta`, or the struct that raw JSON has the shape of."""
+    found: Schema = _answered(hint)
+    for note in notes:
+        if isinstance(note, type):
+            found = answer_of(note)
+        elif not isinstance(found, dict):
+            found = _with({"allOf": [found]}, description=note.description)
+        elif note.ge is None and note.le is None and note.pattern is None and note.min_length is None:
+            more = note.extra_json_schema or {}
+            found = _with({**found, **more}, description=note.description, maxItems=note.max_length)
+        else:
+            found = dict(msgspec.json.schema(Annotated[hint, note]))
+    return found

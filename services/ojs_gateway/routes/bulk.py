@@ -7,10 +7,11 @@ from typing import Final
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.operations.selection import Operation
 from ojs_core.wire.bulk import DONE, JobsBody
+from ojs_core.wire.job import JobAnswer
 from ojs_core.wire.selection import ConfirmedBody, FilterBody, SelectionBody
 from ojs_gateway.handlers.batch import BatchHandlers
 from ojs_gateway.handlers.bulk import BulkHandlers
-from ojs_gateway.openapi.common import CONFIRM, COUNT, ERROR_ITEM, JOB, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
+from ojs_gateway.openapi.common import CONFIRM, COUNT, ERROR_ITEM, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
 from ojs_gateway.openapi.route import Parameter, Part, Route, RouteHandler
 from ojs_gateway.openapi.schema import (
@@ -175,7 +176,7 @@ BULK: Final = Part(
                 Named(
                     "PushedBatch",
                     record(
-                        {"jobs": list_of(JOB), "count": COUNT, "enqueued": COUNT, "failed": COUNT},
+                        {"jobs": list_of(JobAnswer), "count": COUNT, "enqueued": COUNT, "failed": COUNT},
                         {
                             "deduplicated": list_of(COUNT, about="Places of jobs that a `unique` policy found."),
                             "dropped": list_of(COUNT, about="Places of jobs that enqueue middleware left out."),

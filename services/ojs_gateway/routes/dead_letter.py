@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ojs_core.domain.job import State
+from ojs_core.wire.job import OneJob
+from ojs_core.wire.job_lists import AdminJobPage, JobPage, OneJobDetail
 from ojs_core.wire.worker import OverrideBody, OverrideMembers
 from ojs_gateway.handlers.dead_letter import DeadBulk, DeadFilter, DeadLetterHandlers
 from ojs_gateway.openapi.common import (
     CONFIRM,
     COUNT,
-    JOB,
-    JOB_DETAIL,
     JOB_ID,
     NUMBERED,
     OBJECT,
@@ -19,7 +19,6 @@ from ojs_gateway.openapi.common import (
     PERIOD,
     PROGRESS,
     QUEUE_NAME,
-    page_of,
 )
 from ojs_gateway.openapi.envelope import OLDER_THAN, RETRY_REQUEST
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
@@ -49,7 +48,6 @@ _FILTER: Final = body_of(
     DeadFilter, queue=QUEUE_NAME, since=TIME, until=TIME, older_than=OLDER_THAN, state=one_of(State.DISCARDED)
 )
 _CONFIRMED: Final[dict[str, Schema]] = {"filter": _FILTER, "older_than": OLDER_THAN, "confirm": CONFIRM}
-_PAGE: Final = Named("DeadLetterPage", page_of(JOB, "jobs", "items", total=COUNT))
 
 
 def _done(action: str, verb: str) -> dict[str, Any]:
@@ -73,7 +71,7 @@ DEAD_LETTERS: Final = Part(
             DeadLetterHandlers.list,
             ("GET /dead-letter listDeadLetterJobs",),
             "List dead letters",
-            {200: _PAGE},
+            {200: JobPage},
             "The latest first.",
             query=(*_FILTERS, *PAGED),
         ),
@@ -82,7 +80,7 @@ DEAD_LETTERS: Final = Part(
             DeadLetterHandlers.admin_list,
             ("GET /admin/dead-letter adminListDeadLetter",),
             "List dead letters in numbered pages",
-            {200: _PAGE},
+            {200: AdminJobPage},
             "The latest first.",
             query=(*_FILTERS, *NUMBERED),
         ),
@@ -108,7 +106,7 @@ DEAD_LETTERS: Final = Part(
             DeadLetterHandlers.read,
             ("GET /dead-letter/{job_id} getDeadLetterJob", "GET /admin/dead-letter/{job_id}"),
             "Read a dead letter",
-            {200: record({"job": JOB_DETAIL})},
+            {200: OneJobDetail},
             errors=("not_found",),
         ),
         Route(
@@ -119,7 +117,7 @@ DEAD_LETTERS: Final = Part(
                 "POST /admin/dead-letter/{job_id}/retry adminRetryDeadLetter",
             ),
             "Retry a dead letter",
-            {200: record({"job": JOB})},
+            {200: OneJob},
             "A new life under the same id, changed by `override` if there is one.",
             body=body_of(
                 OverrideBody,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.wire.pages import ADMIN_PAGE, MAX_NUMBERED
+from ojs_core.wire.pages import ADMIN_PAGE, MAX_NUMBERED, Pagination
 from ojs_gateway.handlers.events import EventHandlers
-from ojs_gateway.openapi.common import OBJECT, PAGINATION
+from ojs_gateway.openapi.common import OBJECT
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, Named, list_of, record, text, whole
 
@@ -56,7 +56,7 @@ EVENTS: Final = Part(
                     {"events": list_of(_EVENT), "cursor": text("Goes into `after` for what follows."), "has_more": FLAG},
                     {
                         "items": list_of(_EVENT),
-                        "pagination": PAGINATION,
+                        "pagination": Pagination,
                     },
                 )
             },

@@ -7,25 +7,23 @@ from typing import Final
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.read.messages import Sort
 from ojs_core.wire.filters import MAX_MEMBERS, MAX_TEXT
-from ojs_core.wire.priority import PriorityBody
+from ojs_core.wire.job import AdminChangedJob, OneJob, PushedJob
+from ojs_core.wire.job_lists import AdminJobPage, JobDetail, JobPage
+from ojs_core.wire.priority import ChangedPriority, PriorityBody
+from ojs_core.wire.results import JobResult, JobResults
+from ojs_core.wire.retry import RetryPolicy
 from ojs_core.wire.worker import CancelBody, IdsBody
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.openapi.common import (
     COUNT,
-    FAILED_ATTEMPT,
-    JOB,
-    JOB_DETAIL,
     JOB_ID,
-    JOB_OPTIONAL,
-    JOB_REQUIRED,
     NUMBERED,
     PAGED,
     PERIOD,
     PRIORITY,
     QUEUE_NAME,
-    RETRY_POLICY,
     SHORT,
     STATE,
     page_of,
@@ -33,33 +31,19 @@ from ojs_gateway.openapi.common import (
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
 from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
-    ANYTHING,
     FLAG,
     TEXT,
     TIME,
-    Named,
     Schema,
     body_of,
     list_of,
-    map_of,
     nullable,
     number,
     one_of,
     record,
     text,
-    whole,
 )
 
-_ONE: Final = record({"job": JOB})
-_CHANGED: Final = Named("ChangedJob", record({**JOB_REQUIRED, "job": JOB}, JOB_OPTIONAL, free=True))
-_RESULT: Final = Named(
-    "JobResult",
-    record(
-        {"job_id": TEXT, "state": {"anyOf": [STATE, {"const": "not_found"}]}, "result": ANYTHING},
-        {"completed_at": TIME, "error": FAILED_ATTEMPT},
-        about="`result` is null while, or because, there is none.",
-    ),
-)
 _FINGERPRINT: Final = record({"key": TEXT, "job_id": JOB_ID, "type": TEXT, "queue": TEXT, "state": STATE})
 _ATTEMPT: Final[dict[str, Schema]] = {
     **dict.fromkeys(("state", "error", "code", "type"), TEXT),
@@ -82,7 +66,6 @@ _FILTERS: Final = (
     Parameter("sort", one_of(*_SORTS)),
     Parameter("order", one_of("desc", "asc")),
 )
-_PAGE: Final = Named("JobPage", page_of(JOB, "jobs", "items", total=COUNT))
 
 JOBS: Final = Part(
     "Jobs",
@@ -94,12 +77,8 @@ JOBS: Final = Part(
             ("POST /jobs createJob",),
             "Push a job",
             {
-                201: _ONE,
-                200: record(
-                    {"job": nullable(JOB)},
-                    {"deduplicated": FLAG, "enqueued": FLAG},
-                    about="Nothing new: the job that a `unique` policy found, or null if enqueue middleware dropped it.",
-                ),
+                201: OneJob,
+                200: PushedJob,
             },
             body=ENVELOPE,
             errors=PUSH_REFUSALS,
@@ -109,7 +88,7 @@ JOBS: Final = Part(
             ListHandlers.jobs,
             ("GET /jobs listJobs",),
             "List jobs",
-            {200: _PAGE},
+            {200: JobPage},
             f"The newest first by default. It has everything that any gateway has answered before. {_META}",
             query=(*_FILTERS, *PAGED),
         ),
@@ -118,17 +97,19 @@ JOBS: Final = Part(
             ListHandlers.admin_jobs,
             ("GET /admin/jobs adminListJobs",),
             "List jobs in numbered pages",
-            {200: _PAGE},
+            {200: AdminJobPage},
             f"The newest first by default. {_META}",
             query=(*_FILTERS, *NUMBERED),
         ),
-        Route(JobHandlers, JobHandlers.read, ("GET /jobs/{job_id} getJob",), "Read a job", {200: _ONE}, errors=("not_found",)),
+        Route(
+            JobHandlers, JobHandlers.read, ("GET /jobs/{job_id} getJob",), "Read a job", {200: OneJob}, errors=("not_found",)
+        ),
         Route(
             ListHandlers,
             ListHandlers.detail,
             ("GET /admin/jobs/{job_id} adminGetJob",),
             "Read a job in detail",
-            {200: JOB_DETAIL},
+            {200: JobDetail},
             "With its timeline (what happened, when, by whom, why) and what will happen to it by itself.",
             errors=("not_found",),
         ),
@@ -164,7 +145,7 @@ JOBS: Final = Part(
             JobHandlers.cancel,
             ("DELETE /jobs/{job_id} cancelJob", "POST /jobs/{job_id}/cancel"),
             "Cancel a job",
-            {200: _ONE},
+            {200: OneJob},
             "The worker of an active job hears of it with its next heartbeat.",
             body=_CANCEL_BODY,
             errors=("not_found", "conflict"),
@@ -174,7 +155,7 @@ JOBS: Final = Part(
             AdminHandlers.cancel,
             ("POST /admin/jobs/{job_id}/cancel adminCancelJob",),
             "Cancel a job, as an operator",
-            {200: _CHANGED},
+            {200: AdminChangedJob},
             body=_CANCEL_BODY,
             errors=("not_found", "conflict"),
         ),
@@ -183,7 +164,7 @@ JOBS: Final = Part(
             AdminHandlers.retry,
             ("POST /admin/jobs/{job_id}/retry adminRetryJob",),
             "Retry a job now",
-            {200: _CHANGED},
+            {200: AdminChangedJob},
             "A discarded or cancelled job gets a new life, one that waits for its next attempt gets it now.",
             errors=("not_found", "conflict", "duplicate"),
         ),
@@ -192,7 +173,7 @@ JOBS: Final = Part(
             JobHandlers.activate,
             ("POST /jobs/{job_id}/activate activateJob",),
             "Activate a pending job",
-            {200: _ONE},
+            {200: OneJob},
             errors=("not_found", "conflict"),
         ),
         Route(
@@ -200,7 +181,7 @@ JOBS: Final = Part(
             JobHandlers.reprioritise,
             ("PATCH /jobs/{job_id} updateJobPriority", "PATCH /admin/jobs/{job_id}"),
             "Change a job's priority",
-            {200: record({"id": JOB_ID, "priority": whole(-100, 100), "previous_priority": whole(-100, 100), "job": JOB})},
+            {200: ChangedPriority},
             "Until it is fetched.",
             body=body_of(PriorityBody, "priority", priority=PRIORITY),
             errors=("not_found", "conflict"),
@@ -220,7 +201,7 @@ JOBS: Final = Part(
                                 {"started_at": TIME, "next_retry_at": TIME},
                             )
                         ),
-                        "policy": RETRY_POLICY,
+                        "policy": RetryPolicy,
                         "attempt": COUNT,
                         "max_attempts": COUNT,
                     }
@@ -233,7 +214,7 @@ JOBS: Final = Part(
             JobHandlers.result,
             ("GET /jobs/{job_id}/result getJobResult",),
             "Read or await a job's result",
-            {200: _RESULT},
+            {200: JobResult},
             "408 if it isn't there in time, 410 if it was not kept.",
             query=(
                 Parameter("wait", FLAG),
@@ -250,7 +231,7 @@ JOBS: Final = Part(
             JobHandlers.results,
             ("POST /jobs/results getJobResults",),
             "Read the results of several jobs",
-            {200: record({"results": map_of(_RESULT, "By id as sent; `state` is `not_found` where there is no such job.")})},
+            {200: JobResults},
             body=body_of(IdsBody, "ids", ids=list_of(text(), most=DEFAULT_LIMITS.max_result_ids)),
         ),
     ),

@@ -6,6 +6,7 @@ from typing import Final
 
 from ojs_core.domain.job import State
 from ojs_core.wire.queues import DeletionBody, PurgeBody
+from ojs_core.wire.retry import RetryPolicy
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
 from ojs_gateway.openapi.common import (
@@ -17,7 +18,6 @@ from ojs_gateway.openapi.common import (
     PAGED,
     PROGRESS,
     QUEUE_NAME,
-    RETRY_POLICY,
     STATE,
     page_of,
 )
@@ -67,7 +67,7 @@ _SETTINGS: Final = Named(
             "rate_limit": record({"limit": whole(1), "period": DURATION}),
             "visibility_timeout": number(0),
             "default_timeout": number(0),
-            "default_retry": RETRY_POLICY,
+            "default_retry": RetryPolicy,
             "retention": record({}, dict.fromkeys(("completed", "cancelled", "discarded", "dead_letter"), DURATION)),
             "dead_letter": record({"retention": record({}, {"max_age": DURATION, "max_count": COUNT})}),
             "allowed_job_types": list_of(TEXT),

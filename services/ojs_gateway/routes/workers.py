@@ -7,20 +7,17 @@ from typing import Final, get_args
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.store.workers.directives import Wish
 from ojs_core.wire.admin import DirectiveBody
+from ojs_core.wire.work import AckAnswer, DeregisteredWorker, FetchedJobs, HeartbeatAnswer, NackAnswer, RegisteredWorker
 from ojs_core.wire.worker import AckBody, ErrorBody, FetchBody, NackBody, WorkerBody
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.handlers.workers import WorkerHandlers
 from ojs_gateway.openapi.common import (
     COUNT,
-    JOB,
     JOB_ID,
-    JOB_OPTIONAL,
-    JOB_REQUIRED,
     NUMBERED,
     OBJECT,
     QUEUE_NAME,
     SHORT,
-    STATE,
     page_of,
 )
 from ojs_gateway.openapi.envelope import DURATION_MS
@@ -35,7 +32,6 @@ from ojs_gateway.openapi.schema import (
     body_of,
     either,
     list_of,
-    map_of,
     one_of,
     record,
     text,
@@ -48,28 +44,6 @@ _FENCE: Final[dict[str, Schema]] = {
     "worker_id": SHORT | {"description": "Who held it: the call is refused if it isn't theirs any more."},
     "attempt": whole(1, about="Which attempt this is about."),
 }
-_FETCHED: Final = Named(
-    "FetchedJob",
-    record(
-        JOB_REQUIRED,
-        {
-            **JOB_OPTIONAL,
-            "parent_results": list_of(ANYTHING, about="What earlier steps of its workflow hand on."),
-            "parent_results_by_index": map_of(ANYTHING),
-        },
-        free=True,
-    ),
-)
-_OUTCOME: Final[dict[str, Schema]] = {
-    "id": JOB_ID,
-    "job_id": JOB_ID,
-    "state": STATE,
-    "attempt": COUNT,
-    "max_attempts": COUNT,
-    "job": JOB,
-}
-_OUTCOME_TIMES: Final[dict[str, Schema]] = {"completed_at": TIME, "discarded_at": TIME, "next_attempt_at": TIME}
-_CLOSED: Final[dict[str, Schema]] = {"retry_delay_ms": COUNT, "rate_limit_until": TIME}
 _FAILURE: Final = body_of(
     ErrorBody,
     "message",
@@ -114,7 +88,7 @@ WORKERS: Final = Part(
             WorkerHandlers.fetch,
             ("POST /workers/fetch fetchJobs", "POST /jobs/fetch"),
             "Fetch jobs to work on",
-            {200: record({"jobs": list_of(_FETCHED)})},
+            {200: FetchedJobs},
             "Answered at once if there is work, else as soon as some arrives or `wait_ms` is over.",
             body=body_of(
                 FetchBody,
@@ -133,7 +107,7 @@ WORKERS: Final = Part(
             WorkerHandlers.ack,
             ("POST /workers/ack ackJob", "POST /jobs/{job_id}/ack"),
             "Report that a job is done",
-            {200: record({"acknowledged": FLAG, **_OUTCOME}, _OUTCOME_TIMES)},
+            {200: AckAnswer},
             body=body_of(AckBody, job_id=_IN_BODY, result=ANYTHING, **_FENCE),
             errors=(*_REPORTS, "result_too_large"),
         ),
@@ -147,7 +121,7 @@ WORKERS: Final = Part(
                 "POST /jobs/{job_id}/fail",
             ),
             "Report that a job has failed",
-            {200: record(_OUTCOME, {**_OUTCOME_TIMES, **_CLOSED})},
+            {200: NackAnswer},
             "The answer says what becomes of it, and when.",
             body=body_of(
                 NackBody,
@@ -163,17 +137,7 @@ WORKERS: Final = Part(
             WorkerHandlers.heartbeat,
             ("POST /workers/heartbeat workerHeartbeat", "POST /workers/beat"),
             "Send a sign of life",
-            {
-                200: record(
-                    {
-                        "acknowledged": FLAG,
-                        "state": text("What the worker should be: running, quiet or terminate."),
-                        "jobs_extended": list_of(TEXT),
-                        "server_time": TIME,
-                    },
-                    {"cancelled_jobs": list_of(TEXT, about="Jobs that the worker should stop.")},
-                )
-            },
+            {200: HeartbeatAnswer},
             body=_WORKER_BODY,
         ),
         Route(
@@ -181,19 +145,7 @@ WORKERS: Final = Part(
             WorkerHandlers.register,
             ("POST /workers/register registerWorker",),
             "Announce a worker",
-            {
-                200: record(
-                    {
-                        "ok": FLAG,
-                        "worker_id": TEXT,
-                        "server_time": TIME,
-                        **dict.fromkeys(
-                            ("heartbeat_interval", "heartbeat_timeout", "visibility_timeout_default"),
-                            whole(1, about="Seconds."),
-                        ),
-                    }
-                )
-            },
+            {200: RegisteredWorker},
             body=_WORKER_BODY,
         ),
         Route(
@@ -210,7 +162,7 @@ WORKERS: Final = Part(
             WorkerHandlers.deregister,
             ("POST /workers/deregister deregisterWorker", "DELETE /workers/{worker_id}"),
             "Say that a worker is gone",
-            {200: _GONE},
+            {200: DeregisteredWorker},
             body=body_of(WorkerBody, **{**_WORKER_MEMBERS, "worker_id": _WORKER_IN_BODY}),
             errors=("not_found",),
         ),

@@ -7,8 +7,9 @@ from typing import Any, Final, get_args
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.workflows.graph import CALLBACKS, NodeKind
 from ojs_core.domain.workflows.record import WorkflowState
+from ojs_core.wire.job import FailedAttempt
 from ojs_gateway.handlers.workflows import WorkflowHandlers
-from ojs_gateway.openapi.common import COUNT, FAILED_ATTEMPT, JOB_ID, OBJECT, PAGED, STATE, page_of
+from ojs_gateway.openapi.common import COUNT, JOB_ID, OBJECT, PAGED, STATE, page_of
 from ojs_gateway.openapi.envelope import PUSH_REFUSALS
 from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
@@ -53,7 +54,7 @@ _STEP.update(
             "started_at": TIME,
             "completed_at": TIME,
             "result": ANYTHING,
-            "error": FAILED_ATTEMPT,
+            "error": FailedAttempt,
             "name": TEXT,
             "steps_total": COUNT,
             "steps_completed": COUNT,

@@ -32,6 +32,8 @@ _SHORT_UNITS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ms": 1
 # Days and weeks aren't Go's, but what the CLI tells its users to write.
 _GO_UNITS: Final = _SHORT_UNITS | {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _LONGEST: Final = 64
+_MILLIS: Final = tuple(f".{millis:03d}Z" for millis in range(1_000))
+"""How a timestamp ends. An answer has several timestamps: looked up, each costs a third of what formatting does."""
 
 
 @lru_cache(maxsize=64)
@@ -44,8 +46,9 @@ def format_ms(at: int) -> str:
 
     What lies beyond the years that RFC 3339 has is written as the nearest moment that it has.
     """
-    seconds, millis = divmod(min(max(at, EARLIEST_MS), LATEST_MS), 1_000)
-    return f"{_second(seconds)}.{millis:03d}Z"
+    if not EARLIEST_MS <= at <= LATEST_MS:
+        at = EARLIEST_MS if at < EARLIEST_MS else LATEST_MS
+    return _second(at // 1_000) + _MILLIS[at % 1_000]
 
 
 def parse_timestamp(text: str) -> int:

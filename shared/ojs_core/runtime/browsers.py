@@ -15,7 +15,7 @@ from multidict import istr
 
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.runtime.addresses import DEFAULT_PORTS, is_loopback
-from ojs_core.wire.clients import JSON_TYPE, OJS_TYPE, accepts_media_type
+from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE, accepts_media_type
 
 ANY_HOST: Final = "*"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -18,7 +18,7 @@ from ojs_core.read.numbers import Numbers, Queue
 from ojs_core.store.workers.directives import LEAVING, Directive, Wish
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.pages import Page, pagination
-from ojs_core.wire.retry import retry_members
+from ojs_core.wire.retry import retry_policy
 from ojs_core.wire.statistics import lately_view, windows_view
 
 _WISHES: Final[tuple[Wish, ...]] = get_args(Wish)
@@ -160,7 +160,7 @@ def trace_view(job: Job) -> dict[str, Any]:
 
 def retries_view(job: Job) -> dict[str, Any]:
     """GET /jobs/{id}/retries. `started_at` and `next_retry_at` are known of attempts whose transitions are still logged."""
-    policy = retry_members(job.retry)
+    policy = retry_policy(job.retry)
     retries = []
     for error in job.errors:
         retry: dict[str, Any] = {

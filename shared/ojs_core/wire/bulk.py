@@ -15,7 +15,8 @@ from ojs_core.operations.outcomes import ItemOutcome, Rest
 from ojs_core.operations.selection import Operation
 from ojs_core.wire.enqueue import read_envelope
 from ojs_core.wire.errors import error_view
-from ojs_core.wire.output import encode, job_view
+from ojs_core.wire.job import job_answer
+from ojs_core.wire.members import encode, members
 from ojs_core.wire.selection import atomicity_of
 
 DONE: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
@@ -123,7 +124,7 @@ def _enqueued_item(index: int, outcome: ItemOutcome) -> dict[str, Any]:
 
 
 def _summary(job: Job) -> dict[str, Any]:
-    view = job_view(job)
+    view = members(job_answer(job))
     return {name: view[name] for name in _SUMMARY if name in view}
 
 

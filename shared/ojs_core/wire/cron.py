@@ -22,7 +22,7 @@ from ojs_core.domain.cron.record import OVERLAPS, Cron, CronRun
 from ojs_core.domain.cron.schedule import BadZone, check_zone
 from ojs_core.domain.job import EMPTY_OBJECT, Job
 from ojs_core.wire.enqueue import read_envelope
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, pagination
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{0,254}", re.ASCII)

@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from ojs_core.base.times import format_age, format_ms
-from ojs_core.domain.events.facts import stack_trace
-from ojs_core.domain.job import Job, JobError
 from ojs_core.domain.queues.config import QueueConfig
 from ojs_core.domain.queues.record import QueueRecord
-from ojs_core.domain.transitions.retention import DEAD_LETTER_S, retention_s
+from ojs_core.domain.transitions.retention import DEAD_LETTER_S
 from ojs_core.read.messages import Answer, DeadLetterStats, UniquePage, UnreadablePage
 from ojs_core.read.numbers import Counts, Queue, QueuePage
-from ojs_core.wire.output import error_view, job_view
 from ojs_core.wire.pages import Page, pagination
 from ojs_core.wire.queues import status_of
 from ojs_core.wire.statistics import lately_view, windows_view
-
-_OPTIONS: Final = (
-    "queue",
-    "priority",
-    "max_attempts",
-    "timeout_ms",
-    "visibility_timeout_ms",
-    "scheduled_at",
-    "expires_at",
-    "retry",
-    "unique",
-    "rate_limit",
-    "tags",
-)
-_TIMESTAMPS: Final = (
-    "created_at",
-    "enqueued_at",
-    "started_at",
-    "scheduled_at",
-    "completed_at",
-    "cancelled_at",
-    "discarded_at",
-)
 
 
 def with_progress(view: dict[str, Any], answer: Answer) -> dict[str, Any]:
@@ -110,15 +84,6 @@ def priority_stats_view(queue: str, counts: Mapping[int, int]) -> dict[str, Any]
     }
 
 
-def jobs_view(jobs: list[Job], answer: Answer, asked: Page, total: int | None, next_cursor: str | None) -> dict[str, Any]:
-    """A list of whole jobs. `total` stands beside `pagination` for the CLI; `items` is the admin API's name of the list."""
-    views = [job_view(job) for job in jobs]
-    view: dict[str, Any] = {"jobs": views, "items": views, "pagination": pagination(asked, total, next_cursor)}
-    if total is not None:
-        view["total"] = total
-    return with_progress(view, answer)
-
-
 def unique_jobs_view(page: UniquePage, asked: Page) -> dict[str, Any]:
     """GET /unique-jobs."""
     items = [msgspec.structs.asdict(lock) for lock in page.locks]
@@ -153,56 +118,3 @@ def dead_letter_stats_view(stats: DeadLetterStats, config: QueueConfig) -> dict[
         if at is not None:
             view[name] = format_ms(at)
     return with_progress(view, stats)
-
-
-def job_detail(job: Job) -> dict[str, Any]:
-    """A job with what happened to it - who, when, why - and what will happen by itself (GET /admin/jobs/{id}).
-
-    What ojs-admin-api §7.2 shows as null is null. `options` are what the CLI prints; `errors` is always a list (admin UI).
-    `leaves_at`: when the record of a finished job leaves.
-    """
-    view = job_view(job)
-    view |= {
-        "errors": [_with_lines(error) for error in job.errors],
-        "retry_policy": view["retry"],
-        "options": {name: view[name] for name in _OPTIONS if name in view},
-        "metadata": _own_metadata(job) | {name: view.get(name) for name in _TIMESTAMPS},
-        "timeline": [
-            {
-                name: value
-                for name, value in (
-                    ("number", entry.n),
-                    ("event", entry.event),
-                    ("at", format_ms(entry.at)),
-                    ("from", entry.before),
-                    ("to", entry.after),
-                    ("attempt", entry.attempt),
-                    ("worker_id", entry.worker),
-                    ("reason", entry.reason),
-                )
-                if value is not None
-            }
-            for entry in job.transitions
-        ],
-    }
-    view["timers"] = [] if job.timer is None else [{"due_at": format_ms(job.timer.at), "service": job.timer.service}]
-    if job.visible_until is not None:
-        view["visible_until"] = format_ms(job.visible_until)
-    view["dead_letter"] = job.dead_letter
-    ended_at = job.completed_at or job.cancelled_at or job.discarded_at
-    if job.terminal and ended_at is not None and (kept_s := retention_s(job)) is not None:
-        view["leaves_at"] = format_ms(ended_at + kept_s * 1_000)
-    return view
-
-
-def _own_metadata(job: Job) -> dict[str, Any]:
-    """What the client sent under the name that the admin API has for timestamps."""
-    found: Any = msgspec.json.decode(job.metadata) if job.metadata else None
-    return found if isinstance(found, dict) else {}
-
-
-def _with_lines(error: JobError) -> dict[str, Any]:
-    """A failed attempt with its backtrace as a list of lines."""
-    view = error_view(error)
-    trace = stack_trace(error.backtrace)
-    return view if trace is None else view | {"backtrace": trace.split("\n")}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
-from ojs_core.read.messages import MAX_OFFSET
+from ojs_core.read.messages import MAX_OFFSET, Answer
+from ojs_core.wire.members import Count
 
 DEFAULT_PAGE: Final = 50
 ADMIN_PAGE: Final = 20
@@ -44,15 +45,49 @@ def parse_page(query: Mapping[str, str], *, numbered: bool = False, default: int
     return Page(limit, query.get("cursor") or None, _reachable("offset", _number(query, "offset", 0)))
 
 
-def pagination(page: Page, total: int | None, next_cursor: str | None) -> dict[str, Any]:
+class Pagination(Struct, kw_only=True, omit_defaults=True):
+    """Where a page is in its list. `page` and `per_page` are for those who count pages."""
+
+    limit: Count
+    offset: Count
+    has_more: bool
+    total: Annotated[int, Meta(ge=0, description="Left out where it isn't known.")] | UnsetType = UNSET
+    next_cursor: Annotated[str, Meta(description="Goes into `cursor` for the next page.")] | UnsetType = UNSET
+    page: Count | UnsetType = UNSET
+    per_page: Count | UnsetType = UNSET
+
+
+def pagination(page: Page, total: int | None, next_cursor: str | None) -> Pagination:
     """The member `pagination` of a list; without `total` where it is not known."""
-    known = {} if total is None else {"total": total}
-    view: dict[str, Any] = {**known, "limit": page.limit, "offset": page.offset, "has_more": next_cursor is not None}
+    answer = Pagination(limit=page.limit, offset=page.offset, has_more=next_cursor is not None)
+    if total is not None:
+        answer.total = total
     if next_cursor is not None:
-        view["next_cursor"] = next_cursor
+        answer.next_cursor = next_cursor
     if page.number is not None:
-        view |= {"page": page.number, "per_page": page.limit}
-    return view
+        answer.page, answer.per_page = page.number, page.limit
+    return answer
+
+
+class Indexed(Struct, kw_only=True, omit_defaults=True):
+    """The base of answers that come from the projector's index."""
+
+    partial: (
+        Annotated[bool, Meta(description="The index is being built anew: what is there is right, but not all is there.")]
+        | UnsetType
+    ) = UNSET
+    index_progress: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+
+
+T = TypeVar("T", bound=Indexed)
+
+
+def with_progress(answer: T, found: Answer) -> T:
+    """The answer, marked as partial while the index behind it is being rebuilt."""
+    if found.partial:
+        answer.partial = True
+        answer.index_progress = round(found.progress, 3)
+    return answer
 
 
 def _reachable(name: str, offset: int) -> int:

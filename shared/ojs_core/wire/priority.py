@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import priority_of, struct_of
-from ojs_core.domain.job import Job
-from ojs_core.wire.output import encode, job_view
+from ojs_core.wire.members import AnId, Rank
 
 
 class PriorityBody(Struct):
@@ -24,6 +23,9 @@ def parse_priority(body: bytes) -> int:
     return priority_of(sent, "priority")
 
 
-def priority_body(job: Job, previous: int) -> bytes:
-    """PATCH /jobs/{id} (ojs-priority)."""
-    return encode({"id": job.id, "priority": job.priority, "previous_priority": previous, "job": job_view(job)})
+class ChangedPriority(Struct):
+    """The job's priority now, and what it was (ojs-priority §8.1)."""
+
+    id: AnId
+    priority: Rank
+    previous_priority: Rank

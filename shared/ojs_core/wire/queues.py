@@ -30,7 +30,7 @@ from ojs_core.domain.queues.config import Patch, QueueConfig, Rate
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, read_policy
 from ojs_core.operations.queue_removal import Deletion, Purge
-from ojs_core.wire.retry import check_retry, retry_members
+from ojs_core.wire.retry import check_retry, retry_policy
 from ojs_core.wire.starvation import parse_rotation, prevention_view
 
 _OVERFLOW: Final = ("reject", "drop_oldest")
@@ -336,7 +336,7 @@ def config_view(config: QueueConfig) -> dict[str, Any]:
         if ms is not None:
             view[name] = ms / 1_000 if ms % 1_000 else ms // 1_000
     if config.default_retry is not None:
-        view["default_retry"] = retry_members(config.default_retry)
+        view["default_retry"] = retry_policy(config.default_retry)
     if config.retention is not None:
         kept = msgspec.structs.asdict(config.retention)
         view["retention"] = {

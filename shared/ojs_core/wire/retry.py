@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, get_args
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw, Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.fields import milliseconds, shown
-from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_core.base.times import format_duration, parse_duration_ms
 from ojs_core.domain.job import Backoff, Exhaustion, Retry
+from ojs_core.wire.members import Duration, encode
 
 _NAMES: Final = {
     "max_attempts": "max_attempts",
@@ -155,21 +156,34 @@ def check_retry(value: Any, path: str, limits: PayloadLimits) -> Retry:
     return merge_retry(Retry(), parse_retry(value, path, limits), path)
 
 
-def retry_members(policy: Retry) -> dict[str, Any]:
+class RetryPolicy(Struct, frozen=True):
+    """The effective policy of a job (ojs-retry §3)."""
+
+    max_attempts: Annotated[int, Meta(ge=0, le=DEFAULT_LIMITS.max_attempts)]
+    initial_interval: Duration
+    backoff_coefficient: Annotated[float, Meta(ge=1)]
+    max_interval: Duration
+    jitter: bool
+    non_retryable_errors: Annotated[tuple[str, ...], Meta(max_length=DEFAULT_LIMITS.max_error_patterns)]
+    on_exhaustion: Exhaustion
+    backoff_strategy: Backoff
+
+
+def retry_policy(policy: Retry) -> RetryPolicy:
     """The effective policy as clients read it."""
-    return {
-        "max_attempts": policy.max_attempts,
-        "initial_interval": format_duration(policy.initial_interval_ms),
-        "backoff_coefficient": policy.backoff_coefficient,
-        "max_interval": format_duration(policy.max_interval_ms),
-        "jitter": policy.jitter,
-        "non_retryable_errors": policy.non_retryable_errors,
-        "on_exhaustion": policy.on_exhaustion,
-        "backoff_strategy": policy.backoff_strategy,
-    }
+    return RetryPolicy(
+        policy.max_attempts,
+        format_duration(policy.initial_interval_ms),
+        policy.backoff_coefficient,
+        format_duration(policy.max_interval_ms),
+        policy.jitter,
+        policy.non_retryable_errors,
+        policy.on_exhaustion,
+        policy.backoff_strategy,
+    )
 
 
 @lru_cache(maxsize=1024)
 def retry_raw(policy: Retry) -> Raw:
-    """`retry_members` as JSON; a service sees few distinct policies."""
-    return Raw(msgspec.json.encode(retry_members(policy)))
+    """The same as JSON; a service sees few distinct policies."""
+    return Raw(encode(retry_policy(policy)))

@@ -17,8 +17,9 @@ from ojs_core.domain.workflows.graph import Composite, Graph
 from ojs_core.domain.workflows.inputs import reference
 from ojs_core.domain.workflows.record import StepError, Workflow, counts, job_id, run_of
 from ojs_core.read.messages import WorkflowPage, WorkflowRow
+from ojs_core.wire.job import failed_attempt
 from ojs_core.wire.lists import with_progress
-from ojs_core.wire.output import encode, error_view
+from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page as ListPage
 from ojs_core.wire.pages import pagination
 
@@ -288,4 +289,4 @@ class _Steps:
         elif job.result_blob is not None:
             view["result"] = reference(job.id)
         if job.error is not None:
-            view["error"] = error_view(job.error)
+            view["error"] = failed_attempt(job.error)

@@ -35,7 +35,9 @@ from ojs_core.store.records.commit import encode_job
 from ojs_core.store.records.writer import Write, Writer
 from ojs_core.store.store import Store
 from ojs_core.store.unreadable import REMOVABLE
-from ojs_core.wire.output import fetch_body, job_body
+from ojs_core.wire.job import job_view
+from ojs_core.wire.members import encode
+from ojs_core.wire.work import fetched_jobs
 from ojs_projector.projector import Projector
 from ojs_scheduler import build as scheduler
 from support.nats import NatsServer
@@ -231,7 +233,7 @@ class World:
             return len(got) == len(ids)
 
         await eventually(all_fetched, PATIENT)
-        fetch_body(got)
+        encode(fetched_jobs(got))
         for job in got:
             assert (await store.jobs.change(job.id, acked)).after.state is State.COMPLETED
         await self._limited(queue)
@@ -275,7 +277,7 @@ class World:
         found = await self.store.records.many([row.id for row in page.jobs])
         for stored in found.values():
             if stored.job is not None:
-                job_body(stored.job, flat=True)
+                encode(job_view(stored.job))
         await queries.queues(QueuesAsk())
         await queries.workers(WorkersAsk())
         await queries.workflows(WorkflowsAsk())

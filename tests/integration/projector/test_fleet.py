@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import cast
 
-import msgspec
 import pytest
 
 from integration.projector.conftest import StartProjector
@@ -22,6 +21,7 @@ from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.http.call import Call
 from ojs_projector.index import workers
 from ojs_projector.projector import Projector
+from support.call import answered
 from support.waiting import eventually
 
 
@@ -55,7 +55,7 @@ async def test_a_silent_worker_is_stale_and_can_be_removed(
     with pytest.raises(OjsError, match="last 30 s"):
         await fleet.remove(asked("w"))
     monkeypatch.setattr(workers, "LIVENESS_MS", -60_000)
-    view = msgspec.json.decode((await fleet.read(asked("w"))).body)
+    view = answered(await fleet.read(asked("w")))
     assert (view["state"], view["directive"], view["active_jobs"], view["hostname"]) == ("stale", "quiet", 1, "box")
     page = await context.queries.workers(WorkersAsk(state="stale"))
     assert (page.total, page.summary.stale, page.summary.running) == (1, 1, 0)

@@ -12,7 +12,8 @@ from msgspec import Raw
 from ojs_core.domain.job import Job, State
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.telemetry import tracing
-from ojs_core.wire import output
+from ojs_core.wire import work
+from ojs_core.wire.work import FetchedJobs
 from support.fake_store import FakeStore
 from support.waiting import eventually
 
@@ -109,7 +110,7 @@ async def test_ack(http: aiohttp.ClientSession, store: FakeStore, path: str, nam
     await claimed(http)
     status, body = await send(http, path, named | {"result": {"n": 1}, "worker_id": "w", "attempt": 1})
     assert status == 200
-    assert (body["acknowledged"], body["id"], body["job_id"], body["state"]) == (True, ID, ID, "completed")
+    assert (body["acknowledged"], body["id"], body["state"]) == (True, ID, "completed")
     assert body["job"]["result"] == {"n": 1}
     assert store.records[ID].result == Raw(b'{"n": 1}')
     status, body = await send(http, path, named)
@@ -211,13 +212,13 @@ async def test_registering_and_leaving(http: aiohttp.ClientSession, store: FakeS
 async def test_a_job_that_can_not_be_shown_does_not_keep_others_from_being_delivered(
     http: aiohttp.ClientSession, store: FakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fetch_body(jobs: list[Job], inputs: Any) -> bytes:
+    def fetched_jobs(jobs: list[Job], inputs: Any) -> FetchedJobs:
         if any(job.type == "poison" for job in jobs):
             raise OverflowError("date value out of range")
         return original(jobs, inputs)
 
-    original = output.fetch_body
-    monkeypatch.setattr("ojs_gateway.handlers.workers.fetch_body", fetch_body)
+    original = work.fetched_jobs
+    monkeypatch.setattr("ojs_gateway.handlers.workers.fetched_jobs", fetched_jobs)
     for job_type in ("good", "poison", "good"):
         await http.post("/ojs/v1/jobs", json={"type": job_type, "args": []})
     async with http.post("/ojs/v1/workers/fetch", json={"queues": ["default"], "count": 10}) as answer:

@@ -11,7 +11,7 @@ from ojs_core.read.messages import WorkerRow
 from ojs_core.store.workers.directives import Directive
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.admin import parse_wish, retries_view, worker_view
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.selection import parse_confirmed, parse_selection
 
 NOW = 1_800_000_000_000

@@ -11,7 +11,7 @@ from ojs_core.domain.job import NOTHING, Retry
 from ojs_core.domain.transitions import Failure, JobHolder, RetryOverride
 from ojs_core.domain.worker import Worker
 from ojs_core.wire import worker
-from ojs_core.wire.output import encode
+from ojs_core.wire.members import encode
 from ojs_core.wire.worker import Ack, Fetch, Heartbeat, Nack
 from unit.domain.transitions.samples import draft
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -15,11 +14,11 @@ from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.store.store import Store
-from ojs_core.wire.clients import dialect_of
+from ojs_core.wire.dialects.readers import dialect_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.bulk import BulkHandlers
 from ojs_gateway.http.call import Response
-from support.call import Request
+from support.call import Request, answered
 from support.waiting import eventually
 
 
@@ -55,7 +54,7 @@ async def test_a_server_may_be_told_to_do_without_confirmation(store: Store) -> 
 
 
 def statuses(answer: Response) -> list[str]:
-    return [item["status"] for item in msgspec.json.decode(answer.body)["items"]]
+    return [item["status"] for item in answered(answer)["items"]]
 
 
 @pytest.mark.parametrize("atomicity", ["partial", "atomic"])
@@ -128,5 +127,5 @@ async def test_what_nats_kept_from_being_enqueued_is_enqueued_by_the_same_reques
     assert (answer.status, statuses(answer)) == (207, ["created", "failed", "failed"])
     answer = await bulk.enqueue(request)
     assert (answer.status, statuses(answer)) == (201, ["created"] * 3)
-    assert (await bulk.enqueue(request)).body == answer.body
+    assert (await bulk.enqueue(request)).answer == answer.answer
     assert len(await fetch(store, queue, count=10)) == 3

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ojs_core.base.ids import request_id_of
-from ojs_core.wire.clients import accepts_media_type, dialect_of
+from ojs_core.wire.dialects.readers import dialect_of
+from ojs_core.wire.media_types import accepts_media_type
 
 OJS = "application/openjobspec+json"
 PLAIN = "application/json"
@@ -29,10 +30,20 @@ def test_content_type_of_answers(user_agent: str | None, accept: str | None, exp
     assert dialect_of(user_agent, accept, "1.0").content_type == expected
 
 
-def test_only_the_go_command_line_gets_flat_jobs() -> None:
-    assert dialect_of("Go-http-client/1.1", OJS, None).flat_job
-    assert not dialect_of("Go-http-client/1.1", OJS, "1.0.0-rc.1").flat_job
-    assert not dialect_of("curl/8", OJS, None).flat_job
+@pytest.mark.parametrize(
+    ("user_agent", "version", "reader"),
+    [
+        ("Go-http-client/1.1", None, "cli"),
+        ("Go-http-client/1.1", "1.0.0-rc.1", "sdk"),
+        ("python-httpx/0.27.0", "1.0", "sdk"),
+        ("Mozilla/5.0 (X11; Linux x86_64)", None, "ui"),
+        ("Mozilla/5.0 (X11; Linux x86_64)", "1.0", "sdk"),
+        ("curl/8", None, "standard"),
+        (None, None, "standard"),
+    ],
+)
+def test_who_reads_an_answer(user_agent: str | None, version: str | None, reader: str) -> None:
+    assert dialect_of(user_agent, OJS, version).reader == reader
 
 
 @pytest.mark.parametrize(

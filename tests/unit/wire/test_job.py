@@ -7,21 +7,9 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ojs_core.base.errors import CODES, OjsError, conflict, duplicate, invalid, not_found
 from ojs_core.domain.job import NOTHING, Job, JobError, Retry, State
-from ojs_core.wire.errors import error_body
-from ojs_core.wire.output import (
-    ack_body,
-    encode,
-    fetch_body,
-    heartbeat_body,
-    job_body,
-    job_view,
-    nack_body,
-    registered_body,
-    result_view,
-    without_expired_result,
-)
+from ojs_core.wire.job import job_view
+from ojs_core.wire.members import encode
 
 AT = 1_770_000_000_000
 AT_TEXT = "2026-02-02T02:40:00.000Z"
@@ -115,7 +103,6 @@ def test_a_job_with_everything_shows_everything_and_no_null() -> None:
         "message": "no",
         "attempt": 1,
         "occurred_at": AT_TEXT,
-        "timestamp": AT_TEXT,
     }
     expected = {
         "state": "completed",
@@ -152,7 +139,6 @@ def test_a_job_with_everything_shows_everything_and_no_null() -> None:
         "completed_at": AT_TEXT,
         "re_enqueued_at": AT_TEXT,
         "next_attempt_at": AT_TEXT,
-        "next_retry_at": AT_TEXT,
     }
     assert {name: shown.get(name) for name in expected} == expected
 
@@ -183,78 +169,3 @@ def test_no_time_and_no_error_is_left_out(job: Job) -> None:
 def test_a_null_result_is_a_result() -> None:
     job = replace(FRESH, state=State.COMPLETED, attempt=1, result=Raw(b"null"), result_stored_at=AT)
     assert '"result":null' in encode(job_view(job)).decode()
-
-
-def test_the_flat_copy_stands_beside_the_wrapper() -> None:
-    body = read(job_body(FRESH, flat=True, previous_state=State.PENDING))
-    assert body["id"] == body["job"]["id"] == ID
-    assert body["previous_state"] == body["job"]["previous_state"] == "pending"
-    assert set(read(job_body(FRESH))) == {"job"}
-
-
-def test_the_answers_to_workers() -> None:
-    done = replace(FRESH, state=State.COMPLETED, attempt=1, completed_at=AT)
-    answer = read(ack_body(done))
-    assert answer["acknowledged"] is True
-    assert (answer["id"], answer["job_id"], answer["state"], answer["completed_at"]) == (ID, ID, "completed", AT_TEXT)
-    assert answer["job"]["state"] == "completed"
-
-    failed = replace(FRESH, state=State.RETRYABLE, attempt=1, next_attempt_at=AT, retry_delay_ms=5)
-    answer = read(nack_body(failed))
-    assert (answer["id"], answer["job_id"], answer["attempt"], answer["max_attempts"]) == (ID, ID, 1, 3)
-    assert (answer["next_attempt_at"], answer["retry_delay_ms"]) == (AT_TEXT, 5)
-
-    assert read(fetch_body([])) == {"jobs": []}
-    assert [job["id"] for job in read(fetch_body([FRESH, FRESH]))["jobs"]] == [ID, ID]
-    beat = {"acknowledged": True, "state": "running", "jobs_extended": [ID], "server_time": AT_TEXT}
-    assert read(heartbeat_body("running", [ID], [], AT)) == beat
-    assert read(heartbeat_body("running", [ID], ["x"], AT)) == beat | {"cancelled_jobs": ["x"]}
-    assert read(registered_body("w", AT)) == {
-        "ok": True,
-        "worker_id": "w",
-        "server_time": AT_TEXT,
-        "heartbeat_interval": 5,
-        "heartbeat_timeout": 30,
-        "visibility_timeout_default": 1_800,
-    }
-
-
-def test_results_leave_when_their_time_is_over() -> None:
-    job = replace(FRESH, state=State.COMPLETED, result=Raw(b"1"), result_stored_at=AT, result_ttl_s=60)
-    assert without_expired_result(job, AT + 59_999) is job
-    assert not without_expired_result(job, AT + 60_000).result
-    assert without_expired_result(replace(job, result_ttl_s=-1), AT * 2).result
-    week = 604_800_000
-    assert without_expired_result(replace(job, result_ttl_s=None), AT + week - 1).result
-    assert not without_expired_result(replace(job, result_ttl_s=None), AT + week).result
-    assert read(encode(result_view(job))) == {"job_id": ID, "state": "completed", "result": 1}
-    assert read(encode(result_view(replace(FRESH, error=ERROR))))["error"]["type"] == "ValueError"
-    assert read(encode(result_view(FRESH)))["result"] is None
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_every_error_has_the_members_that_clients_read(code: str) -> None:
-    error = read(error_body(OjsError(code, "words", details={"a": 1}), "req_1"))["error"]
-    expected = {"invalid_retry_policy": "invalid_request", "queue_full": "QUEUE_FULL"}.get(code, code)
-    assert (error["code"], error["message"], error["details"], error["request_id"]) == (expected, "words", {"a": 1}, "req_1")
-    assert error["retryable"] is CODES[code].retryable
-    assert error["docs_url"] == error["doc_url"] == f"https://openjobspec.org/errors/{CODES[code].canonical}"
-    assert error["hint"]
-    assert (error["canonical_code"], error["ojs_code"]) == (CODES[code].canonical, CODES[code].number)
-    assert "type" not in error
-
-
-def test_details_name_what_clients_branch_on() -> None:
-    def details(error: OjsError) -> Any:
-        return read(error_body(error, "r"))["error"]["details"]
-
-    assert details(not_found("job", ID)) == {"resource_type": "job", "resource_id": ID}
-    assert details(duplicate(ID, "active")) == {"existing_job_id": ID, "existing_job_state": "active"}
-    assert details(conflict("no", ID, "active", "pending")) == {
-        "job_id": ID,
-        "current_state": "active",
-        "expected_state": "pending",
-    }
-    assert details(invalid("queue", "queue is bad"))["validation_errors"] == [{"path": "queue", "message": "queue is bad"}]
-    typed = OjsError("invalid_retry_policy", "m", type="validation_error")
-    assert read(error_body(typed, "r"))["error"]["type"] == "validation_error"

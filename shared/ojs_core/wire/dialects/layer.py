@@ -1,0 +1,29 @@
+"""The compatibility layer: an answer as its reader gets it (docs/clients.md).
+
+Every answer has one name for each thing. What an official client reads under another name, or in another shape, is made here
+from the finished answer, so that nothing else knows of it. A reader's own shape never lacks what everybody else gets, unless
+a name means two things.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from ojs_core.wire.dialects.jobs import JOBS
+from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.members import encode
+
+_SHAPES: Final[Shapes] = {**JOBS}
+
+
+def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:
+    """An answer as JSON for its reader; one that comes as bytes is the same for all."""
+    if isinstance(answer, bytes):
+        return answer
+    shapes = _SHAPES.get(type(answer))
+    if shapes is not None and (shape := shapes.get(reader)) is not None:
+        return encode(shape(answer))
+    return encode(answer)

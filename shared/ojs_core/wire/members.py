@@ -1,0 +1,41 @@
+"""Members of answers: their types, which the API's description is made from as well, and how answers are encoded.
+
+An answer is a struct. A member that may be absent is `UNSET` unless there is something to say: nothing is null, because
+client libraries stumble over nulls where they expect an absent member. `None` stands for the few nulls that are said.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from ojs_core.base.times import format_ms
+
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Count = Annotated[int, Meta(ge=0)]
+AnId = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+Rank = Annotated[int, Meta(ge=-100, le=100)]
+"""A priority."""
+Seconds = Annotated[float, Meta(ge=0, description="Seconds.")]
+Duration = Annotated[str, Meta(description="A duration such as PT30S (ISO 8601).")]
+JsonObject = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
+JsonList = Annotated[Raw, Meta(extra_json_schema={"type": "array"})]
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+class OpenStruct(Struct):
+    """The base of answers that may have members beside their own, such as those that a client has added to a job."""
+
+
+def members(answer: Struct) -> dict[str, Any]:
+    """The members that an answer has, by the names that they have in JSON; values as they are."""
+    names = zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True)
+    return {name: value for field, name in names if (value := getattr(answer, field)) is not UNSET}
+
+
+def timestamp(at: int | None) -> str | UnsetType:
+    """A moment (Unix ms) that may not have come."""
+    return UNSET if at is None else format_ms(at)
