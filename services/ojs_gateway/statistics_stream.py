@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
 from ojs_core.base.loops import start_loop
 from ojs_core.read.messages import MAX_PAGE, QueuesAsk, WorkersAsk
-from ojs_core.wire.admin import stats_view
-from ojs_core.wire.lists import with_progress
+from ojs_core.wire.dialects.statistics import metrics
 from ojs_core.wire.members import encode
-from ojs_core.wire.statistics import metrics_view
+from ojs_core.wire.statistics import admin_stats
 from ojs_gateway.context import Context
 
 log = structlog.get_logger(__name__)
@@ -20,13 +19,11 @@ log = structlog.get_logger(__name__)
 EVERY_S: Final = 2.0
 
 
-class Frame:
-    """The events of one moment, as they are sent."""
+class Frame(NamedTuple):
+    """The events of one moment, as they are sent; `metrics` is for the admin UI."""
 
-    __slots__ = ("body",)
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
+    stats: bytes
+    metrics: bytes
 
 
 class StatisticsStream:
@@ -74,6 +71,9 @@ class StatisticsStream:
             queries.totals(), queries.queues(QueuesAsk(also=also, limit=MAX_PAGE)), queries.workers(WorkersAsk(limit=MAX_PAGE))
         )
         now = self._context.store.clock.now()
-        stats = with_progress(stats_view(totals, queues.total, workers.summary, self._context.uptime_s, now), totals)
-        metrics = with_progress(metrics_view(totals, queues, workers), totals)
-        return Frame(b"event: metrics\ndata: %s\n\nevent: stats\ndata: %s\n\n" % (encode(metrics), encode(stats)))
+        stats = admin_stats(totals, queues.total, workers.summary, self._context.uptime_s, now)
+        return Frame(_event(b"stats", stats), _event(b"metrics", metrics(totals, queues, workers)))
+
+
+def _event(name: bytes, data: object) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name, encode(data))

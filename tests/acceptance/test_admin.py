@@ -56,21 +56,21 @@ def test_queues_are_listed_in_pages_and_controlled(system: System) -> None:
     view = call(system, "GET", "/admin/queues?page=2&per_page=2")
     assert [queue["name"] for queue in view["items"]] == ["ad.c"]
     assert (view["pagination"]["total"], view["pagination"]["page"], view["pagination"]["per_page"]) == (3, 2, 2)
-    assert call(system, "POST", "/admin/queues/ad.a/pause")["paused"] is True
+    assert call(system, "POST", "/admin/queues/ad.a/pause")["queue"]["paused"] is True
     assert call(system, "GET", "/admin/queues/ad.a")["paused"] is True
-    assert call(system, "POST", "/admin/queues/ad.a/resume")["paused"] is False
+    assert call(system, "POST", "/admin/queues/ad.a/resume")["queue"]["paused"] is False
     call(system, "PUT", "/admin/queues/ad.a/config", {"retention": {"completed": "P1D"}})
     detail = call(system, "GET", "/admin/queues/ad.a")
-    assert (detail["configuration"]["retention"], detail["counts"]["available"]) == ({"completed": "PT24H"}, 1)
+    assert (detail["config"]["retention"], detail["counts"]["available"]) == ({"completed": "PT24H"}, 1)
 
 
 def test_one_job_is_retried_and_cancelled(system: System) -> None:
     dead = discarded(system)
-    view = call(system, "POST", f"/admin/jobs/{dead}/retry")
-    assert (view["id"], view["state"], view["job"]["attempt"]) == (dead, "available", 0)
-    assert call(system, "POST", f"/admin/jobs/{dead}/cancel", {"reason": "enough"})["state"] == "cancelled"
-    view = call(system, "POST", f"/admin/jobs/{dead}/retry")
-    assert (view["state"], view["job"]["previous_state"], "cancelled_at" in view["job"]) == ("available", "cancelled", False)
+    job = call(system, "POST", f"/admin/jobs/{dead}/retry")["job"]
+    assert (job["id"], job["state"], job["attempt"]) == (dead, "available", 0)
+    assert call(system, "POST", f"/admin/jobs/{dead}/cancel", {"reason": "enough"})["job"]["state"] == "cancelled"
+    job = call(system, "POST", f"/admin/jobs/{dead}/retry")["job"]
+    assert (job["state"], job["previous_state"], "cancelled_at" in job) == ("available", "cancelled", False)
     call(system, "POST", f"/admin/jobs/{dead}/retry", status=409)
     [job] = call(system, "POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})["jobs"]
     call(system, "POST", "/workers/ack", {"job_id": job["id"]})

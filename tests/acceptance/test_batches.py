@@ -309,8 +309,7 @@ def test_the_priority_of_a_waiting_job_can_be_changed(system: System, queue: str
         "previous_priority": 0,
     }
     stats = system.request("GET", f"/ojs/v1/queues/{queue}/priority-stats").body
-    assert stats["counts_by_priority"]["50"] == 1
-    assert stats["distribution"][0] == {"priority": 50, "count": 1}
+    assert next(iter(stats["counts_by_priority"].items())) == ("50", 1), "the highest first"
     assert [one["id"] for one in fetched(system, queue)] == [high, low]
     assert system.request("PATCH", f"{JOBS}/{high}", {"priority": "low"}).status == 409
     refused = system.request("PATCH", f"{JOBS}/{high}", {"priority": 1})

@@ -33,7 +33,7 @@ def test_a_result_of_a_mebibyte_comes_back_as_it_was(system: System) -> None:
     [listed] = call(system, "GET", "/jobs?queue=large")["jobs"]
     assert (listed["id"], listed["result_size_bytes"], "result" in listed) == (job_id, size, False)
     purged = call(system, "POST", "/queues/large/purge", {"states": ["completed"]})
-    assert purged["purged"] == 1
+    assert purged["purged_count"] == 1
     call(system, "GET", f"/jobs/{job_id}/result", status=404)
 
 

@@ -15,6 +15,7 @@ import pytest
 from support.system import Answer, System
 
 QUEUE = "st.a"
+UI = {"User-Agent": "Mozilla/5.0"}
 CLI = {"User-Agent": "Go-http-client/1.1", "Accept": "application/openjobspec+json"}
 
 
@@ -97,7 +98,7 @@ def test_rates_times_and_the_oldest_job_are_told_everywhere(system: System) -> N
         age = time.time() - datetime.fromisoformat(view["oldest_available_at"]).timestamp()
         assert -1 < age < 60
     stats = call(system, "GET", f"/queues/{QUEUE}/stats")["stats"]
-    assert {name: window["completed"] for name, window in stats["windows"].items()} == {"5m": 4, "1h": 4, "1d": 4}
+    assert {name: window["processed"] for name, window in stats["windows"].items()} == {"5m": 4, "1h": 4, "1d": 4}
     assert call(system, "GET", "/admin/stats")["windows"]["1d"]["failed"] == 1
     assert (stats["completed_last_hour"], stats["failed_last_hour"]) == (4, 1)
     call(system, "POST", "/workers/fetch", {"queues": [QUEUE]})
@@ -113,7 +114,7 @@ async def test_the_official_command_line_gets_objects(system: System, http: aioh
         view = json.loads(await answer.read())
     assert view["queues"] == {"total": 2, "active": 1, "paused": 1}
     assert (view["workers"]["total"], view["workers"]["running"], view["workers"]["stale"]) == (1, 1, 0)
-    assert (view["throughput"]["completed_per_min"], view["throughput"]["enqueued_per_min"]) == (1, 1)
+    assert (view["throughput"]["completed_per_min"], view["throughput"]["failed_per_min"]) == (1, 0)
     assert isinstance(view["throughput"]["completed_per_min"], int)
     async with http.get("/ojs/v1/admin/stats/history?period=1h&since=24h", headers=CLI) as answer:
         points = json.loads(await answer.read())["data_points"]
@@ -141,15 +142,15 @@ async def test_the_stream_tells_every_watcher_again_and_again(system: System, ht
     done(system, 1, fail=True)
     call(system, "POST", "/workers/heartbeat", {"worker_id": "w", "active_jobs": []})
     path = "/ojs/v1/admin/stats/stream"
-    async with http.get(path) as one, http.get(path) as other:
-        assert one.headers["Content-Type"] == "text/event-stream"
+    async with http.get(path) as one, http.get(path, headers=UI) as other:
+        assert one.headers["Content-Type"] == other.headers["Content-Type"] == "text/event-stream"
+        name, metrics = await read_event(other.content)
+        assert name == "metrics"
+        assert metrics["queues"] == [{"queue": QUEUE, "available": 0, "active": 0, "scheduled": 0, "retryable": 0}]
+        assert metrics["throughput"]["processed_per_second"] == pytest.approx(3 / 300, abs=0.001)
+        assert metrics["error_rate"] == 25.0
+        assert (metrics["workers"]["total"], metrics["workers"]["active"][0]["id"]) == (1, "w")
         for stream in (one, other):
-            name, metrics = await read_event(stream.content)
-            assert name == "metrics"
-            assert metrics["queues"] == [{"queue": QUEUE, "available": 0, "active": 0, "scheduled": 0, "retryable": 0}]
-            assert metrics["throughput"]["processed_per_second"] == pytest.approx(3 / 300, abs=0.001)
-            assert metrics["error_rate"] == 25.0
-            assert (metrics["workers"]["total"], metrics["workers"]["active"][0]["id"]) == (1, "w")
             name, stats = await read_event(stream.content)
             assert (name, stats["jobs"]["completed"], stats["windows"]["5m"]["failed"]) == ("stats", 3, 1)
         await asyncio.to_thread(done, system, 1)
@@ -162,7 +163,7 @@ async def test_the_stream_tells_every_watcher_again_and_again(system: System, ht
 
         assert await asyncio.wait_for(later(), 10) == 4
     async with http.get(path) as again:
-        assert (await read_event(again.content))[0] == "metrics"
+        assert (await read_event(again.content))[0] == "stats"
 
 
 async def test_the_stream_ends_with_the_server(own_system: System) -> None:

@@ -10,11 +10,11 @@ from ojs_core.base.ids import job_id_of
 from ojs_core.domain import transitions
 from ojs_core.read.messages import QueuesAsk, WorkersAsk
 from ojs_core.read.numbers import Numbers
-from ojs_core.wire.admin import plain_stats, queue_detail, retries_view, stats_view, trace_view
+from ojs_core.wire.admin import retries_view, trace_view
 from ojs_core.wire.job import AdminChangedJob, job_view
-from ojs_core.wire.lists import with_progress
 from ojs_core.wire.members import encode
 from ojs_core.wire.pages import parse_page
+from ojs_core.wire.statistics import AskedStats, admin_stats, queue_in_brief
 from ojs_core.wire.worker import parse_cancel
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -30,7 +30,7 @@ class AdminHandlers:
         self._limits = context.limits
 
     async def stats(self, call: Call) -> Response:
-        """GET /admin/stats?queue: of everything, or of one queue; `detail=true` lists the queues (CLI)."""
+        """GET /admin/stats?queue: of everything, or of one queue; `detail=true` lists the queues for the CLI."""
         queue = call.query("queue") or None
         if queue is not None:
             queue = queue_name(queue, "queue", self._limits)
@@ -44,12 +44,10 @@ class AdminHandlers:
             self._queries.queues(QueuesAsk(also=tuple(records), limit=limit)),
         )
         known = 1 if queue is not None else page.total
-        view = stats_view(found, known, workers.summary, self._context.uptime_s, self._store.clock.now())
-        if detailed:
-            view["queues"] = [queue_detail(one) for one in page.queues]
-        elif call.dialect.reader == "cli":
-            view = plain_stats(view, workers.summary, sum(record.held for record in records.values()))
-        return Response(200, encode(with_progress(view, found)))
+        stats = admin_stats(found, known, workers.summary, self._context.uptime_s, self._store.clock.now())
+        paused = sum(record.held for record in records.values())
+        briefs = [queue_in_brief(one) for one in page.queues] if detailed else None
+        return Response(200, AskedStats(stats, paused, workers.summary, briefs))
 
     async def retry(self, call: Call) -> Response:
         """POST /admin/jobs/{id}/retry: a discarded or cancelled job gets a new life, one that waits for its next attempt gets

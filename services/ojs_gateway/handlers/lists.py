@@ -14,15 +14,10 @@ from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, Un
 from ojs_core.wire.filters import meta_members, search_text
 from ojs_core.wire.job_lists import BareJobDetail, admin_job_page, job_detail, job_page
 from ojs_core.wire.job_lists import JobPage as JobPageAnswer
-from ojs_core.wire.lists import (
-    priority_stats_view,
-    queue_stats_view,
-    queues_view,
-    unique_jobs_view,
-    with_progress,
-)
+from ojs_core.wire.lists import unique_jobs_view
 from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, parse_page
+from ojs_core.wire.queues import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
 from ojs_core.wire.results import without_expired_result
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -126,23 +121,22 @@ class ListHandlers:
 
     async def queues(self, call: Call) -> Response:
         """GET /queues: by name, each with its counts."""
-        return await self._named_queues(parse_page(call.queries))
+        return Response(200, await self._queues(parse_page(call.queries)))
 
     async def admin_queues(self, call: Call) -> Response:
         """GET /admin/queues: the same, in numbered pages."""
-        return await self._named_queues(parse_page(call.queries, numbered=True))
+        return Response(200, admin_queue_page(await self._queues(parse_page(call.queries, numbered=True))))
 
-    async def _named_queues(self, asked: Page) -> Response:
+    async def _queues(self, asked: Page) -> QueuePageAnswer:
         records = await self._store.queues.all()
         ask = QueuesAsk(also=tuple(records), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         page = await self._queries.queues(ask)
-        return Response(200, encode(queues_view(page, asked, records, self._store.clock.now())))
+        return queue_page(page, asked, records, self._store.clock.now())
 
     async def priority_stats(self, call: Call) -> Response:
         """GET /queues/{name}/priority-stats: what waits to be fetched, by priority."""
         name = queue_name(call.parameters[0], "queue", self._limits)
-        levels = await self._queries.levels(name)
-        return Response(200, encode(with_progress(priority_stats_view(name, levels.counts), levels)))
+        return Response(200, priority_stats(name, await self._queries.levels(name)))
 
     async def unique_jobs(self, call: Call) -> Response:
         """GET /unique-jobs: the fingerprints that jobs hold which have not ended, in order."""
@@ -154,9 +148,7 @@ class ListHandlers:
         """GET /queues/{name}/stats: exact counts of all states."""
         name = queue_name(call.parameters[0], "queue", self._limits)
         queue, record = await asyncio.gather(self._queries.queue(name), self._store.queues.get(name))
-        bound = self._store.queues.bound(name)
-        view = queue_stats_view(queue, record, bound=bound, now=self._store.clock.now(), as_text=call.dialect.reader == "sdk")
-        return Response(200, encode(view))
+        return Response(200, queue_stats(queue, record, self._store.queues.bound(name), self._store.clock.now()))
 
 
 def _state(text: str | None) -> State | None:

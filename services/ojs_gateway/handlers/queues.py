@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
-import msgspec
 import structlog
 
 from ojs_core.base.errors import not_found
@@ -13,23 +11,12 @@ from ojs_core.base.fields import queue_name
 from ojs_core.domain import transitions
 from ojs_core.domain.queues import config
 from ojs_core.domain.queues import record as queue_record
-from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET, Patch
+from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET, Patch, QueueConfig
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.operations.queue_removal import QueueRemoval, tell_of_queue
 from ojs_core.read.client import settled
-from ojs_core.wire.lists import queue_stats_view, with_progress
-from ojs_core.wire.members import encode
-from ojs_core.wire.queues import (
-    config_view,
-    parse_config,
-    parse_create,
-    parse_deletion,
-    parse_purge,
-    parse_queue_limit,
-    queue_view,
-    state_view,
-)
-from ojs_core.wire.statistics import lately_view
+from ojs_core.wire.queue_parse import parse_config, parse_create, parse_deletion, parse_purge, parse_queue_limit
+from ojs_core.wire.queues import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
@@ -54,8 +41,8 @@ class QueueHandlers:
             name, lambda old, moment: queue_record.created(old, name, config.patched(NOT_SET, patch), moment)
         )
         await tell_of_queue(self._store, "queue.created", name)
-        view = await self._view(name, record, None)
-        return Response(201, encode(view), (("Location", f"/ojs/v1/queues/{name}"),))
+        answer = configured_queue(name, record, await self._common(name))
+        return Response(201, answer, (("Location", f"/ojs/v1/queues/{name}"),))
 
     async def read(self, call: Call) -> Response:
         """GET /queues/{name}: settings and numbers; 404 if nobody ever configured it or pushed to it."""
@@ -64,23 +51,13 @@ class QueueHandlers:
         if record is None and queue.created_at is None:
             settled(queue)
             raise not_found("queue", name)
-        now = self._store.clock.now()
-        stats = queue_stats_view(queue, record, now=now, as_text=True)
-        view = await self._view(name, record, queue.created_at)
-        view |= {
-            "stats": stats["stats"],
-            "counts": msgspec.structs.asdict(queue.counts),
-            "depth": queue.counts.available,
-            "running": queue.counts.active,
-            **lately_view(queue, now),
-        }
-        return Response(200, encode(with_progress(view, queue)))
+        return Response(200, queue_detail(queue, record, await self._common(name), self._store.clock.now()))
 
     async def read_config(self, call: Call) -> Response:
         """GET /queues/{name}/config: what is set for the queue or below it."""
         name = self._name(call)
         record = await self._store.queues.get(name)
-        return Response(200, encode(await self._view(name, record, None)))
+        return Response(200, configured_queue(name, record, await self._common(name)))
 
     async def configure(self, call: Call) -> Response:
         """PUT /queues/{name}/config: sets what is sent, takes back what is null. Jobs that are queued keep what they have."""
@@ -94,7 +71,7 @@ class QueueHandlers:
 
         record = await self._store.queues.change(name, decide)
         await tell_of_queue(self._store, "queue.config_updated", name)
-        return Response(200, encode(await self._view(name, record, None)))
+        return Response(200, configured_queue(name, record, await self._common(name)))
 
     async def limit(self, call: Call) -> Response:
         """PUT /admin/queues/{name}/rate-limit `{concurrency, rate: {limit, period}}` (ojs-rate-limiting §7.2)."""
@@ -109,14 +86,14 @@ class QueueHandlers:
         name = queue_name(call.parameters[0], "queue", self._limits)
         record = await self._store.queues.pause(name)
         await tell_of_queue(self._store, "queue.paused", name)
-        return Response(200, encode(state_view(name, record, as_text=call.dialect.reader == "sdk")))
+        return Response(200, switched_queue(name, record))
 
     async def resume(self, call: Call) -> Response:
         """POST /queues/{name}/resume: ends a pause, and a drain."""
         name = queue_name(call.parameters[0], "queue", self._limits)
         record = await self._store.queues.resume(name)
         await tell_of_queue(self._store, "queue.resumed", name)
-        return Response(200, encode(state_view(name, record, as_text=call.dialect.reader == "sdk")))
+        return Response(200, switched_queue(name, record))
 
     # Clearing
 
@@ -137,9 +114,7 @@ class QueueHandlers:
             confirmed=confirmed,
         )
         name = queue_name(call.parameters[0], "queue", self._limits)
-        done, remaining = await self._removal.purge(name, asked)
-        view = {"queue": name, "purged_count": done, "purged": done, "deleted": done, "remaining": remaining}
-        return Response(200, encode(view | {"has_more": remaining > 0, "states": asked.states}))
+        return Response(200, purged_queue(name, asked, await self._removal.purge(name, asked)))
 
     async def delete(self, call: Call) -> Response:
         """DELETE /queues/{name}: 200 when it is gone, 202 while jobs of it are left, 409 if they are not to be touched.
@@ -148,12 +123,8 @@ class QueueHandlers:
         """
         name = queue_name(call.parameters[0], "queue", self._limits)
         asked = await call.read(parse_deletion, call.queries, name, self._limits)
-        affected, left = await self._removal.delete(name, asked)
-        view: dict[str, Any] = {"queue": name, "name": name, "strategy": asked.strategy, "jobs_affected": affected}
-        if asked.target_queue is not None:
-            view["target_queue"] = asked.target_queue
-        view |= {"jobs_remaining": left, "state": "draining" if left else "deleted"}
-        return Response(202 if left else 200, encode(view))
+        emptied = await self._removal.delete(name, asked)
+        return Response(202 if emptied.remaining else 200, deleted_queue(name, asked, emptied))
 
     # Shared
 
@@ -162,9 +133,7 @@ class QueueHandlers:
         name = call.parameters[0]
         return name if name == DEFAULT_QUEUE else queue_name(name, "queue", self._limits)
 
-    async def _view(self, name: str, record: QueueRecord | None, created_at: int | None) -> dict[str, Any]:
-        common = await self._store.queues.get(DEFAULT_QUEUE) if name != DEFAULT_QUEUE else None
-        own = NOT_SET if record is None else record.config
-        effective = own if common is None else config.layered(common.config, own)
-        view = queue_view(name, record, effective, created_at)
-        return view | {"own_config": config_view(own)}
+    async def _common(self, name: str) -> QueueConfig:
+        """What lies below a queue's own settings."""
+        record = await self._store.queues.get(DEFAULT_QUEUE) if name != DEFAULT_QUEUE else None
+        return NOT_SET if record is None else record.config

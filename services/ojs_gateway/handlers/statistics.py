@@ -5,9 +5,9 @@ from __future__ import annotations
 from aiohttp import web
 
 from ojs_core.base.fields import queue_name
-from ojs_core.wire.lists import with_progress
-from ojs_core.wire.members import encode
-from ojs_core.wire.statistics import history_view, parse_history, period_of
+from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.statistics import history_answer
+from ojs_core.wire.statistics_parse import parse_history, period_of
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse
 from ojs_gateway.http.sse import KEEP_ALIVE_S, sse
@@ -35,20 +35,19 @@ class StatisticsHandlers:
     async def _history(self, call: Call, queue: str | None) -> Response:
         ask = parse_history(call.queries, self._store.clock.now(), self._limits, queue)
         history = await self._queries.history(ask)
-        view = history_view(history, ask, period_of(call.queries), plain=call.dialect.reader == "cli")
-        return Response(200, encode(with_progress(view, history)))
+        return Response(200, history_answer(history, ask, period_of(call.queries)))
 
-    async def stream(self, _call: Call) -> StreamedResponse:
-        """GET /admin/stats/stream: the events `metrics` and `stats` every two seconds."""
+    async def stream(self, call: Call) -> StreamedResponse:
+        """GET /admin/stats/stream: the event `stats` every two seconds, for the admin UI `metrics`, too."""
         self._pulse.join()
-        return sse(self._write, self._pulse.leave)
+        return sse(lambda response: self._write(response, call.dialect.reader), self._pulse.leave)
 
-    async def _write(self, response: web.StreamResponse) -> None:
+    async def _write(self, response: web.StreamResponse, reader: Reader) -> None:
         seen: Frame | None = None
         while not self._context.stopping:
             frame = await self._context.unless_stopping(self._pulse.next(seen, KEEP_ALIVE_S))
             if frame is not None:
                 seen = frame
-                await response.write(frame.body)
+                await response.write(frame.metrics + frame.stats if reader == "ui" else frame.stats)
             else:
                 await response.write(b": keep-alive\n\n")

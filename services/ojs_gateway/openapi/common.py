@@ -85,7 +85,6 @@ ERROR_ITEM: Final = Named(
 
 # Numbers
 
-COUNTS: Final = Named("Counts", record(dict.fromkeys(State, COUNT), about="Jobs by state."))
 PROGRESS: Final[dict[str, Schema]] = {
     "partial": FLAG | {"description": "The index is being built anew: what is there is right, but not all is there."},
     "index_progress": number(0, 1),

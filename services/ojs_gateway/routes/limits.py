@@ -7,10 +7,11 @@ from typing import Final, get_args
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.fair_pools import Strategy
 from ojs_core.domain.rate_limits.policy import OnLimit
+from ojs_core.wire.starvation import StarvationPrevention
 from ojs_gateway.handlers.fair_pools import PoolHandlers
 from ojs_gateway.handlers.rate_limits import RateLimitHandlers
 from ojs_gateway.openapi.common import COUNT, DURATION, NUMBERED_50, PROGRESS, QUEUE_NAME, page_of
-from ojs_gateway.openapi.envelope import CONCURRENCY, PREVENTION, PREVENTION_REQUEST, RATE
+from ojs_gateway.openapi.envelope import CONCURRENCY, PREVENTION_REQUEST, RATE
 from ojs_gateway.openapi.route import Part, Route
 from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, Named, Schema, either, list_of, map_of, number, one_of, record, whole
 
@@ -101,7 +102,7 @@ _MEMBERS: Final[dict[str, Schema]] = {
     "strategy": one_of(*get_args(Strategy)),
     "queues": map_of(record({"weight": whole(1)})),
     "weights": map_of(whole(1)),
-    "starvation_prevention": PREVENTION,
+    "starvation_prevention": StarvationPrevention,
     "isolated": FLAG,
     "created_at": TIME,
     "updated_at": TIME,

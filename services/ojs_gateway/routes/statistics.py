@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
+from ojs_core.wire.statistics import HistoryAnswer
+from ojs_core.wire.statistics_parse import Period
 from ojs_gateway.handlers.statistics import StatisticsHandlers
-from ojs_gateway.openapi.common import PROGRESS, QUEUE_NAME
-from ojs_gateway.openapi.numbers import POINT
+from ojs_gateway.openapi.common import QUEUE_NAME
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import TEXT, Named, list_of, one_of, record
+from ojs_gateway.openapi.schema import TEXT, one_of
 
-_PERIOD: Final = one_of("1m", "5m", "1h", "1d")
-_HISTORY: Final = Named(
-    "History",
-    record({"period": _PERIOD, "data": list_of(POINT)}, {"queue": QUEUE_NAME, "data_points": list_of(POINT), **PROGRESS}),
-)
+_PERIOD: Final = one_of(*get_args(Period))
 _ABOUT: Final = "A point for every period, in order. Minutes are kept for 24 hours, hours for 31 days."
 _QUERY: Final = (
     Parameter("period", _PERIOD | {"default": "5m"}, "The length of a point."),
@@ -34,8 +31,8 @@ STATISTICS: Final = Part(
             StatisticsHandlers.history,
             ("GET /admin/stats/history getStatsHistory",),
             "Read statistics over time",
-            {200: _HISTORY},
-            f"{_ABOUT} `data_points` is there for the `ojs` CLI.",
+            {200: HistoryAnswer},
+            _ABOUT,
             query=(*_QUERY, Parameter("queue", QUEUE_NAME, "Of this queue alone.")),
             errors=_ERRORS,
         ),
@@ -44,7 +41,7 @@ STATISTICS: Final = Part(
             StatisticsHandlers.queue_history,
             ("GET /queues/{queue}/stats/history getQueueStatsHistory", "GET /admin/queues/{queue}/stats/history"),
             "Read a queue's statistics over time",
-            {200: _HISTORY},
+            {200: HistoryAnswer},
             _ABOUT,
             query=_QUERY,
             errors=_ERRORS,
@@ -54,7 +51,7 @@ STATISTICS: Final = Part(
             StatisticsHandlers.stream,
             ("GET /admin/stats/stream streamStats",),
             "Follow the statistics",
-            {200: Other("text/event-stream", "The events `metrics` and `stats` every two seconds.")},
+            {200: Other("text/event-stream", "The event `stats` every two seconds: as `GET /admin/stats`.")},
         ),
     ),
 )

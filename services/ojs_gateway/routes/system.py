@@ -6,14 +6,14 @@ from typing import Final
 
 from ojs_core.telemetry import metrics
 from ojs_core.wire.maintenance import MaintenanceBody
+from ojs_core.wire.statistics import AdminStats
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.metrics import MetricHandlers
 from ojs_gateway.handlers.operations import OperationHandlers
 from ojs_gateway.handlers.system import SystemHandlers
 from ojs_gateway.handlers.unreadable import UnreadableHandlers
-from ojs_gateway.openapi.common import COUNT, COUNTS, NUMBERED_50, OBJECT, PAGED, PROGRESS, QUEUE_NAME, SHORT, page_of
+from ojs_gateway.openapi.common import COUNT, NUMBERED_50, OBJECT, PAGED, QUEUE_NAME, SHORT, page_of
 from ojs_gateway.openapi.envelope import SECONDS
-from ojs_gateway.openapi.numbers import LATELY, OLDEST, WINDOWS
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
     FLAG,
@@ -22,7 +22,6 @@ from ojs_gateway.openapi.schema import (
     Named,
     Schema,
     body_of,
-    either,
     list_of,
     map_of,
     number,
@@ -74,25 +73,6 @@ _MANIFEST: Final = Named(
             "limits": map_of(number()),
         }
     ),
-)
-_QUEUES: Final = either(
-    COUNT,
-    list_of(record({"name": TEXT, "depth": COUNT, "avg_duration_ms": number(0), "error_rate": number(0, 1)})),
-    map_of(COUNT),
-    about="How many; all of them with `detail=true`, an object for the `ojs` CLI.",
-)
-_STATS: Final = record(
-    {
-        "queues": _QUEUES,
-        "workers": either(COUNT, map_of(COUNT)),
-        "workers_stale": COUNT,
-        "jobs": COUNTS,
-        "dead_letter": COUNT,
-        **LATELY,
-        "windows": WINDOWS,
-        "uptime_seconds": COUNT,
-    },
-    {**OLDEST, **PROGRESS},
 )
 _SUMMARY: Final = record(
     {
@@ -189,10 +169,10 @@ SYSTEM: Final = Part(
             AdminHandlers.stats,
             ("GET /admin/stats adminStats",),
             "Read the system's totals",
-            {200: _STATS},
+            {200: AdminStats},
             query=(
                 Parameter("queue", QUEUE_NAME, "Of this queue alone."),
-                Parameter("detail", FLAG, "Lists the queues."),
+                Parameter("detail", FLAG, "Lists the queues, for the `ojs` CLI."),
                 *PAGED,
             ),
             errors=("queue_name_too_long",),

@@ -1,4 +1,4 @@
-"""The admin API's own bodies: workers and their directives, totals (ojs-admin-api §9, §10)."""
+"""The admin API's own bodies: workers and their directives, a job's log (ojs-admin-api §9)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import LIVENESS_MS
 from ojs_core.read.messages import JobRow, WorkerPage, WorkerRow, WorkerSummary
-from ojs_core.read.numbers import Numbers, Queue
 from ojs_core.store.workers.directives import LEAVING, Directive, Wish
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.pages import Page, pagination
 from ojs_core.wire.retry import retry_policy
-from ojs_core.wire.statistics import lately_view, windows_view
 
 _WISHES: Final[tuple[Wish, ...]] = get_args(Wish)
 
@@ -105,40 +103,6 @@ def held_view(jobs: Sequence[JobRow]) -> list[dict[str, Any]]:
         | ({"started_at": format_ms(job.started_at)} if job.started_at is not None else {})
         for job in jobs
     ]
-
-
-def stats_view(numbers: Numbers, queues: int, workers: WorkerSummary, uptime_s: int, now: int) -> dict[str, Any]:
-    """GET /admin/stats: of jobs that are still stored, of workers that are there, and of this gateway's time."""
-    return {
-        "queues": queues,
-        "workers": workers.total - workers.stale,
-        "workers_stale": workers.stale,
-        "jobs": msgspec.structs.asdict(numbers.counts),
-        "dead_letter": numbers.dead_letter,
-        **lately_view(numbers, now),
-        "windows": windows_view(numbers),
-        "uptime_seconds": uptime_s,
-    }
-
-
-def plain_stats(view: dict[str, Any], workers: WorkerSummary, paused: int) -> dict[str, Any]:
-    """The same for the CLI, which reads the numbers of queues and workers as objects."""
-    total = view["queues"]
-    return view | {
-        "queues": {"total": total, "active": total - paused, "paused": paused},
-        "workers": _summary(workers),
-    }
-
-
-def queue_detail(queue: Queue) -> dict[str, Any]:
-    """A queue as the CLI's debugger lists it."""
-    ended = queue.completed_last_hour + queue.failed_last_hour
-    return {
-        "name": queue.name,
-        "depth": queue.counts.available,
-        "avg_duration_ms": queue.avg_duration_ms or 0.0,
-        "error_rate": round(queue.failed_last_hour / ended, 4) if ended else 0.0,
-    }
 
 
 def trace_view(job: Job) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, Protocol, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -69,17 +69,24 @@ def pagination(page: Page, total: int | None, next_cursor: str | None) -> Pagina
     return answer
 
 
+_Partial = Annotated[bool, Meta(description="The index is being built anew: what is there is right, but not all is there.")]
+PartialFlag = _Partial | UnsetType
+ProgressShare = Annotated[float, Meta(ge=0, le=1)] | UnsetType
+
+
 class Indexed(Struct, kw_only=True, omit_defaults=True):
-    """The base of answers that come from the projector's index."""
+    """The base of answers that come from the projector's index, unless they have another one."""
 
-    partial: (
-        Annotated[bool, Meta(description="The index is being built anew: what is there is right, but not all is there.")]
-        | UnsetType
-    ) = UNSET
-    index_progress: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    partial: PartialFlag = UNSET
+    index_progress: ProgressShare = UNSET
 
 
-T = TypeVar("T", bound=Indexed)
+class _Indexed(Protocol):
+    partial: PartialFlag
+    index_progress: ProgressShare
+
+
+T = TypeVar("T", bound=_Indexed)
 
 
 def with_progress(answer: T, found: Answer) -> T:

@@ -1,354 +1,377 @@
-"""Queues as clients configure and read them (ojs-queue-config §6, §9; ojs-backpressure §6.2; ojs-admin-api §6)."""
+"""Queues as clients read them (ojs-http-binding §11, ojs-queue-config §9, ojs-admin-api §6)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import (
-    before_ms,
-    check_known,
-    duration_ms,
-    flag,
-    integer,
-    mapping,
-    object_of,
-    queue_name,
-    shown,
-    struct_of,
-    text_list,
-    value_of,
-)
-from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_age, format_duration, format_ms
-from ojs_core.domain.job import Retry, State
-from ojs_core.domain.queues.config import Patch, QueueConfig, Rate
+from ojs_core.domain.job import Retention, State
+from ojs_core.domain.queues.config import NOT_SET, Overflow, QueueConfig, layered
 from ojs_core.domain.queues.record import QueueRecord
-from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, read_policy
-from ojs_core.operations.queue_removal import Deletion, Purge
-from ojs_core.wire.retry import check_retry, retry_policy
-from ojs_core.wire.starvation import parse_rotation, prevention_view
+from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY
+from ojs_core.operations.queue_removal import Deletion, Emptied, Purge, RemovalStrategy
+from ojs_core.read.numbers import Counts, Levels, Queue, QueuePage
+from ojs_core.wire.members import Count, Duration, Seconds, Timestamp, members, timestamp
+from ojs_core.wire.pages import Indexed, Page, Pagination, PartialFlag, ProgressShare, pagination, with_progress
+from ojs_core.wire.retry import RetryPolicy, retry_policy
+from ojs_core.wire.starvation import StarvationPrevention, prevention_view
+from ojs_core.wire.statistics import Lately, Milliseconds, Windows, lately, windows
 
-_OVERFLOW: Final = ("reject", "drop_oldest")
-_MOST: Final = 2**53 - 1
-_MAX_PATTERNS: Final = 100
-_QUEUE_LIMIT: Final = ("concurrency", "rate", "period", "max_per_second", "throttle", "key", "on_limit")
-_PURGEABLE: Final = tuple(state for state in State if state is not State.ACTIVE)
+Status = Literal["active", "paused", "draining"]
 
 
-# In
+class QueueStatus(Struct):
+    """Whether a queue hands out jobs, and takes any."""
 
+    name: str
+    status: Status
+    paused: bool
 
-def parse_config(body: bytes, limits: PayloadLimits) -> Patch:
-    """PUT /queues/{name}/config: the members that are sent are set, null takes one back, others stay as they are.
 
-    Raises invalid_request naming the member, `unsupported` for what this server does not do.
-    """
-    return _config({name: value_of(raw, name, limits) for name, raw in object_of(body).items()}, "", limits)
+class SwitchedQueue(Struct, kw_only=True, omit_defaults=True):
+    """A queue that was paused or resumed."""
 
+    queue: QueueStatus
+    paused_at: Timestamp | UnsetType = UNSET
+    resumed_at: Timestamp | UnsetType = UNSET
 
-def parse_queue_limit(body: bytes, limits: PayloadLimits) -> Patch:
-    """PUT /admin/queues/{name}/rate-limit: the members of `Policy` that a queue can have; what is left out is taken back."""
-    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
-    if (field := next((name for name in ("throttle", "key", "on_limit") if members.get(name) is not None), None)) is not None:
-        raise invalid(field, f"{field} belongs to jobs; a queue has concurrency and rate")
-    check_known(members, _QUEUE_LIMIT)
-    policy = read_policy(members, "")
-    if policy.concurrency == 0:
-        message = "concurrency must be at least 1; pause the queue to let nothing start, leave it out to lift the limit"
-        raise invalid("concurrency", message)
-    return {"concurrency": policy.concurrency, "rate_limit": policy.rate}
 
+def status_of(name: str, record: QueueRecord | None) -> QueueStatus:
+    """A queue without a record, or one that was deleted, is there all the same."""
+    status: Status = "active" if record is None or record.state == "deleted" else record.state
+    return QueueStatus(name, status, status == "paused")
 
-def parse_create(body: bytes, limits: PayloadLimits) -> tuple[str, Patch]:
-    """POST /queues `{name, config}`; the members of `config` may stand beside `name` (ojs CLI)."""
-    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
-    name = queue_name(members.pop("name", None), "name", limits)
-    config = members.pop("config", None)
-    if config is not None and type(config) is not dict:
-        raise invalid("config", f"config must be an object, not {shown(config)}")
-    return name, {**_config(members, "", limits), **_config(config or {}, "config.", limits)}
 
+def switched_queue(name: str, record: QueueRecord | None) -> SwitchedQueue:
+    """The answer to pause and resume."""
+    answer = SwitchedQueue(queue=status_of(name, record))
+    if record is not None and record.state == "paused":
+        answer.paused_at = timestamp(record.paused_at)
+    elif record is not None:
+        answer.resumed_at = timestamp(record.resumed_at)
+    return answer
 
-def _config(members: dict[str, Any], prefix: str, limits: PayloadLimits) -> dict[str, Any]:
-    patch: dict[str, Any] = {}
-    for name, value in members.items():
-        path = prefix + name
-        reader = _READERS.get(name)
-        if reader is None:
-            raise invalid(path, f"{path} is not a setting of a queue; settings are {', '.join(_READERS)}")
-        patch |= reader(value, path, limits)
-    return patch
 
+# Numbers
 
-_Reader = Callable[[Any, str, PayloadLimits], dict[str, Any]]
 
+class ListedQueue(Lately, kw_only=True, omit_defaults=True):
+    """A queue in a list."""
 
-def _member(attribute: str, read: Callable[[Any, str, PayloadLimits], Any]) -> _Reader:
-    def reader(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
-        return {attribute: None if value is None else read(value, path, limits)}
+    name: str
+    status: Status
+    paused: bool
+    counts: Counts
+    created_at: Timestamp | UnsetType = UNSET
 
-    return reader
 
+class QueuePageAnswer(Indexed, kw_only=True):
+    """A page of the list of queues."""
 
-def _unsupported(neutral: tuple[Any, ...], instead: str) -> _Reader:
-    def reader(value: Any, path: str, _limits: PayloadLimits) -> dict[str, Any]:
-        if value is not None and value not in neutral:
-            raise OjsError("unsupported", f"{path} is not supported by this server: {instead}", details={"field": path})
-        return {}
+    queues: list[ListedQueue]
+    pagination: Pagination
 
-    return reader
 
+class AdminQueuePage(Indexed, kw_only=True):
+    """A page of the list of queues, as the admin API calls it."""
 
-def _count(value: Any, path: str, _limits: PayloadLimits) -> int:
-    return integer(value, path, 0, _MOST)
+    items: list[ListedQueue]
+    pagination: Pagination
 
 
-def _slots(value: Any, path: str, _limits: PayloadLimits) -> int:
-    return integer(value, path, 0, MAX_CONCURRENCY)
+class CountedQueue(Counts, frozen=True, kw_only=True):
+    """A queue, and how many of its jobs are in each state."""
 
+    name: str
+    status: Status
+    paused: bool
 
-def _overflow(value: Any, path: str, _limits: PayloadLimits) -> str:
-    if value == "block":
-        raise OjsError("unsupported", f"{path} 'block' is not supported: push again after Retry-After", details={"field": path})
-    if value not in _OVERFLOW:
-        raise invalid(path, f"{path} must be one of {', '.join(_OVERFLOW)}, not {shown(value)}")
-    return str(value)
 
+class QueueNumbers(Lately, kw_only=True, omit_defaults=True):
+    """What is measured of a queue; `avg_duration_ms` and `avg_wait_ms` over the last hour."""
 
-def _threshold(value: Any, path: str, _limits: PayloadLimits) -> float:
-    if type(value) not in (int, float) or not 0 < value <= 1:
-        raise invalid(path, f"{path} must be a number above 0 and at most 1, not {shown(value)}")
-    return float(value)
+    queue: str
+    depth: Annotated[int, Meta(ge=0, description="Jobs that are available.")]
+    dead: Annotated[int, Meta(ge=0, description="Dead letters.")]
+    completed_last_hour: Count
+    failed_last_hour: Count
+    avg_duration_ms: Milliseconds
+    avg_wait_ms: Milliseconds
+    throughput_per_second: Annotated[float, Meta(ge=0, description="Completed jobs, over the last five minutes.")]
+    windows: Windows
+    max_depth: Annotated[int, Meta(ge=1, description="Where the queue is bounded.")] | UnsetType = UNSET
+    pressure: Annotated[float, Meta(ge=0, description="`depth` as a share of `max_depth`.")] | UnsetType = UNSET
 
 
-def _backpressure(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
-    if value is None:
-        return {"max_size": None, "overflow_policy": None, "warning_threshold": None}
-    return _members(value, path, limits, _BACKPRESSURE)
-
-
-def _members(value: Any, path: str, limits: PayloadLimits, readers: Mapping[str, _Reader]) -> dict[str, Any]:
-    patch: dict[str, Any] = {}
-    for name, item in mapping(value, path).items():
-        reader = readers.get(name)
-        if reader is None:
-            raise invalid(f"{path}.{name}", f"{path}.{name} is not a setting; settings are {', '.join(readers)}")
-        patch |= reader(item, f"{path}.{name}", limits)
-    return patch
-
-
-def _dead_letter(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
-    """The form of ojs-dead-letter §5.1: `{"retention": {"max_age", "max_count"}}`."""
-    if value is None:
-        return {"dead_letter_s": None, "dead_letter_max": None}
-    return _members(value, path, limits, {"retention": _dead_letter_retention})
-
-
-def _dead_letter_retention(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
-    return _dead_letter(None, path, limits) if value is None else _members(value, path, limits, _DEAD_LETTER)
-
-
-def _age(value: Any, path: str, limits: PayloadLimits) -> int:
-    return duration_ms(value, path, 1_000, limits) // 1_000
-
-
-def _rate(value: Any, path: str, limits: PayloadLimits) -> Rate:
-    members = mapping(value, path)
-    if type(members.get("rate")) is dict:  # the form of ojs-rate-limiting §7.2
-        members, path = members["rate"], f"{path}.rate"
-    if "max_per_second" in members:
-        return Rate(integer(members["max_per_second"], f"{path}.max_per_second", 1, _MOST), 1_000)
-    limit = integer(members.get("limit"), f"{path}.limit", 1, _MOST)
-    return Rate(limit, duration_ms(members.get("period", "PT1S"), f"{path}.period", 1_000, limits))
-
-
-def _seconds(value: Any, path: str, limits: PayloadLimits) -> int:
-    return duration_ms(value, path, 1_000, limits)
-
-
-def _retention(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
-    """Each member by itself: what isn't sent stays. A text is the CLI's one time for every end."""
-    if value is None or type(value) is str:
-        value = dict.fromkeys(_RETENTION, value)
-    members = mapping(value, path)
-    for name in members:
-        if name not in _RETENTION:
-            raise invalid(f"{path}.{name}", f"{path}.{name} is not a way to end; {path} has {', '.join(_RETENTION)}")
-    return {_RETENTION[name]: None if age is None else _age(age, f"{path}.{name}", limits) for name, age in members.items()}
-
-
-def _retry(value: Any, path: str, limits: PayloadLimits) -> Retry:
-    return check_retry(value, path, limits)
-
-
-def _types(value: Any, path: str, limits: PayloadLimits) -> tuple[str, ...]:
-    types = text_list(value, path, _MAX_PATTERNS, limits)
-    for index, one in enumerate(types):
-        if "*" in one[:-1]:
-            raise invalid(f"{path}[{index}]", f"{path}[{index}] may have its * at the end only, as in mail.*, not {shown(one)}")
-    return types
-
-
-def _flag(value: Any, path: str, _limits: PayloadLimits) -> bool:
-    return flag(value, path)
-
-
-_RETENTION: Final = {
-    "completed": "completed_s",
-    "discarded": "discarded_s",
-    "cancelled": "cancelled_s",
-    "dead_letter": "dead_letter_s",
-}
-_BACKPRESSURE: Final[dict[str, _Reader]] = {
-    "max_depth": _member("max_size", _count),
-    "strategy": _member("overflow_policy", _overflow),
-    "warning_threshold": _member("warning_threshold", _threshold),
-    "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_depth"),
-}
-_DEAD_LETTER: Final[dict[str, _Reader]] = {
-    "max_age": _member("dead_letter_s", _age),
-    "max_count": _member("dead_letter_max", _count),
-}
-_READERS: Final[dict[str, _Reader]] = {
-    "max_size": _member("max_size", _count),
-    "overflow_policy": _member("overflow_policy", _overflow),
-    "warning_threshold": _member("warning_threshold", _threshold),
-    "backpressure": _backpressure,
-    "concurrency": _member("concurrency", _slots),
-    "rate_limit": _member("rate_limit", _rate),
-    "visibility_timeout": _member("visibility_timeout_ms", _seconds),
-    "default_timeout": _member("default_timeout_ms", _seconds),
-    "default_retry": _member("default_retry", _retry),
-    "retention": _retention,
-    "dead_letter": _dead_letter,
-    "dead_letter_max_size": _member("dead_letter_max", _count),
-    "dead_letter_ttl": _member("dead_letter_s", _age),
-    "allowed_job_types": _member("allowed_job_types", _types),
-    "strict_pause": _member("strict_pause", _flag),
-    "starvation_prevention": _member("rotation_ms", parse_rotation),
-    "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_size"),
-    "producers": _unsupported((["*"],), "producers aren't told apart"),
-    "dead_letter_queue": _unsupported((), "dead letters are listed under /dead-letter; see retention.dead_letter"),
-}
-
-
-class DeletionBody(Struct, frozen=True, forbid_unknown_fields=True):
-    strategy: str | None = None
-    target_queue: str | None = None
-
-
-def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: PayloadLimits) -> Deletion:
-    """DELETE /queues/{name}: a strategy in the body, or in the query for clients that send no body with it."""
-    asked = struct_of(body, DeletionBody)
-    strategy = asked.strategy or query.get("strategy") or "reject"
-    target = asked.target_queue or query.get("target_queue")
-    match strategy:
-        case "reject" | "discard":
-            return Deletion(strategy)
-        case "move":
-            name = queue_name(target, "target_queue", limits)
-            if name == queue:
-                raise invalid("target_queue", "target_queue must be another queue than the one that is deleted")
-            return Deletion("move", name)
-        case _:
-            raise invalid("strategy", f"strategy must be reject, discard or move, not {shown(strategy)}")
-
-
-class PurgeBody(Struct, frozen=True, forbid_unknown_fields=True):
-    states: list[str] | None = None
-    older_than: str | int | float | None = None
-    confirm: bool | None = None
-
-
-def parse_purge(body: bytes, now: int, limits: PayloadLimits, *, confirmed: bool) -> Purge:
-    """DELETE /admin/queues/{name}/jobs `{states, older_than?, confirm: true}`; without `states`, all that only wait.
-
-    `confirmed` is for POST /queues/{name}/purge, which says it by its name.
-    """
-    asked = struct_of(body, PurgeBody)
-    if not (confirmed if asked.confirm is None else asked.confirm):
-        raise invalid("confirm", "this removes every job that matches; send confirm: true to do it")
-    if asked.states is None and not confirmed:
-        raise invalid("states", f"states is required: a list of {', '.join(_PURGEABLE)}")
-    if asked.states is not None and not asked.states:
-        raise invalid("states", f"states must name at least one of {', '.join(_PURGEABLE)}")
-    states = []
-    for index, state in enumerate(asked.states or (State.AVAILABLE, State.SCHEDULED, State.RETRYABLE, State.PENDING)):
-        if state not in _PURGEABLE:
-            message = f"states[{index}] must be one of {', '.join(_PURGEABLE)}, not {shown(state)}"
-            raise invalid(f"states[{index}]", message)
-        states.append(State(state))
-    before = None if asked.older_than is None else before_ms(asked.older_than, "older_than", now, limits)
-    return Purge(tuple(dict.fromkeys(states)), before)
-
-
-# Out
-
-
-def status_of(record: QueueRecord | None) -> dict[str, Any]:
-    """`status` and `paused` as every view of a queue has them."""
-    state = "active" if record is None or record.state == "deleted" else record.state
-    return {"status": state, "state": state, "paused": state == "paused"}
-
-
-def state_view(name: str, record: QueueRecord | None, *, as_text: bool) -> dict[str, Any]:
-    """The answer to pause and resume; `queue` is an object, or the name for clients that read it as text."""
-    named = {"name": name, **status_of(record)}
-    view: dict[str, Any] = {"queue": name if as_text else named, **named}
+class QueueStatsAnswer(Indexed, kw_only=True):
+    """A queue's numbers, now and lately."""
+
+    queue: CountedQueue
+    stats: QueueNumbers
+    computed_at: Timestamp
+
+
+class PriorityStats(Indexed, kw_only=True):
+    """How many jobs wait to be fetched, by priority, the highest first (ojs-priority)."""
+
+    queue: str
+    counts_by_priority: dict[int, Count]
+    total: Count
+
+
+def queue_page(page: QueuePage, asked: Page, records: Mapping[str, QueueRecord], now: int) -> QueuePageAnswer:
+    """A list of queues; `page` is what the index said."""
+    queues = [listed_queue(queue, records.get(queue.name), now) for queue in page.queues]
+    return with_progress(QueuePageAnswer(queues=queues, pagination=pagination(asked, page.total, page.next_cursor)), page)
+
+
+def admin_queue_page(page: QueuePageAnswer) -> AdminQueuePage:
+    """The same in the admin API."""
+    return AdminQueuePage(
+        items=page.queues, pagination=page.pagination, partial=page.partial, index_progress=page.index_progress
+    )
+
+
+def listed_queue(queue: Queue, record: QueueRecord | None, now: int) -> ListedQueue:
+    """A queue with what it has and does."""
+    return ListedQueue(
+        **members(status_of(queue.name, record)),
+        **members(lately(queue, now)),
+        counts=queue.counts,
+        created_at=_created_at(queue.created_at, record),
+    )
+
+
+def queue_stats(queue: Queue, record: QueueRecord | None, bound: int, now: int) -> QueueStatsAnswer:
+    """The answer about a queue of which at most `bound` jobs may be available, 0 for any number."""
+    depth = queue.counts.available
+    numbers = QueueNumbers(
+        **members(lately(queue, now)),
+        queue=queue.name,
+        depth=depth,
+        dead=queue.dead_letter,
+        completed_last_hour=queue.completed_last_hour,
+        failed_last_hour=queue.failed_last_hour,
+        avg_duration_ms=round(queue.avg_duration_ms or 0.0, 3),
+        avg_wait_ms=round(queue.avg_wait_ms or 0.0, 3),
+        throughput_per_second=round(queue.throughput_per_second, 3),
+        windows=windows(queue),
+    )
+    if bound:
+        numbers.max_depth = bound
+        numbers.pressure = round(depth / bound, 3)
+    counted = CountedQueue(**members(status_of(queue.name, record)), **msgspec.structs.asdict(queue.counts))
+    return with_progress(QueueStatsAnswer(queue=counted, stats=numbers, computed_at=format_ms(now)), queue)
+
+
+def priority_stats(queue: str, levels: Levels) -> PriorityStats:
+    """The answer about a queue's priorities."""
+    counts = levels.counts
+    return with_progress(PriorityStats(queue=queue, counts_by_priority=counts, total=sum(counts.values())), levels)
+
+
+def _created_at(first_job_at: int | None, record: QueueRecord | None) -> Timestamp | UnsetType:
+    at = [at for at in (first_job_at, record.created_at if record is not None else None) if at is not None]
+    return format_ms(min(at)) if at else UNSET
+
+
+# Settings
+
+
+class QueueRate(Struct):
+    """At most `limit` jobs start within any `period`."""
+
+    limit: Annotated[int, Meta(ge=1)]
+    period: Duration
+
+
+class JobRetention(Struct, kw_only=True, omit_defaults=True):
+    """How long a finished job's record stays, by how it ended."""
+
+    completed: Duration | UnsetType = UNSET
+    cancelled: Duration | UnsetType = UNSET
+    discarded: Duration | UnsetType = UNSET
+    dead_letter: Duration | UnsetType = UNSET
+
+
+class DeadLetterLimits(Struct, kw_only=True, omit_defaults=True):
+    """How long dead letters stay, and how many."""
+
+    max_age: Duration | UnsetType = UNSET
+    max_count: Annotated[int, Meta(ge=0, description="0 keeps any number.")] | UnsetType = UNSET
+
+
+class DeadLetterSettings(Struct):
+    """What is set for dead letters (ojs-dead-letter §5.1)."""
+
+    retention: DeadLetterLimits
+
+
+class QueueSettings(Struct, kw_only=True, omit_defaults=True):
+    """Settings under the names that ojs-queue-config gives them. What is set nowhere is left out."""
+
+    max_size: Count | UnsetType = UNSET
+    overflow_policy: Overflow | UnsetType = UNSET
+    warning_threshold: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    concurrency: (
+        Annotated[int, Meta(ge=0, le=MAX_CONCURRENCY, description="How many at once; 0 for any number.")] | UnsetType
+    ) = UNSET
+    rate_limit: QueueRate | UnsetType = UNSET
+    starvation_prevention: StarvationPrevention | UnsetType = UNSET
+    visibility_timeout: Seconds | UnsetType = UNSET
+    default_timeout: Seconds | UnsetType = UNSET
+    default_retry: RetryPolicy | UnsetType = UNSET
+    retention: JobRetention | UnsetType = UNSET
+    dead_letter: DeadLetterSettings | UnsetType = UNSET
+    allowed_job_types: tuple[str, ...] | UnsetType = UNSET
+    strict_pause: bool | UnsetType = UNSET
+
+
+_Effective = Annotated[QueueSettings, Meta(description="As the settings of all queues and its own work together.")]
+_Own = Annotated[QueueSettings, Meta(description="What is set for this queue alone.")]
+
+
+class ConfiguredQueue(Struct, kw_only=True, omit_defaults=True):
+    """A queue with its settings."""
+
+    name: str
+    status: Status
+    paused: bool
+    config: _Effective
+    own_config: _Own
+    created_at: Timestamp | UnsetType = UNSET
+    updated_at: Timestamp | UnsetType = UNSET
+    paused_at: Timestamp | UnsetType = UNSET
+
+
+class QueueDetail(ListedQueue, kw_only=True, omit_defaults=True):
+    """A queue with its settings and numbers."""
+
+    depth: Annotated[int, Meta(ge=0, description="Jobs that are available.")]
+    config: _Effective
+    own_config: _Own
+    updated_at: Timestamp | UnsetType = UNSET
+    paused_at: Timestamp | UnsetType = UNSET
+    partial: PartialFlag = UNSET
+    index_progress: ProgressShare = UNSET
+
+
+def configured_queue(name: str, record: QueueRecord | None, common: QueueConfig) -> ConfiguredQueue:
+    """A queue with its settings over those of all queues."""
+    own = NOT_SET if record is None else record.config
+    answer = ConfiguredQueue(
+        **members(status_of(name, record)),
+        config=queue_settings(layered(common, own)),
+        own_config=queue_settings(own),
+        created_at=_created_at(None, record),
+    )
     if record is not None:
-        at = "paused_at" if record.state == "paused" else "resumed_at"
-        if (when := getattr(record, at)) is not None:
-            view[at] = format_ms(when)
-    return view
+        answer.updated_at = format_ms(record.updated_at)
+        if record.state == "paused":
+            answer.paused_at = timestamp(record.paused_at)
+    return answer
 
 
-def queue_view(name: str, record: QueueRecord | None, config: QueueConfig, created_at: int | None) -> dict[str, Any]:
-    """A queue with its settings as they work together; what is set nowhere is left out."""
-    shown_config = config_view(config)
-    view: dict[str, Any] = {"name": name, **status_of(record), "config": shown_config, "configuration": shown_config}
-    at = [at for at in (created_at, record.created_at if record is not None else None) if at is not None]
-    if at:
-        view["created_at"] = format_ms(min(at))
-    if record is not None:
-        view["updated_at"] = format_ms(record.updated_at)
-        if record.state == "paused" and record.paused_at is not None:
-            view["paused_at"] = format_ms(record.paused_at)
-    return view
+def queue_detail(queue: Queue, record: QueueRecord | None, common: QueueConfig, now: int) -> QueueDetail:
+    """The same with what it has and does."""
+    configured = members(configured_queue(queue.name, record, common))
+    detail = QueueDetail(**(configured | members(listed_queue(queue, record, now))), depth=queue.counts.available)
+    return with_progress(detail, queue)
 
 
-def config_view(config: QueueConfig) -> dict[str, Any]:
-    """Settings under the names that ojs-queue-config gives them."""
-    view: dict[str, Any] = {
-        name: value
-        for name in ("max_size", "overflow_policy", "warning_threshold", "concurrency", "strict_pause")
-        if (value := getattr(config, name)) is not None
-    }
-    if config.rate_limit is not None:
-        view["rate_limit"] = {"limit": config.rate_limit.limit, "period": format_duration(config.rate_limit.period_ms)}
-    if config.rotation_ms is not None:
-        view["starvation_prevention"] = prevention_view(config.rotation_ms)
-    for name, ms in (("visibility_timeout", config.visibility_timeout_ms), ("default_timeout", config.default_timeout_ms)):
-        if ms is not None:
-            view[name] = ms / 1_000 if ms % 1_000 else ms // 1_000
-    if config.default_retry is not None:
-        view["default_retry"] = retry_policy(config.default_retry)
-    if config.retention is not None:
-        kept = msgspec.structs.asdict(config.retention)
-        view["retention"] = {
-            name: format_duration(kept[attribute] * 1_000)
-            for name, attribute in _RETENTION.items()
-            if kept[attribute] is not None
-        }
-    if config.dead_letter_max is not None:
-        view["dead_letter"] = {"retention": {"max_count": config.dead_letter_max}}
-    if config.retention is not None and config.retention.dead_letter_s is not None:
-        max_age = format_age(config.retention.dead_letter_s)
-        view.setdefault("dead_letter", {"retention": {}})["retention"]["max_age"] = max_age
-    if config.allowed_job_types is not None:
-        view["allowed_job_types"] = config.allowed_job_types
-    return view
+def queue_settings(config: QueueConfig) -> QueueSettings:
+    """A layer of settings, or all of them together."""
+    rate, kept = config.rate_limit, config.retention
+    return QueueSettings(
+        max_size=_set(config.max_size),
+        overflow_policy=_set(config.overflow_policy),
+        warning_threshold=_set(config.warning_threshold),
+        concurrency=_set(config.concurrency),
+        rate_limit=UNSET if rate is None else QueueRate(rate.limit, format_duration(rate.period_ms)),
+        starvation_prevention=UNSET if config.rotation_ms is None else prevention_view(config.rotation_ms),
+        visibility_timeout=_seconds(config.visibility_timeout_ms),
+        default_timeout=_seconds(config.default_timeout_ms),
+        default_retry=UNSET if config.default_retry is None else retry_policy(config.default_retry),
+        retention=UNSET if kept is None else _retention(kept),
+        dead_letter=_dead_letter(config),
+        allowed_job_types=_set(config.allowed_job_types),
+        strict_pause=_set(config.strict_pause),
+    )
+
+
+T = TypeVar("T")
+
+
+def _set(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value
+
+
+def _seconds(ms: int | None) -> float | UnsetType:
+    if ms is None:
+        return UNSET
+    return ms / 1_000 if ms % 1_000 else ms // 1_000
+
+
+def _retention(kept: Retention) -> JobRetention:
+    return JobRetention(
+        completed=_duration(kept.completed_s),
+        cancelled=_duration(kept.cancelled_s),
+        discarded=_duration(kept.discarded_s),
+        dead_letter=_duration(kept.dead_letter_s),
+    )
+
+
+def _duration(seconds: int | None) -> str | UnsetType:
+    return UNSET if seconds is None else format_duration(seconds * 1_000)
+
+
+def _dead_letter(config: QueueConfig) -> DeadLetterSettings | UnsetType:
+    age_s = None if config.retention is None else config.retention.dead_letter_s
+    if age_s is None and config.dead_letter_max is None:
+        return UNSET
+    max_age = UNSET if age_s is None else format_age(age_s)
+    return DeadLetterSettings(DeadLetterLimits(max_age=max_age, max_count=_set(config.dead_letter_max)))
+
+
+# Removal
+
+
+class PurgedQueue(Struct):
+    """How many jobs were removed."""
+
+    queue: str
+    purged_count: Count
+    remaining: Annotated[int, Meta(ge=0, description="How many more a repeated request would find.")]
+    states: Sequence[State]
+
+
+class DeletedQueue(Struct, kw_only=True, omit_defaults=True):
+    """What has become of a queue and its jobs."""
+
+    queue: str
+    strategy: RemovalStrategy
+    jobs_affected: Count
+    jobs_remaining: Count
+    state: Literal["draining", "deleted"]
+    target_queue: str | UnsetType = UNSET
+
+
+def purged_queue(name: str, asked: Purge, emptied: Emptied) -> PurgedQueue:
+    """The answer to a purge."""
+    return PurgedQueue(name, emptied.done, emptied.remaining, asked.states)
+
+
+def deleted_queue(name: str, asked: Deletion, emptied: Emptied) -> DeletedQueue:
+    """The answer to a deletion, which goes on while there are jobs."""
+    return DeletedQueue(
+        queue=name,
+        strategy=asked.strategy,
+        jobs_affected=emptied.done,
+        jobs_remaining=emptied.remaining,
+        state="draining" if emptied.remaining else "deleted",
+        target_queue=_set(asked.target_queue),
+    )

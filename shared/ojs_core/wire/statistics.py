@@ -1,172 +1,210 @@
-"""Statistics as clients read them: now, lately and over time (ojs-admin-api §6, §10; docs/statistics.md).
-
-Where names differ, both are sent: `processed` and `completed` are completed jobs, `failed` discarded ones, `latency` is the
-time from available to started.
-"""
+"""Statistics as clients read them: now, lately and over time (ojs-admin-api §6, §10; docs/statistics.md)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Final
 
-from ojs_core.base.errors import invalid
-from ojs_core.base.fields import queue_name, shown, timestamp
-from ojs_core.base.payload_limits import PayloadLimits
+from msgspec import UNSET, Meta, Struct, UnsetType
+
 from ojs_core.base.times import format_ms
 from ojs_core.domain.statistics.histogram import Percentiles
 from ojs_core.domain.statistics.point import Point
-from ojs_core.domain.statistics.record import HOUR_MS, KEPT_MS, MINUTE_MS
-from ojs_core.read.messages import WorkerPage
-from ojs_core.read.numbers import History, HistoryAsk, Numbers, QueuePage, Totals
+from ojs_core.read.messages import WorkerSummary
+from ojs_core.read.numbers import Counts, History, HistoryAsk, Numbers, Queue
+from ojs_core.wire.members import Count, Timestamp, members, timestamp
+from ojs_core.wire.pages import Indexed, PartialFlag, ProgressShare, with_progress
+from ojs_core.wire.statistics_parse import Period
 
-_DAY_MS: Final = 24 * HOUR_MS
-_PERIODS: Final = {"1m": MINUTE_MS, "5m": 5 * MINUTE_MS, "1h": HOUR_MS, "1d": _DAY_MS}
-_DEFAULT_PERIOD: Final = "5m"
-_DEFAULT_SPANS: Final = {"1m": HOUR_MS, "5m": HOUR_MS, "1h": _DAY_MS, "1d": 31 * _DAY_MS}
-_UNITS: Final = {"m": MINUTE_MS, "h": HOUR_MS, "d": _DAY_MS}
-_AGO: Final = re.compile(r"([0-9]{1,6})([mhd])", re.ASCII)
-_LATEST: Final = "5m"
 _NOTHING: Final = Point(at=0)
 
-
-# Over time
-
-
-def period_of(query: Mapping[str, str]) -> str:
-    """The length of a point: `1m`, `5m`, `1h` or `1d`."""
-    period = query.get("period") or _DEFAULT_PERIOD
-    if period not in _PERIODS:
-        raise invalid("period", f"period must be one of {', '.join(_PERIODS)}, not {shown(period)}")
-    return period
+Milliseconds = Annotated[float, Meta(ge=0, description="Milliseconds.")]
 
 
-def parse_history(query: Mapping[str, str], now: int, limits: PayloadLimits, queue: str | None = None) -> HistoryAsk:
-    """GET /admin/stats/history?period&since&until&queue; `from` and `to` are the same as `since` and `until`.
+class PercentilesAnswer(Struct):
+    """Milliseconds, at most 5 % off."""
 
-    Times are RFC 3339 timestamps, or `30m`, `24h`, `7d` for so long ago. What is no longer kept is left out.
-    """
-    period = period_of(query)
-    step = _PERIODS[period]
-    until = _time(query, ("until", "to"), now)
-    until = min(now if until is None else until, now) + 1
-    since = _time(query, ("since", "from"), now)
-    if since is None:
-        since = until - _DEFAULT_SPANS[period]
-    elif since >= until:
-        raise invalid("since", "since must be before until, and not in the future")
-    kept = KEPT_MS[HOUR_MS if step >= HOUR_MS else MINUTE_MS]
-    if queue is None and query.get("queue"):
-        queue = queue_name(query["queue"], "queue", limits)
-    return HistoryAsk(queue=queue, step_ms=step, since=max(since, now - kept), until=max(until, now - kept))
+    p50: Milliseconds
+    p90: Milliseconds
+    p95: Milliseconds
+    p99: Milliseconds
+    max: Milliseconds
 
 
-def _time(query: Mapping[str, str], names: tuple[str, ...], now: int) -> int | None:
-    for name in names:
-        text = query.get(name)
-        if text:
-            ago = _AGO.fullmatch(text)
-            return now - int(ago[1]) * _UNITS[ago[2]] if ago else timestamp(text, name)
-    return None
+class Window(Struct, kw_only=True, omit_defaults=True):
+    """What happened within a time. `processed` jobs completed, `failed` ones were discarded; a wait ends when a job starts."""
+
+    enqueued: Count
+    started: Count
+    processed: Count
+    failed: Count
+    failed_attempts: Count
+    retried: Count
+    cancelled: Count
+    expired: Count
+    avg_latency_ms: Annotated[float, Meta(ge=0, description="The mean wait.")]
+    wait_ms: PercentilesAnswer | UnsetType = UNSET
+    run_ms: PercentilesAnswer | UnsetType = UNSET
 
 
-def history_view(history: History, ask: HistoryAsk, period: str, *, plain: bool) -> dict[str, Any]:
-    """The points in order of time; `data_points` is what the official command line calls them."""
-    points = [{"timestamp": format_ms(point.at), **_point_view(point)} for point in history.points]
-    view: dict[str, Any] = {"period": period, "data": points}
-    if ask.queue is not None:
-        view["queue"] = ask.queue
-    if plain:
-        view["data_points"] = points
-    return view
+class PointAnswer(Window, kw_only=True):
+    """What happened from `timestamp` on."""
+
+    timestamp: Timestamp
+    latency_p50_ms: Annotated[float, Meta(ge=0, description="Of the waits; 0 where nothing started.")]
+    latency_p99_ms: Milliseconds
 
 
-def _point_view(point: Point) -> dict[str, Any]:
-    wait = point.wait
-    view: dict[str, Any] = {
-        "enqueued": point.pushed,
-        "started": point.started,
-        "processed": point.completed,
-        "completed": point.completed,
-        "failed": point.discarded,
-        "failed_attempts": point.failed,
-        "retried": point.retried,
-        "cancelled": point.cancelled,
-        "expired": point.expired,
-        "avg_latency_ms": point.avg_wait_ms or 0.0,
-        "latency_p50_ms": wait.p50 if wait is not None else 0.0,
-        "latency_p99_ms": wait.p99 if wait is not None else 0.0,
-    }
-    for name, found in (("wait_ms", wait), ("run_ms", point.run)):
-        if found is not None:
-            view[name] = _percentiles_view(found)
-    return view
+class HistoryAnswer(Indexed, kw_only=True, omit_defaults=True):
+    """Points in order of time."""
+
+    period: Period
+    data: list[PointAnswer]
+    queue: str | UnsetType = UNSET
 
 
-def _percentiles_view(found: Percentiles) -> dict[str, float]:
-    return {"p50": found.p50, "p90": found.p90, "p95": found.p95, "p99": found.p99, "max": found.max}
+Windows = Annotated[dict[str, Window], Meta(description="The last five minutes, hour and day: `5m`, `1h` and `1d`.")]
 
 
-# Now and lately
+class Throughput(Struct):
+    """Jobs a minute over the last five minutes; the mean wait, from available to started, over the last hour."""
+
+    processed_per_minute: Annotated[float, Meta(ge=0)]
+    failed_per_minute: Annotated[float, Meta(ge=0)]
+    enqueued_per_minute: Annotated[float, Meta(ge=0)]
+    avg_latency_ms: Milliseconds
 
 
-def windows_view(numbers: Numbers) -> dict[str, Any]:
-    """What happened within the last five minutes, hour and day."""
-    return {name: _point_view(point) for name, point in numbers.windows.items()}
-
-
-def lately_view(numbers: Numbers, now: int) -> dict[str, Any]:
+class Lately(Struct, kw_only=True, omit_defaults=True):
     """Rates and times of the last five minutes, and since when the oldest job waits."""
-    latest = numbers.windows.get(_LATEST, _NOTHING)
-    view: dict[str, Any] = {
-        "throughput": {
-            "processed_per_minute": round(numbers.throughput_per_second * 60, 3),
-            "failed_per_minute": round(numbers.failed_per_second * 60, 3),
-            "enqueued_per_minute": round(numbers.pushed_per_second * 60, 3),
-            # The official command line reads whole numbers.
-            "enqueued_per_min": round(numbers.pushed_per_second * 60),
-            "completed_per_min": round(numbers.throughput_per_second * 60),
-            "failed_per_min": round(numbers.failed_per_second * 60),
-            "avg_latency_ms": numbers.avg_wait_ms or 0.0,
-        },
-        "latency_ms": _percentiles_view(latest.wait) if latest.wait is not None else _NO_TIMES,
-        "run_ms": _percentiles_view(latest.run) if latest.run is not None else _NO_TIMES,
-    }
-    if numbers.oldest_available_at is not None:
-        view["oldest_available_at"] = format_ms(numbers.oldest_available_at)
-        view["oldest_available_age_ms"] = max(0, now - numbers.oldest_available_at)
-    return view
+
+    throughput: Throughput
+    latency_ms: PercentilesAnswer
+    run_ms: PercentilesAnswer
+    oldest_available_at: Timestamp | UnsetType = UNSET
+    oldest_available_age_ms: Count | UnsetType = UNSET
 
 
-_NO_TIMES: Final = {"p50": 0.0, "p90": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
+class AdminStats(Lately, kw_only=True, omit_defaults=True):
+    """Of jobs that are still stored, of workers that are there, and of this gateway's time."""
+
+    queues: Count
+    workers: Count
+    workers_stale: Count
+    jobs: Counts
+    dead_letter: Count
+    windows: Windows
+    uptime_seconds: Count
+    partial: PartialFlag = UNSET
+    index_progress: ProgressShare = UNSET
 
 
-def metrics_view(totals: Totals, queues: QueuePage, workers: WorkerPage) -> dict[str, Any]:
-    """The event `metrics` of the statistics stream, as the admin UI reads it; `error_rate` is in percent of what ended."""
-    latest = totals.windows.get(_LATEST, _NOTHING)
-    ended = latest.completed + latest.discarded
-    return {
-        "queues": [
-            {"queue": queue.name}
-            | {state: getattr(queue.counts, state) for state in ("available", "active", "scheduled", "retryable")}
-            for queue in queues.queues
-        ],
-        "throughput": {
-            "processed_per_second": round(totals.throughput_per_second, 3),
-            "failed_per_second": round(totals.failed_per_second, 3),
-            "enqueued_per_second": round(totals.pushed_per_second, 3),
-        },
-        "workers": {
-            "total": workers.summary.total - workers.summary.stale,
-            "active": [
-                {
-                    "id": row.record.id,
-                    "state": "stale" if row.stale else row.record.state,
-                    "activeJobs": row.held or row.record.active_jobs,
-                    "lastHeartbeatAt": format_ms(row.record.seen_at),
-                }
-                for row in workers.workers
-            ],
-        },
-        "error_rate": round(100 * latest.discarded / ended, 3) if ended else 0.0,
-    }
+class QueueInBrief(Struct):
+    """A queue as the command line's debugger lists it."""
+
+    name: str
+    depth: int
+    avg_duration_ms: float
+    error_rate: float
+
+
+class AskedStats(Struct):
+    """The answer to GET /admin/stats, with what the command line reads in place of two of its numbers."""
+
+    stats: AdminStats
+    paused: int
+    workers: WorkerSummary
+    queues: list[QueueInBrief] | None
+
+
+def history_answer(history: History, ask: HistoryAsk, period: Period) -> HistoryAnswer:
+    """A series of one queue or of all."""
+    points = [_point(point) for point in history.points]
+    answer = HistoryAnswer(period=period, data=points, queue=UNSET if ask.queue is None else ask.queue)
+    return with_progress(answer, history)
+
+
+def _point(point: Point) -> PointAnswer:
+    wait = point.wait
+    return PointAnswer(
+        **members(_window(point)),
+        timestamp=format_ms(point.at),
+        latency_p50_ms=wait.p50 if wait is not None else 0.0,
+        latency_p99_ms=wait.p99 if wait is not None else 0.0,
+    )
+
+
+def _window(point: Point) -> Window:
+    return Window(
+        enqueued=point.pushed,
+        started=point.started,
+        processed=point.completed,
+        failed=point.discarded,
+        failed_attempts=point.failed,
+        retried=point.retried,
+        cancelled=point.cancelled,
+        expired=point.expired,
+        avg_latency_ms=point.avg_wait_ms or 0.0,
+        wait_ms=UNSET if point.wait is None else _percentiles(point.wait),
+        run_ms=UNSET if point.run is None else _percentiles(point.run),
+    )
+
+
+def _percentiles(found: Percentiles) -> PercentilesAnswer:
+    return PercentilesAnswer(found.p50, found.p90, found.p95, found.p99, found.max)
+
+
+def windows(numbers: Numbers) -> dict[str, Window]:
+    """What happened within the last five minutes, hour and day."""
+    return {name: _window(point) for name, point in numbers.windows.items()}
+
+
+def latest(numbers: Numbers) -> Point:
+    """What happened within the last five minutes."""
+    return numbers.windows.get("5m", _NOTHING)
+
+
+def lately(numbers: Numbers, now: int) -> Lately:
+    """What is told of one queue, and of all together."""
+    last = latest(numbers)
+    since = numbers.oldest_available_at
+    return Lately(
+        throughput=Throughput(
+            processed_per_minute=round(numbers.throughput_per_second * 60, 3),
+            failed_per_minute=round(numbers.failed_per_second * 60, 3),
+            enqueued_per_minute=round(numbers.pushed_per_second * 60, 3),
+            avg_latency_ms=numbers.avg_wait_ms or 0.0,
+        ),
+        latency_ms=_NO_TIMES if last.wait is None else _percentiles(last.wait),
+        run_ms=_NO_TIMES if last.run is None else _percentiles(last.run),
+        oldest_available_at=timestamp(since),
+        oldest_available_age_ms=UNSET if since is None else max(0, now - since),
+    )
+
+
+_NO_TIMES: Final = PercentilesAnswer(0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def admin_stats(numbers: Numbers, queues: int, workers: WorkerSummary, uptime_s: int, now: int) -> AdminStats:
+    """Totals of the whole system, or of one queue."""
+    answer = AdminStats(
+        **members(lately(numbers, now)),
+        queues=queues,
+        workers=workers.total - workers.stale,
+        workers_stale=workers.stale,
+        jobs=numbers.counts,
+        dead_letter=numbers.dead_letter,
+        windows=windows(numbers),
+        uptime_seconds=uptime_s,
+    )
+    return with_progress(answer, numbers)
+
+
+def queue_in_brief(queue: Queue) -> QueueInBrief:
+    """`error_rate` is the share of what ended within the last hour."""
+    ended = queue.completed_last_hour + queue.failed_last_hour
+    return QueueInBrief(
+        name=queue.name,
+        depth=queue.counts.available,
+        avg_duration_ms=queue.avg_duration_ms or 0.0,
+        error_rate=round(queue.failed_last_hour / ended, 4) if ended else 0.0,
+    )

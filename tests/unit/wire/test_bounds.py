@@ -17,7 +17,7 @@ from ojs_core.base.times import format_ms, parse_moment, parse_timestamp
 from ojs_core.domain.rate_limits.policy import read_policy
 from ojs_core.wire.enqueue import parse_enqueue
 from ojs_core.wire.maintenance import parse_maintenance
-from ojs_core.wire.queues import parse_config
+from ojs_core.wire.queue_parse import parse_config
 from ojs_core.wire.selection import parse_confirmed
 from ojs_core.wire.worker import parse_fetch, parse_heartbeat, parse_nack, parse_register
 

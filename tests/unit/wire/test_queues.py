@@ -12,7 +12,8 @@ from ojs_core.domain.job import Retention
 from ojs_core.domain.queues.config import NOT_SET, QueueConfig, patched
 from ojs_core.read.messages import DeadLetterStats
 from ojs_core.wire.lists import dead_letter_stats_view
-from ojs_core.wire.queues import config_view, parse_config
+from ojs_core.wire.queue_parse import parse_config
+from ojs_core.wire.queues import queue_settings
 
 DAY_S = 86_400
 BEFORE = QueueConfig(retention=Retention(completed_s=DAY_S, dead_letter_s=2 * DAY_S), dead_letter_max=7)
@@ -33,7 +34,7 @@ def configured(body: Any, before: QueueConfig = NOT_SET) -> QueueConfig:
 def test_the_retention_of_dead_letters_has_three_spellings(body: Any) -> None:
     config = configured(body)
     assert config == QueueConfig(retention=Retention(dead_letter_s=90 * DAY_S), dead_letter_max=50)
-    assert config_view(config)["dead_letter"] == {"retention": {"max_age": "P90D", "max_count": 50}}
+    assert msgspec.to_builtins(queue_settings(config).dead_letter) == {"retention": {"max_age": "P90D", "max_count": 50}}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_a_retention_is_changed_end_by_end(body: Any, expected: Retention | None
 
 def test_nothing_is_left_of_a_retention_that_is_taken_back() -> None:
     assert configured({"dead_letter": None}, configured({"dead_letter_ttl": "P1D"})) == NOT_SET
-    assert "dead_letter" not in config_view(NOT_SET)
+    assert msgspec.to_builtins(queue_settings(NOT_SET)) == {}
 
 
 @pytest.mark.parametrize(

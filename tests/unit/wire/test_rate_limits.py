@@ -8,7 +8,7 @@ import pytest
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
-from ojs_core.wire.queues import parse_queue_limit
+from ojs_core.wire.queue_parse import parse_queue_limit
 from ojs_core.wire.rate_limits import limit_view, parse_override
 
 NOW = 1_800_000_000_000

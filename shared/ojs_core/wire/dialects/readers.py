@@ -41,7 +41,7 @@ def dialect_of(user_agent: str | None, accept: str | None, ojs_version: str | No
     reader: Reader = "standard"
     if ojs_version is not None:
         reader = "sdk"
-    elif agent.startswith("Go-http-client/"):
+    elif agent.startswith("Go-http-client/") and OJS_TYPE in accepted:  # what else is written in Go may ask for plain JSON
         reader = "cli"
     elif agent.startswith("Mozilla/"):
         reader = "ui"

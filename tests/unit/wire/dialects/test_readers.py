@@ -46,6 +46,11 @@ def test_who_reads_an_answer(user_agent: str | None, version: str | None, reader
     assert dialect_of(user_agent, OJS, version).reader == reader
 
 
+@pytest.mark.parametrize("accept", [None, "*/*", PLAIN])
+def test_what_is_written_in_go_is_the_command_line_if_it_asks_for_the_ojs_type(accept: str | None) -> None:
+    assert dialect_of("Go-http-client/1.1", accept, None).reader == "standard"
+
+
 @pytest.mark.parametrize(
     ("version", "supported"),
     [

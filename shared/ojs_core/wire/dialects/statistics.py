@@ -1,0 +1,75 @@
+"""Statistics for official clients."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import asdict
+
+from ojs_core.base.times import format_ms
+from ojs_core.read.messages import WorkerPage
+from ojs_core.read.numbers import QueuePage, Totals
+from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.members import members
+from ojs_core.wire.statistics import AdminStats, AskedStats, HistoryAnswer, latest
+
+_STATES_SHOWN: Final = ("available", "active", "scheduled", "retryable")
+
+
+def _plain(answer: AskedStats) -> AdminStats:
+    return answer.stats
+
+
+def _for_cli(answer: AskedStats) -> dict[str, Any]:
+    """`queues` and `workers` are objects, and with `detail` the queues are listed; rates are whole numbers, too."""
+    stats, workers = answer.stats, answer.workers
+    throughput = members(stats.throughput) | {
+        "completed_per_min": round(stats.throughput.processed_per_minute),
+        "failed_per_min": round(stats.throughput.failed_per_minute),
+    }
+    queues = {"total": stats.queues, "active": stats.queues - answer.paused, "paused": answer.paused}
+    return members(stats) | {
+        "queues": queues if answer.queues is None else answer.queues,
+        "workers": asdict(workers) | {"active": stats.workers},
+        "throughput": throughput,
+    }
+
+
+def _with_data_points(answer: HistoryAnswer) -> dict[str, Any]:
+    points = [members(point) | {"completed": point.processed} for point in answer.data]
+    return members(answer) | {"data_points": points}
+
+
+def metrics(totals: Totals, queues: QueuePage, workers: WorkerPage) -> dict[str, Any]:
+    """The event `metrics` of the statistics stream for the admin UI; `error_rate` is in percent of what ended."""
+    last = latest(totals)
+    ended = last.completed + last.discarded
+    return {
+        "queues": [
+            {"queue": queue.name} | {state: getattr(queue.counts, state) for state in _STATES_SHOWN} for queue in queues.queues
+        ],
+        "throughput": {
+            "processed_per_second": round(totals.throughput_per_second, 3),
+            "failed_per_second": round(totals.failed_per_second, 3),
+            "enqueued_per_second": round(totals.pushed_per_second, 3),
+        },
+        "workers": {
+            "total": workers.summary.total - workers.summary.stale,
+            "active": [
+                {
+                    "id": row.record.id,
+                    "state": "stale" if row.stale else row.record.state,
+                    "activeJobs": row.held or row.record.active_jobs,
+                    "lastHeartbeatAt": format_ms(row.record.seen_at),
+                }
+                for row in workers.workers
+            ],
+        },
+        "error_rate": round(100 * last.discarded / ended, 3) if ended else 0.0,
+    }
+
+
+STATISTICS: Final[Shapes] = {
+    AskedStats: {"standard": _plain, "sdk": _plain, "cli": _for_cli, "ui": _plain},
+    HistoryAnswer: {"cli": _with_data_points},
+}

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ojs_core.domain.statistics.point import Point
+from ojs_core.read.messages import WorkerSummary
+from ojs_core.read.numbers import Counts, History, HistoryAsk, Queue, Totals
+from ojs_core.wire.dialects.layer import answer_body
+from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.statistics import AskedStats, admin_stats, history_answer, queue_in_brief
+
+NOW = 1_800_000_000_000
+WORKERS = WorkerSummary(total=5, running=2, quiet=1, terminate=1, stale=1)
+
+
+def read(answer: Struct, reader: Reader) -> Any:
+    return msgspec.json.decode(answer_body(answer, reader))
+
+
+def test_the_command_line_reads_objects_or_the_queues_in_place_of_numbers() -> None:
+    totals = Totals(counts=Counts(), throughput_per_second=0.26, failed_per_second=0.01)
+    stats = admin_stats(totals, 3, WORKERS, 60, NOW)
+    asked = AskedStats(stats, 1, WORKERS, None)
+    standard = read(asked, "standard")
+    assert standard == read(asked, "sdk") == read(asked, "ui") == read(stats, "standard")
+    assert (standard["queues"], standard["workers"], standard["workers_stale"]) == (3, 4, 1)
+    assert read(asked, "cli") == standard | {
+        "queues": {"total": 3, "active": 2, "paused": 1},
+        "workers": {"total": 5, "running": 2, "quiet": 1, "terminate": 1, "stale": 1, "active": 4},
+        "throughput": standard["throughput"] | {"completed_per_min": 16, "failed_per_min": 1},
+    }
+    queue = Queue(name="q", counts=Counts(available=2), completed_last_hour=3, failed_last_hour=1)
+    listed = AskedStats(stats, 1, WORKERS, [queue_in_brief(queue)])
+    assert read(listed, "standard") == standard
+    assert read(listed, "cli")["queues"] == [{"name": "q", "depth": 2, "avg_duration_ms": 0.0, "error_rate": 0.25}]
+
+
+def test_the_command_line_has_its_own_names_for_points() -> None:
+    history = History(points=[Point(at=NOW, completed=2, discarded=1, avg_wait_ms=1.5)])
+    answer = history_answer(history, HistoryAsk(step_ms=60_000, since=0, until=1), "1m")
+    standard = read(answer, "standard")
+    [point] = standard["data"]
+    assert (point["processed"], point["failed"], point["avg_latency_ms"]) == (2, 1, 1.5)
+    assert ("completed" in point, "queue" in standard) == (False, False)
+    assert read(answer, "cli") == standard | {"data_points": [point | {"completed": 2}]}
