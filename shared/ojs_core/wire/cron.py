@@ -20,8 +20,8 @@ from ojs_core.domain.cron.changes import Registration
 from ojs_core.domain.cron.expression import BadExpression, parse_expression
 from ojs_core.domain.cron.record import OVERLAPS, Cron, CronRun
 from ojs_core.domain.cron.schedule import BadZone, check_zone
-from ojs_core.domain.job import EMPTY_OBJECT, Job
-from ojs_core.wire.enqueue import read_envelope
+from ojs_core.domain.job import Job
+from ojs_core.wire.enqueue import SYSTEM_MEMBERS, TOP_LEVEL_ONLY, read_envelope
 from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, pagination
 
@@ -95,8 +95,12 @@ def parse_patch(body: bytes, cron: Cron, limits: PayloadLimits) -> Registration:
     asked = {name: raw for name, raw in sent.items() if name not in _OWN}
     if not absent(template):
         asked |= members_of(template, "job_template")
-    options = asked.pop("options", Raw())
-    standing = {"type": cron.draft.type, "args": cron.draft.args, "meta": cron.draft.meta}
+    standing = {
+        **members_of(cron.options, "options"),
+        "type": cron.draft.type,
+        "args": cron.draft.args,
+        "meta": cron.draft.meta,  # that of the options is in it
+    }
     merged: dict[str, Any] = {
         "name": cron.name,
         "timezone": cron.timezone,
@@ -104,9 +108,7 @@ def parse_patch(body: bytes, cron: Cron, limits: PayloadLimits) -> Registration:
         "enabled": cron.enabled,
         "description": cron.description,
         **{name: raw for name, raw in sent.items() if name in _OWN and name != "job_template"},
-        "job_template": standing
-        | asked
-        | {"options": members_of(cron.options, "options") | ({} if absent(options) else members_of(options, "options"))},
+        "job_template": {name: value for name, value in standing.items() if name not in asked} | asked,
     }
     if not any(name in sent for name in _EXPRESSIONS):
         merged["expression"] = cron.expression
@@ -181,7 +183,7 @@ def _description(value: Any) -> str | None:
 
 
 def _template(members: Mapping[str, Raw], limits: PayloadLimits) -> tuple[Job, Raw]:
-    """The draft of every run's job, its relative times counted from 0, and `options` as sent."""
+    """The draft of every run's job, its relative times counted from 0, and its options, wherever they were sent."""
     envelope = {name: raw for name, raw in members.items() if name not in _OWN}
     template = members.get("job_template")
     if template is not None and not absent(template):
@@ -190,14 +192,19 @@ def _template(members: Mapping[str, Raw], limits: PayloadLimits) -> tuple[Job, R
         raise invalid("job_template.id", "job_template.id can't be set: the job of each run gets an id of its own")
     if absent(envelope.get("args", Raw())):
         envelope["args"] = _NO_ARGS
-    options = envelope.get("options", Raw())
-    if absent(options):
-        options = EMPTY_OBJECT
-    else:
-        asked = members_of(options, "options")
+    sent = envelope.get("options", Raw())
+    asked = {} if absent(sent) else members_of(sent, "options")
+    beside = {name: raw for name, raw in envelope.items() if _may_be_option(name) and name not in asked}
+    options = Raw(encode({name: raw for name, raw in (beside | asked).items() if not absent(raw)}))
+    if asked:
         envelope |= _merged_meta(envelope, asked)
         envelope["options"] = Raw(encode({name: raw for name, raw in asked.items() if name != "meta"}))
     return read_envelope(envelope, 0, limits), options
+
+
+def _may_be_option(name: str) -> bool:
+    """Whether a member beside `options` means the same in them; `meta` of both is merged."""
+    return name != "meta" and name not in TOP_LEVEL_ONLY and name not in SYSTEM_MEMBERS
 
 
 def _merged_meta(envelope: Mapping[str, Raw], options: Mapping[str, Raw]) -> dict[str, Raw]:

@@ -99,7 +99,9 @@ def test_everything_that_may_be_said() -> None:
 
 
 def test_the_answer_can_be_sent_back() -> None:
-    first = view({**FLAT, "options": {"queue": "q", "meta": {"a": 1}}, "meta": {"b": 2}, "timezone": "Asia/Tokyo"})
+    flat = {"priority": 3, "x_own": [1], "unique": None}
+    first = view({**FLAT, **flat, "options": {"queue": "q", "meta": {"a": 1}}, "meta": {"b": 2}, "timezone": "Asia/Tokyo"})
+    assert first["job_template"]["options"] == {"priority": 3, "x_own": [1], "queue": "q", "meta": {"a": 1}}
     assert view(first) == first
 
 
@@ -197,9 +199,27 @@ def test_a_patch_changes_what_it_names_and_leaves_the_rest() -> None:
     assert (flat.expression, bytes(flat.draft.args), flat.description, flat.draft.queue) == ("@hourly", b"[7]", None, "a")
 
 
+def test_a_patch_leaves_what_was_sent_beside_the_options() -> None:
+    asked = {"queue": "a", "tags": ["t"], "max_attempts": 7, "timeout": 30, "unique": {"keys": ["type"]}, "x_own": [1]}
+    cron = registered({**FLAT, **asked, "delay_until": "+PT5S", "options": {"priority": 3}})
+    again = parse_patch(b'{"cron": "@daily"}', cron, PayloadLimits()).draft
+    assert msgspec.structs.replace(again, id=cron.draft.id) == cron.draft
+    assert parse_patch(b'{"options": {"queue": "b", "timeout_ms": 5}}', cron, PayloadLimits()).draft.queue == "b"
+    moved = parse_patch(b'{"queue": "b", "timeout_ms": 5}', cron, PayloadLimits()).draft
+    assert (moved.queue, moved.timeout_ms, moved.tags) == ("b", 5, ("t",))
+    assert parse_patch(b'{"tags": null}', cron, PayloadLimits()).draft.tags == ()
+
+
+def test_a_patch_of_what_stands_in_the_options_may_stand_beside_them() -> None:
+    cron = registered({**FLAT, "options": {"queue": "a", "priority": 3, "meta": {"k": 1}}})
+    changed = parse_patch(b'{"queue": "b", "meta": {"k": 2}}', cron, PayloadLimits()).draft
+    assert (changed.queue, changed.priority, msgspec.json.decode(changed.meta)) == ("b", 3, {"k": 2})
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
+        (b'{"queue": "A B"}', "queue"),
         (b"{}", "enabled"),
         (b'{"enabled": null}', "enabled"),
         (b'{"name": "other", "cron": "@daily"}', "name"),
