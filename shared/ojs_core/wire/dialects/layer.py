@@ -11,13 +11,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from ojs_core.wire.dialects.crons import CRONS
 from ojs_core.wire.dialects.events import EVENTS
 from ojs_core.wire.dialects.jobs import JOBS
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import encode
 
-_SHAPES: Final[Shapes] = {**EVENTS, **JOBS}
+_SHAPES: Final[Shapes] = {**CRONS, **EVENTS, **JOBS}
 
 
 def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:
