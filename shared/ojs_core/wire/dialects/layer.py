@@ -16,9 +16,10 @@ from ojs_core.wire.dialects.events import EVENTS
 from ojs_core.wire.dialects.jobs import JOBS
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.dialects.workflows import WORKFLOWS
 from ojs_core.wire.members import encode
 
-_SHAPES: Final[Shapes] = {**CRONS, **EVENTS, **JOBS}
+_SHAPES: Final[Shapes] = {**CRONS, **EVENTS, **JOBS, **WORKFLOWS}
 
 
 def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:
