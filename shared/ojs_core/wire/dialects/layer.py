@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ojs_core.wire.dialects.bulk import BULK
 from ojs_core.wire.dialects.crons import CRONS
 from ojs_core.wire.dialects.events import EVENTS
 from ojs_core.wire.dialects.jobs import JOBS
@@ -19,7 +20,7 @@ from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.dialects.workflows import WORKFLOWS
 from ojs_core.wire.members import encode
 
-_SHAPES: Final[Shapes] = {**CRONS, **EVENTS, **JOBS, **WORKFLOWS}
+_SHAPES: Final[Shapes] = {**CRONS, **EVENTS, **JOBS, **BULK, **WORKFLOWS}
 
 
 def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:
