@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -28,9 +28,13 @@ _LOOK_S: Final = 0.005
 _LONGEST_CHAIN: Final = 1_000
 
 
-class _State(msgspec.Struct):
+class _Workflow(msgspec.Struct):
     id: str
     state: str
+
+
+class _Answer(msgspec.Struct):
+    workflow: _Workflow
 
 
 class _Worker(Looper):
@@ -101,8 +105,8 @@ async def _one(bench: Bench, kind: str, number: int, queue: str) -> None:
         await asyncio.sleep(_LOOK_S)
 
 
-async def _call(bench: Bench, request: bytes) -> Any:
+async def _call(bench: Bench, request: bytes) -> _Workflow:
     status, body = await exchange(bench.target, request, timeout_s=_LIMIT_S)
     if status >= 300:
         raise ServerRefused(f"a workflow was refused: {error_name(status, body)}")
-    return msgspec.json.decode(body, type=_State)
+    return msgspec.json.decode(body, type=_Answer).workflow

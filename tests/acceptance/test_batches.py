@@ -61,7 +61,7 @@ def test_a_batch_honours_every_attribute_and_keeps_the_order(system: System, que
         job(queue, 2, pending=True),
         {"type": "bulk.flat", "args": [], "queue": queue, "meta": {"k": 1}, "x_own": True},
     )
-    assert (answer.status, answer.body["count"], answer.body["enqueued"], answer.body["failed"]) == (201, 4, 4, 0)
+    assert (answer.status, answer.body["count"]) == (201, 4)
     jobs = answer.body["jobs"]
     assert [one["state"] for one in jobs] == ["available", "scheduled", "pending", "available"]
     assert (jobs[0]["priority"], jobs[0]["tags"], jobs[0]["timeout_ms"]) == (3, ["a"], 5_000)

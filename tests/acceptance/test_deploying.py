@@ -112,8 +112,8 @@ def test_a_system_made_as_the_page_says_runs_workflows_and_answers_lists(machine
         jobs = send("POST", f"{api}/workers/fetch", {"queues": ["default"], "worker_id": "w"}).body["jobs"]
         for job in jobs:
             assert send("POST", f"{api}/workers/ack", {"job_id": job["id"], "worker_id": "w"}).status == 200
-        found = send("GET", f"{api}/workflows/{flow.body.get('workflow', flow.body)['id']}").body
-        return str(found.get("workflow", found)["state"]) == "completed"
+        found = send("GET", f"{api}/workflows/{flow.body['workflow']['id']}").body
+        return str(found["workflow"]["state"]) == "completed"
 
     until(completed, READY_S)
     for path in ("/jobs", "/queues", "/workflows", "/events", "/dead-letter", "/admin/stats"):

@@ -258,13 +258,13 @@ def workflows(client: Client) -> None:
         return {"type": name, "args": [], "options": {"queue": "de.wf", "retry": {"max_attempts": 1}}, **more}
 
     batch = {"type": "batch", "jobs": [step("w.a")], "callbacks": {"on_complete": step("w.b")}}
-    made = client("POST", "/workflows", {"type": "chain", "name": "n", "steps": [step("w.x"), batch]}, 201)
+    made = client("POST", "/workflows", {"type": "chain", "name": "n", "steps": [step("w.x"), batch]}, 201)["workflow"]
     client("POST", "/workflows", {"type": "chain", "steps": []}, 400)
     [job] = client.fetch("de.wf")
     client("POST", "/workers/nack", {"job_id": job["id"], "error": {"message": "no"}})
 
     def failed() -> bool:
-        return bool(client("GET", f"/workflows/{made['id']}")["state"] == "failed")
+        return bool(client("GET", f"/workflows/{made['id']}")["workflow"]["state"] == "failed")
 
     until(failed, 10.0)
     client("POST", f"/workflows/{made['id']}/retry")

@@ -87,7 +87,7 @@ async def test_polling_sees_at_once_what_was_answered_and_pages_by_cursor(http: 
     assert (again["events"], again["has_more"]) == ([], False)
     pages = [await get(http, f"/events?queue=ev.poll&per_page=2&page={number}") for number in (1, 2, 9)]
     ids = [event["id"] for event in page["events"]]
-    assert [[event["id"] for event in one["items"]] for one in pages] == [ids[:2], ids[2:4], []]
+    assert [[event["id"] for event in one["events"]] for one in pages] == [ids[:2], ids[2:4], []]
     assert pages[0]["pagination"] | {"next_cursor": "-"} == {
         "limit": 2,
         "offset": 0,

@@ -44,7 +44,7 @@ def run(system: System, workflow_id: str, *, fail: tuple[str, ...] = ()) -> tupl
 def create(system: System, definition: dict[str, Any]) -> dict[str, Any]:
     answer = system.request("POST", f"{BASE}/workflows", definition)
     assert answer.status == 201, answer
-    created: dict[str, Any] = answer.body
+    created: dict[str, Any] = answer.body["workflow"]
     assert answer.headers["Location"] == f"{BASE}/workflows/{created['id']}"
     return created
 
@@ -66,7 +66,7 @@ def test_a_nested_workflow_reads_as_it_went(system: System) -> None:
         "steps": [job("extract"), {"type": "group", "name": "fan", "jobs": [job("x"), job("y")]}, job("load")],
     }
     created = create(system, definition)
-    assert created["workflow"]["state"] == created["state"] == "running"
+    assert created["state"] == "running"
     assert [(step["id"], step["type"], step["state"]) for step in created["steps"]] == [
         ("0", "extract", "pending"),
         ("1", "group", "waiting"),
@@ -77,14 +77,13 @@ def test_a_nested_workflow_reads_as_it_went(system: System) -> None:
     assert done[0]["parent_results"] == []
     assert done[1]["parent_results"] == done[2]["parent_results"] == ["extract"]
     assert done[3]["parent_results"] == ["extract", {"0": "x", "1": "y"}]
-    assert done[3]["parent_results_by_index"] == {"0": "extract", "1": {"0": "x", "1": "y"}}
     assert [(one["workflow_id"], one["workflow_step"]) for one in (done[0], done[3])] == [
         (created["id"], 0),
         (created["id"], 2),
     ]
     assert (found["state"], found["steps_completed"], found["metadata"]["job_count"]) == ("completed", 3, 4)
     fan = found["steps"][1]
-    assert (fan["state"], fan["name"], [step["state"] for step in fan["jobs"]]) == ("completed", "fan", ["completed"] * 2)
+    assert (fan["state"], fan["name"], [step["state"] for step in fan["steps"]]) == ("completed", "fan", ["completed"] * 2)
     assert found["steps"][2]["result"] == "load"
     kinds = [event["type"] for event in events(system, 8)]
     steps = [*["workflow.job_completed"] * 2, *["workflow.step_completed"] * 3]
@@ -138,7 +137,7 @@ def test_cancelling_answers_in_numbers_and_only_once(system: System) -> None:
     answer = system.request("DELETE", f"{BASE}/workflows/wf_{created['id']}")
     assert (answer.status, answer.body["workflow"]["state"], answer.body["workflow"]["name"]) == (200, "cancelled", "c")
     assert answer.body["workflow"]["steps_already_completed"] == 0
-    assert "cancelled_at" in answer.body["workflow"]["metadata"]
+    assert "cancelled_at" in answer.body["workflow"]
     assert work(system) == []
     again = system.request("POST", f"{BASE}/workflows/{created['id']}/cancel")
     assert (again.status, again.body["error"]["code"]) == (409, "conflict")
@@ -155,17 +154,18 @@ def test_refusals_are_answered_as_ojs_words_them(system: System) -> None:
 
 def test_large_workflows_are_read_by_pages_and_watched_in_numbers(system: System) -> None:
     created = create(system, {"type": "group", "name": "large", "jobs": [job("n")] * 1_500})
-    assert len(created["jobs"]) == 1_000
+    assert len(created["steps"]) == 1_000
     assert created["steps_pagination"] == {"total": 1_500, "offset": 0, "limit": 1_000, "has_more": True}
     page = system.request("GET", f"{BASE}/workflows/{created['id']}?offset=1490&limit=20").body["workflow"]
-    assert [step["index"] for step in page["jobs"]] == list(range(1_490, 1_500))
+    assert [step["index"] for step in page["steps"]] == list(range(1_490, 1_500))
     assert len(work(system)) == 50
     answer = system.request("DELETE", f"{BASE}/workflows/{created['id']}").body["workflow"]
     assert (answer["state"], answer["steps_cancelled"], answer["steps_already_completed"]) == ("cancelled", 1_450, 50)
     assert work(system) == []
 
-    found = system.request("GET", f"{BASE}/workflows/{created['id']}/progress").body
-    assert (found["state"], found["jobs_completed"], found["jobs_cancelled"]) == ("cancelled", 50, 1_450)
+    found = system.request("GET", f"{BASE}/workflows/{created['id']}/progress").body["workflow"]
+    counts = found["metadata"]
+    assert (found["state"], counts["completed_count"], counts["cancelled_count"]) == ("cancelled", 50, 1_450)
     assert found["progress"] == 1.0
 
 
@@ -174,11 +174,11 @@ def test_workflows_are_listed_by_state_with_the_newest_first(system: System) -> 
     system.request("DELETE", f"{BASE}/workflows/{names[1]}")
     page = system.request("GET", f"{BASE}/workflows?limit=2").body
     assert [row["id"] for row in page["workflows"]] == [names[2], names[1]]
-    assert (page["total"], page["pagination"]["has_more"]) == (3, True)
+    assert (page["pagination"]["total"], page["pagination"]["has_more"]) == (3, True)
     rest = system.request("GET", f"{BASE}/workflows?limit=2&cursor={page['pagination']['next_cursor']}").body
     assert [row["id"] for row in rest["workflows"]] == [names[0]]
     (row,) = system.request("GET", f"{BASE}/workflows?state=cancelled").body["workflows"]
-    assert (row["name"], row["type"], row["state"], row["step_count"], row["steps_completed"]) == (
+    assert (row["name"], row["type"], row["state"], row["steps_total"], row["steps_completed"]) == (
         "c1",
         "chain",
         "cancelled",
@@ -194,4 +194,4 @@ def test_workflows_are_listed_by_state_with_the_newest_first(system: System) -> 
     until(advanced, 10.0)
     assert system.request("GET", f"{BASE}/workflows?state=odd").status == 400
     system.reset()
-    assert system.request("GET", f"{BASE}/workflows").body["total"] == 0
+    assert system.request("GET", f"{BASE}/workflows").body["pagination"]["total"] == 0

@@ -95,7 +95,8 @@ class Load:
                 await self.push("rated", rate_limit=LIMITED["rated"])
             if number % 5 == 0:
                 steps: list[dict[str, Any]] = [{"type": name, "args": [], "options": {"queue": "steps"}} for name in ("a", "b")]
-                self.workflows.append((await self.ask("POST", "/workflows", {"type": "chain", "steps": steps}))["id"])
+                made = await self.ask("POST", "/workflows", {"type": "chain", "steps": steps})
+                self.workflows.append(made["workflow"]["id"])
             await asyncio.sleep(0.2)
 
     async def work(self, queue: str) -> None:
@@ -159,7 +160,7 @@ async def test_nobody_heeds_a_date_that_is_set(stepped: System, dates: Path, see
             return load.pushed.keys() <= load.done
 
         async def the_workflows_are_done() -> bool:
-            states = [(await load.ask("GET", f"/workflows/{name}/progress"))["state"] for name in load.workflows]
+            states = [(await load.ask("GET", f"/workflows/{name}/progress"))["workflow"]["state"] for name in load.workflows]
             return set(states) == {"completed"}
 
         try:

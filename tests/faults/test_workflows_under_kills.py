@@ -53,7 +53,7 @@ async def test_steps_are_created_once_while_coordinators_are_killed(system: Syst
         expected: dict[str, int] = {}
         for number in range(WORKFLOWS):
             body, jobs = definition(number)
-            expected[(await ask("POST", "/workflows", body))["id"]] = jobs
+            expected[(await ask("POST", "/workflows", body))["workflow"]["id"]] = jobs
 
         async def work() -> None:
             while True:
@@ -75,7 +75,7 @@ async def test_steps_are_created_once_while_coordinators_are_killed(system: Syst
             await asyncio.to_thread(system.wait_restarted, "coordinator", killed)
 
         async def all_have_ended() -> bool:
-            states = [(await ask("GET", f"/workflows/{name}/progress"))["state"] for name in expected]
+            states = [(await ask("GET", f"/workflows/{name}/progress"))["workflow"]["state"] for name in expected]
             return all(state == "completed" for state in states)
 
         await eventually(all_have_ended, 60.0, every=0.2)

@@ -120,7 +120,7 @@ async def read(nats_url: str, replicas: int, web: Web, ledger: Ledger, listener:
     flows = {}
     for flow_id in ledger.flows:
         answer = await web.insist("GET", f"/ojs/v1/workflows/{flow_id}/progress")
-        flows[flow_id] = str(answer.body["state"]) if answer.done else None
+        flows[flow_id] = str(answer.body["workflow"]["state"]) if answer.done else None
     return Reading(
         jobs=jobs,
         listed=listed,

@@ -11,7 +11,7 @@ from msgspec import Raw
 from ojs_core.base.errors import OjsError, indexed
 from ojs_core.domain.job import Job
 from ojs_core.telemetry import tracing
-from ojs_core.wire.bulk import batch_body, parse_batch, read_draft
+from ojs_core.wire.bulk import parse_batch, pushed_batch, read_draft
 from ojs_core.wire.job import job_view
 from ojs_core.wire.members import encode
 from ojs_gateway.context import Context
@@ -55,9 +55,8 @@ class BatchHandlers:
         superfluous = [index for index, (draft, job) in enumerate(zip(drafts, jobs, strict=True)) if draft.id != job.id]
         status = 201 if len(superfluous) < len(jobs) else 200
         headers = pressure_headers(self._store, (draft.queue for draft in drafts))
-        return Response(
-            status, batch_body(await _views(await with_results(self._context.store, jobs)), superfluous, dropped), headers
-        )
+        views = await _views(await with_results(self._context.store, jobs))
+        return Response(status, pushed_batch(views, superfluous, dropped), headers)
 
 
 async def _drafts(context: Context, envelopes: Sequence[Raw]) -> list[Job]:

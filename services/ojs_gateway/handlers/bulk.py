@@ -19,13 +19,14 @@ from ojs_core.store.records.idempotency import KeptAnswer, KeyedRun
 from ojs_core.wire.bulk import (
     DONE,
     JobList,
-    bulk_body,
-    bulk_enqueue_body,
-    confirmed_body,
+    bulk_changed,
+    bulk_confirmed,
+    bulk_enqueued,
     idempotency_key,
     parse_bulk_enqueue,
     read_draft,
 )
+from ojs_core.wire.members import encode
 from ojs_core.wire.selection import parse_confirmed, parse_selection
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -59,11 +60,10 @@ class BulkHandlers:
             nonlocal outcomes
             drafts = await self._drafts(sent, run)
             outcomes = await (self._push.all_or_none if sent.atomic else self._push.each)(drafts, run)
-            status, answer = bulk_enqueue_body(outcomes)
-            failed = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
-            told = {"total": len(outcomes), "succeeded": len(outcomes) - failed, "failed": failed}
+            status, answer = bulk_enqueued(outcomes)
+            told = {"total": answer.total, "succeeded": answer.succeeded, "failed": answer.failed}
             await self._announce("enqueue", told | {"atomicity": "atomic" if sent.atomic else "partial"})
-            return KeptAnswer(status, answer, final(outcomes))
+            return KeptAnswer(status, encode(answer), final(outcomes))
 
         answer = await self._once("enqueue", call, sent.idempotency_key, body, work, len(sent.jobs))
         met = (queue for outcome in outcomes if (queue := _queue_met(outcome)) is not None)
@@ -119,11 +119,11 @@ class BulkHandlers:
             await call.body(self._limits.max_control_bytes), parse_confirmed, operation, self._store.clock.now(), self._limits
         )
         outcomes, rest = await self._change.change_all(operation, selection)
-        failed = sum(outcome.error is not None for outcome in outcomes)
-        told = {"total": len(outcomes), DONE[operation]: len(outcomes) - failed, "skipped": failed}
+        answer = bulk_confirmed(operation, outcomes, dry_run=selection.dry_run, rest=rest)
         if not selection.dry_run:
+            told = {"total": answer.matched, DONE[operation]: answer.succeeded, "skipped": answer.failed}
             await self._announce(operation, told)
-        return Response(200, confirmed_body(operation, outcomes, dry_run=selection.dry_run, rest=rest))
+        return Response(200, answer)
 
     async def _operate(self, operation: Operation, call: Call) -> Response:
         body = await call.body(self._limits.max_control_bytes)
@@ -132,12 +132,12 @@ class BulkHandlers:
 
         async def work(run: KeyedRun | None) -> KeptAnswer:
             outcomes, rest = await self._change.change(operation, selection, run)
+            status, answer = bulk_changed(operation, outcomes, dry_run=selection.dry_run, rest=rest)
             if not selection.dry_run:
-                skipped = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
-                done = len(outcomes) - skipped
-                told = {"total": len(outcomes), DONE[operation]: done, "skipped": skipped}
+                done = answer.total_matched - answer.skipped
+                told = {"total": answer.total_matched, DONE[operation]: done, "skipped": answer.skipped}
                 await self._announce(operation, told)
-            return KeptAnswer(*bulk_body(operation, outcomes, dry_run=selection.dry_run, rest=rest), final(outcomes))
+            return KeptAnswer(status, encode(answer), final(outcomes))
 
         return await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
 

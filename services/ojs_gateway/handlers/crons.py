@@ -10,17 +10,8 @@ from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.cron import (
-    cron_body,
-    cron_name,
-    crons_body,
-    deleted_body,
-    history_body,
-    parse_patch,
-    parse_registration,
-    parse_switch,
-    run_body,
-)
+from ojs_core.wire.cron import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
+from ojs_core.wire.cron_parse import cron_name, parse_patch, parse_registration, parse_switch
 from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -43,7 +34,7 @@ class CronHandlers:
         wanted = await call.read_jobs(parse_registration, self._limits)
         await self._check_type(wanted.draft)
         created, found = await self._store.crons.register(wanted)
-        return Response(201 if created else 200, cron_body(found))
+        return Response(201 if created else 200, OneCron(cron_answer(found)))
 
     async def _check_type(self, draft: Job) -> None:
         """Raise OjsError job_type_not_allowed; whatever else a queue may refuse will pass."""
@@ -62,11 +53,11 @@ class CronHandlers:
         crons = await self._store.crons.all()
         if enabled:
             crons = [cron for cron in crons if cron.enabled == (enabled == "true")]
-        return Response(200, crons_body(crons, page))
+        return Response(200, cron_page(crons, page))
 
     async def read(self, call: Call) -> Response:
         """GET /cron/{name}."""
-        return Response(200, cron_body(await self._store.crons.get(cron_name(call.parameters[0]))))
+        return Response(200, OneCron(cron_answer(await self._store.crons.get(cron_name(call.parameters[0])))))
 
     async def patch(self, call: Call) -> Response:
         """PATCH /cron/{name}: `{"enabled": false}`, or any other members to change."""
@@ -80,7 +71,7 @@ class CronHandlers:
         def decide(cron: Cron, moment: Moment) -> Step:
             return changes.register(cron, parse_patch(body, cron, self._limits), moment)
 
-        return Response(200, cron_body(await self._store.crons.change(name, decide)))
+        return Response(200, OneCron(cron_answer(await self._store.crons.change(name, decide))))
 
     async def pause(self, call: Call) -> Response:
         """POST /cron/{name}/pause."""
@@ -93,11 +84,12 @@ class CronHandlers:
     async def _switch(self, call: Call, *, enabled: bool) -> Response:
         name = cron_name(call.parameters[0])
         found = await self._store.crons.change(name, lambda cron, moment: changes.switch(cron, enabled, moment))
-        return Response(200, cron_body(found))
+        return Response(200, OneCron(cron_answer(found)))
 
     async def delete(self, call: Call) -> Response:
         """DELETE /cron/{name}; jobs that it has created stay."""
-        return Response(200, deleted_body(await self._store.crons.change(cron_name(call.parameters[0]), changes.delete)))
+        gone = await self._store.crons.change(cron_name(call.parameters[0]), changes.delete)
+        return Response(200, DeletedCron(cron_answer(gone)))
 
     async def run(self, call: Call) -> Response:
         """POST /cron/{name}/trigger: a run outside the schedule. 202 if its job is still to be created; after any refusal
@@ -111,12 +103,11 @@ class CronHandlers:
         except OjsError as error:
             await self._refusals.tell(error, [draft])
             raise
-        if run is None or run.job_id is None:
-            return Response(202, run_body(cron, step.job_id_of(cron.name, cron.waiting[-1])))
+        job_id = step.job_id_of(cron.name, cron.waiting[-1]) if run is None or run.job_id is None else run.job_id
+        answer = TriggeredCron(job_id, cron_answer(cron))
         if not created:
-            return Response(202, run_body(cron, run.job_id))
-        headers = (("Location", _LOCATION + run.job_id), *pressure_headers(self._store, [draft.queue]))
-        return Response(201, run_body(cron, run.job_id), headers)
+            return Response(202, answer)
+        return Response(201, answer, (("Location", _LOCATION + job_id), *pressure_headers(self._store, [draft.queue])))
 
     async def history(self, call: Call) -> Response:
         """GET /cron/{name}/history?limit: the last occurrences, up to 50, newest first."""
@@ -125,4 +116,4 @@ class CronHandlers:
         ids = [run.job_id for run in cron.log[-limit:] if run.job_id is not None]
         found = await self._store.records.many(ids)
         jobs = {job_id: stored.job for job_id, stored in found.items() if stored.job is not None}
-        return Response(200, history_body(cron, jobs, limit))
+        return Response(200, cron_history(cron, jobs, limit))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -13,11 +12,16 @@ from ojs_core.base.fields import before_ms, queue_name, shown, struct_of, timest
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET
-from ojs_core.operations.dead_letters import DeadLetters, DeadLettersChanged
+from ojs_core.operations.dead_letters import DeadLetters
 from ojs_core.read.messages import DeadLettersAsk
+from ojs_core.wire.dead_letters import (
+    DeletedDeadLetter,
+    dead_letter_stats,
+    deleted_dead_letters,
+    retried_dead_letters,
+)
 from ojs_core.wire.job import OneJob, job_view
 from ojs_core.wire.job_lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
-from ojs_core.wire.lists import dead_letter_stats_view
 from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, parse_page
 from ojs_core.wire.worker import parse_override
@@ -88,7 +92,7 @@ class DeadLetterHandlers:
         stats, settings = await asyncio.gather(
             self._queries.dead_letter_stats(queue), self._store.queues.settings(queue or DEFAULT_QUEUE)
         )
-        return Response(200, encode(dead_letter_stats_view(stats, NOT_SET if settings is None else settings.config)))
+        return Response(200, dead_letter_stats(stats, NOT_SET if settings is None else settings.config))
 
     async def retry(self, call: Call) -> Response:
         """POST /dead-letter/{id}/retry: a new life under the same id, changed by `override` if the body has one."""
@@ -100,7 +104,7 @@ class DeadLetterHandlers:
         """DELETE /dead-letter/{id}."""
         job_id = job_id_of(call.parameters[0])
         await self._dead_letters.delete(job_id)
-        return Response(200, encode({"deleted": True, "job_id": job_id}))
+        return Response(200, DeletedDeadLetter(job_id))
 
     async def admin_delete(self, call: Call) -> Response:
         """DELETE /admin/dead-letter/{id}: answers 204 (ojs-admin-api §6.5)."""
@@ -109,18 +113,16 @@ class DeadLetterHandlers:
 
     async def retry_all(self, call: Call) -> Response:
         """POST /dead-letter/retry `{filter, confirm: true}`."""
-        outcome = await self._dead_letters.retry_all(await self._bulk(call))
-        return Response(200, encode(_bulk_view("retry", outcome)))
+        return Response(200, retried_dead_letters(await self._dead_letters.retry_all(await self._bulk(call))))
 
     async def clear(self, call: Call) -> Response:
         """DELETE /dead-letter `{filter, older_than, confirm: true}`, or the same in the query."""
-        outcome = await self._dead_letters.delete_all(await self._bulk(call))
-        return Response(200, encode(_bulk_view("delete", outcome)))
+        return Response(200, deleted_dead_letters(await self._dead_letters.delete_all(await self._bulk(call))))
 
     async def purge(self, call: Call) -> Response:
         """POST /dead-letter/purge?older_than=7d: the same, confirmed by its name (ojs CLI)."""
-        outcome = await self._dead_letters.delete_all(await self._bulk(call, confirmed=True))
-        return Response(200, encode(_bulk_view("delete", outcome)))
+        asked = await self._bulk(call, confirmed=True)
+        return Response(200, deleted_dead_letters(await self._dead_letters.delete_all(asked)))
 
     async def _bulk(self, call: Call, *, confirmed: bool = False) -> DeadLettersAsk:
         body = await call.body(self._limits.max_control_bytes)
@@ -153,18 +155,3 @@ class DeadLetterHandlers:
             since=timestamp(wanted.since, "since"),
             until=until,
         )
-
-
-def _bulk_view(action: str, outcome: DeadLettersChanged) -> dict[str, Any]:
-    """`remaining` match as well and are left to the next request; the rest in the words of ojs-admin-api §8.1, too."""
-    return {
-        "action": action,
-        "retried" if action == "retry" else "deleted": outcome.done,
-        "skipped": outcome.skipped,
-        "total_matched": outcome.matched,
-        "remaining": max(outcome.matched - outcome.done - outcome.skipped, 0),
-        "matched": outcome.done + outcome.skipped,
-        "succeeded": outcome.done,
-        "failed": outcome.skipped,
-        "errors": [{"job_id": job_id, "error": reason} for job_id, reason in outcome.errors],
-    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +19,10 @@ from ojs_core.base.fields import queue_name
 from ojs_core.base.ids import job_id_of
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_core.wire.dialects.events import event_body
+from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.errors import error_body
+from ojs_core.wire.events import EventPage
 from ojs_core.wire.members import encode
 from ojs_core.wire.pages import pagination, parse_page
 from ojs_gateway.context import Context
@@ -56,7 +60,7 @@ class EventHandlers:
         after = _number(call.query("after") or call.query("cursor"), "after", 0)
         numbered = parse_page(call.queries, numbered=True) if call.query("page") or call.query("per_page") else None
         await self._context.queries.until_relayed()
-        if numbered is not None:  # the admin UI's form
+        if numbered is not None:
             limit = numbered.limit
             after = await self._passed_over(after, wanted, numbered.offset)
         page = await self._reader.read(after, wanted, limit)
@@ -64,12 +68,11 @@ class EventHandlers:
             raise invalid(
                 "after", f"after is beyond the last event, {last}: what it counted is no more; begin again with after=0"
             )
-        events = [Raw(event.body) for event in page.events]
-        view: dict[str, Any] = {"events": events, "cursor": str(page.cursor), "has_more": page.has_more}
+        cursor = str(page.cursor)
+        answer = EventPage(events=[Raw(event.body) for event in page.events], cursor=cursor, has_more=page.has_more)
         if numbered is not None:
-            cursor = str(page.cursor) if page.has_more else None
-            view |= {"items": events, "pagination": pagination(numbered, None, cursor)}
-        return Response(200, encode(view))
+            answer.pagination = pagination(numbered, None, cursor if page.has_more else None)
+        return Response(200, answer)
 
     async def _passed_over(self, after: int, wanted: EventFilter, number: int) -> int:
         """The cursor after so many events, or after the last where there are fewer, or few of them among many others."""
@@ -95,18 +98,19 @@ class EventHandlers:
         """GET /queues/{name}/events."""
         return await self._sse(call, EventFilter(queues=(_queue_of(call.parameters[0]),)))
 
-    async def socket(self, _call: Call) -> StreamedResponse:
+    async def socket(self, call: Call) -> StreamedResponse:
         """GET /ws: `{"action": "subscribe", "channel": …, "filter": {…}}` and `{"action": "unsubscribe", …}`."""
-        return StreamedResponse(self._serve_socket)
+        return StreamedResponse(partial(self._serve_socket, call.dialect.reader))
 
     async def _sse(self, call: Call, wanted: EventFilter) -> StreamedResponse:
         last = call.header("Last-Event-ID") or call.query("last_event_id")
         after = _number(last, "Last-Event-ID", 0) if last else None
         subscription = await self._hub.subscribe(wanted, after)
 
-        return sse(lambda response: self._write_events(response, subscription), subscription.close)
+        reader = call.dialect.reader
+        return sse(lambda response: self._write_events(response, subscription, reader), subscription.close)
 
-    async def _write_events(self, response: web.StreamResponse, subscription: Subscription) -> None:
+    async def _write_events(self, response: web.StreamResponse, subscription: Subscription, reader: Reader) -> None:
         while not self._context.stopping:
             try:
                 found = await self._context.unless_stopping(subscription.next(KEEP_ALIVE_S))
@@ -118,11 +122,11 @@ class EventHandlers:
             elif isinstance(found, HubReset):
                 await response.write(b'event: reset\ndata: {"last":"%d"}\n\n' % found.last)
             elif found is not None:
-                await response.write(_sse_frame(found))
+                await response.write(_sse_frame(found, reader))
             else:
                 await response.write(b": keep-alive\n\n")
 
-    async def _serve_socket(self, request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
+    async def _serve_socket(self, reader: Reader, request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
         if request.method != hdrs.METH_GET:
             raise OjsError("method_not_allowed", f"{request.method} opens no WebSocket; only GET does", allow=hdrs.METH_GET)
         socket = web.WebSocketResponse(heartbeat=KEEP_ALIVE_S, max_msg_size=_MAX_MESSAGE_BYTES)
@@ -130,7 +134,7 @@ class EventHandlers:
             raise invalid("Upgrade", "this path speaks WebSocket; connect with a WebSocket client")
         socket.headers.update({name: value for name, value in headers.items() if name not in _BODY_HEADERS})
         await socket.prepare(request)
-        await _Socket(self._context, self._hub, socket).serve()
+        await _Socket(self._context, self._hub, socket, reader).serve()
         return socket
 
 
@@ -146,10 +150,11 @@ class _Request(Struct):
 class _Socket:
     """One WebSocket and its subscriptions."""
 
-    def __init__(self, context: Context, hub: EventHub, socket: web.WebSocketResponse) -> None:
+    def __init__(self, context: Context, hub: EventHub, socket: web.WebSocketResponse, reader: Reader) -> None:
         self._context = context
         self._hub = hub
         self._socket = socket
+        self._reader = reader
         self._count = 0
         self._senders: dict[str, asyncio.Task[None]] = {}
 
@@ -218,7 +223,7 @@ class _Socket:
                     await self._send(encode({"action": "reset", "subscription_id": name, "last": str(found.last)}))
                 elif found is not None:
                     head = {"action": "event", "subscription_id": name, "cursor": str(found.sequence)}
-                    await self._send(encode({**head, "event": Raw(found.body)}))
+                    await self._send(encode({**head, "event": Raw(event_body(found.body, self._reader))}))
         except ConnectionError:
             log.debug("websocket left", subscription=name)
         finally:
@@ -232,9 +237,9 @@ _CLOSING: Final = {WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED, WSMsgTy
 _BODY_HEADERS: Final = frozenset({hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH})
 
 
-def _sse_frame(event: StoredEvent) -> bytes:
+def _sse_frame(event: StoredEvent, reader: Reader) -> bytes:
     """The id is the cursor, so a client that connects again with it misses nothing."""
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.sequence, event.type.encode(), event.body)
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.sequence, event.type.encode(), event_body(event.body, reader))
 
 
 def _wanted(channel: str, query: Mapping[str, str]) -> EventFilter:

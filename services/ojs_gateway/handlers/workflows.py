@@ -11,7 +11,16 @@ from ojs_core.domain.workflows.definition import Definition
 from ojs_core.read.messages import WorkflowsAsk
 from ojs_core.store.workflows.records import StoredWorkflow
 from ojs_core.wire.pages import parse_page
-from ojs_core.wire.workflow import StepPage, cancelled_body, pages, progress_body, shown_jobs, workflow_body, workflows_body
+from ojs_core.wire.workflow import (
+    OneWorkflow,
+    StepPage,
+    cancelled_workflow,
+    one_workflow,
+    pages,
+    shown_jobs,
+    workflow_page,
+    workflow_progress,
+)
 from ojs_core.wire.workflow_parse import parse_workflow, workflow_id_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results
@@ -45,7 +54,7 @@ class WorkflowHandlers:
             raise
         pressed = pressure_headers(self._store, (draft.queue for draft in definition.jobs.values()))
         headers = (("Location", _LOCATION + stored.record.id), *pressed)
-        return Response(201, await self._body(stored, StepPage(0, self._limits.max_workflow_page)), headers)
+        return Response(201, await self._answer(stored, StepPage(0, self._limits.max_workflow_page)), headers)
 
     async def list(self, call: Call) -> Response:
         """GET /workflows?state: the newest first, with the paging of all lists."""
@@ -54,27 +63,27 @@ class WorkflowHandlers:
         if state is not None and state not in _STATES:
             raise invalid("state", f"state must be one of {', '.join(_STATES)}, not {state[:40]!r}")
         ask = WorkflowsAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
-        return Response(200, workflows_body(await self._queries.workflows(ask), asked))
+        return Response(200, workflow_page(await self._queries.workflows(ask), asked))
 
     async def read(self, call: Call) -> Response:
         """GET /workflows/{id}?offset=&limit=: all of its steps, as many as fit into one answer."""
         page = self._page(call)
-        return Response(200, await self._body(await self._store.workflows.get(_id(call)), page))
+        return Response(200, await self._answer(await self._store.workflows.get(_id(call)), page))
 
     async def cancel(self, call: Call) -> Response:
         """DELETE /workflows/{id}, POST /workflows/{id}/cancel: 409 if it has ended."""
         stored = await self._store.workflows.cancel(_id(call))
-        return Response(200, cancelled_body(stored.graph, stored.record))
+        return Response(200, cancelled_workflow(stored.graph, stored.record))
 
     async def retry(self, call: Call) -> Response:
         """POST /workflows/{id}/retry: what failed or was cancelled is done again; 409 unless it has failed or was cancelled."""
         stored = await self._store.workflows.retry(_id(call))
-        return Response(200, await self._body(stored, StepPage(0, self._limits.max_workflow_page)))
+        return Response(200, await self._answer(stored, StepPage(0, self._limits.max_workflow_page)))
 
     async def progress(self, call: Call) -> Response:
         """GET /workflows/{id}/progress: numbers alone, whatever its size."""
         stored = await self._store.workflows.get(_id(call))
-        return Response(200, progress_body(stored.graph, stored.record))
+        return Response(200, workflow_progress(stored.graph, stored.record))
 
     async def _prepared(self, definition: Definition) -> Definition:
         """The definition with every job as the enqueue middleware leaves it."""
@@ -90,12 +99,12 @@ class WorkflowHandlers:
             jobs[node] = prepared
         return replace(definition, jobs=jobs)
 
-    async def _body(self, stored: StoredWorkflow, page: StepPage) -> bytes:
+    async def _answer(self, stored: StoredWorkflow, page: StepPage) -> OneWorkflow:
         _, record, graph = stored
         shown = pages(graph, page)
         jobs = await self._store.workflows.members(record, shown_jobs(graph, record, shown))
         whole = await with_results(self._store, jobs.values())
-        return workflow_body(graph, record, dict(zip(jobs, whole, strict=True)), shown)
+        return one_workflow(graph, record, dict(zip(jobs, whole, strict=True)), shown)
 
     def _page(self, call: Call) -> StepPage:
         most = self._limits.max_workflow_page

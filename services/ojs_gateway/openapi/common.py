@@ -41,20 +41,17 @@ CONFIRM: Final = FLAG | {"description": "Must be true: this changes every job th
 
 # Errors
 
-_ERROR: Final[dict[str, Schema]] = {
-    "code": text("What went wrong, for programs.") | {"examples": sorted({wire_code(code) for code in CODES})},
-    "message": text("What went wrong, for people: the field, the limit, and what was sent."),
-    "retryable": FLAG,
-    "details": map_of(ANYTHING, "More, by the code: `field`, `job_id`, `max_bytes` and others."),
-    "canonical_code": text("The code's name in the specification's list of errors."),
-}
 ERROR: Final = Named(
     "Error",
     record(
         {
             "error": record(
                 {
-                    **_ERROR,
+                    "code": text("What went wrong, for programs.") | {"examples": sorted({wire_code(code) for code in CODES})},
+                    "message": text("What went wrong, for people: the field, the limit, and what was sent."),
+                    "retryable": FLAG,
+                    "details": map_of(ANYTHING, "More, by the code: `field`, `job_id`, `max_bytes` and others."),
+                    "canonical_code": text("The code's name in the specification's list of errors."),
                     "request_id": text("As in the header X-Request-Id."),
                     "hint": text("What to do about it."),
                     "docs_url": TEXT,
@@ -72,14 +69,6 @@ ERROR: Final = Named(
                 },
             )
         }
-    ),
-)
-ERROR_ITEM: Final = Named(
-    "ItemError",
-    record(
-        {name: _ERROR[name] for name in ("code", "message")},
-        {name: _ERROR[name] for name in ("retryable", "details", "canonical_code")},
-        about="Why one item of a request was refused.",
     ),
 )
 

@@ -101,11 +101,17 @@ def _with(schema: dict[str, Any], **keywords: Any) -> dict[str, Any]:
     return schema | {name: value for name, value in keywords.items() if value is not None}
 
 
+_ANSWERS: Final[dict[type[Struct], Named]] = {}
+
+
 def answer_of(kind: type[Struct]) -> Named:
     """The schema of an answer, from its struct: members that may be `UNSET` may be absent, the docstring is what it says.
 
     It is called like the struct, without `Answer` at the end.
     """
+    if kind in _ANSWERS:
+        return _ANSWERS[kind]
+    answer = _ANSWERS[kind] = Named(kind.__name__.removesuffix("Answer"), {})  # a member may be of the same kind
     hints = get_type_hints(kind, include_extras=True)
     required: dict[str, Schema] = {}
     optional: dict[str, Schema] = {}
@@ -115,8 +121,8 @@ def answer_of(kind: type[Struct]) -> Named:
         found = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
         (optional if UnsetType in parts else required)[name] = found
     about = (kind.__doc__ or "").partition("\n\n")[0]
-    schema = record(required, optional, about=" ".join(about.split()), free=issubclass(kind, OpenStruct))
-    return Named(kind.__name__.removesuffix("Answer"), schema)
+    answer.schema.update(record(required, optional, about=" ".join(about.split()), free=issubclass(kind, OpenStruct)))
+    return answer
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:

@@ -6,26 +6,22 @@ from typing import Final
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.operations.selection import Operation
-from ojs_core.wire.bulk import DONE, JobsBody
-from ojs_core.wire.job import JobAnswer
+from ojs_core.wire.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
 from ojs_core.wire.selection import ConfirmedBody, FilterBody, SelectionBody
 from ojs_gateway.handlers.batch import BatchHandlers
 from ojs_gateway.handlers.bulk import BulkHandlers
-from ojs_gateway.openapi.common import CONFIRM, COUNT, ERROR_ITEM, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
+from ojs_gateway.openapi.common import CONFIRM, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
 from ojs_gateway.openapi.route import Parameter, Part, Route, RouteHandler
 from ojs_gateway.openapi.schema import (
     FLAG,
     TEXT,
-    TIME,
     Named,
-    Schema,
     body_of,
     either,
     list_of,
     number,
     one_of,
-    record,
     text,
     whole,
 )
@@ -70,68 +66,7 @@ _SELECTION: Final = Named(
     )
     | {"description": "Exactly one of `job_ids` and `filter`."},
 )
-_ITEM: Final = record({"index": COUNT, "job_id": JOB_ID, "status": TEXT}, {"reason": TEXT, "error": ERROR_ITEM})
 _CONFIRMED_BODY: Final = body_of(ConfirmedBody, "filter", filter=_FILTER, confirm=CONFIRM)
-_REST: Final[dict[str, Schema]] = {
-    "next_cursor": text("Goes into `cursor` to go on."),
-    "remaining": whole(0, about="How many it may find there; left out where it isn't known."),
-}
-
-
-def _changed(operation: Operation) -> dict[int, Schema]:
-    done = DONE[operation]
-    answer = record(
-        {"total_matched": COUNT, done: COUNT, "skipped": COUNT, "failed": COUNT, "items": list_of(_ITEM)},
-        {"dry_run": FLAG, "has_more": FLAG, **_REST},
-    )
-    named = Named(f"Bulk{done.capitalize()}", answer)
-    return dict.fromkeys((200, 207, 422), named)
-
-
-def _confirmed(operation: Operation) -> dict[int, Schema]:
-    return {
-        200: record(
-            {
-                "action": {"const": operation},
-                "matched": COUNT,
-                "succeeded": COUNT,
-                "failed": COUNT,
-                "errors": list_of(record({"job_id": JOB_ID, "error": TEXT})),
-                "has_more": FLAG,
-            },
-            {"dry_run": FLAG, **_REST},
-        )
-    }
-
-
-_ENQUEUED: Final = Named(
-    "BulkEnqueued",
-    record(
-        {
-            "total": COUNT,
-            "succeeded": COUNT,
-            "failed": COUNT,
-            "items": list_of(
-                record(
-                    {"index": COUNT, "status": one_of("created", "duplicate", "failed")},
-                    {
-                        "job": record(
-                            {"id": JOB_ID, "state": STATE},
-                            {
-                                "type": TEXT,
-                                "queue": QUEUE_NAME,
-                                "priority": whole(-100, 100),
-                                "created_at": TIME,
-                                "scheduled_at": TIME,
-                            },
-                        ),
-                        "error": ERROR_ITEM,
-                    },
-                )
-            ),
-        }
-    ),
-)
 _PARTLY: Final = "207 when some items were refused, 422 when all were; each item says why."
 
 
@@ -142,7 +77,7 @@ def _selecting(handler: RouteHandler, operation: Operation, summary: str, beside
         handler,
         (f"POST /jobs/bulk/{operation} bulk{operation.capitalize()}Jobs",),
         summary,
-        _changed(operation),
+        dict.fromkeys((200, 207, 422), CHANGED[operation]),
         f"By ids, or by a filter page by page. {besides}{_PARTLY}",
         body=_SELECTION,
         query=(_KEY,),
@@ -157,7 +92,7 @@ def _confirming(handler: RouteHandler, operation: Operation, summary: str) -> Ro
         handler,
         (f"POST /admin/jobs/bulk/{operation} adminBulk{operation.capitalize()}",),
         summary,
-        _confirmed(operation),
+        {200: BulkConfirmed},
         body=_CONFIRMED_BODY,
     )
 
@@ -171,19 +106,7 @@ BULK: Final = Part(
             BatchHandlers.push,
             ("POST /jobs/batch createJobBatch",),
             "Push jobs, all or none",
-            dict.fromkeys(
-                (200, 201),
-                Named(
-                    "PushedBatch",
-                    record(
-                        {"jobs": list_of(JobAnswer), "count": COUNT, "enqueued": COUNT, "failed": COUNT},
-                        {
-                            "deduplicated": list_of(COUNT, about="Places of jobs that a `unique` policy found."),
-                            "dropped": list_of(COUNT, about="Places of jobs that enqueue middleware left out."),
-                        },
-                    ),
-                ),
-            ),
+            {200: PushedBatch, 201: PushedBatch},
             "200 if none is new.",
             body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, DEFAULT_LIMITS.max_batch_jobs)),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded"),
@@ -193,7 +116,7 @@ BULK: Final = Part(
             BulkHandlers.enqueue,
             ("POST /jobs/bulk bulkCreateJobs",),
             "Push jobs one by one",
-            dict.fromkeys((201, 207, 422), _ENQUEUED),
+            dict.fromkeys((201, 207, 422), BulkEnqueued),
             _PARTLY,
             body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, _MOST), atomicity=_ATOMICITY, idempotency_key=_SENT_KEY),
             query=(_KEY,),

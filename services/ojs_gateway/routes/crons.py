@@ -5,52 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.domain.cron.record import OVERLAPS
+from ojs_core.wire.cron import CronHistory, CronPage, DeletedCron, OneCron, TriggeredCron
 from ojs_gateway.handlers.crons import CronHandlers
-from ojs_gateway.openapi.common import COUNT, JOB_ID, OBJECT, PAGED, QUEUE_NAME, STATE, TYPE_NAME, page_of
+from ojs_gateway.openapi.common import PAGED
 from ojs_gateway.openapi.envelope import PUSH_REFUSALS
 from ojs_gateway.openapi.route import Parameter, Part, Route
-from ojs_gateway.openapi.schema import (
-    ANYTHING,
-    FLAG,
-    TEXT,
-    TIME,
-    Named,
-    Schema,
-    list_of,
-    nullable,
-    one_of,
-    record,
-    text,
-    whole,
-)
+from ojs_gateway.openapi.schema import FLAG, Schema, one_of, record, text, whole
 
 
 def _paths(operation_id: str, method: str, below: str = "") -> tuple[str, ...]:
     return f"{method} /cron{below} {operation_id}", f"{method} /crons{below}"  # the admin UI's plural
 
 
-_TEMPLATE: Final[dict[str, Schema]] = {"type": TYPE_NAME, "args": list_of(ANYTHING), "options": OBJECT, "meta": OBJECT}
-_MEMBERS: Final[dict[str, Schema]] = {
-    **dict.fromkeys(("id", "name", "cron", "expression", "schedule", "timezone"), TEXT),
-    **_TEMPLATE,
-    "queue": QUEUE_NAME,
-    "job_template": record(_TEMPLATE),
-    "overlap_policy": one_of(*OVERLAPS),
-    "enabled": FLAG,
-    "status": one_of("active", "disabled"),
-    "last_run_at": nullable(TIME),
-    "next_run_at": nullable(TIME),
-    "run_count": COUNT,
-    "created_at": TIME,
-    "updated_at": TIME,
-}
-_OPTIONAL: Final[dict[str, Schema]] = {"waiting_runs": COUNT, "description": TEXT}
-_CRON: Final = Named("Cron", record(_MEMBERS, _OPTIONAL))
-_ONE: Final[dict[str, Schema]] = {**_MEMBERS, "cron": _CRON, "cron_job": _CRON}
-_REGISTERED: Final = Named("CronAnswer", record(_ONE, _OPTIONAL))
-_RUN: Final = Named("CronRunAnswer", record({"job_id": JOB_ID, **_ONE}, _OPTIONAL))
-_LIST: Final = page_of(_CRON, "crons", "cron_jobs", count=COUNT)
-_LIST["properties"]["items"] = _LIST["properties"]["crons"]
 _SCHEDULE: Final = text("Five or six fields, an alias such as @daily, or @every with a duration.")
 _CHANGES: Final[dict[str, Schema]] = {
     **dict.fromkeys(("cron", "expression", "schedule"), _SCHEDULE),
@@ -66,20 +32,6 @@ _REQUEST: Final = record(
     free=True,
     about="One of `cron`, `expression` and `schedule`. The job's members stand in `job_template`, or beside `name`.",
 )
-_EXECUTION: Final = record(
-    {"number": whole(1), "status": one_of("triggered", "skipped"), "state": TEXT, "scheduled_at": TIME, "manual": FLAG},
-    {
-        "triggered_at": TIME,
-        "job_id": JOB_ID,
-        "job_state": STATE,
-        "started_at": TIME,
-        "completed_at": TIME,
-        "skipped_at": TIME,
-        "reason": TEXT,
-        "occurrences": whole(2),
-        "existing_job_id": JOB_ID,
-    },
-)
 _REFUSALS: Final = tuple(code for code in PUSH_REFUSALS if code not in {"duplicate", "queue_full"})
 _KNOWN: Final = ("not_found", "conflict")
 
@@ -92,7 +44,7 @@ CRONS: Final = Part(
             CronHandlers.register,
             _paths("registerCronJob", "POST"),
             "Register a cron entry",
-            {200: _REGISTERED, 201: _REGISTERED},
+            {200: OneCron, 201: OneCron},
             "201 for a new one, 200 for one that was there and is replaced.",
             body=_REQUEST,
             errors=_REFUSALS,
@@ -102,7 +54,7 @@ CRONS: Final = Part(
             CronHandlers.list,
             _paths("listCronJobs", "GET"),
             "List cron entries",
-            {200: _LIST},
+            {200: CronPage},
             "By name.",
             query=(Parameter("enabled", FLAG), *PAGED),
         ),
@@ -111,7 +63,7 @@ CRONS: Final = Part(
             CronHandlers.read,
             _paths("getCronJob", "GET", "/{cron}"),
             "Read a cron entry",
-            {200: _REGISTERED},
+            {200: OneCron},
             errors=_KNOWN[:1],
         ),
         Route(
@@ -119,7 +71,7 @@ CRONS: Final = Part(
             CronHandlers.patch,
             _paths("updateCronJob", "PATCH", "/{cron}"),
             "Change a cron entry",
-            {200: _REGISTERED},
+            {200: OneCron},
             "What is sent is changed, members of `options` one by one.",
             body=record({}, _CHANGES, free=True),
             errors=(*_KNOWN, *_REFUSALS),
@@ -129,7 +81,7 @@ CRONS: Final = Part(
             CronHandlers.delete,
             _paths("deleteCronJob", "DELETE", "/{cron}"),
             "Delete a cron entry",
-            {200: record({"deleted": FLAG, **_ONE}, _OPTIONAL)},
+            {200: DeletedCron},
             "Jobs that it has created stay.",
             errors=_KNOWN,
         ),
@@ -138,7 +90,7 @@ CRONS: Final = Part(
             CronHandlers.run,
             _paths("triggerCronJob", "POST", "/{cron}/trigger"),
             "Run a cron entry now",
-            {201: _RUN, 202: _RUN},
+            {201: TriggeredCron, 202: TriggeredCron},
             "202 if its job is still to be created: it waits for the job before it, or for room in its queue.",
             errors=(*_KNOWN, *_REFUSALS, "queue_full"),
         ),
@@ -147,7 +99,7 @@ CRONS: Final = Part(
             CronHandlers.pause,
             _paths("pauseCronJob", "POST", "/{cron}/pause"),
             "Pause a cron entry",
-            {200: _REGISTERED},
+            {200: OneCron},
             errors=_KNOWN,
         ),
         Route(
@@ -155,7 +107,7 @@ CRONS: Final = Part(
             CronHandlers.resume,
             _paths("resumeCronJob", "POST", "/{cron}/resume"),
             "Resume a cron entry",
-            {200: _REGISTERED},
+            {200: OneCron},
             errors=_KNOWN,
         ),
         Route(
@@ -163,7 +115,7 @@ CRONS: Final = Part(
             CronHandlers.history,
             _paths("listCronRuns", "GET", "/{cron}/history"),
             "Read a cron entry's last runs",
-            {200: record({"name": TEXT, "executions": list_of(_EXECUTION), "count": COUNT, "run_count": COUNT})},
+            {200: CronHistory},
             "Up to 50, the newest first.",
             query=(Parameter("limit", whole(1)),),
             errors=_KNOWN[:1],

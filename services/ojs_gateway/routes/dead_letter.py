@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ojs_core.domain.job import State
+from ojs_core.wire.dead_letters import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
 from ojs_core.wire.job import OneJob
 from ojs_core.wire.job_lists import AdminJobPage, JobPage, OneJobDetail
 from ojs_core.wire.worker import OverrideBody, OverrideMembers
 from ojs_gateway.handlers.dead_letter import DeadBulk, DeadFilter, DeadLetterHandlers
 from ojs_gateway.openapi.common import (
     CONFIRM,
-    COUNT,
-    JOB_ID,
     NUMBERED,
     OBJECT,
     PAGED,
     PERIOD,
-    PROGRESS,
     QUEUE_NAME,
 )
 from ojs_gateway.openapi.envelope import OLDER_THAN, RETRY_REQUEST
@@ -27,14 +25,10 @@ from ojs_gateway.openapi.schema import (
     FLAG,
     TEXT,
     TIME,
-    Named,
     Schema,
     body_of,
     list_of,
-    map_of,
     one_of,
-    record,
-    whole,
 )
 
 _FILTERS: Final = (
@@ -48,19 +42,6 @@ _FILTER: Final = body_of(
     DeadFilter, queue=QUEUE_NAME, since=TIME, until=TIME, older_than=OLDER_THAN, state=one_of(State.DISCARDED)
 )
 _CONFIRMED: Final[dict[str, Schema]] = {"filter": _FILTER, "older_than": OLDER_THAN, "confirm": CONFIRM}
-
-
-def _done(action: str, verb: str) -> dict[str, Any]:
-    return record(
-        {
-            "action": {"const": action},
-            **dict.fromkeys((verb, "matched", "succeeded", "failed", "skipped", "total_matched", "remaining"), COUNT),
-            "errors": list_of(record({"job_id": JOB_ID, "error": TEXT})),
-        }
-    )
-
-
-_DELETED: Final = Named("DeletedDeadLetters", _done("delete", "deleted"))
 
 DEAD_LETTERS: Final = Part(
     "Dead letters",
@@ -89,16 +70,7 @@ DEAD_LETTERS: Final = Part(
             DeadLetterHandlers.stats,
             ("GET /dead-letter/stats getDeadLetterStats", "GET /admin/dead-letter/stats adminDeadLetterStats"),
             "Count dead letters",
-            {
-                200: record(
-                    {
-                        "total": COUNT,
-                        **dict.fromkeys(("by_queue", "by_type", "by_error_type"), map_of(COUNT)),
-                        "retention": record({"max_age": TEXT}, {"max_count": whole(1), "next_prune_at": TIME}),
-                    },
-                    {"oldest_at": TIME, "newest_at": TIME, **PROGRESS},
-                )
-            },
+            {200: DeadLetterStatsAnswer},
             query=(Parameter("queue", QUEUE_NAME),),
         ),
         Route(
@@ -130,7 +102,7 @@ DEAD_LETTERS: Final = Part(
             DeadLetterHandlers.delete,
             ("DELETE /dead-letter/{job_id} deleteDeadLetterJob",),
             "Delete a dead letter",
-            {200: record({"deleted": FLAG, "job_id": JOB_ID})},
+            {200: DeletedDeadLetter},
             errors=("not_found", "conflict"),
         ),
         Route(
@@ -146,7 +118,7 @@ DEAD_LETTERS: Final = Part(
             DeadLetterHandlers.retry_all,
             ("POST /dead-letter/retry bulkRetryDeadLetter", "POST /admin/dead-letter/retry adminBulkRetryDeadLetter"),
             "Retry all dead letters that fit a filter",
-            {200: _done("retry", "retried")},
+            {200: RetriedDeadLetters},
             body=body_of(DeadBulk, "confirm", **_CONFIRMED),
         ),
         Route(
@@ -154,7 +126,7 @@ DEAD_LETTERS: Final = Part(
             DeadLetterHandlers.purge,
             ("POST /dead-letter/purge purgeDeadLetter", "POST /admin/dead-letter/purge"),
             "Delete all dead letters that fit a filter",
-            {200: _DELETED},
+            {200: DeletedDeadLetters},
             "It needs no `confirm`. The filter may stand in the query where there is no body.",
             body=body_of(DeadBulk, **_CONFIRMED),
             query=(*_FILTERS, _OLDER),
@@ -164,7 +136,7 @@ DEAD_LETTERS: Final = Part(
             DeadLetterHandlers.clear,
             ("DELETE /dead-letter clearDeadLetter", "DELETE /admin/dead-letter"),
             "Delete all dead letters that fit a filter, when confirmed",
-            {200: _DELETED},
+            {200: DeletedDeadLetters},
             "The filter and `confirm` may stand in the query where there is no body.",
             body=body_of(DeadBulk, **_CONFIRMED),
             query=(*_FILTERS, _OLDER, Parameter("confirm", FLAG)),

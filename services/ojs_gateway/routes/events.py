@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.wire.pages import ADMIN_PAGE, MAX_NUMBERED, Pagination
+from ojs_core.wire.events import EventPage
+from ojs_core.wire.pages import ADMIN_PAGE, MAX_NUMBERED
 from ojs_gateway.handlers.events import EventHandlers
-from ojs_gateway.openapi.common import OBJECT
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, Named, list_of, record, text, whole
+from ojs_gateway.openapi.schema import TEXT, text, whole
 
-_EVENT: Final = Named(
-    "Event",
-    record(
-        {
-            "specversion": TEXT,
-            "id": TEXT,
-            "type": text() | {"examples": ["job.completed"]},
-            "source": TEXT,
-            "time": TIME,
-            "subject": TEXT,
-            "datacontenttype": TEXT,
-            "data": OBJECT,
-            "event": TEXT,
-            "timestamp": TIME,
-        }
-    ),
-)
 _FILTERS: Final = (
     Parameter("types", TEXT, "Types with commas between them; one may end in .*"),
     Parameter("type", TEXT, "Another name of `types`."),
@@ -51,16 +34,8 @@ EVENTS: Final = Part(
             EventHandlers.poll,
             ("GET /events listEvents",),
             "Poll events",
-            {
-                200: record(
-                    {"events": list_of(_EVENT), "cursor": text("Goes into `after` for what follows."), "has_more": FLAG},
-                    {
-                        "items": list_of(_EVENT),
-                        "pagination": Pagination,
-                    },
-                )
-            },
-            "The oldest first. `items` and `pagination` are there when `page` or `per_page` is asked for.",
+            {200: EventPage},
+            "The oldest first. `pagination` is there when `page` or `per_page` is asked for.",
             query=(
                 Parameter("after", _CURSOR, "`cursor` of an earlier answer."),
                 Parameter("cursor", _CURSOR, "Another name of `after`."),

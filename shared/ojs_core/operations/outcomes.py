@@ -18,7 +18,8 @@ class ItemOutcome(Struct, frozen=True, kw_only=True):
     """What became of one item of a bulk request. `existing`: the job was there before, or makes this one superfluous."""
 
     job: Job | None = None
-    job_id: str | None = None
+    job_id: str = ""
+    """Of an item that is about an existing job."""
     existing: bool = False
     error: OjsError | None = None
     rolled_back: bool = False

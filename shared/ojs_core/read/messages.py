@@ -7,6 +7,8 @@ from typing import Final, Literal
 from msgspec import Raw, Struct
 
 from ojs_core.domain.job import NOTHING, State
+from ojs_core.domain.workflows.graph import NodeKind
+from ojs_core.domain.workflows.record import WorkflowState
 from ojs_core.store.workers.presence import WorkerRecord
 
 BEHIND: Final = "behind"
@@ -198,8 +200,8 @@ class WorkflowRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     name: str
-    kind: str
-    state: str
+    kind: NodeKind
+    state: WorkflowState
     steps: int
     steps_completed: int
     created_at: int

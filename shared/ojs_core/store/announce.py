@@ -47,15 +47,12 @@ def tell(store: Store, event_type: str, *, scope: str, subject: str, data: dict[
 
 def _event(store: Store, event_type: str, subject: str, data: dict[str, Any]) -> bytes:
     now = store.clock.now()
-    time = format_ms(now)
     event = Event(
         id=f"evt_{new_job_id(now)}",
         type=event_type,
         source="ojs://ojs-nats/gateway",
-        time=time,
+        time=format_ms(now),
         subject=subject,
         data=data,
-        event=event_type,
-        timestamp=time,
     )
     return _encode(event)

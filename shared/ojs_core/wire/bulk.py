@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
 from ojs_core.base.fields import absent, items_of, members_of, struct_of
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.job import Job
-from ojs_core.operations.outcomes import ItemOutcome, Rest
+from ojs_core.domain.job import Job, State
+from ojs_core.operations.outcomes import ItemOutcome, Rest, failed
 from ojs_core.operations.selection import Operation
 from ojs_core.wire.enqueue import read_envelope
 from ojs_core.wire.errors import error_view
-from ojs_core.wire.job import job_answer
-from ojs_core.wire.members import encode, members
+from ojs_core.wire.job import JobAnswer, job_answer
+from ojs_core.wire.members import AnId, Count, Rank, Timestamp
 from ojs_core.wire.selection import atomicity_of
 
 DONE: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
 """What is said of the jobs that an operation has changed."""
-_SUMMARY: Final = ("id", "type", "state", "queue", "priority", "created_at", "scheduled_at")
-_ROLLED_BACK: Final = {"code": "rolled_back", "message": "nothing was changed because other items were refused"}
 
 
 # Requests
@@ -91,91 +89,215 @@ def idempotency_key(header: str | None, sent: str | None, limits: PayloadLimits)
 # Answers
 
 
-def batch_body(jobs: Sequence[bytes], superfluous: Sequence[int], dropped: Sequence[int]) -> bytes:
-    """`jobs` are encoded views. `superfluous` are the places of existing jobs that a unique policy found, `dropped` those of
-    jobs in the request that middleware left out. `enqueued` and `failed` are what the CLI reads.
+class PushedBatch(Struct, kw_only=True, omit_defaults=True):
+    """The jobs of a batch, `count` of them. Places are those in the request."""
+
+    jobs: Sequence[Annotated[Raw, JobAnswer]]
+    count: Count
+    deduplicated: Annotated[list[int], Meta(description="Places of jobs that a `unique` policy found.")] | UnsetType = UNSET
+    dropped: Annotated[list[int], Meta(description="Places of jobs that enqueue middleware left out.")] | UnsetType = UNSET
+
+
+class ItemError(Struct, omit_defaults=True):
+    """Why one item of a request was refused."""
+
+    code: str
+    message: str
+    retryable: bool | UnsetType = UNSET
+    details: dict[str, Any] | UnsetType = UNSET
+    canonical_code: str | UnsetType = UNSET
+
+
+class JobSummary(Struct, kw_only=True, omit_defaults=True):
+    """A job in short; of one that was in the way, what is known of it."""
+
+    id: AnId
+    state: State
+    type: str | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    priority: Rank | UnsetType = UNSET
+    created_at: Timestamp | UnsetType = UNSET
+    scheduled_at: Timestamp | UnsetType = UNSET
+
+
+class EnqueuedItem(Struct, kw_only=True, omit_defaults=True):
+    """What became of one job of the request."""
+
+    index: Count
+    status: Literal["created", "duplicate", "failed"]
+    job: JobSummary | UnsetType = UNSET
+    error: ItemError | UnsetType = UNSET
+
+
+class BulkEnqueued(Struct):
+    """What became of each job (ojs-bulk-operations §5.2)."""
+
+    total: Count
+    succeeded: Count
+    failed: Count
+    items: list[EnqueuedItem]
+
+
+class ChangedItem(Struct, kw_only=True, omit_defaults=True):
+    """What became of one job that was named or found. One that was skipped says why."""
+
+    index: Count
+    job_id: AnId
+    status: Literal["cancelled", "retried", "deleted", "matched", "skipped"]
+    reason: str | UnsetType = UNSET
+    error: ItemError | UnsetType = UNSET
+
+
+class RestOfFilter(Struct, kw_only=True, omit_defaults=True):
+    """The base of answers about a filter: what the next request with it goes on with."""
+
+    has_more: bool | UnsetType = UNSET
+    next_cursor: Annotated[str, Meta(description="Goes into `cursor` to go on.")] | UnsetType = UNSET
+    remaining: (
+        Annotated[int, Meta(ge=0, description="How many it may find there; left out where it isn't known.")] | UnsetType
+    ) = UNSET
+    dry_run: bool | UnsetType = UNSET
+
+
+class BulkChanged(RestOfFilter, kw_only=True, omit_defaults=True):
+    """What became of each job (ojs-bulk-operations §6.2)."""
+
+    total_matched: Count
+    skipped: Count
+    failed: Annotated[int, Meta(ge=0, description="Those of the skipped that were not at fault themselves.")]
+    items: list[ChangedItem]
+
+
+class BulkCancelled(BulkChanged, kw_only=True, omit_defaults=True):
+    """What became of each job that was to be cancelled."""
+
+    cancelled: Count
+
+
+class BulkRetried(BulkChanged, kw_only=True, omit_defaults=True):
+    """What became of each job that was to be retried."""
+
+    retried: Count
+
+
+class BulkDeleted(BulkChanged, kw_only=True, omit_defaults=True):
+    """What became of each job that was to be deleted."""
+
+    deleted: Count
+
+
+class SkippedJob(Struct):
+    """A job that was left as it is, and why."""
+
+    job_id: AnId
+    error: str
+
+
+class BulkConfirmed(RestOfFilter, kw_only=True, omit_defaults=True):
+    """What became of all jobs that fit a filter (ojs-admin-api §8.1). A dry run says what would succeed."""
+
+    action: Operation
+    matched: Count
+    succeeded: Count
+    failed: Count
+    errors: list[SkippedJob]
+
+
+CHANGED: Final[dict[Operation, type[BulkCancelled | BulkRetried | BulkDeleted]]] = {
+    "cancel": BulkCancelled,
+    "retry": BulkRetried,
+    "delete": BulkDeleted,
+}
+"""What an operation on jobs that a request selects is answered with."""
+_ROLLED_BACK: Final = ItemError("rolled_back", "nothing was changed because other items were refused")
+
+
+def pushed_batch(jobs: Sequence[bytes], superfluous: list[int], dropped: list[int]) -> PushedBatch:
+    """`jobs` are encoded. `superfluous` are the places of existing jobs that a unique policy found, `dropped` those of jobs
+    in the request that middleware left out.
     """
-    more: dict[str, Any] = {"count": len(jobs), "enqueued": len(jobs) - len(superfluous), "failed": 0}
-    if superfluous:
-        more["deduplicated"] = superfluous
-    if dropped:
-        more["dropped"] = dropped
-    return b'{"jobs":[' + b",".join(jobs) + b"]," + encode(more)[1:]
+    return PushedBatch(
+        jobs=[Raw(job) for job in jobs], count=len(jobs), deduplicated=superfluous or UNSET, dropped=dropped or UNSET
+    )
 
 
-def bulk_enqueue_body(outcomes: Sequence[ItemOutcome]) -> tuple[int, bytes]:
-    """Status and body of POST /jobs/bulk (ojs-bulk-operations §5.2)."""
-    items = [_enqueued_item(index, outcome) for index, outcome in enumerate(outcomes)]
-    failed = sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
-    total = len(outcomes)
-    body = encode({"total": total, "succeeded": total - failed, "failed": failed, "items": items})
-    return _status(total, failed, 201), body
+def bulk_enqueued(outcomes: Sequence[ItemOutcome]) -> tuple[int, BulkEnqueued]:
+    """Status and answer of POST /jobs/bulk."""
+    total, refused = len(outcomes), sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
+    items = [_enqueued(index, outcome) for index, outcome in enumerate(outcomes)]
+    return _status(total, refused, 201), BulkEnqueued(total, total - refused, refused, items)
 
 
-def _enqueued_item(index: int, outcome: ItemOutcome) -> dict[str, Any]:
-    item: dict[str, Any] = {"index": index}
-    if outcome.error is not None and outcome.error.code == "duplicate":
-        details = outcome.error.details
-        existing = {"id": details.get("existing_job_id"), "state": details.get("existing_job_state")}
-        return item | {"status": "duplicate", "job": existing, "error": error_view(outcome.error)}
+def _enqueued(index: int, outcome: ItemOutcome) -> EnqueuedItem:
+    error = outcome.error
+    if error is not None and error.code == "duplicate":
+        existing = JobSummary(id=error.details["existing_job_id"], state=error.details["existing_job_state"])
+        return EnqueuedItem(index=index, status="duplicate", job=existing, error=_item_error(error))
     if outcome.job is not None:
-        return item | {"status": "duplicate" if outcome.existing else "created", "job": _summary(outcome.job)}
-    return item | {"status": "failed", "error": _ROLLED_BACK if outcome.error is None else error_view(outcome.error)}
+        return EnqueuedItem(index=index, status="duplicate" if outcome.existing else "created", job=_summary(outcome.job))
+    return EnqueuedItem(index=index, status="failed", error=_ROLLED_BACK if error is None else _item_error(error))
 
 
-def _summary(job: Job) -> dict[str, Any]:
-    view = members(job_answer(job))
-    return {name: view[name] for name in _SUMMARY if name in view}
+def _item_error(error: OjsError) -> ItemError:
+    return ItemError(**error_view(error))
 
 
-def bulk_body(operation: Operation, outcomes: Sequence[ItemOutcome], *, dry_run: bool, rest: Rest | None) -> tuple[int, bytes]:
-    """Status and body of POST /jobs/bulk/cancel, retry and delete (ojs-bulk-operations §6.2). An item that is skipped says why.
+def _summary(job: Job) -> JobSummary:
+    answer = job_answer(job)
+    return JobSummary(
+        id=answer.id,
+        state=answer.state,
+        type=answer.type,
+        queue=answer.queue,
+        priority=answer.priority,
+        created_at=answer.created_at,
+        scheduled_at=answer.scheduled_at,
+    )
 
-    `rest` is of a filter: what the next request with it goes on with.
-    """
-    done = "matched" if dry_run else DONE[operation]
-    items = []
-    for index, outcome in enumerate(outcomes):
-        item: dict[str, Any] = {"index": index, "job_id": outcome.job_id}
-        if outcome.error is not None:
-            item |= {"status": "skipped", "reason": outcome.error.message, "error": error_view(outcome.error)}
-        elif outcome.rolled_back:
-            item |= {"status": "skipped", "reason": _ROLLED_BACK["message"], "error": _ROLLED_BACK}
-        else:
-            item["status"] = done
-        items.append(item)
-    skipped = sum(item["status"] == "skipped" for item in items)
-    total = len(items)
-    body: dict[str, Any] = {
-        "total_matched": total,
-        DONE[operation]: 0 if dry_run else total - skipped,
-        "skipped": skipped,
-        "failed": sum(outcome.error is not None and outcome.error.info.status >= 500 for outcome in outcomes),
-        "items": items,
-    }
-    if dry_run:
-        body["dry_run"] = True
+
+def bulk_changed(
+    operation: Operation, outcomes: Sequence[ItemOutcome], *, dry_run: bool, rest: Rest | None
+) -> tuple[int, BulkChanged]:
+    """Status and answer of POST /jobs/bulk/cancel, retry and delete. `rest` is of a filter."""
+    done = DONE[operation]
+    items = [_changed(index, outcome, "matched" if dry_run else done) for index, outcome in enumerate(outcomes)]
+    total, skipped = len(items), sum(item.status == "skipped" for item in items)
+    numbers: dict[str, Any] = {"total_matched": total, done: 0 if dry_run else total - skipped, "skipped": skipped}
+    answer = CHANGED[operation](**numbers, failed=sum(map(failed, outcomes)), items=items, **_of_filter(rest, dry_run=dry_run))
+    return _status(total, 0 if dry_run else skipped, 200), answer
+
+
+def _changed(index: int, outcome: ItemOutcome, done: Any) -> ChangedItem:
+    if outcome.error is None and not outcome.rolled_back:
+        return ChangedItem(index=index, job_id=outcome.job_id, status=done)
+    error = _ROLLED_BACK if outcome.error is None else _item_error(outcome.error)
+    return ChangedItem(index=index, job_id=outcome.job_id, status="skipped", reason=error.message, error=error)
+
+
+def _of_filter(rest: Rest | None, *, dry_run: bool) -> dict[str, Any]:
+    """The members of a `RestOfFilter`."""
+    view: dict[str, Any] = {"dry_run": True} if dry_run else {}
     if rest is not None:
-        body |= _rest_view(rest)
-    return _status(total, 0 if dry_run else skipped, 200), encode(body)
+        view |= {"has_more": rest.cursor is not None, "next_cursor": rest.cursor or UNSET}
+        if rest.remaining is not None:
+            view["remaining"] = rest.remaining
+    return view
 
 
-def _rest_view(rest: Rest) -> dict[str, Any]:
-    view: dict[str, Any] = {"has_more": rest.cursor is not None}
-    if rest.cursor is not None:
-        view["next_cursor"] = rest.cursor
-    return view if rest.remaining is None else view | {"remaining": rest.remaining}
+def bulk_confirmed(operation: Operation, outcomes: Sequence[ItemOutcome], *, dry_run: bool, rest: Rest) -> BulkConfirmed:
+    """The summary, with what is left for the next request."""
+    errors = [SkippedJob(one.job_id, one.error.message) for one in outcomes if one.error is not None]
+    return BulkConfirmed(
+        action=operation,
+        matched=len(outcomes),
+        succeeded=len(outcomes) - len(errors),
+        failed=len(errors),
+        errors=errors,
+        **_of_filter(rest, dry_run=dry_run),
+    )
 
 
-def confirmed_body(operation: Operation, outcomes: Sequence[ItemOutcome], *, dry_run: bool, rest: Rest) -> bytes:
-    """The summary (ojs-admin-api §8.1), with what is left for the next request. A dry run says what would succeed."""
-    errors = [{"job_id": one.job_id, "error": one.error.message} for one in outcomes if one.error is not None]
-    body: dict[str, Any] = {"action": operation, "matched": len(outcomes), "succeeded": len(outcomes) - len(errors)}
-    body |= {"failed": len(errors), "errors": errors} | _rest_view(rest)
-    return encode(body | {"dry_run": True} if dry_run else body)
-
-
-def _status(total: int, failed: int, success: int) -> int:
-    if not failed:
+def _status(total: int, refused: int, success: int) -> int:
+    if not refused:
         return success
-    return 422 if failed == total else 207
+    return 422 if refused == total else 207

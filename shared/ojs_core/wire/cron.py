@@ -1,311 +1,151 @@
-"""Cron entries as clients write and read them.
-
-Two dialects come in: `cron` with the job's members flat beside it (HTTP binding, SDKs), and `expression` with a `job_template`
-(CLI). The answer has the members of both, so it can be sent back as it is.
-"""
+"""Cron entries as clients read them (ojs-cron §8.5)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated
 
-from msgspec import Raw
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ojs_core.base.errors import invalid, not_found, too_large
-from ojs_core.base.fields import absent, members_of, object_of, shown, value_of
-from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
-from ojs_core.domain.cron.changes import Registration
-from ojs_core.domain.cron.expression import BadExpression, parse_expression
-from ojs_core.domain.cron.record import OVERLAPS, Cron, CronRun
-from ojs_core.domain.cron.schedule import BadZone, check_zone
-from ojs_core.domain.job import EMPTY_OBJECT, Job
-from ojs_core.wire.enqueue import read_envelope
-from ojs_core.wire.members import encode
-from ojs_core.wire.pages import Page, pagination
-
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{0,254}", re.ASCII)
-_EXPRESSIONS: Final = ("cron", "expression", "schedule")
-_MAX_DESCRIPTION: Final = 1_000
-_OWN: Final = frozenset(
-    {
-        *_EXPRESSIONS,
-        "name",
-        "timezone",
-        "overlap_policy",
-        "enabled",
-        "description",
-        "job_template",
-        # Set by the server alone, ignored where clients send them (CRON-06)
-        "id",
-        "status",
-        "last_run_at",
-        "next_run_at",
-        "run_count",
-        "waiting_runs",
-        "created_at",
-        "updated_at",
-    }
-)
-_NO_ARGS: Final = Raw(b"[]")
+from ojs_core.domain.cron.record import Cron, CronRun, Overlap, RunOutcome, SkipReason
+from ojs_core.domain.job import Job, State
+from ojs_core.wire.members import AnId, Count, JsonList, JsonObject, Timestamp, timestamp
+from ojs_core.wire.pages import Page, Pagination, pagination
 
 
-# In
+class JobTemplate(Struct):
+    """What each run enqueues. `options` has all that was asked of the job beside these members."""
+
+    type: str
+    args: JsonList
+    options: JsonObject
+    meta: JsonObject
 
 
-def parse_registration(body: bytes, limits: PayloadLimits) -> Registration:
-    """POST /cron in either dialect. The job is read like that of a push, so everything in it is checked now.
+class CronAnswer(Struct, kw_only=True, omit_defaults=True):
+    """A cron entry. `last_run_at` and `next_run_at` are null if there is none."""
 
-    Raises OjsError: invalid_payload, invalid_request naming the field, and whatever a push of the job would be refused with.
-    """
-    if len(body) > limits.max_envelope_bytes:
-        raise too_large("envelope_too_large", "the cron entry", len(body), limits.max_envelope_bytes)
-    members = object_of(body)
-    if "name" not in members and "cron_job" in members:
-        members = members_of(members["cron_job"], "cron_job")
-    draft, options = _template(members, limits)
-    return Registration(
-        name=_name(_value(members, "name", limits)),
-        expression=_expression(members, limits),
-        timezone=_timezone(_value(members, "timezone", limits)),
-        draft=draft,
-        options=options,
-        overlap=_overlap(_value(members, "overlap_policy", limits)),
-        enabled=_flag(_value(members, "enabled", limits)),
-        description=_description(_value(members, "description", limits)),
+    name: str
+    expression: Annotated[str, Meta(description="As it was sent.")]
+    timezone: str
+    job_template: JobTemplate
+    overlap_policy: Overlap
+    enabled: bool
+    last_run_at: Timestamp | None
+    next_run_at: Timestamp | None
+    run_count: Count
+    created_at: Timestamp
+    updated_at: Timestamp
+    waiting_runs: Annotated[int, Meta(ge=1, description="Runs that wait for the one before them.")] | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+
+
+class OneCron(Struct):
+    """The answer about one entry."""
+
+    cron: CronAnswer
+
+
+class DeletedCron(Struct):
+    """An entry that is gone."""
+
+    cron: CronAnswer
+    deleted: bool = True
+
+
+class TriggeredCron(Struct):
+    """A run by hand. The job exists, or will."""
+
+    job_id: AnId
+    cron: CronAnswer
+
+
+class CronPage(Struct):
+    """A page of the list of entries, `count` of them."""
+
+    crons: list[CronAnswer]
+    count: Count
+    pagination: Pagination
+
+
+class CronExecution(Struct, kw_only=True, omit_defaults=True):
+    """One occurrence. `job_state` is there as long as the job is."""
+
+    number: Annotated[int, Meta(ge=1)]
+    status: RunOutcome
+    scheduled_at: Timestamp
+    manual: bool
+    triggered_at: Timestamp | UnsetType = UNSET
+    job_id: AnId | UnsetType = UNSET
+    job_state: State | UnsetType = UNSET
+    started_at: Timestamp | UnsetType = UNSET
+    completed_at: Timestamp | UnsetType = UNSET
+    skipped_at: Timestamp | UnsetType = UNSET
+    reason: SkipReason | UnsetType = UNSET
+    occurrences: Annotated[int, Meta(ge=2, description="How many it stands for.")] | UnsetType = UNSET
+    existing_job_id: Annotated[AnId, Meta(description="Of the job that was in the way.")] | UnsetType = UNSET
+
+
+class CronHistory(Struct):
+    """The last occurrences of an entry, newest first."""
+
+    name: str
+    executions: list[CronExecution]
+    run_count: Count
+
+
+def cron_answer(cron: Cron) -> CronAnswer:
+    """The entry as all answers have it."""
+    draft = cron.draft
+    return CronAnswer(
+        name=cron.name,
+        expression=cron.expression,
+        timezone=cron.timezone,
+        job_template=JobTemplate(draft.type, draft.args, cron.options, draft.meta),
+        overlap_policy=cron.overlap,
+        enabled=cron.enabled,
+        last_run_at=None if cron.last_run_at is None else format_ms(cron.last_run_at),
+        next_run_at=None if cron.next_at is None else format_ms(cron.next_at),
+        run_count=cron.run_count,
+        created_at=format_ms(cron.created_at),
+        updated_at=format_ms(cron.updated_at),
+        waiting_runs=len(cron.waiting) or UNSET,
+        description=UNSET if cron.description is None else cron.description,
     )
 
 
-def parse_switch(body: bytes, limits: PayloadLimits) -> bool | None:
-    """PATCH /cron/{name} that pauses or resumes; None for one that says anything else, for `parse_patch`."""
-    members = object_of(body)
-    return _flag(_value(members, "enabled", limits)) if members.keys() == {"enabled"} else None
-
-
-def parse_patch(body: bytes, cron: Cron, limits: PayloadLimits) -> Registration:
-    """PATCH /cron/{name}: the entry with the members that are sent; those of `options` are changed one by one."""
-    sent = object_of(body)
-    name = _value(sent, "name", limits)
-    if name not in {None, cron.name}:
-        raise invalid("name", f"name can't be changed; register {shown(name)} and delete {cron.name}")
-    if not sent or ("enabled" in sent and absent(sent["enabled"])):
-        raise invalid("enabled", "enabled must be true or false, or other members say what to change")
-    template = sent.get("job_template", Raw())
-    asked = {name: raw for name, raw in sent.items() if name not in _OWN}
-    if not absent(template):
-        asked |= members_of(template, "job_template")
-    options = asked.pop("options", Raw())
-    standing = {"type": cron.draft.type, "args": cron.draft.args, "meta": cron.draft.meta}
-    merged: dict[str, Any] = {
-        "name": cron.name,
-        "timezone": cron.timezone,
-        "overlap_policy": cron.overlap,
-        "enabled": cron.enabled,
-        "description": cron.description,
-        **{name: raw for name, raw in sent.items() if name in _OWN and name != "job_template"},
-        "job_template": standing
-        | asked
-        | {"options": members_of(cron.options, "options") | ({} if absent(options) else members_of(options, "options"))},
-    }
-    if not any(name in sent for name in _EXPRESSIONS):
-        merged["expression"] = cron.expression
-    return parse_registration(encode(merged), limits)
-
-
-def cron_name(text: str) -> str:
-    """The name of an existing entry as a path says it; what can't be one is `not_found`."""
-    if _NAME.fullmatch(text) is None:
-        raise not_found("cron", text[:64])
-    return text
-
-
-def _value(members: Mapping[str, Raw], name: str, limits: PayloadLimits) -> Any:
-    """A member decoded; None if it is absent."""
-    raw = members.get(name)
-    return None if raw is None else value_of(raw, name, limits)
-
-
-def _name(value: Any) -> str:
-    if value is None:
-        raise invalid("name", "name is required: it identifies the entry, e.g. daily-report")
-    if type(value) is not str or _NAME.fullmatch(value) is None:
-        raise invalid("name", f"name must match ^[a-z0-9][a-z0-9\\-.]*$ and have at most 255 characters, not {shown(value)}")
-    return value
-
-
-def _expression(members: Mapping[str, Raw], limits: PayloadLimits) -> str:
-    values = {name: _value(members, name, limits) for name in _EXPRESSIONS}
-    sent = {name: value for name, value in values.items() if value is not None}
-    if not sent:
-        raise invalid("cron", "cron is required: a cron expression such as '0 9 * * MON-FRI' (also accepted as expression)")
-    field, value = next(iter(sent.items()))
-    if type(value) is not str:
-        raise invalid(field, f"{field} must be a cron expression as text, not {shown(value)}")
-    if any(other != value for other in sent.values()):
-        raise invalid(field, f"{' and '.join(sent)} are the same member under different names, but differ")
-    try:
-        parse_expression(value)
-    except BadExpression as problem:
-        raise invalid(field, f"{field} is not a valid cron expression: {problem}") from None
-    return value
-
-
-def _timezone(value: Any) -> str:
-    if value is None:
-        return "UTC"
-    try:
-        return check_zone(value if type(value) is str else "")
-    except BadZone as problem:
-        raise invalid("timezone", f"timezone {shown(value)} is {problem}") from None
-
-
-def _overlap(value: Any) -> Any:
-    if value is None:
-        return "skip"
-    if value not in OVERLAPS:
-        raise invalid("overlap_policy", f"overlap_policy must be one of {', '.join(OVERLAPS)}, not {shown(value)}")
-    return value
-
-
-def _flag(value: Any) -> bool | None:
-    if value is not None and type(value) is not bool:
-        raise invalid("enabled", f"enabled must be true or false, not {shown(value)}")
-    return value
-
-
-def _description(value: Any) -> str | None:
-    if value is not None and (type(value) is not str or len(value) > _MAX_DESCRIPTION):
-        raise invalid("description", f"description must be a text of at most {_MAX_DESCRIPTION} characters")
-    return value
-
-
-def _template(members: Mapping[str, Raw], limits: PayloadLimits) -> tuple[Job, Raw]:
-    """The draft of every run's job, its relative times counted from 0, and `options` as sent."""
-    envelope = {name: raw for name, raw in members.items() if name not in _OWN}
-    template = members.get("job_template")
-    if template is not None and not absent(template):
-        envelope |= members_of(template, "job_template")
-    if "id" in envelope:
-        raise invalid("job_template.id", "job_template.id can't be set: the job of each run gets an id of its own")
-    if absent(envelope.get("args", Raw())):
-        envelope["args"] = _NO_ARGS
-    options = envelope.get("options", Raw())
-    if absent(options):
-        options = EMPTY_OBJECT
-    else:
-        asked = members_of(options, "options")
-        envelope |= _merged_meta(envelope, asked)
-        envelope["options"] = Raw(encode({name: raw for name, raw in asked.items() if name != "meta"}))
-    return read_envelope(envelope, 0, limits), options
-
-
-def _merged_meta(envelope: Mapping[str, Raw], options: Mapping[str, Raw]) -> dict[str, Raw]:
-    """`meta` beside the options and in them, together."""
-    found = [raw for raw in (envelope.get("meta", Raw()), options.get("meta", Raw())) if not absent(raw)]
-    if not found:
-        return {}
-    merged: dict[str, Raw] = {}
-    for raw in found:
-        merged |= members_of(raw, "meta")
-    return {"meta": Raw(encode(merged))}
-
-
-# Out
-
-
-def cron_view(cron: Cron) -> dict[str, Any]:
-    """The entry under the names of both dialects (ojs-cron §8.5). `last_run_at` and `next_run_at` are null if there is none."""
-    draft = cron.draft
-    template = {"type": draft.type, "args": draft.args, "options": cron.options, "meta": draft.meta}
-    view: dict[str, Any] = {
-        "id": cron.name,
-        "name": cron.name,
-        "cron": cron.expression,
-        "expression": cron.expression,
-        "schedule": cron.expression,
-        "timezone": cron.timezone,
-        **template,
-        "queue": draft.queue,
-        "job_template": template,
-        "overlap_policy": cron.overlap,
-        "enabled": cron.enabled,
-        "status": "active" if cron.enabled else "disabled",
-        "last_run_at": None if cron.last_run_at is None else format_ms(cron.last_run_at),
-        "next_run_at": None if cron.next_at is None else format_ms(cron.next_at),
-        "run_count": cron.run_count,
-        "created_at": format_ms(cron.created_at),
-        "updated_at": format_ms(cron.updated_at),
-    }
-    if cron.waiting:
-        view["waiting_runs"] = len(cron.waiting)
-    if cron.description is not None:
-        view["description"] = cron.description
-    return view
-
-
-def cron_body(cron: Cron) -> bytes:
-    return encode(_both(cron))
-
-
-def deleted_body(cron: Cron) -> bytes:
-    return encode({"deleted": True, "name": cron.name, **_both(cron)})
-
-
-def run_body(cron: Cron, job_id: str) -> bytes:
-    """The answer to a run by hand; the job exists, or will."""
-    return encode({"job_id": job_id, **_both(cron)})
-
-
-def _both(cron: Cron) -> dict[str, Any]:
-    """Under both names, and bare for the CLI and the admin UI, which don't unwrap."""
-    view = cron_view(cron)
-    return {**view, "cron": view, "cron_job": view}
-
-
-def crons_body(crons: Sequence[Cron], asked: Page) -> bytes:
+def cron_page(crons: Sequence[Cron], asked: Page) -> CronPage:
     """One page of entries that are sorted by name. The cursor is the last name of the page before."""
     start = asked.offset
     if asked.cursor is not None:
         start = sum(cron.name <= asked.cursor for cron in crons)
-    shown_here = crons[start : start + asked.limit]
-    more = shown_here[-1].name if start + asked.limit < len(crons) and shown_here else None
-    views = [cron_view(cron) for cron in shown_here]
-    view = {"crons": views, "cron_jobs": views, "count": len(views), "pagination": pagination(asked, len(crons), more)}
-    if asked.number is not None:
-        view["items"] = views
-    return encode(view)
+    here = [cron_answer(cron) for cron in crons[start : start + asked.limit]]
+    more = here[-1].name if start + asked.limit < len(crons) and here else None
+    return CronPage(here, len(here), pagination(asked, len(crons), more))
 
 
-def history_body(cron: Cron, jobs: Mapping[str, Job], limit: int) -> bytes:
+def cron_history(cron: Cron, jobs: Mapping[str, Job], limit: int) -> CronHistory:
     """The log, newest first; `jobs` are those that are still there."""
-    runs = [_run_view(run, jobs) for run in cron.log[: -limit - 1 : -1]]
-    return encode({"name": cron.name, "executions": runs, "count": len(runs), "run_count": cron.run_count})
+    return CronHistory(cron.name, [_execution(run, jobs) for run in cron.log[: -limit - 1 : -1]], cron.run_count)
 
 
-def _run_view(run: CronRun, jobs: Mapping[str, Job]) -> dict[str, Any]:
-    view: dict[str, Any] = {
-        "number": run.n,
-        "status": run.outcome,
-        "scheduled_at": format_ms(run.tick),
-        "manual": bool(run.key),
-    }
+def _execution(run: CronRun, jobs: Mapping[str, Job]) -> CronExecution:
+    answer = CronExecution(number=run.n, status=run.outcome, scheduled_at=format_ms(run.tick), manual=bool(run.key))
     if run.outcome == "triggered":
-        view["triggered_at"] = format_ms(run.at)
-        view["job_id"] = run.job_id
-        job = jobs.get(run.job_id or "")
-        view["state"] = run.outcome if job is None else job.state
-        if job is not None:
-            view["job_state"] = job.state
-            for name in ("started_at", "completed_at"):
-                if (at := getattr(job, name)) is not None:
-                    view[name] = format_ms(at)
-        return view
-    view["state"] = run.outcome
-    view["skipped_at"] = format_ms(run.at)
-    view["reason"] = run.reason
+        answer.triggered_at = format_ms(run.at)
+        if run.job_id is not None:
+            answer.job_id = run.job_id
+            if (job := jobs.get(run.job_id)) is not None:
+                answer.job_state = job.state
+                answer.started_at = timestamp(job.started_at)
+                answer.completed_at = timestamp(job.completed_at)
+        return answer
+    answer.skipped_at = format_ms(run.at)
+    if run.reason is not None:
+        answer.reason = run.reason
     if run.count > 1:
-        view["occurrences"] = run.count
+        answer.occurrences = run.count
     if run.job_id is not None:
-        view["existing_job_id"] = run.job_id
-    return view
+        answer.existing_job_id = run.job_id
+    return answer

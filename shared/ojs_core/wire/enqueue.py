@@ -168,7 +168,7 @@ class _Draft:
         self.fields[name] = raw
 
     def take_option(self, name: str, raw: Raw, path: str) -> None:
-        if name in _TOP_LEVEL_ONLY:
+        if name in TOP_LEVEL_ONLY:
             raise invalid(path, f"{path} is not an option; send {name} at the top level of the job")
         self.take(name, raw, path)
 
@@ -334,4 +334,4 @@ _READERS: Final[dict[str, _Reader]] = {
 }
 _KEPT: Final = frozenset({"meta", "metadata", "unique", "rate_limit"})
 """Objects that are stored and answered as sent."""
-_TOP_LEVEL_ONLY: Final = frozenset({"type", "args", "id", "specversion", "options", "job"})
+TOP_LEVEL_ONLY: Final = frozenset({"type", "args", "id", "specversion", "options", "job"})

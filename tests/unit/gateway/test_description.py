@@ -94,7 +94,7 @@ def test_every_reference_leads_somewhere_and_everything_is_referred_to() -> None
 def test_the_request_to_push_has_every_member_that_is_read() -> None:
     attributes = {*enqueue._READERS, *enqueue._KEPT}
     assert set(ENVELOPE.schema["properties"]) == {"type", "args", "options", *attributes}
-    assert set(ENVELOPE.schema["properties"]["options"]["properties"]) == attributes - enqueue._TOP_LEVEL_ONLY
+    assert set(ENVELOPE.schema["properties"]["options"]["properties"]) == attributes - enqueue.TOP_LEVEL_ONLY
 
 
 def test_the_settings_of_a_queue_are_those_that_are_read() -> None:

@@ -10,8 +10,6 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Retention
 from ojs_core.domain.queues.config import NOT_SET, QueueConfig, patched
-from ojs_core.read.messages import DeadLetterStats
-from ojs_core.wire.lists import dead_letter_stats_view
 from ojs_core.wire.queue_parse import parse_config
 from ojs_core.wire.queues import queue_settings
 
@@ -87,18 +85,3 @@ def test_a_wrong_limit_is_refused_by_name(body: Any, field: str) -> None:
     with pytest.raises(OjsError) as refusal:
         configured(body)
     assert refusal.value.details["field"] == field
-
-
-@pytest.mark.parametrize(
-    ("config", "max_count", "expected"),
-    [
-        (NOT_SET, 10_000, {"max_age": "P180D", "max_count": 10_000}),
-        (NOT_SET, 0, {"max_age": "P180D"}),
-        (BEFORE, 10_000, {"max_age": "P2D", "max_count": 7}),
-        (QueueConfig(dead_letter_max=0, retention=Retention(dead_letter_s=5_400)), 5, {"max_age": "PT1H30M"}),
-    ],
-)
-def test_statistics_say_what_is_kept(config: QueueConfig, max_count: int, expected: Any) -> None:
-    stats = DeadLetterStats(total=0, by_queue={}, by_type={}, by_error_type={}, max_count=max_count, next_prune_at=0)
-    view = dead_letter_stats_view(stats, config)
-    assert view["retention"] == expected | {"next_prune_at": "1970-01-01T00:00:00.000Z"}

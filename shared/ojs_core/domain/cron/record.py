@@ -63,7 +63,7 @@ class Cron(Struct, frozen=True, kw_only=True, omit_defaults=True):
     draft: Job
     """What each run enqueues. Relative times of the template (`+PT5S`) are kept as milliseconds from the run."""
     options: Raw = EMPTY_OBJECT
-    """`options` as sent, for the answer."""
+    """What was asked of the job beside its type, args and meta, as sent."""
     overlap: Overlap = "skip"
     enabled: bool = True
     description: str | None = None

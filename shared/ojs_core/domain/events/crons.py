@@ -1,4 +1,4 @@
-"""Which event an occurrence of a cron entry is (ojs-cron §9, ojs-events): both spellings of every member."""
+"""Which event an occurrence of a cron entry is (ojs-cron §9, ojs-events)."""
 
 from __future__ import annotations
 
@@ -12,37 +12,31 @@ from ojs_core.domain.events.envelope import Event
 
 def events_of_cron(cron: Cron, run: CronRun) -> list[Event]:
     """The events of one entry of the log; `cron` may be any later revision. Their ids never change."""
-    scheduled = format_ms(run.tick)
     data: dict[str, Any] = {
         "cron_name": cron.name,
         "cron_expr": cron.expression,
-        "cron_expression": cron.expression,
         "timezone": cron.timezone,
         "job_type": cron.draft.type,
         "queue": cron.draft.queue,
-        "scheduled_at": scheduled,
-        "scheduled_time": scheduled,
+        "scheduled_at": format_ms(run.tick),
     }
     if run.outcome == "triggered":
         data |= {"job_id": run.job_id, "run_count": run.number, "actual_time": format_ms(run.at), "manual": bool(run.key)}
         return [_event(cron, run, "cron.triggered", data)]
     data["reason"] = run.reason
     if run.job_id is not None:
-        data |= {"existing_job_id": run.job_id, "active_job_id": run.job_id}
+        data["existing_job_id"] = run.job_id
     if run.count > 1:
         data["occurrences"] = run.count
     return [_event(cron, run, "cron.skipped", data)]
 
 
 def _event(cron: Cron, run: CronRun, event_type: str, data: dict[str, Any]) -> Event:
-    time = format_ms(run.at)
     origin = (cron.name, str(cron.created_at), str(run.n), event_type)
     return Event(
         id=f"evt_{derived_job_id(run.at, 'event', *origin)}",
         type=event_type,
-        time=time,
+        time=format_ms(run.at),
         subject=cron.name,
         data=data,
-        event=event_type,
-        timestamp=time,
     )

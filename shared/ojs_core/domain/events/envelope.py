@@ -1,12 +1,12 @@
-"""The OJS event envelope (ojs-events §2), with the aliases that client libraries read."""
+"""The OJS event envelope (ojs-events §2)."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Entry, Job
@@ -18,18 +18,19 @@ _NO_META: Final = len(b"{}")
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """One event as it is stored and sent. Values of `data` may be raw JSON."""
+    """What has happened, as it is stored and sent.
+
+    Values of `data` may be raw JSON.
+    """
 
     specversion: str = "1.0"
     id: str
-    type: str
+    type: Annotated[str, Meta(examples=["job.completed"])]
     source: str = SOURCE
-    time: str
+    time: Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
     subject: str
     datacontenttype: str = "application/json"
     data: dict[str, Any]
-    event: str
-    timestamp: str
 
 
 class _TraceContext(Struct):
@@ -46,15 +47,12 @@ def job_event(job: Job, entry: Entry, event_type: str, **members: Any) -> Event:
     trace = trace_id(job.meta)
     if trace is not None:
         data["trace_id"] = trace
-    time = format_ms(entry.at)
     return Event(
         id=event_id(job.id, entry, event_type),
         type=event_type,
-        time=time,
+        time=format_ms(entry.at),
         subject=job.id,
         data=data,
-        event=event_type,
-        timestamp=time,
     )
 
 

@@ -10,16 +10,13 @@ from ojs_core.domain.threshold_alerts import AlertRecord, Crossed
 
 def events_of_alert(record: AlertRecord, entry: Crossed) -> list[Event]:
     """The event of one entry of the log; `record` may be any later revision. Its id never changes."""
-    time = format_ms(entry.at)
     origin = (record.name, record.queue or "", str(record.created_at), str(entry.n), entry.event)
     return [
         Event(
             id=f"evt_{derived_job_id(entry.at, 'event', *origin)}",
             type=entry.event,
-            time=time,
+            time=format_ms(entry.at),
             subject=record.name,
             data=entry.data,
-            event=entry.event,
-            timestamp=time,
         )
     ]

@@ -40,7 +40,6 @@ def events_of_member(job: Job, entry: Entry, duration_ms: int | None) -> list[Ev
 
 
 def _member_event(job: Job, entry: Entry, event_type: str, member: Membership, **more: Any) -> Event:
-    left = max(0, member.size - member.index - 1)
     event = job_event(
         job,
         entry,
@@ -51,8 +50,7 @@ def _member_event(job: Job, entry: Entry, event_type: str, member: Membership, *
         step_id=member.step,
         step_index=member.index,
         step_type=job.type,
-        steps_remaining=left,
-        remaining_steps=left,
+        steps_remaining=max(0, member.size - member.index - 1),
         **more,
     )
     return replace(event, subject=member.id)
@@ -65,15 +63,12 @@ def _started(job: Job, entry: Entry, member: Membership) -> Event:
 
 
 def _event(event_type: str, workflow_id: str, at: int, data: dict[str, Any], *origin: str) -> Event:
-    time = format_ms(at)
     return Event(
         id=f"evt_{derived_job_id(at, 'event', workflow_id, *origin)}",
         type=event_type,
-        time=time,
+        time=format_ms(at),
         subject=workflow_id,
         data=data,
-        event=event_type,
-        timestamp=time,
     )
 
 
@@ -95,7 +90,6 @@ def events_of_workflow(record: Workflow, entry: WorkflowEntry) -> list[Event]:
                 "step_type": entry.kind,
                 "step_index": entry.index,
                 "steps_remaining": entry.left,
-                "remaining_steps": entry.left,
                 "duration_ms": max(0, entry.at - (record.started_at or record.created_at)),
             }
             if entry.event.endswith("failed"):

@@ -11,14 +11,18 @@ from typing import Final
 
 from msgspec import Struct
 
+from ojs_core.wire.dialects.bulk import BULK
+from ojs_core.wire.dialects.crons import CRONS
+from ojs_core.wire.dialects.events import EVENTS
 from ojs_core.wire.dialects.jobs import JOBS
 from ojs_core.wire.dialects.queues import QUEUES
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.dialects.statistics import STATISTICS
+from ojs_core.wire.dialects.workflows import WORKFLOWS
 from ojs_core.wire.members import encode
 
-_SHAPES: Final[Shapes] = {**JOBS, **QUEUES, **STATISTICS}
+_SHAPES: Final[Shapes] = {**JOBS, **BULK, **QUEUES, **CRONS, **WORKFLOWS, **EVENTS, **STATISTICS}
 
 
 def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:

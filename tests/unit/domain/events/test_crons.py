@@ -12,17 +12,14 @@ from unit.domain.cron.samples import MINUTE, at, entry, fired
 def test_a_run_is_cron_triggered() -> None:
     record = fired(entry(), 123).record
     (event,) = events_of_cron(record, record.log[0])
-    assert (event.type, event.event, event.subject) == ("cron.triggered", "cron.triggered", "nightly")
-    assert event.time == event.timestamp == "2027-01-15T08:00:00.123Z"
+    assert (event.type, event.subject, event.time) == ("cron.triggered", "nightly", "2027-01-15T08:00:00.123Z")
     assert event.data == {
         "cron_name": "nightly",
         "cron_expr": "* * * * *",
-        "cron_expression": "* * * * *",
         "timezone": "UTC",
         "job_type": "test.job",
         "queue": "default",
         "scheduled_at": "2027-01-15T08:00:00.000Z",
-        "scheduled_time": "2027-01-15T08:00:00.000Z",
         "job_id": record.last_job,
         "run_count": 1,
         "actual_time": "2027-01-15T08:00:00.123Z",
@@ -35,8 +32,8 @@ def test_an_occurrence_in_the_way_of_another_is_cron_skipped() -> None:
     (event,) = events_of_cron(record, record.log[-1])
     assert event.type == "cron.skipped"
     assert event.data["reason"] == "overlap_skip"
-    assert event.data["existing_job_id"] == event.data["active_job_id"] == record.last_job
-    assert event.data["scheduled_time"] == "2027-01-15T08:01:00.000Z"
+    assert event.data["existing_job_id"] == record.last_job
+    assert event.data["scheduled_at"] == "2027-01-15T08:01:00.000Z"
 
 
 def test_what_a_pause_takes_along_is_cron_skipped() -> None:

@@ -207,13 +207,12 @@ def test_events_say_all_that_is_required(case: str) -> None:
             assert event.data["elapsed_seconds"] >= event.data["limit_seconds"] > 0
 
 
-def test_the_envelope_names_everything_twice_where_clients_differ() -> None:
+def test_the_envelope_is_that_of_the_specification() -> None:
     job = available()
     [event] = events_of(job, job.transitions[0])
     body = msgspec.json.decode(msgspec.json.encode(event))
     assert body["specversion"] == "1.0"
-    assert body["event"] == body["type"] == "job.enqueued"
-    assert body["timestamp"] == body["time"] == "2027-01-15T08:00:00.000Z"
+    assert (body["type"], body["time"]) == ("job.enqueued", "2027-01-15T08:00:00.000Z")
     assert (body["subject"], body["datacontenttype"]) == ("job-1", "application/json")
     assert body["source"].startswith("ojs://")
 

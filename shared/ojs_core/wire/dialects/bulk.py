@@ -1,0 +1,31 @@
+"""Answers about many jobs for official clients."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from ojs_core.wire.bulk import PushedBatch
+from ojs_core.wire.dead_letters import ChangedDeadLetters, DeletedDeadLetters, RetriedDeadLetters
+from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.members import members
+
+
+def _pushed_for_cli(answer: PushedBatch) -> dict[str, Any]:
+    """A batch fails as a whole or not at all."""
+    found = 0 if answer.deduplicated is UNSET else len(answer.deduplicated)
+    return members(answer) | {"enqueued": answer.count - found, "failed": 0}
+
+
+def _summary(answer: ChangedDeadLetters, action: str, done: int) -> dict[str, Any]:
+    """In the words of ojs-admin-api §8.1."""
+    counts = {"matched": done + answer.skipped, "succeeded": done, "failed": answer.skipped}
+    return members(answer) | {"action": action} | counts
+
+
+BULK: Final[Shapes] = {
+    PushedBatch: {"cli": _pushed_for_cli},
+    RetriedDeadLetters: {"ui": lambda answer: _summary(answer, "retry", answer.retried)},
+    DeletedDeadLetters: {"ui": lambda answer: _summary(answer, "delete", answer.deleted)},
+}

@@ -1,0 +1,79 @@
+"""Cron entries for official clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from ojs_core.wire.cron import CronAnswer, CronExecution, CronHistory, CronPage, DeletedCron, OneCron, TriggeredCron
+from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.dialects.shaping import Shape, Shapes
+from ojs_core.wire.members import members
+
+
+class _Options(Struct):
+    queue: str = "default"
+
+
+_decode_options: Final = msgspec.json.Decoder(_Options).decode
+
+
+def _for_sdk(cron: CronAnswer) -> dict[str, Any]:
+    """The binding's names; the job's members stand beside the others."""
+    view = {"cron": cron.expression, **members(cron.job_template), "status": "active" if cron.enabled else "disabled"}
+    return view | members(cron)
+
+
+def _for_ui(cron: CronAnswer) -> dict[str, Any]:
+    queue = _decode_options(cron.job_template.options).queue
+    view = {"id": cron.name, "schedule": cron.expression, **members(cron.job_template), "queue": queue}
+    return view | members(cron)
+
+
+def _one_for_sdk(answer: OneCron | DeletedCron | TriggeredCron) -> dict[str, Any]:
+    cron = _for_sdk(answer.cron)
+    return members(answer) | {"cron": cron, "cron_job": cron}
+
+
+def _one_for_ui(answer: OneCron | DeletedCron | TriggeredCron) -> dict[str, Any]:
+    """The entry's members stand beside `cron`, too, as for the command line: neither unwraps."""
+    return _for_ui(answer.cron) | members(answer)
+
+
+def _one_for_cli(answer: OneCron | DeletedCron | TriggeredCron) -> dict[str, Any]:
+    return members(answer.cron) | members(answer)
+
+
+def _page_for_sdk(answer: CronPage) -> dict[str, Any]:
+    crons = [_for_sdk(cron) for cron in answer.crons]
+    return members(answer) | {"crons": crons, "cron_jobs": crons}
+
+
+def _page_for_ui(answer: CronPage) -> dict[str, Any]:
+    return members(answer) | {"items": [_for_ui(cron) for cron in answer.crons]}
+
+
+def _page_for_cli(answer: CronPage) -> dict[str, Any]:
+    return members(answer) | {"cron_jobs": answer.crons}
+
+
+def _history_for_cli(answer: CronHistory) -> dict[str, Any]:
+    return members(answer) | {"executions": [_with_state(execution) for execution in answer.executions]}
+
+
+def _with_state(execution: CronExecution) -> dict[str, Any]:
+    state = execution.status if execution.job_state is UNSET else execution.job_state
+    return members(execution) | {"state": state}
+
+
+_ONE: Final[Mapping[Reader, Shape]] = {"sdk": _one_for_sdk, "cli": _one_for_cli, "ui": _one_for_ui}
+CRONS: Final[Shapes] = {
+    OneCron: _ONE,
+    DeletedCron: _ONE,
+    TriggeredCron: _ONE,
+    CronPage: {"sdk": _page_for_sdk, "cli": _page_for_cli, "ui": _page_for_ui},
+    CronHistory: {"cli": _history_for_cli},
+}

@@ -1,0 +1,52 @@
+"""Events for official clients. They are stored as JSON, and what a client reads besides is put beside that."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.events import EventPage
+from ojs_core.wire.members import encode, members
+
+_decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_SECOND: Final[dict[Reader, dict[str, str]]] = {
+    "sdk": {"event": "type", "timestamp": "time"},
+    "cli": {"event": "type"},
+    "ui": {"timestamp": "time"},
+}
+_LIFTED: Final = ("job_id", "queue")
+"""Members of `data` that the command line reads beside it."""
+
+
+def event_body(stored: bytes, reader: Reader) -> bytes:
+    """A stored event as its reader gets it: polled, as a server-sent event, or over a WebSocket."""
+    if reader == "standard":
+        return stored
+    event = _decode(stored)
+    more = {name: event[own] for name, own in _SECOND[reader].items()}
+    if reader == "cli":
+        data = _decode(event["data"])
+        more |= {name: data[name] for name in _LIFTED if name in data}
+    return encode(more | event)
+
+
+def _page(answer: EventPage, reader: Reader) -> dict[str, Any]:
+    return members(answer) | {"events": [Raw(event_body(event, reader)) for event in answer.events]}
+
+
+def _page_for_ui(answer: EventPage) -> dict[str, Any]:
+    view = _page(answer, "ui")
+    return view | {"items": view["events"]}
+
+
+EVENTS: Final[Shapes] = {
+    EventPage: {
+        "sdk": lambda answer: _page(answer, "sdk"),
+        "cli": lambda answer: _page(answer, "cli"),
+        "ui": _page_for_ui,
+    }
+}

@@ -1,0 +1,98 @@
+"""Workflows for official clients: but for the Python and Go SDKs, none unwraps them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import UNSET, Raw
+
+from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.members import encode, members
+from ojs_core.wire.workflow import (
+    ListedWorkflow,
+    MemberCounts,
+    OneCancelledWorkflow,
+    OneWorkflow,
+    OneWorkflowProgress,
+    WorkflowAnswer,
+    WorkflowPage,
+    WorkflowStep,
+)
+
+_TIMES: Final = ("created_at", "started_at", "completed_at", "cancelled_at")
+
+
+def _flat(view: dict[str, Any]) -> dict[str, Any]:
+    """The members stand beside `workflow`, too. Long ones are encoded once, though they stand twice."""
+    held = {name: Raw(encode(value)) if type(value) in {list, dict} else value for name, value in view.items()}
+    return {"workflow": held} | held
+
+
+def _bare(answer: OneWorkflow | OneCancelledWorkflow | OneWorkflowProgress) -> dict[str, Any]:
+    return _flat(members(answer.workflow))
+
+
+def _for_sdk(answer: OneWorkflow | OneCancelledWorkflow) -> dict[str, Any]:
+    """The JS SDK reads the times in `metadata`."""
+    view = members(answer.workflow)
+    times = {name: view[name] for name in _TIMES if name in view}
+    return _flat(view | {"metadata": members(answer.workflow.metadata) | times})
+
+
+def _cancelled_for_cli(answer: OneCancelledWorkflow) -> dict[str, Any]:
+    return _bare(answer) | {"cancelled_steps": answer.workflow.steps_cancelled}
+
+
+def _with_steps_counted(answer: MemberCounts) -> dict[str, Any]:
+    """The admin UI reads the members of every workflow as steps."""
+    view = members(answer)
+    if answer.jobs_total is not UNSET:
+        view |= {"steps_total": answer.jobs_total, "steps_completed": answer.jobs_completed}
+    return view
+
+
+def _for_ui(answer: OneWorkflow) -> dict[str, Any]:
+    return _flat(_with_steps(answer.workflow))
+
+
+def _cancelled_for_ui(answer: OneCancelledWorkflow) -> dict[str, Any]:
+    return _flat(_with_steps_counted(answer.workflow))
+
+
+def _progress_for_ui(answer: OneWorkflowProgress) -> dict[str, Any]:
+    return _flat(_with_steps_counted(answer.workflow) | {"workflow_id": answer.workflow.id})
+
+
+def _with_steps(answer: WorkflowAnswer | WorkflowStep) -> dict[str, Any]:
+    view = _with_steps_counted(answer)
+    if answer.steps is not UNSET:
+        view["steps"] = [_step_for_ui(step) for step in answer.steps]
+    if answer.callbacks is not UNSET:
+        view["callbacks"] = {name: _step_for_ui(step) for name, step in answer.callbacks.items()}
+    return view
+
+
+def _step_for_ui(step: WorkflowStep) -> dict[str, Any]:
+    view = _with_steps(step)
+    return view if step.job_id is UNSET else view | {"job_ids": [step.job_id]}
+
+
+def _page_for_cli(answer: WorkflowPage) -> dict[str, Any]:
+    rows = [members(row) | {"step_count": _size(row)} for row in answer.workflows]
+    return members(answer) | {"workflows": rows, "total": answer.pagination.total}
+
+
+def _size(row: ListedWorkflow) -> int | Any:
+    return row.jobs_total if row.steps_total is UNSET else row.steps_total
+
+
+def _page_for_ui(answer: WorkflowPage) -> dict[str, Any]:
+    return members(answer) | {"items": [_with_steps_counted(row) for row in answer.workflows]}
+
+
+WORKFLOWS: Final[Shapes] = {
+    OneWorkflow: {"sdk": _for_sdk, "cli": _bare, "ui": _for_ui},
+    OneCancelledWorkflow: {"sdk": _for_sdk, "cli": _cancelled_for_cli, "ui": _cancelled_for_ui},
+    OneWorkflowProgress: {"sdk": _bare, "cli": _bare, "ui": _progress_for_ui},
+    WorkflowPage: {"cli": _page_for_cli, "ui": _page_for_ui},
+}

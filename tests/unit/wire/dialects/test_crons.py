@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.cron.changes import register, switch
+from ojs_core.domain.transitions import Moment
+from ojs_core.wire.cron import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
+from ojs_core.wire.cron_parse import parse_registration
+from ojs_core.wire.dialects.layer import answer_body
+from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.pages import Page
+
+NOW = 1_800_000_000_000
+BODY = {"name": "n", "cron": "* * * * *", "type": "a.b", "args": [1], "queue": "q", "meta": {"m": 1}}
+CRON = register(None, parse_registration(json.dumps(BODY).encode(), PayloadLimits()), Moment(NOW, "op")).record
+ENTRY = cron_answer(CRON)
+TEMPLATE = {"type": "a.b", "args": [1], "options": {"queue": "q"}, "meta": {"m": 1}}
+FOR_SDK = {**TEMPLATE, "cron": "* * * * *", "status": "active"}
+FOR_UI = {**TEMPLATE, "id": "n", "schedule": "* * * * *", "queue": "q"}
+
+
+def read(answer: Struct, reader: Reader) -> Any:
+    return json.loads(answer_body(answer, reader))
+
+
+@pytest.mark.parametrize("answer", [OneCron(ENTRY), DeletedCron(ENTRY), TriggeredCron("j", ENTRY)])
+def test_one_entry_is_dressed_for_each_client(answer: Struct) -> None:
+    standard = read(answer, "standard")
+    entry = standard["cron"]
+    for_sdk = read(answer, "sdk")
+    assert for_sdk == standard | {"cron": entry | FOR_SDK, "cron_job": entry | FOR_SDK}
+    assert read(answer, "cli") == entry | standard
+    assert read(answer, "ui") == entry | FOR_UI | standard
+
+
+def test_a_list_has_every_clients_name() -> None:
+    page = cron_page([CRON], Page())
+    standard = read(page, "standard")
+    [entry] = standard["crons"]
+    assert read(page, "sdk") == standard | {name: [entry | FOR_SDK] for name in ("crons", "cron_jobs")}
+    assert read(page, "cli") == standard | {"cron_jobs": [entry]}
+    assert read(page, "ui") == standard | {"items": [entry | FOR_UI]}
+
+
+def test_the_command_line_reads_one_state_of_a_run() -> None:
+    paused = switch(CRON, False, Moment(NOW + 60_000, "op2"))
+    assert paused is not None
+    history = cron_history(paused.record, {}, 50)
+    [run] = read(history, "standard")["executions"]
+    assert read(history, "cli")["executions"] == [run | {"state": "skipped"}]
