@@ -48,13 +48,14 @@ async def relayed(queries: Queries) -> bool:
     return False
 
 
+@pytest.mark.timeout(300)
 async def test_a_rebuild_shows_its_progress_and_ends_with_exact_counts(processes: Processes, store: Store) -> None:
     queries = Queries(store)
     first = projector(processes)
     await asyncio.to_thread(first.ready)
     await store_records(store, records(RECORDS, store.clock.now()))
     # A successor that had all events to relay as well would be measured by these.
-    await eventually(lambda: relayed(queries), 60.0)
+    await eventually(lambda: relayed(queries), 120.0)
     expected = counts_of(await all_jobs(store))
     assert sum(sum(numbers.values()) for numbers in expected.values()) == RECORDS
     first.kill()
@@ -71,7 +72,7 @@ async def test_a_rebuild_shows_its_progress_and_ends_with_exact_counts(processes
             return not seen[-1].partial
         return False
 
-    await eventually(complete, 60.0, every=0.005)
+    await eventually(complete, 120.0, every=0.005)
     took = time.monotonic() - began
     partial = [queue for queue in seen if queue.partial]
     print(f"{RECORDS} records in {took:.1f} s with the start of the process, {len(partial)} answers meanwhile")  # noqa: T201

@@ -521,5 +521,5 @@ def _nack(job: Job, holder: JobHolder, moment: Moment) -> Transition:
 
 TestJobLife = pytest.mark.timeout(600)(JobLife.TestCase)
 TestJobLife.settings = settings(
-    max_examples=int(os.environ.get("OJS_EXAMPLES", "2000")), stateful_step_count=20, deadline=None, print_blob=True
+    max_examples=int(os.environ.get("OJS_EXAMPLES", "800")), stateful_step_count=20, deadline=None, print_blob=True
 )
