@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import random
 import signal
@@ -21,6 +20,11 @@ from support.waiting import until
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 SECONDS = 20
+"""For how long schedulers are killed at least."""
+KILLS = 10
+"""How often at least. What was killed has to be replaced first, and on a busy machine that takes longer than a tick."""
+LONG_S = 120.0
+"""How long a busy machine may take for what is waited for."""
 SCHEDULERS = 3
 ENTRIES = 5
 AROUND_S = 0.03
@@ -33,7 +37,7 @@ def register(url: str, name: str) -> None:
 
 
 def runs(url: str, name: str) -> list[dict[str, Any]]:
-    """The entry's log, oldest first."""
+    """The last fifty runs of the entry's log, oldest first."""
     executions: list[dict[str, Any]] = send("GET", f"{url}/ojs/v1/cron/{name}/history").body["executions"]
     return executions[::-1]
 
@@ -62,8 +66,15 @@ async def test_each_tick_has_one_job_while_schedulers_are_killed(processes: Proc
 
     kills = 0
     began = int(time.time())
-    end = time.time() + SECONDS
-    while time.time() < end:
+    logs: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in names}
+    """All runs that were ever in the log of an entry, by number."""
+
+    def reads_logs() -> None:
+        for name, log in logs.items():
+            log.update((run["number"], run) for run in runs(url, name))
+
+    while time.time() < began + SECONDS or kills < KILLS:
+        assert time.time() < began + LONG_S, f"{kills} kills"
         tick = int(time.time()) + 1
         await asyncio.sleep(max(0.0, tick - time.time() + chance.uniform(-AROUND_S, AROUND_S)))
         # One at least goes on, as in any deployment; a new one takes a moment to start.
@@ -74,22 +85,24 @@ async def test_each_tick_has_one_job_while_schedulers_are_killed(processes: Proc
         schedulers = [scheduler for scheduler in schedulers if scheduler.process.poll() is None]
         while len(schedulers) < SCHEDULERS:
             schedulers.append(processes.start("scheduler"))
+        reads_logs()
 
-    until(lambda: all(seconds(runs(url, name)[-1]["scheduled_at"]) >= int(end) for name in names), 30)
+    end = int(time.time())
+    until(lambda: all(seconds(runs(url, name)[-1]["scheduled_at"]) >= end for name in names), LONG_S)
     for name in names:
         send("POST", f"{url}/ojs/v1/cron/{name}/pause")
-    until(lambda: all(created(runs(url, name)) for name in names))
-    assert kills >= SECONDS / 2
-    for name in names:
-        done = runs(url, name)
+    until(lambda: all(created(runs(url, name)) for name in names), LONG_S)
+    reads_logs()
+    for name, log in logs.items():
+        assert list(log) == list(range(1, len(log) + 1)), "a part of the log was not read"
+        done = list(log.values())
         assert {run["status"] for run in done} <= {"triggered", "skipped"}
         ticks = [seconds(run["scheduled_at"]) for run in done]
         assert ticks == sorted(set(ticks)), f"{name} ran twice"
-        for (before, _), (tick, run) in itertools.pairwise(zip(ticks, done, strict=True)):
+        for before, tick, run in zip([began, *ticks], ticks, done, strict=False):
             # Ticks that nobody could look at in time are dropped but for the last (docs/cron.md).
-            in_time = tick == before + 1
+            in_time = tick <= before + 1
             assert in_time or seconds(run["triggered_at"]) - before - 1 >= GRACE_MS // 1_000, f"{name} left ticks out"
-        assert ticks[0] <= began + 1
         ids = [run["job_id"] for run in done if run["status"] == "triggered"]
         assert sorted(fetched(url, name)) == sorted(ids), "one job for each run, and no other"
 
@@ -103,15 +116,15 @@ async def test_ticks_go_on_when_the_only_scheduler_is_replaced(processes: Proces
     only: Command = processes.start("scheduler")
     only.ready()
     register(url, "tick")
-    until(lambda: runs(url, "tick"))
+    until(lambda: runs(url, "tick"), LONG_S)
     only.kill()
     nats_server.restart()
-    until(lambda: send("GET", f"{url}/readyz").status == 200, 20.0)
+    until(lambda: send("GET", f"{url}/readyz").status == 200, LONG_S)
     before = len(runs(url, "tick"))
     processes.start("scheduler").ready()
-    until(lambda: len(runs(url, "tick")) >= before + 3, 20.0)
+    until(lambda: len(runs(url, "tick")) >= before + 3, LONG_S)
     send("POST", f"{url}/ojs/v1/cron/tick/pause")
-    until(lambda: created(runs(url, "tick")))
+    until(lambda: created(runs(url, "tick")), LONG_S)
     ids = [run["job_id"] for run in runs(url, "tick") if run["status"] == "triggered"]
     assert len(ids) == len(set(ids))
     assert sorted(fetched(url, "tick")) == sorted(ids)

@@ -76,7 +76,7 @@ class Flood:
         """No more jobs; returns when every push that was begun is answered. The workers go on."""
         for pusher in self._pushers:
             pusher.over = True
-        await eventually(lambda: all(pusher.idle for pusher in self._pushers), 30.0)
+        await eventually(lambda: all(pusher.idle for pusher in self._pushers), 60.0)
         self.ended = time.monotonic()
 
     def close(self) -> None:

@@ -45,6 +45,25 @@ async def eventually(condition: Callable[[], Any], seconds: float = 10.0, *, eve
         await asyncio.sleep(every)
 
 
+async def in_the_end(
+    condition: Callable[[], Awaitable[object]],
+    progress: Callable[[], Awaitable[object]],
+    patience_s: float = 60.0,
+    *,
+    every: float = 0.25,
+) -> None:
+    """The same for work that takes as long as it takes: the deadline begins anew whenever `progress` returns something else."""
+    deadline, reached = 0.0, object()
+    while not await condition():
+        now = time.monotonic()
+        before, reached = reached, await progress()
+        if reached != before:
+            deadline = now + patience_s
+        elif now > deadline:
+            raise AssertionError(f"{_missing(condition, patience_s)} after it had come to {reached}")
+        await asyncio.sleep(every)
+
+
 def _missing(condition: Callable[[], object], seconds: float) -> str:
     function = condition.func if isinstance(condition, partial) else condition
     name = getattr(function, "__qualname__", repr(function))

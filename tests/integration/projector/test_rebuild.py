@@ -14,6 +14,7 @@ import pytest
 from bench.records import QUEUES, records, store_records
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import State
+from ojs_core.jetstream.event_reader import EventReader
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import QueueAsk, QueuesAsk
@@ -22,12 +23,12 @@ from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.system import Command, Processes
 from support.truth import all_jobs, counts_of
-from support.waiting import eventually
+from support.waiting import in_the_end
 
 RECORDS = int(os.environ.get("TEST_RECORDS", "20000"))
 """`python -m bench index` takes 100,000."""
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ async def test_a_rebuild_shows_its_progress_and_ends_with_exact_counts(processes
     await asyncio.to_thread(first.ready)
     await store_records(store, records(RECORDS, store.clock.now()))
     # A successor that had all events to relay as well would be measured by these.
-    await eventually(lambda: relayed(queries), 120.0)
+    await in_the_end(lambda: relayed(queries), EventReader(store.bulk, store.config).last_sequence)
     expected = counts_of(await all_jobs(store))
     assert sum(sum(numbers.values()) for numbers in expected.values()) == RECORDS
     first.kill()
@@ -72,7 +73,10 @@ async def test_a_rebuild_shows_its_progress_and_ends_with_exact_counts(processes
             return not seen[-1].partial
         return False
 
-    await eventually(complete, 120.0, every=0.005)
+    async def shown_last() -> float:
+        return seen[-1].progress if seen else 0.0
+
+    await in_the_end(complete, shown_last, every=0.005)
     took = time.monotonic() - began
     partial = [queue for queue in seen if queue.partial]
     print(f"{RECORDS} records in {took:.1f} s with the start of the process, {len(partial)} answers meanwhile")  # noqa: T201

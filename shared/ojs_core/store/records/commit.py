@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -29,6 +29,9 @@ REPEAT_WITHIN_MS: Final = 60_000
 HEADROOM: Final = 1024
 """What a record's headers may take of the server's max_payload."""
 
+PORTION_BYTES: Final = 2 * 1024 * 1024
+"""Records sent before their answers are awaited: behind more than that, the last would be given up for standing in line."""
+
 _CONFLICTS: Final = metrics.COMMITS.labels("conflict")
 _FAILURES: Final = metrics.COMMITS.labels("failed")
 
@@ -44,7 +47,7 @@ class _Commit(NamedTuple):
 
 
 class Committer:
-    """Writes transitions. Several at once leave in one socket write and are awaited together."""
+    """Writes transitions. Several at once leave in one socket write, or a few if they are large, and are awaited together."""
 
     def __init__(self, nats: Connection, writer: Writer, blobs: Blobs, config: StoreConfig, signals: Signals) -> None:
         self._writer = writer
@@ -66,16 +69,28 @@ class Committer:
         return sequence
 
     async def commit_all(self, commits: Sequence[tuple[Transition, int, str]]) -> list[int | Conflict | OjsError]:
-        """Store many transitions of different jobs, in one write; one outcome each, in order."""
-        begun = [self._begin(*commit) for commit in commits]
-        deadline = _now() + DEADLINE_S
+        """Store many transitions of different jobs; one outcome each, in order.
+
+        Large ones are sent in portions, each of which is tried for as long as one commit. When NATS has failed one, those that
+        follow aren't sent.
+        """
         outcomes: list[int | Conflict | OjsError] = []
-        for one in begun:
-            try:
-                outcomes.append(await self._complete(one, deadline))
-            except (Conflict, OjsError) as error:
-                outcomes.append(error)
-        await self.left_behind([one.transition for one, found in zip(begun, outcomes, strict=True) if isinstance(found, int)])
+        stored: list[Transition] = []
+        unsent = iter(commits)
+        away: OjsError | None = None
+        while away is None and (begun := self._begin_portion(unsent)):
+            deadline = _now() + DEADLINE_S
+            for one in begun:
+                try:
+                    outcomes.append(await self._complete(one, deadline))
+                    stored.append(one.transition)
+                except (Conflict, OjsError) as error:
+                    outcomes.append(error)
+                    if isinstance(error, OjsError) and error.code == "backend_unavailable":
+                        away = error
+        if away is not None:
+            outcomes += [away for _ in unsent]
+        await self.left_behind(stored)
         return outcomes
 
     async def left_behind(self, transitions: Sequence[Transition]) -> None:
@@ -168,6 +183,17 @@ class Committer:
         if transition.apart is None:
             self._writer.begin(write)
         return _Commit(transition, op, write)
+
+    def _begin_portion(self, commits: Iterator[tuple[Transition, int, str]]) -> list[_Commit]:
+        """Send the next of many."""
+        begun: list[_Commit] = []
+        size = 0
+        for commit in commits:
+            begun.append(one := self._begin(*commit))
+            size += len(one.write.body) if isinstance(one.write, Write) else 0
+            if size >= PORTION_BYTES:
+                break
+        return begun
 
     async def _complete(self, commit: _Commit, deadline: float) -> int:
         """See a commit through, and count it."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from msgspec import Raw
 
 from integration.samples import draft, failed, fetch, requeued, tokens
 from ojs_core.base.errors import OjsError, unavailable
@@ -127,14 +126,6 @@ async def test_a_consumer_deleted_behind_its_back_is_made_again(
     assert gone.get("success"), gone
     second = await store.jobs.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [second.id]
-
-
-async def test_records_beyond_one_answers_bytes_are_all_read(store: Store, queue: str) -> None:
-    args = Raw(b'["' + b"a" * 1_000_000 + b'"]')
-    pushed = [(await store.jobs.push(draft(queue=queue, args=args))).id for _ in range(40)]
-    found = await fetch(store, queue, count=500)
-    assert [job.id for job in found] == pushed
-    assert all(len(bytes(job.args)) == len(bytes(args)) for job in found)
 
 
 async def test_what_is_claimed_goes_out_though_the_rest_fails(

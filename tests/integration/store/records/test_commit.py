@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from integration.samples import acked, draft, failed, fetch, losing_answers, message, refusal, timers, tokens, unreachable
+from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
-from ojs_core.domain.job import State
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import Transition
+from ojs_core.store.records import commit
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
 from support.waiting import eventually
@@ -171,16 +176,56 @@ async def test_hints_stay_while_their_record_may_still_be_stored(store: Store, q
     assert [fetched.id for fetched in await fetch(store, queue, count=9)] == [job.id]
 
 
+def pushes(store: Store, jobs: list[Job]) -> list[tuple[Transition, int, str]]:
+    moments = [store.clock.moment() for _ in jobs]
+    return [(transitions.push(job, moment), 0, moment.op) for job, moment in zip(jobs, moments, strict=True)]
+
+
 async def test_one_failure_in_a_batch_concerns_nobody_else(store: Store, queue: str) -> None:
     taken = await store.jobs.push(draft(queue=queue))
     jobs = [draft(queue=queue), draft(id=taken.id, queue=queue), draft(queue=queue)]
-    moments = [store.clock.moment() for _ in jobs]
-    commits = [(transitions.push(job, moment), 0, moment.op) for job, moment in zip(jobs, moments, strict=True)]
-    first, second, third = await store.committer.commit_all(commits)
+    first, second, third = await store.committer.commit_all(pushes(store, jobs))
     assert isinstance(first, int)
     assert isinstance(second, Conflict)
     assert isinstance(third, int)
     assert [job.id for job in await fetch(store, queue, count=9)] == [taken.id, jobs[0].id, jobs[2].id]
+
+
+async def test_large_records_wait_for_the_answers_to_those_before_them(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All at once, those behind many megabytes would not be answered in time: they would be given up, though stored."""
+    jobs = [draft(queue=queue, args=Raw(b'["' + b"a" * 2_000 + b'"]')) for _ in range(10)]
+    monkeypatch.setattr(commit, "PORTION_BYTES", 4_000)
+    request = store.nats.request
+    answers: list[asyncio.Future[Any]] = []
+    most = 0
+
+    def counted(subject: str, *rest: Any, **more: Any) -> Any:
+        nonlocal most
+        answer = request(subject, *rest, **more)
+        if subject.startswith(job_subjects(store)):
+            answers.append(answer)
+            most = max(most, sum(not one.done() for one in answers))
+        return answer
+
+    monkeypatch.setattr(store.nats, "request", counted)
+    outcomes = await store.committer.commit_all(pushes(store, jobs))
+    assert [type(outcome) for outcome in outcomes] == [int] * 10
+    assert most == 2
+
+
+async def test_large_records_are_not_sent_after_one_that_nats_has_failed(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for many would wait the longest of all for NATS to come back."""
+    jobs = [draft(queue=queue) for _ in range(3)]
+    monkeypatch.setattr(commit, "PORTION_BYTES", 1)
+    monkeypatch.setattr(commit, "DEADLINE_S", 0.1)
+    with unreachable(store.nats, job_subjects(store), 1_000) as refused:
+        outcomes = await store.committer.commit_all(pushes(store, jobs))
+    assert [outcome.code for outcome in outcomes if isinstance(outcome, OjsError)] == ["backend_unavailable"] * 3
+    assert set(refused) == {store.config.job(jobs[0].id)}
 
 
 async def test_a_retry_replaces_the_lease_by_the_back_off_in_one_step(store: Store, queue: str) -> None:
