@@ -11,8 +11,8 @@ from prometheus_client import Gauge
 
 from ojs_core.read.messages import ProjectorStatus
 from ojs_core.telemetry import metrics
-from ojs_projector.index.labels import counts_of_queues, dead_of_queues
 from ojs_projector.index.model import Model
+from ojs_projector.index.numbers import counts_of_queues, dead_of_queues
 
 _MAX_QUEUES: Final = 500
 """Queues that get gauges of their own, those with the most jobs; the rest is added up as `other`."""

@@ -52,8 +52,8 @@ _LONGEST_PACE_S: Final = 0.1
 _PACE_PER_RECORD_S: Final = 0.001
 """The more a read has brought, the later the next: a job that has moved on by then is read once."""
 PARK_S: Final = 0.25
-_AT_ONCE: Final = 100
-"""Records that are taken up before somebody who asks has a turn: 15 to 30 ms, if they are of old jobs."""
+_AT_ONCE: Final = 250
+"""Records that are taken up before somebody who asks has a turn: 10 to 20 ms, more if they are of old jobs."""
 _PAUSE_S: Final = 0.5
 _FULL_S: Final = 5.0
 _SAFETY_S: Final = 10.0

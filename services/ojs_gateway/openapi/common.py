@@ -212,7 +212,7 @@ PAGINATION: Final = Named(
     record(
         {"limit": COUNT, "offset": COUNT, "has_more": FLAG},
         {
-            "total": whole(0, about="Left out where it isn't known."),
+            "total": whole(0, about="Exact. Left out where more than 10,000 would have to be looked through."),
             "next_cursor": text("Goes into `cursor` for the next page."),
             "page": COUNT,
             "per_page": COUNT,
