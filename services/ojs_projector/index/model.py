@@ -55,7 +55,7 @@ _NOT_TAKEN: Final = (
 )
 """Of one record; a broken or full file raises other errors."""
 _SAVED_TOGETHER: Final = 20
-"""Transactions of a rebuild that are written as one. What a crash takes back is read again."""
+"""Batches that are written as one, unless whoever reads has nothing to do. What a crash takes back is read again."""
 
 
 class Seen(NamedTuple):
@@ -156,7 +156,9 @@ class Model:
         return read * _READING + self.ordering.progress * (1 - _READING)
 
     def close(self) -> None:
-        """What was not saved yet is read again the next time. May be called twice."""
+        """What can't be saved any more is read again the next time. May be called twice."""
+        with contextlib.suppress(sqlite3.DatabaseError):
+            self.save()
         self._db.close()
 
     def _open(self) -> None:
@@ -211,7 +213,7 @@ class Model:
         `applied` stays where it is. Should there have been some on their way yet, they are still read.
         """
         self.target = self.applied
-        self._save()
+        self.save()
         self._db.execute("UPDATE meta SET value = ? WHERE key = 'target'", (str(self.target),))
 
     async def make_orders(self) -> None:
@@ -238,8 +240,6 @@ class Model:
             last = max(self.applied, batch[-1].record.sequence)
             self._db.execute("UPDATE meta SET value = ? WHERE key = 'applied'", (str(last),))
         self.applied = last
-        if self._db.in_transaction and not self.partial:
-            self._save()
 
     def forget(self, now: int) -> int:
         """Drop the rows of records whose TTL is over, and what the statistics no longer need; returns the number of rows.
@@ -392,27 +392,31 @@ class Model:
         if sequence > self.applied:  # not when it is read once more
             self.time_buckets.wipe(sequence)
 
-    def _save(self) -> None:
-        """End the transaction of a rebuild, if one is open."""
-        if self._db.in_transaction:
-            self._db.execute("COMMIT")
+    def save(self) -> None:
+        """Write what was taken up since the last time: for whoever has nothing else to do, else it is done for many batches."""
+        try:
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+        except sqlite3.DatabaseError:
+            self._take_back()
+            raise
         self._unsaved = 0
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing. During a rebuild many of them share one write to the disk."""
+        """All or nothing. Many of them share one write to the disk."""
         if not self._db.in_transaction:
             self._db.execute("BEGIN IMMEDIATE")
         self._db.execute("SAVEPOINT batch")
         try:
             yield
             self._db.execute("RELEASE batch")
-            self._unsaved += 1
-            if not self.partial or self._unsaved >= _SAVED_TOGETHER:
-                self._save()
         except BaseException:
             self._take_back()
             raise
+        self._unsaved += 1
+        if self._unsaved >= _SAVED_TOGETHER:
+            self.save()
 
     def _take_back(self) -> None:
         """Undo a batch that failed. Where the disk is full that costs all that was not saved."""
@@ -430,9 +434,9 @@ class Model:
 
 
 def _add(kinds: Counter[Kind], queue: str, job_type: str, state: str, dead_letter: int, change: int) -> None:
-    kinds[Kind(queue, job_type, state)] += change
+    kinds[queue, job_type, state] += change
     if dead_letter:
-        kinds[Kind(queue, job_type, DEAD)] += change
+        kinds[queue, job_type, DEAD] += change
 
 
 def _started_by(row: Known | None) -> int:

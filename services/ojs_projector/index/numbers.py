@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 ALL: Final = ""
 """The queue under which the sums of all queues stand; no queue has this name."""
@@ -31,17 +31,13 @@ RECOUNT: Final = (
 """Statements that make `counts` from `jobs`."""
 
 
-class Kind(NamedTuple):
-    """What is counted of a job."""
-
-    queue: str
-    type: str
-    state: str
+Kind = tuple[str, str, str]
+"""A queue, a type and a state: what is counted of a job."""
 
 
 def count(db: sqlite3.Connection, changes: Mapping[Kind, int]) -> None:
     """Add to the numbers of some kinds, and to the sums of which they are part."""
-    found: dict[tuple[str, str, str], int] = {}
+    found: dict[Kind, int] = {}
     for kind, change in changes.items():
         if change:
             queue, job_type, state = kind

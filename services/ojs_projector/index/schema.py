@@ -25,8 +25,10 @@ _VERSION: Final = 15
 
 _LARGEST_LOG: Final = 64 * 1024 * 1024
 
+_PAGE_BYTES: Final = 8_192
+"""A job grows with each transition: in a larger page it moves less often."""
 _LARGEST_CHECKPOINT: Final = 4_000
-"""Pages of the log (of 4 KiB) before they are moved into the file: what changes often is moved once for many transactions."""
+"""Pages of the log before they are moved into the file: what changes often is moved once for many transactions."""
 
 # The indexes here are partial, so a job pays only for the state it is in, and for what is unusual of it. `n` is this file's own
 # number of a job, which stays while the job does; `labels` is what it is found by, as JSON (labels.py); `entries` the number of
@@ -197,6 +199,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         path.touch(mode=0o600)
     db = sqlite3.connect(path, isolation_level=None)
     try:
+        db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         # A power cut may cost the last transactions: they are read again from the bucket.
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
