@@ -1,13 +1,14 @@
-"""How many jobs there are, by queue, type and state. What is shown of queues, types and all together are sums of few rows."""
+"""How many jobs there are, by queue, type and state, and the sums that are shown."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 ALL: Final = ""
-"""The queue under which the sums of all queues stand; no queue has this name."""
+"""The queue or type under which the sum of all of them stands; none has this name."""
 DEAD: Final = "dead"
 """Beside the states: dead letters are counted once more under this."""
 
@@ -19,6 +20,7 @@ CREATE TABLE counts (
     n INTEGER NOT NULL,
     PRIMARY KEY (queue, type, state)
 ) WITHOUT ROWID;
+CREATE INDEX counts_of_queues ON counts (queue) WHERE type = '{ALL}';
 CREATE INDEX counts_of_dead ON counts (queue) WHERE state = '{DEAD}';
 """
 
@@ -27,6 +29,7 @@ RECOUNT: Final = (
     "INSERT INTO counts SELECT queue, type, state, count(*) FROM jobs GROUP BY 1, 2, 3",
     f"INSERT INTO counts SELECT queue, type, '{DEAD}', count(*) FROM jobs WHERE dead_letter = 1 GROUP BY +queue, +type",
     f"INSERT INTO counts SELECT '{ALL}', type, state, sum(n) FROM counts GROUP BY 2, 3",
+    f"INSERT INTO counts SELECT queue, '{ALL}', state, sum(n) FROM counts GROUP BY 1, 3",
 )
 """Statements that make `counts` from `jobs`."""
 
@@ -37,40 +40,42 @@ Kind = tuple[str, str, str]
 
 def count(db: sqlite3.Connection, changes: Mapping[Kind, int]) -> None:
     """Add to the numbers of some kinds, and to the sums of which they are part."""
-    found: dict[Kind, int] = {}
-    for kind, change in changes.items():
+    found: Counter[Kind] = Counter()
+    for (queue, job_type, state), change in changes.items():
         if change:
-            queue, job_type, state = kind
-            found[queue, job_type, state] = change
-            found[ALL, job_type, state] = found.get((ALL, job_type, state), 0) + change
+            for kind in ((queue, job_type, state), (ALL, job_type, state), (queue, ALL, state), (ALL, ALL, state)):
+                found[kind] += change
     db.executemany(
         "INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
-        [(*key, change) for key, change in found.items() if change],
+        [(*kind, change) for kind, change in found.items() if change],
     )
     db.executemany(
         "DELETE FROM counts WHERE queue = ? AND type = ? AND state = ? AND n = 0",
-        [key for key, change in found.items() if change < 0],
+        [kind for kind, change in found.items() if change < 0],
     )
 
 
 def counts_of(db: sqlite3.Connection, queue: str | None = None) -> dict[str, int]:
     """Jobs of a queue, or of all, by state; dead letters under `DEAD`, too."""
-    return dict(db.execute("SELECT state, sum(n) FROM counts WHERE queue = ? GROUP BY state", (queue or ALL,)))
+    return dict(db.execute("SELECT state, n FROM counts WHERE queue = ? AND type = ?", (queue or ALL, ALL)))
 
 
 def counts_of_queues(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
-    """Jobs by queue and state."""
-    found = db.execute("SELECT queue, state, sum(n) FROM counts WHERE queue > ? AND state <> ? GROUP BY 1, 2", (ALL, DEAD))
+    """Jobs by queue and state; dead letters under `DEAD`, too."""
+    source = "counts INDEXED BY counts_of_queues"
+    found = db.execute(f"SELECT queue, state, n FROM {source} WHERE type = '{ALL}' AND queue > ?", (ALL,))
     return {(queue, state): n for queue, state, n in found}
 
 
 def dead_of_queues(db: sqlite3.Connection) -> dict[str, int]:
     """Dead letters by queue."""
     source = "counts INDEXED BY counts_of_dead"
-    return dict(db.execute(f"SELECT queue, sum(n) FROM {source} WHERE state = '{DEAD}' AND queue > ? GROUP BY 1", (ALL,)))
+    found = db.execute(f"SELECT queue, n FROM {source} WHERE state = '{DEAD}' AND queue > ? AND type = ?", (ALL, ALL))
+    return dict(found)
 
 
 def dead_of_types(db: sqlite3.Connection, queue: str | None) -> dict[str, int]:
     """Dead letters of a queue, or of all, by type."""
     source = "counts INDEXED BY counts_of_dead"
-    return dict(db.execute(f"SELECT type, n FROM {source} WHERE state = '{DEAD}' AND queue = ?", (queue or ALL,)))
+    of_queue = f"SELECT type, n FROM {source} WHERE state = '{DEAD}' AND queue = ? AND type > ?"
+    return dict(db.execute(of_queue, (queue or ALL, ALL)))

@@ -141,11 +141,9 @@ class Filters:
         """How many jobs fit, by the numbers that are kept; None if more is asked for than queue, type and state."""
         if not self._conditions.keys() <= {"queue", "type", "state"} or (self.since, self.until) != (-END, END):
             return None
-        conditions, values = "queue = ?", [self._queue or ALL]
-        if self._type is not None:
-            conditions += " AND type BETWEEN ? AND ?"
-            prefix = self._type.removesuffix("*")
-            values += [prefix, prefix + _HIGHEST if self._type.endswith("*") else prefix]
+        prefix = (self._type or ALL).removesuffix("*")
+        last = prefix + _HIGHEST if self._type is not None and self._type.endswith("*") else prefix
+        conditions, values = "queue = ? AND type BETWEEN ? AND ?", [self._queue or ALL, prefix, last]
         conditions += " AND state <> ?" if self._state is None else " AND state = ?"
         values.append(DEAD if self._state is None else self._state)
         number: int = db.execute(f"SELECT coalesce(sum(n), 0) FROM counts WHERE {conditions}", values).fetchone()[0]

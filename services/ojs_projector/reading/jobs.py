@@ -18,7 +18,7 @@ from ojs_projector.index.rows import job_rows, limit_of
 from ojs_projector.reading.filters import END, Filters, Subset
 from ojs_projector.reading.orders import Order, Position, ordered
 
-MAX_PASSED: Final = 10_000
+MAX_PASSED: Final = 5_000
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 _KEYED: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 
@@ -105,12 +105,15 @@ class _Search:
         """Follow an order until the page is full, or enough is passed over."""
         taken: list[_Place] = []
         last = None
-        for passed, entry in enumerate(ordered(self._db, self._filters, base, self._order), 1):
+        passed = 0
+        for entry in ordered(self._db, self._filters, base, self._order):
             if entry.fits:
                 taken.append(_Place(entry[:3], entry.n))
                 if len(taken) == self._wanted:
                     break
-            if passed >= MAX_PASSED:
+                continue
+            passed += 1
+            if passed == MAX_PASSED:
                 last = entry[:3]
                 break
         return self._cut(taken, last, total)
