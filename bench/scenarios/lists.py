@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from bench.load import Phase, drive
 from bench.messages import timestamp
 from bench.plan import Bench
-from bench.population import ALIKE, ERRORS, QUEUES, TAGS, TYPES, population, words
+from bench.population import ALIKE, ERRORS, QUEUES, TAGS, TYPES, population
 from bench.reader import PAGE, Reader
 from bench.records import store_records
 from bench.result import Result
@@ -51,7 +51,6 @@ def _filters(now: int) -> list[Query]:
         *({"error_type": error} for error in (ERRORS[0], ERRORS[4], "none")),
         *({"worker": worker} for worker in ("worker-0", "worker-77", "none")),
         *({"meta.tenant": tenant} for tenant in (ALIKE, "tenant-1", "tenant-90", "none")),
-        *({"text": text} for text in ("welcome", words(12), "none", f"welcome {words(7)}")),
         {"since": timestamp(now - day)},
         {"since": timestamp(now - 4 * day), "until": timestamp(now - 3 * day)},
         {"since": timestamp(now + day)},
@@ -67,9 +66,8 @@ def _pairs(now: int) -> list[Query]:
     pairs += [
         {"tag": TAGS[0], "meta.tenant": ALIKE},
         {"worker": "worker-0", "tag": TAGS[0]},
-        {"text": "welcome", "tag": TAGS[1]},
     ]
-    pairs += [{"meta.tenant": "tenant-1", "text": words(3)}, {"queue": ALIKE, "text": "welcome", "state": "discarded"}]
+    pairs += [{"meta.tenant": "tenant-1", "type": TYPES[3]}, {"queue": ALIKE, "worker": "worker-0", "state": "discarded"}]
     return pairs
 
 

@@ -11,8 +11,8 @@ from prometheus_client import Gauge
 
 from ojs_core.read.messages import ProjectorStatus
 from ojs_core.telemetry import metrics
-from ojs_projector.index.labels import counts_of_queues, dead_of_queues
 from ojs_projector.index.model import Model
+from ojs_projector.index.numbers import DEAD, counts_of_queues
 
 _MAX_QUEUES: Final = 500
 """Queues that get gauges of their own, those with the most jobs; the rest is added up as `other`."""
@@ -38,6 +38,7 @@ class Gauges:
         dead: Counter[tuple[str, ...]] = Counter()
         pressure: dict[tuple[str, ...], float] = {}
         counts = counts_of_queues(self._model.db)
+        letters = {queue: counts.pop((queue, DEAD)) for queue, state in list(counts) if state == DEAD}
         sizes: Counter[str] = Counter()
         for (name, _), number in counts.items():
             sizes[name] += number
@@ -49,8 +50,8 @@ class Gauges:
                 pressure[name,] = number / bound
             active[queue,] += number if state == "active" else 0
             dead[queue,] += 0
-        for name, letters in dead_of_queues(self._model.db).items():
-            dead[name if name in largest else metrics.OTHER,] += letters
+        for name, number in letters.items():
+            dead[name if name in largest else metrics.OTHER,] += number
         self._show(metrics.QUEUE_DEPTH, depth)
         self._show(metrics.QUEUE_ACTIVE, active)
         self._show(metrics.QUEUE_DEAD, dead)

@@ -12,7 +12,7 @@ from support.system import System
 
 @pytest.fixture(scope="session")
 def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    with System.started(tmp_path_factory.mktemp("system")) as system:
+    with System.started(tmp_path_factory.mktemp("system"), "--searched-args", "1024") as system:
         system.observe = Described.by(system.url).check
         yield system
 

@@ -101,6 +101,12 @@ def test_jobs_are_found_by_metadata_and_by_words_of_their_arguments_until_they_l
     assert found(system, **{"meta.tenant": "acme"}) == [bob]
 
 
+def test_words_of_arguments_are_found_only_where_a_projector_is_told_to_index_them(own_system: System) -> None:
+    push(own_system, [{"to": "ada"}])
+    assert call(own_system, "GET", "/jobs?text=ada", status=422)["error"]["code"] == "unsupported"
+    assert len(found(own_system)) == 1
+
+
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize("sort", ["priority", "scheduled_at"])
 def test_cursors_of_other_orders_show_each_job_once(system: System, sort: str, order: str) -> None:

@@ -62,7 +62,7 @@ _FILTERS: Final = (
     Parameter("worker", TEXT, "Who holds it, or held it last."),
     Parameter("worker_id", TEXT, "Another name of `worker`."),
     *PERIOD,
-    Parameter("text", text(most=MAX_TEXT), "Words that are all in its arguments."),
+    Parameter("text", text(most=MAX_TEXT), "Words that are all in its arguments; 422 unless the projectors index them."),
     Parameter("sort", one_of(*_SORTS)),
     Parameter("order", one_of("desc", "asc")),
 )

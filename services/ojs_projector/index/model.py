@@ -7,11 +7,14 @@ is passed over, so any part of the bucket may be read again.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import msgspec
 import structlog
 
 from ojs_core.domain.cron.record import Cron
@@ -23,12 +26,11 @@ from ojs_core.jetstream.reading import RECORD_ERRORS, Unreadable
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_projector.index import orders, workers
 from ojs_projector.index.crons import apply_crons
-from ojs_projector.index.documents import drop_documents, keep_documents
-from ojs_projector.index.labels import keep_labels
+from ojs_projector.index.labels import ROWS, keep_labels, labels_of
 from ojs_projector.index.locks import apply_locks, forget_locks, owners_ended
-from ojs_projector.index.numbers import count
+from ojs_projector.index.numbers import DEAD, RECOUNT, Kind, count
 from ojs_projector.index.orders import Ordering
-from ojs_projector.index.schema import COLUMNS, Row, connect, row_of, wipe
+from ojs_projector.index.schema import INSERT, KNOWN, UPDATE, Known, changing, connect, wipe
 from ojs_projector.index.starts import Start, forget_starts, keep_starts, starts_of
 from ojs_projector.index.texts import Texts
 from ojs_projector.index.time_buckets import TimeBuckets
@@ -53,7 +55,7 @@ _NOT_TAKEN: Final = (
 )
 """Of one record; a broken or full file raises other errors."""
 _SAVED_TOGETHER: Final = 20
-"""Transactions of a rebuild that are written as one. What a crash takes back is read again."""
+"""Batches that are written as one, unless whoever reads has nothing to do. What a crash takes back is read again."""
 
 
 class Seen(NamedTuple):
@@ -70,6 +72,39 @@ class Seen(NamedTuple):
     def unreadable(self, problem: str) -> Seen:
         """The same, as a record that can't be read."""
         return Seen(self.record, None, problem=problem)
+
+
+class _New(NamedTuple):
+    """A job that has no row."""
+
+    n: int
+    job: Job
+    labels: str | None
+
+
+class _Changes:
+    """What becomes of `jobs`: rows that go, that are new, and that stay and change; in the order of the records."""
+
+    def __init__(self, gone: Iterable[Known] = ()) -> None:
+        self.gone = list(gone)
+        self.new: list[_New] = []
+        self.changed: list[tuple[Known, Job]] = []
+        self.inserts: list[tuple[Any, ...]] = []
+        self.updates: list[tuple[Any, ...]] = []
+
+    @property
+    def kinds(self) -> Counter[Kind]:
+        """By how much the numbers change."""
+        kinds: Counter[Kind] = Counter()
+        for _, job, _ in self.new:
+            _add(kinds, job.queue, job.type, job.state, job.dead_letter, 1)
+        for old, job in self.changed:
+            if old.state != job.state or old.dead_letter != job.dead_letter:
+                _add(kinds, old.queue, old.type, old.state, old.dead_letter, -1)
+                _add(kinds, job.queue, job.type, job.state, job.dead_letter, 1)
+        for old in self.gone:
+            _add(kinds, old.queue, old.type, old.state, old.dead_letter, -1)
+        return kinds
 
 
 class Model:
@@ -121,13 +156,17 @@ class Model:
         return read * _READING + self.ordering.progress * (1 - _READING)
 
     def close(self) -> None:
-        """What was not saved yet is read again the next time. May be called twice."""
+        """What can't be saved any more is read again the next time. May be called twice."""
+        with contextlib.suppress(sqlite3.DatabaseError):
+            self.save()
         self._db.close()
 
     def _open(self) -> None:
         self._db = connect(self._path)
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         self._texts = Texts(self._db, self._searched)
+        [last] = self._db.execute("SELECT coalesce(max(n), 0) FROM jobs").fetchone()
+        self._numbers = itertools.count(last + 1)
         self.time_buckets = TimeBuckets(self._db)
 
     @property
@@ -146,7 +185,7 @@ class Model:
         if found.get("stream") == stream and applied <= last_sequence and settings == self._settings:
             self.applied, self.target = applied, int(found.get("target", 0))
             if self._path is not None and not orders.are_there(self._db):
-                self.ordering = Ordering(self._path, words=self.searched > 0)
+                self.ordering = Ordering(self._path)
             return
         if found:
             log.warning("the bucket or what is indexed of it is another than before: everything is read anew")
@@ -164,7 +203,7 @@ class Model:
         self.ordering = None
         if last_sequence and self._path is not None:
             orders.leave_out(self._db)
-            self.ordering = Ordering(self._path, words=self.searched > 0)
+            self.ordering = Ordering(self._path)
         values = {"stream": stream, "applied": "0", "target": str(last_sequence), **self._settings}
         self._db.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
 
@@ -174,7 +213,7 @@ class Model:
         `applied` stays where it is. Should there have been some on their way yet, they are still read.
         """
         self.target = self.applied
-        self._save()
+        self.save()
         self._db.execute("UPDATE meta SET value = ? WHERE key = 'target'", (str(self.target),))
 
     async def make_orders(self) -> None:
@@ -201,8 +240,6 @@ class Model:
             last = max(self.applied, batch[-1].record.sequence)
             self._db.execute("UPDATE meta SET value = ? WHERE key = 'applied'", (str(last),))
         self.applied = last
-        if self._db.in_transaction and not self.partial:
-            self._save()
 
     def forget(self, now: int) -> int:
         """Drop the rows of records whose TTL is over, and what the statistics no longer need; returns the number of rows.
@@ -211,14 +248,10 @@ class Model:
         """
         if self.partial:
             return 0
-        gone = self._db.execute(
-            f"SELECT {COLUMNS} FROM jobs WHERE leaves_at < ? LIMIT ?",
-            (now - _GRACE_MS, _FORGOTTEN),
-        ).fetchall()
+        left = self._db.execute(f"SELECT {KNOWN} FROM jobs WHERE leaves_at < ? LIMIT ?", (now - _GRACE_MS, _FORGOTTEN))
+        gone = [Known(*row) for row in left]
         with self._transaction():
-            if gone:
-                self._texts.begin()
-                self._replace([], [Row(*row) for row in gone], {})
+            self._write(_Changes(gone=gone))
             workers.forget(self._db, now - _GRACE_MS)
             forget_workflows(self._db, now - _GRACE_MS)
             forget_starts(self._db, now)
@@ -276,10 +309,7 @@ class Model:
         if not newest:
             return
         known = self._known(newest)
-        self._texts.begin()
-        rows: list[Row] = []
-        gone: list[Row] = []
-        stored: list[tuple[int, bytes]] = []
+        changes = _Changes()
         starts: list[Start] = []
         for job_id, seen in newest.items():
             record, job = seen.record, seen.job
@@ -288,85 +318,105 @@ class Model:
                 continue
             if job is not None:
                 self.time_buckets.count(job, None if old is None else (old.created_at, old.entries), record)
-            if job is not None and not job.deleted:
-                if job.attempt and (old is None or old.attempt != job.attempt or old.started_at != job.started_at):
-                    starts += starts_of(job, _started_by(old))
-                leaves_at = record.at + record.ttl_s * 1_000 if record.ttl_s else None
-                rows.append(row_of(job, record.sequence, leaves_at, *self._texts.place(job_id, job.args, old)))
-                if len(record.data) <= self._copied:
-                    stored.append((record.sequence, record.data))
-            elif old is not None:
-                gone.append(old)
-        self._replace(rows, gone, known)
-        keep_documents(self._db, stored)
+            if job is None or job.deleted:
+                if old is not None:
+                    changes.gone.append(old)
+                continue
+            if job.attempt and (old is None or old.attempt != job.attempt or old.started_at != job.started_at):
+                starts += starts_of(job, _started_by(old))
+            labels = labels_of(job)
+            lasting = (job.type, job.queue, job.priority, job.created_at, job.scheduled_at, labels)
+            values = changing(job, record, self._copied)
+            if old is not None and old.lasting == lasting:
+                changes.changed.append((old, job))
+                changes.updates.append((*values, old.n))
+                continue
+            if old is not None:
+                changes.gone.append(old)
+            n = next(self._numbers)
+            changes.new.append(_New(n, job, labels))
+            changes.inserts.append((*values, n, job_id, *lasting))
+        self._write(changes)
         if starts:
             keep_starts(self._db, starts)
         self.time_buckets.flush()
 
-    def _known(self, job_ids: Iterable[str]) -> dict[str, Row]:
-        wanted = list(job_ids)
-        marks = ",".join("?" * len(wanted))
-        found = self._db.execute(f"SELECT {COLUMNS} FROM jobs WHERE id IN ({marks})", wanted)
-        return {row[0]: Row(*row) for row in found}
+    def _known(self, job_ids: Iterable[str]) -> dict[str, Known]:
+        wanted = msgspec.json.encode(list(job_ids)).decode()
+        found = self._db.execute(f"SELECT {KNOWN} FROM jobs WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
+        return {row[1]: Known(*row) for row in found}
 
-    def _replace(self, rows: list[Row], gone: list[Row], known: dict[str, Row]) -> None:
-        """Write rows, delete others, and keep the numbers."""
-        changed = [row for row in rows if row.id in known]
-        new = [row for row in rows if row.id not in known] if changed else rows
-        queues: dict[str, int] = {}
-        for row in (*new, *(row for row in changed if row.queue != known[row.id].queue)):
-            queues[row.queue] = min(queues.get(row.queue, row.created_at), row.created_at)
+    def _write(self, changes: _Changes) -> None:
+        """Change the rows, and what follows from them."""
         db = self._db
-        building = self.ordering is not None
-        if not building:
-            keep_labels(db, rows, gone, known)
-        self._texts.keep(rows, gone, known, indexed=not building)
-        drop_documents(db, (old.seq for old in (*gone, *(known[row.id] for row in changed))))
-        db.executemany("DELETE FROM jobs WHERE id = ?", [(old.id,) for old in gone])
-        marks = ",".join("?" * len(Row._fields))
-        # Looking for what is to be replaced costs. The driver reads plain tuples much faster than named ones.
-        for verb, written in (("INSERT", new), ("REPLACE", changed)):
-            db.executemany(f"{verb} INTO jobs ({COLUMNS}) VALUES ({marks})", map(tuple, written))
-        count(db, rows, gone, known, kinds=not building)
+        gone, new = changes.gone, changes.new
+        db.executemany("DELETE FROM jobs WHERE n = ?", [(old.n,) for old in gone])
+        db.executemany(UPDATE, changes.updates)
+        db.executemany(INSERT, changes.inserts)
+        if self.ordering is None:
+            keep_labels(
+                db,
+                ((n, job.created_at, labels) for n, job, labels in new),
+                ((old.n, old.created_at, old.labels) for old in gone),
+            )
+        self._texts.keep(
+            ((n, job.args) for n, job, _ in new), ((old.n, job.args) for old, job in changes.changed), (old.n for old in gone)
+        )
+        count(db, changes.kinds)
+        since: dict[str, int] = {}
+        for _, job, _ in new:
+            since[job.queue] = min(since.get(job.queue, job.created_at), job.created_at)
         db.executemany(
-            "INSERT INTO queues VALUES (?, ?) ON CONFLICT DO UPDATE SET created_at = min(created_at, excluded.created_at)",
-            queues.items(),
+            "INSERT INTO queues VALUES (?, ?) ON CONFLICT DO UPDATE SET created_at = excluded.created_at "
+            "WHERE excluded.created_at < created_at",
+            since.items(),
         )
 
     def _forget_before(self, sequence: int) -> None:
         """Everything of a lower sequence was wiped by a reset."""
-        stayed = [Row(*row) for row in self._db.execute(f"SELECT {COLUMNS} FROM jobs WHERE seq >= ?", (sequence,))]
-        self._texts.begin()
-        self._texts.forget_all_but(stayed)
-        for table in ("jobs", "labels", "label_counts", "counts", "levels", "queues", "starts"):
-            self._db.execute(f"DELETE FROM {table}")
-        for table in ("workflows", "workers", "crons", "locks", "documents", "unreadable"):
-            self._db.execute(f"DELETE FROM {table} WHERE seq < ?", (sequence,))
-        self._replace(stayed, [], {})
+        db = self._db
+        # All rows at once leave much faster than one by one.
+        stayed = db.execute("SELECT * FROM jobs WHERE seq >= ?", (sequence,)).fetchall()
+        for table in ("jobs", "labels", "queues", "starts"):
+            db.execute(f"DELETE FROM {table}")
+        for table in ("workflows", "workers", "crons", "locks", "unreadable"):
+            db.execute(f"DELETE FROM {table} WHERE seq < ?", (sequence,))
+        if stayed:
+            db.executemany(f"INSERT INTO jobs VALUES ({', '.join('?' * len(stayed[0]))})", stayed)
+        db.execute("INSERT INTO queues SELECT queue, min(created_at) FROM jobs GROUP BY 1")
+        if self.ordering is None:
+            db.execute(ROWS)
+        for statement in RECOUNT:
+            db.execute(statement)
+        self._texts.forget_all_but_jobs()
         if sequence > self.applied:  # not when it is read once more
             self.time_buckets.wipe(sequence)
 
-    def _save(self) -> None:
-        """End the transaction of a rebuild, if one is open."""
-        if self._db.in_transaction:
-            self._db.execute("COMMIT")
+    def save(self) -> None:
+        """Write what was taken up since the last time: for whoever has nothing else to do, else it is done for many batches."""
+        try:
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+        except sqlite3.DatabaseError:
+            self._take_back()
+            raise
         self._unsaved = 0
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing. During a rebuild many of them share one write to the disk."""
+        """All or nothing. Many of them share one write to the disk."""
         if not self._db.in_transaction:
             self._db.execute("BEGIN IMMEDIATE")
         self._db.execute("SAVEPOINT batch")
         try:
             yield
             self._db.execute("RELEASE batch")
-            self._unsaved += 1
-            if not self.partial or self._unsaved >= _SAVED_TOGETHER:
-                self._save()
         except BaseException:
             self._take_back()
             raise
+        self._unsaved += 1
+        if self._unsaved >= _SAVED_TOGETHER:
+            self.save()
 
     def _take_back(self) -> None:
         """Undo a batch that failed. Where the disk is full that costs all that was not saved."""
@@ -383,6 +433,12 @@ class Model:
         self.applied = int(found[0]) if found is not None else 0
 
 
-def _started_by(row: Row | None) -> int:
+def _add(kinds: Counter[Kind], queue: str, job_type: str, state: str, dead_letter: int, change: int) -> None:
+    kinds[queue, job_type, state] += change
+    if dead_letter:
+        kinds[queue, job_type, DEAD] += change
+
+
+def _started_by(row: Known | None) -> int:
     """Whatever started until then is counted: what is available now started before it became so."""
     return 0 if row is None else max(row.started_at or 0, (row.enqueued_at or 1) - 1)

@@ -1,107 +1,81 @@
-"""How many jobs there are: of each kind, by what lists begin with, and by queue and by type."""
+"""How many jobs there are, by queue, type and state, and the sums that are shown."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
 
-from ojs_projector.index.labels import count_labels, dead_label, queue_label, type_label
+ALL: Final = ""
+"""The queue or type under which the sum of all of them stands; none has this name."""
+DEAD: Final = "dead"
+"""Beside the states: dead letters are counted once more under this."""
 
-if TYPE_CHECKING:
-    from ojs_projector.index.schema import Row
-
-SCHEMA: Final = """
+SCHEMA: Final = f"""
 CREATE TABLE counts (
     queue TEXT NOT NULL,
     type TEXT NOT NULL,
     state TEXT NOT NULL,
-    priority INTEGER NOT NULL,
     n INTEGER NOT NULL,
-    dead INTEGER NOT NULL,
-    PRIMARY KEY (queue, type, state, priority)
+    PRIMARY KEY (queue, type, state)
 ) WITHOUT ROWID;
-CREATE INDEX counts_of_type ON counts (type, state);
-CREATE INDEX counts_of_dead ON counts (queue, type, dead) WHERE dead > 0;
-CREATE TABLE levels (
-    state TEXT NOT NULL,
-    priority INTEGER NOT NULL,
-    planned INTEGER NOT NULL,
-    n INTEGER NOT NULL,
-    dead INTEGER NOT NULL,
-    PRIMARY KEY (state, priority, planned)
-) WITHOUT ROWID;
+CREATE INDEX counts_of_queues ON counts (queue) WHERE type = '{ALL}';
+CREATE INDEX counts_of_dead ON counts (queue) WHERE state = '{DEAD}';
 """
 
-# Dead letters are sorted (`+`): in the order of an index each of the jobs would be looked up.
-KINDS: Final = (
+RECOUNT: Final = (
     "DELETE FROM counts",
-    "INSERT INTO counts SELECT queue, type, state, priority, count(*), 0 FROM jobs INDEXED BY kinds GROUP BY 1, 2, 3, 4",
-    """
-    INSERT INTO counts SELECT queue, type, state, priority, 0, count(*) FROM jobs NOT INDEXED WHERE dead_letter = 1
-    GROUP BY +queue, +type, +state, +priority ON CONFLICT DO UPDATE SET dead = excluded.dead
-    """,
+    "INSERT INTO counts SELECT queue, type, state, count(*) FROM jobs GROUP BY 1, 2, 3",
+    f"INSERT INTO counts SELECT queue, type, '{DEAD}', count(*) FROM jobs WHERE dead_letter = 1 GROUP BY +queue, +type",
+    f"INSERT INTO counts SELECT '{ALL}', type, state, sum(n) FROM counts GROUP BY 2, 3",
+    f"INSERT INTO counts SELECT queue, '{ALL}', state, sum(n) FROM counts GROUP BY 1, 3",
 )
-"""Statements that make `counts` from `jobs` and its order `kinds`."""
+"""Statements that make `counts` from `jobs`."""
 
 
-class _Kind(NamedTuple):
-    """The part of a row that is counted."""
-
-    queue: str
-    type: str
-    state: str
-    priority: int
-    dead: int
-    planned: int
+Kind = tuple[str, str, str]
+"""A queue, a type and a state: what is counted of a job."""
 
 
-def count(
-    db: sqlite3.Connection, rows: Iterable[Row], gone: Iterable[Row], known: Mapping[str, Row], *, kinds: bool = True
-) -> None:
-    """Follow what becomes of `jobs`: `rows` are written over those that are `known`, `gone` deleted.
-
-    Without `kinds` the numbers of each kind are left to be made later.
-    """
-    changes: Counter[_Kind] = Counter()
-    for row in rows:
-        changes[_kind(row)] += 1
-        if (before := known.get(row.id)) is not None:
-            changes[_kind(before)] -= 1
-    for old in gone:
-        changes[_kind(old)] -= 1
-    numbers = {kind: n for kind, n in changes.items() if n}
-    if kinds:
-        _count_kinds(db, numbers)
-    levels: defaultdict[tuple[str, int, int], list[int]] = defaultdict(lambda: [0, 0])
-    labels: Counter[tuple[str, str]] = Counter()
-    for kind, n in numbers.items():
-        level = levels[kind.state, kind.priority, kind.planned]
-        level[0] += n
-        level[1] += n * kind.dead
-        labels[queue_label(kind.queue), kind.state] += n
-        labels[type_label(kind.type), kind.state] += n
-        if kind.dead:
-            labels[dead_label(kind.queue), kind.state] += n
+def count(db: sqlite3.Connection, changes: Mapping[Kind, int]) -> None:
+    """Add to the numbers of some kinds, and to the sums of which they are part."""
+    found: Counter[Kind] = Counter()
+    for (queue, job_type, state), change in changes.items():
+        if change:
+            for kind in ((queue, job_type, state), (ALL, job_type, state), (queue, ALL, state), (ALL, ALL, state)):
+                found[kind] += change
     db.executemany(
-        "INSERT INTO levels VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead",
-        [(*level, *sums) for level, sums in levels.items()],
-    )
-    count_labels(db, labels)
-
-
-def _count_kinds(db: sqlite3.Connection, numbers: Mapping[_Kind, int]) -> None:
-    db.executemany(
-        "INSERT INTO counts VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET n = n + excluded.n, dead = dead + excluded.dead",
-        [(*kind[:4], n, n * kind.dead) for kind, n in numbers.items()],
+        "INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+        [(*kind, change) for kind, change in found.items() if change],
     )
     db.executemany(
-        "DELETE FROM counts WHERE queue = ? AND type = ? AND state = ? AND priority = ? AND n = 0",
-        [kind[:4] for kind, n in numbers.items() if n < 0],
+        "DELETE FROM counts WHERE queue = ? AND type = ? AND state = ? AND n = 0",
+        [kind for kind, change in found.items() if change < 0],
     )
 
 
-def _kind(row: Row) -> _Kind:
-    return _Kind(row.queue, row.type, row.state, row.priority, row.dead_letter, row.planned)
+def counts_of(db: sqlite3.Connection, queue: str | None = None) -> dict[str, int]:
+    """Jobs of a queue, or of all, by state; dead letters under `DEAD`, too."""
+    return dict(db.execute("SELECT state, n FROM counts WHERE queue = ? AND type = ?", (queue or ALL, ALL)))
+
+
+def counts_of_queues(db: sqlite3.Connection) -> dict[tuple[str, str], int]:
+    """Jobs by queue and state; dead letters under `DEAD`, too."""
+    source = "counts INDEXED BY counts_of_queues"
+    found = db.execute(f"SELECT queue, state, n FROM {source} WHERE type = '{ALL}' AND queue > ?", (ALL,))
+    return {(queue, state): n for queue, state, n in found}
+
+
+def dead_of_queues(db: sqlite3.Connection) -> dict[str, int]:
+    """Dead letters by queue."""
+    source = "counts INDEXED BY counts_of_dead"
+    found = db.execute(f"SELECT queue, n FROM {source} WHERE state = '{DEAD}' AND queue > ? AND type = ?", (ALL, ALL))
+    return dict(found)
+
+
+def dead_of_types(db: sqlite3.Connection, queue: str | None) -> dict[str, int]:
+    """Dead letters of a queue, or of all, by type."""
+    source = "counts INDEXED BY counts_of_dead"
+    of_queue = f"SELECT type, n FROM {source} WHERE state = '{DEAD}' AND queue = ? AND type > ?"
+    return dict(db.execute(of_queue, (queue or ALL, ALL)))

@@ -1,4 +1,4 @@
-"""What lists follow and are found by: left out while an index is built anew, made at its end, each sorted (docs/adr/019).
+"""What lists follow and are found by: left out while an index is built anew, made at its end, each sorted (docs/adr/039).
 
 Their rows come in no order of theirs, so that one by one nearly each would touch a page of its own.
 """
@@ -11,25 +11,22 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from ojs_projector.index.labels import COUNTED, ROWS
-from ojs_projector.index.numbers import KINDS
-from ojs_projector.index.texts import REINDEX
+from ojs_projector.index.labels import ROWS
 
-# With `times`, which few jobs are in, these are the orders of lists (see ranges.py); any combination of queue, type, state and
-# priority is a union of ranges of `kinds`.
+# Each ends with the creation time. Jobs of one time are read together and sorted by their ids (reading/orders.py), so that no
+# index has the ids. A transition of a job changes those with a state in them, and no other.
 _INDEXES: Final = {
-    "kinds": "jobs (queue, type, state, priority, created_at, id)",
-    "ages": "jobs (state, priority, planned, created_at, id)",
+    "of_state": "jobs (state, created_at)",
+    "of_queue": "jobs (queue, state, created_at)",
+    "of_type": "jobs (type, created_at)",
+    "of_worker": "jobs (worker, state, created_at) WHERE worker IS NOT NULL",
+    "leaving": "jobs (leaves_at) WHERE leaves_at IS NOT NULL",
 }
 _DONE: Final = "INSERT INTO meta VALUES ('ordered', '1') ON CONFLICT DO UPDATE SET value = '1'"
 
-_WORDS: Final = [*REINDEX]
 _STEPS: Final = (
     *([f"CREATE INDEX IF NOT EXISTS {name} ON {columns}"] for name, columns in _INDEXES.items()),
-    [*KINDS],
-    ["DELETE FROM labels", ROWS],
-    _WORDS,
-    [COUNTED, _DONE],
+    ["DELETE FROM labels", ROWS, _DONE],
 )
 """One transaction each, and all may be done again: it may have ended anywhere the last time."""
 
@@ -58,10 +55,8 @@ def leave_out(db: sqlite3.Connection) -> None:
 class Ordering:
     """Makes them, in a thread and on a connection of its own: the event loop goes on. No one else may write meanwhile."""
 
-    def __init__(self, path: Path, *, words: bool) -> None:
-        """`words`: whether there is an index of words."""
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._words = words
         self._stopped = False
         self.progress = 0.0
         """From 0 to 1."""
@@ -87,9 +82,8 @@ class Ordering:
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute(f"PRAGMA threads = {_SORTERS}")
         db.execute(f"PRAGMA cache_size = -{_SORTED_KIB}")
-        steps = [step for step in _STEPS if self._words or step is not _WORDS]
-        for done, step in enumerate(steps):
-            self.progress = done / len(steps)
+        for done, step in enumerate(_STEPS):
+            self.progress = done / len(_STEPS)
             if self._stopped:
                 return
             db.execute("BEGIN IMMEDIATE")

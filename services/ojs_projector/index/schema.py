@@ -9,29 +9,35 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ojs_core.domain.job import Job, State
+from ojs_core.jetstream.feed import Record
 from ojs_projector.index.crons import SCHEMA as CRONS
-from ojs_projector.index.documents import SCHEMA as DOCUMENTS
 from ojs_projector.index.labels import SCHEMA as LABELS
-from ojs_projector.index.labels import labels_of
 from ojs_projector.index.locks import SCHEMA as LOCKS
 from ojs_projector.index.numbers import SCHEMA as NUMBERS
 from ojs_projector.index.orders import SCHEMA as ORDERS
 from ojs_projector.index.starts import SCHEMA as STARTS
-from ojs_projector.index.texts import SCHEMA as TEXTS
 from ojs_projector.index.time_buckets import SCHEMA as SPANS
 from ojs_projector.index.unreadable import SCHEMA as UNREADABLE
 from ojs_projector.index.workflows import SCHEMA as WORKFLOWS
 
-_VERSION: Final = 14
+_VERSION: Final = 15
 """Raise it with every change below: a file of another version is built anew."""
 
 _LARGEST_LOG: Final = 64 * 1024 * 1024
 
-# The indexes here are partial, so a job pays only for the state it is in.
+_PAGE_BYTES: Final = 8_192
+"""A job grows with each transition: in a larger page it moves less often."""
+_LARGEST_CHECKPOINT: Final = 4_000
+"""Pages of the log before they are moved into the file: what changes often is moved once for many transactions."""
+
+# The indexes here are partial, so a job pays only for the state it is in, and for what is unusual of it. `n` is this file's own
+# number of a job, which stays while the job does; `labels` is what it is found by, as JSON (labels.py); `entries` the number of
+# the last entry of its log, up to which they are counted; `document` the job as it is stored, if it is small.
 _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE jobs (
-    id TEXT PRIMARY KEY,
+    n INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     seq INTEGER NOT NULL,
     type TEXT NOT NULL,
     queue TEXT NOT NULL,
@@ -50,17 +56,16 @@ CREATE TABLE jobs (
     due_at INTEGER,
     leaves_at INTEGER,
     labels TEXT,
-    place INTEGER,
-    mark INTEGER,
     entries INTEGER NOT NULL,
-    planned INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX times ON jobs (state, scheduled_at, created_at, id) WHERE scheduled_at IS NOT NULL;
+    document BLOB
+);
+CREATE INDEX of_error ON jobs (error_type, created_at) WHERE error_type IS NOT NULL;
+CREATE INDEX priorities ON jobs (state, priority, created_at) WHERE priority <> 0;
+CREATE INDEX times ON jobs (state, scheduled_at, created_at) WHERE scheduled_at IS NOT NULL;
 CREATE INDEX waiting ON jobs (queue, priority, enqueued_at) WHERE state = 'available';
 CREATE INDEX due ON jobs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX dead ON jobs (finished_at, id, error_type, dead_letter) WHERE dead_letter = 1;
 CREATE INDEX dead_of_queue ON jobs (queue, finished_at, id, error_type, dead_letter) WHERE dead_letter = 1;
-CREATE INDEX leaving ON jobs (leaves_at) WHERE leaves_at IS NOT NULL;
 CREATE TABLE workers (
     token TEXT PRIMARY KEY,
     seq INTEGER NOT NULL,
@@ -79,55 +84,67 @@ _NAMES: Final = {state: state.value for state in State}
 """`.value` is a descriptor in Python, which costs more than the rest of a row."""
 
 
-class Row(NamedTuple):
-    """One line of `jobs`."""
+class Known(NamedTuple):
+    """What a row of `jobs` said before the revision that is taken up."""
 
+    n: int
     id: str
     seq: int
-    type: str
     queue: str
+    type: str
     state: str
-    priority: int
-    attempt: int
-    created_at: int
-    enqueued_at: int | None
-    scheduled_at: int | None
-    started_at: int | None
-    finished_at: int | None
-    error_type: str | None
-    worker: str | None
-    tags: bytes | None
     dead_letter: int
-    due_at: int | None
-    leaves_at: int | None
-    labels: str | None
-    """What it is found by, as JSON (labels.py)."""
-    place: int | None
-    """Where its arguments are in the text index (texts.py), and what they looked like then; None if they are not there."""
-    mark: int | None
     entries: int
-    """The number of the last entry of its log, up to which they are counted."""
-    planned: int
-    """1 if it has or had a time that it is scheduled for."""
+    attempt: int
+    enqueued_at: int | None
+    started_at: int | None
+    created_at: int
+    priority: int
+    scheduled_at: int | None
+    labels: str | None
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.type, self.queue, self.priority, self.created_at, self.scheduled_at, self.labels
 
 
-COLUMNS: Final = ", ".join(Row._fields)
+Lasting = tuple[str, str, int, int, int | None, str | None]
+"""What hardly ever changes of a job: type, queue, priority, creation, its schedule, and its labels. Where it does, its row is
+replaced; a row that stays is changed in what `changing` returns."""
+
+KNOWN: Final = ", ".join(Known._fields)
+_CHANGING: Final = (
+    "seq",
+    "state",
+    "attempt",
+    "enqueued_at",
+    "started_at",
+    "finished_at",
+    "error_type",
+    "worker",
+    "tags",
+    "dead_letter",
+    "due_at",
+    "leaves_at",
+    "entries",
+    "document",
+)
+_LASTING: Final = ("n", "id", "type", "queue", "priority", "created_at", "scheduled_at", "labels")
+INSERT: Final = f"INSERT INTO jobs ({', '.join((*_CHANGING, *_LASTING))}) VALUES ({', '.join('?' * 22)})"
+"""The values of `changing`, the number, the id, and what is lasting."""
+UPDATE: Final = f"UPDATE jobs SET {', '.join(f'{name} = ?' for name in _CHANGING)} WHERE n = ?"
+"""The values of `changing`, and the number."""
 
 
-def row_of(job: Job, sequence: int, leaves_at: int | None, place: int | None, mark: int | None) -> Row:
-    """`sequence` is the revision's; `leaves_at` when its TTL ends (Unix ms); `place` and `mark` are of the text index."""
-    # By place: names cost a tenth of what the rest of a row does.
-    return Row(
-        job.id,
-        sequence,
-        job.type,
-        job.queue,
+def changing(job: Job, record: Record, copied: int) -> tuple[Any, ...]:
+    """What a transition may change; `copied` is how large a document may be that is kept (bytes)."""
+    log = job.transitions
+    data = record.data
+    return (
+        record.sequence,
         _NAMES[job.state],
-        job.priority,
         job.attempt,
-        job.created_at,
         job.enqueued_at,
-        job.scheduled_at,
         job.started_at,
         _finished_at(job),
         None if job.error is None else job.error.type,
@@ -135,12 +152,9 @@ def row_of(job: Job, sequence: int, leaves_at: int | None, place: int | None, ma
         msgspec.json.encode(job.tags) if job.tags else None,
         int(job.dead_letter),
         None if job.timer is None else job.timer.at,
-        leaves_at,
-        labels_of(job),
-        place,
-        mark,
-        job.transitions[-1].n if job.transitions else 0,
-        int(job.scheduled_at is not None),
+        record.at + record.ttl_s * 1_000 if record.ttl_s else None,
+        log[-1].n if log else 0,
+        data if len(data) <= copied else None,
     )
 
 
@@ -185,14 +199,18 @@ def _open(path: Path | str) -> sqlite3.Connection:
         path.touch(mode=0o600)
     db = sqlite3.connect(path, isolation_level=None)
     try:
+        db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         # A power cut may cost the last transactions: they are read again from the bucket.
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         # What the orders of a rebuild make of it is given back.
         db.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
+        db.execute(f"PRAGMA wal_autocheckpoint = {_LARGEST_CHECKPOINT}")
+        # What a savepoint would restore is never written to the disk.
+        db.execute("PRAGMA temp_store = MEMORY")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if not tables:
-            parts = f"{_SCHEMA}{ORDERS}{NUMBERS}{DOCUMENTS}{SPANS}{LABELS}{TEXTS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS}{UNREADABLE}"
+            parts = f"{_SCHEMA}{ORDERS}{NUMBERS}{SPANS}{LABELS}{WORKFLOWS}{CRONS}{STARTS}{LOCKS}{UNREADABLE}"
             db.executescript(f"{parts} PRAGMA user_version = {_VERSION};")
     except sqlite3.DatabaseError:
         db.close()

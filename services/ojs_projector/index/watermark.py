@@ -26,6 +26,10 @@ class Watermark:
         if not self._waiting:
             self.wanted.clear()
 
+    def fall_back(self, sequence: int) -> None:
+        """What was reached beyond that is lost and will be reached again."""
+        self.sequence = min(self.sequence, sequence)
+
     async def until(self, sequence: int, timeout_s: float) -> bool:
         """Wait for a sequence; False if the time was up first."""
         if sequence <= self.sequence:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ojs_core.domain.transitions import LIVENESS_MS
 from ojs_core.read.messages import MAX_OFFSET, MAX_PAGE, WorkerPage, WorkerRow, WorkersAsk, WorkerSummary
 from ojs_core.store.workers.presence import STOPPED, worker_reader
-from ojs_projector.index.labels import number_of, worker_label
 
 if TYPE_CHECKING:
     from ojs_projector.index.model import Model, Seen
 
 _STALE: Final = "stale"
-_HELD: Final = "active"
 _QUIET: Final = ("quiet", "drain")
 
 
@@ -59,7 +57,7 @@ def page(model: Model, ask: WorkersAsk, now: int) -> WorkerPage:
     rows = []
     for token, data, at in found[:limit]:
         record = worker_reader.decode(token, data)
-        rows.append(WorkerRow(record=record, held=number_of(db, worker_label(record.id), _HELD), stale=at < heard_since))
+        rows.append(WorkerRow(record=record, held=_held(model, record.id), stale=at < heard_since))
     return WorkerPage(
         workers=rows,
         total=total,
@@ -68,6 +66,15 @@ def page(model: Model, ask: WorkersAsk, now: int) -> WorkerPage:
         partial=model.partial,
         progress=model.progress,
     )
+
+
+def _held(model: Model, worker: str) -> int:
+    """The number of active jobs that it has; 0 until a rebuild has made their order."""
+    if model.ordering is not None:
+        return 0
+    counted = "SELECT count(*) FROM jobs INDEXED BY of_worker WHERE worker = ? AND state = 'active'"
+    number: int = model.db.execute(counted, (worker,)).fetchone()[0]
+    return number
 
 
 def _conditions(ask: WorkersAsk, heard_since: int) -> tuple[str, list[Any]]:

@@ -17,6 +17,8 @@ from ojs_projector.index.time_buckets import ALL, COLUMNS, activity_of
 
 WINDOWS: Final = {"5m": 5 * MINUTE_MS, "1h": HOUR_MS, "1d": 24 * HOUR_MS}
 """The windows that `windows` tells of, with the present minute as their last."""
+_BELOW_ALL: Final = -(1 << 62)
+"""Less than any priority."""
 
 
 class _Found(NamedTuple):
@@ -51,18 +53,32 @@ def windows(db: sqlite3.Connection, queue: str | None, now: int, names: Sequence
     return {name: _point(until - WINDOWS[name], total) for name, total in totals.items()}
 
 
-def oldest_available(db: sqlite3.Connection, queue: str | None = None) -> dict[str, int]:
-    """Since when the job waits that has waited longest, by queue: one look at the index for each queue and priority."""
+class FirstWaiting(NamedTuple):
+    """Since when the job waits that has waited longest of its queue and priority (Unix ms)."""
+
+    queue: str
+    priority: int
+    since: int
+
+
+def first_waiting(db: sqlite3.Connection, queue: str | None = None) -> Iterator[FirstWaiting]:
+    """Every queue and priority that has available jobs, by one look at the index for each."""
     condition, values = ("", ()) if queue is None else (" AND queue = ?", (queue,))
-    kinds = db.execute(f"SELECT DISTINCT queue, priority FROM counts WHERE state = 'available' AND n > 0{condition}", values)
+    statement = (
+        f"SELECT queue, priority, enqueued_at FROM jobs INDEXED BY waiting WHERE state = 'available'{condition} "
+        "AND (queue, priority) > (?, ?) ORDER BY queue, priority, enqueued_at LIMIT 1"
+    )
+    at = (queue or "", _BELOW_ALL)
+    while (found := db.execute(statement, (*values, *at)).fetchone()) is not None:
+        yield FirstWaiting(*found)
+        at = found[:2]
+
+
+def oldest_available(db: sqlite3.Connection, queue: str | None = None) -> dict[str, int]:
+    """Since when the job waits that has waited longest, by queue."""
     oldest: dict[str, int] = {}
-    for name, priority in kinds.fetchall():
-        [at] = db.execute(
-            "SELECT min(enqueued_at) FROM jobs INDEXED BY waiting WHERE state = 'available' AND queue = ? AND priority = ?",
-            (name, priority),
-        ).fetchone()
-        if at is not None:
-            oldest[name] = min(at, oldest.get(name, at))
+    for waits in first_waiting(db, queue):
+        oldest[waits.queue] = min(waits.since, oldest.get(waits.queue, waits.since))
     return oldest
 
 

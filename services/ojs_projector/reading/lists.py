@@ -10,14 +10,12 @@ import msgspec
 
 from ojs_core.domain.statistics.point import Point
 from ojs_core.domain.statistics.record import MINUTE_MS
-from ojs_core.read.messages import MAX_OFFSET, DeadLettersAsk, DeadLetterStats, JobPage, QueuesAsk
+from ojs_core.read.messages import MAX_OFFSET, DeadLettersAsk, DeadLetterStats, JobPage, QueuesAsk, cursor_after
 from ojs_core.read.numbers import Counts, Levels, Queue, QueuePage, Totals
-from ojs_projector.index.labels import counts_of_queues, dead_label, queue_label
 from ojs_projector.index.model import Model
-from ojs_projector.index.rows import limit_of, page_of
-from ojs_projector.index.schema import COLUMNS, Row
-from ojs_projector.index.time_buckets import ALL
-from ojs_projector.reading.history import WINDOWS, mean, oldest_available, windows
+from ojs_projector.index.numbers import ALL, DEAD, counts_of, counts_of_queues, dead_of_queues, dead_of_types
+from ojs_projector.index.rows import job_rows, limit_of
+from ojs_projector.reading.history import WINDOWS, first_waiting, mean, windows
 from ojs_projector.reading.jobs import position_of
 
 _BUSY: Final = ("available", "active", "retryable")
@@ -29,51 +27,44 @@ _LISTED: Final = ("5m",)
 
 
 def dead_letters(model: Model, ask: DeadLettersAsk) -> JobPage:
-    """A page of dead letters, the latest first. It is empty until a rebuild has made the numbers of kinds."""
+    """A page of dead letters, the latest first. It is empty until all is read by a rebuild."""
     if model.ordering is not None:
         return JobPage(jobs=[], total=None, partial=True, progress=model.progress)
-    conditions, values = _conditions(queue=ask.queue, type=ask.type)
-    total = _dead(model.db, conditions, values)
-    if (ask.error_type, ask.since, ask.until) != (None, None, None):
-        more, sought = _conditions(error_type=ask.error_type)
-        conditions, values = conditions + more, values + sought
-        for bound, at in ((" AND finished_at >= ?", ask.since), (" AND finished_at <= ?", ask.until)):
-            if at is not None:
-                conditions += bound
-                values.append(at)
-        total = model.db.execute(f"SELECT count(*) FROM jobs WHERE dead_letter = 1{conditions}", values).fetchone()[0]
+    db = model.db
+    conditions, values = _conditions(queue=ask.queue, type=ask.type, error_type=ask.error_type)
+    for bound, at in ((" AND finished_at >= ?", ask.since), (" AND finished_at <= ?", ask.until)):
+        if at is not None:
+            conditions += bound
+            values.append(at)
+    if (ask.error_type, ask.since, ask.until) == (None, None, None):
+        by_type = dead_of_types(db, ask.queue)
+        total = sum(by_type.values()) if ask.type is None else by_type.get(ask.type, 0)
+    else:
+        total = db.execute(f"SELECT count(*) FROM jobs WHERE dead_letter = 1{conditions}", values).fetchone()[0]
     limit = limit_of(ask.limit)
-    found = model.db.execute(
-        f"SELECT {COLUMNS} FROM jobs WHERE dead_letter = 1{conditions} AND (finished_at, id) < (?, ?) "
+    found = db.execute(
+        f"SELECT n, finished_at, id FROM jobs WHERE dead_letter = 1{conditions} AND (finished_at, id) < (?, ?) "
         "ORDER BY finished_at DESC, id DESC LIMIT ? OFFSET ?",
         (*values, *position_of(ask.cursor), limit + 1, min(ask.offset, MAX_OFFSET)),
-    )
-    return page_of(model, [Row(*row) for row in found], limit, total, "finished_at", whole=ask.whole)
-
-
-def _dead(db: sqlite3.Connection, conditions: str, values: Sequence[Any]) -> int:
-    """How many dead letters there are, by the numbers that are kept: conditions on queue and type only."""
-    number: int = db.execute(f"SELECT coalesce(sum(dead), 0) FROM counts WHERE dead > 0{conditions}", values).fetchone()[0]
-    return number
+    ).fetchall()
+    shown = job_rows(db, [row[0] for row in found[:limit]], whole=ask.whole)
+    cursor = cursor_after(*found[len(shown) - 1][1:]) if len(shown) < len(found) else None
+    return JobPage(jobs=shown, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
 
 
 def dead_letter_stats(model: Model, queue: str | None) -> DeadLetterStats:
-    """Of one queue, or of all. Nothing is known until a rebuild has made the numbers of kinds."""
+    """Of one queue, or of all. Nothing is said until all is read by a rebuild."""
     if model.ordering is not None:
         return DeadLetterStats(total=0, by_queue={}, by_type={}, by_error_type={}, partial=True, progress=model.progress)
     db = model.db
     conditions, values = _conditions(queue=queue)
     where = f"FROM jobs WHERE dead_letter = 1{conditions}"
-
-    def by(column: str) -> dict[str, int]:
-        # Left to itself, SQLite takes the order of types for cheaper than the few kinds that have dead letters.
-        source = f"counts INDEXED BY counts_of_dead WHERE dead > 0{conditions}"
-        return dict(db.execute(f"SELECT {column}, sum(dead) FROM {source} GROUP BY 1", values))
-
+    by_type = dead_of_types(db, queue)
+    total = sum(by_type.values())
     return DeadLetterStats(
-        total=_dead(db, conditions, values),
-        by_queue=by("queue"),
-        by_type=by("type"),
+        total=total,
+        by_queue=dead_of_queues(db) if queue is None else {queue: total} if total else {},
+        by_type=by_type,
         by_error_type=dict(db.execute(f"SELECT coalesce(error_type, 'unknown'), count(*) {where} GROUP BY 1", values)),
         oldest_at=db.execute(f"SELECT min(finished_at) {where}", values).fetchone()[0],
         newest_at=db.execute(f"SELECT max(finished_at) {where}", values).fetchone()[0],
@@ -117,8 +108,8 @@ def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
 
 def _queue(model: Model, name: str, created_at: int | None, now: int, spans: Sequence[str]) -> Queue:
     db = model.db
-    by_state = dict(db.execute("SELECT state, n FROM label_counts WHERE label = ?", (queue_label(name),)))
-    dead = db.execute("SELECT coalesce(sum(n), 0) FROM label_counts WHERE label = ?", (dead_label(name),)).fetchone()[0]
+    by_state = counts_of(db, name)
+    dead = by_state.pop(DEAD, 0)
     return Queue(
         name=name,
         created_at=created_at,
@@ -133,8 +124,9 @@ def _queue(model: Model, name: str, created_at: int | None, now: int, spans: Seq
 def totals(model: Model, now: int) -> Totals:
     """All queues together, by as many rows as there are queues and spans of time, not by the jobs."""
     db = model.db
-    by_state = dict(db.execute("SELECT state, sum(n) FROM levels GROUP BY state"))
-    dead, queues = db.execute("SELECT coalesce(sum(dead), 0), (SELECT count(*) FROM queues) FROM levels").fetchone()
+    by_state = counts_of(db)
+    dead = by_state.pop(DEAD, 0)
+    [queues] = db.execute("SELECT count(*) FROM queues").fetchone()
     busy = {name for (name, state), n in counts_of_queues(db).items() if n and state in _BUSY}
     return Totals(
         counts=Counts(**by_state),
@@ -181,7 +173,7 @@ def _lately(db: sqlite3.Connection, now: int, queue: str | None, names: Sequence
         throughput_per_second=round(latest.completed / seconds, 6),
         failed_per_second=round(latest.discarded / seconds, 6),
         pushed_per_second=round(latest.pushed / seconds, 6),
-        oldest_available_at=min(oldest_available(db, queue).values(), default=None),
+        oldest_available_at=min((waits.since for waits in first_waiting(db, queue)), default=None),
         windows=found,
     )
 
@@ -189,7 +181,8 @@ def _lately(db: sqlite3.Connection, now: int, queue: str | None, names: Sequence
 def levels(model: Model, name: str) -> Levels:
     """The available jobs of a queue by priority, the highest first."""
     found = model.db.execute(
-        "SELECT priority, sum(n) FROM counts WHERE queue = ? AND state = 'available' AND n > 0 GROUP BY 1 ORDER BY 1 DESC",
+        "SELECT priority, count(*) FROM jobs INDEXED BY waiting WHERE state = 'available' AND queue = ? "
+        "GROUP BY 1 ORDER BY 1 DESC",
         (name,),
     )
     return Levels(counts=dict(found.fetchall()), partial=model.partial, progress=model.progress)
@@ -211,17 +204,7 @@ class WaitingJob(NamedTuple):
 
 def waiting_kinds(model: Model) -> Iterator[WaitingJob]:
     """Every (queue, priority) that has available jobs, by one look at the index for each."""
-    at: tuple[str, int] = ("", 0)
-    while True:
-        found = model.db.execute(
-            "SELECT queue, priority FROM jobs INDEXED BY waiting WHERE state = 'available' AND (queue, priority) > (?, ?) "
-            "ORDER BY queue, priority LIMIT 1",
-            at,
-        ).fetchone()
-        if found is None:
-            return
-        at = (found[0], found[1])
-        yield WaitingJob(*at)
+    return (WaitingJob(waits.queue, waits.priority) for waits in first_waiting(model.db))
 
 
 def waiting_before(

@@ -22,6 +22,7 @@ from ojs_core.read.client import Barrier
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 from ojs_projector.index.model import Model
+from ojs_projector.index.numbers import dead_of_queues
 from ojs_projector.index.watermark import Watermark
 
 log = structlog.get_logger(__name__)
@@ -97,8 +98,7 @@ class Pruner:
 
     def _surplus(self) -> tuple[str, list[_Surplus]] | None:
         """A queue that has too many, and the oldest of them; by the numbers that the index keeps, not by counting."""
-        numbers = self._model.db.execute("SELECT queue, sum(dead) FROM counts WHERE dead > 0 GROUP BY queue").fetchall()
-        for queue, number in numbers:
+        for queue, number in dead_of_queues(self._model.db).items():
             own = self._store.queues.config(queue).dead_letter_max
             kept = self._max_count if own is None else own
             if kept and number > kept:

@@ -20,7 +20,7 @@ MAX_PAGE: Final = 200
 MAX_OFFSET: Final = 5_000
 """A larger `offset` is refused at the edge, and counts as this here; cursors reach any depth at the same cost."""
 MAX_COUNTED: Final = 10_000
-"""How far the locks are counted that are shown."""
+"""How far is counted what no number is kept of."""
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 """A page ends before it grows beyond this; its cursor goes on."""
 
@@ -186,8 +186,8 @@ class JobRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobPage(PageAnswer, frozen=True, kw_only=True, omit_defaults=True):
-    """`total` counts all that match, on every page; None where only looking at all of them would tell. `searched` is false if
-    this projector doesn't index arguments, so that it can't answer a `text`.
+    """`total` counts all that match, on every page; None where more than `MAX_COUNTED` jobs would have to be looked through.
+    `searched` is false if this projector doesn't index arguments, so that it can't answer a `text`.
     """
 
     jobs: list[JobRow]

@@ -69,7 +69,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     unconfirmed_bulk: bool = False
     test_mode: bool = False
     projector_data: Path = Path("data/projector")
-    searched_args: int = 1_024
+    searched_args: int = 0
     copied_jobs: int = 4_000
     dead_letter_max_count: int = 10_000
     data: Path = Path("data")
@@ -269,7 +269,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "searched_args",
         setting_readers.integer(0, 65_536),
         "BYTES",
-        "how much of a job's arguments can be searched for words, which a projector keeps in its index; 0 for nothing",
+        "how much of a job's arguments a projector indexes, so that lists can be searched for words of them; 0 for nothing",
         _INDEXES,
     ),
     Option(

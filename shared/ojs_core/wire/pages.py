@@ -51,7 +51,10 @@ class Pagination(Struct, kw_only=True, omit_defaults=True):
     limit: Count
     offset: Count
     has_more: bool
-    total: Annotated[int, Meta(ge=0, description="Left out where it isn't known.")] | UnsetType = UNSET
+    total: (
+        Annotated[int, Meta(ge=0, description="Exact. Left out where more than 10,000 would have to be looked through.")]
+        | UnsetType
+    ) = UNSET
     next_cursor: Annotated[str, Meta(description="Goes into `cursor` for the next page.")] | UnsetType = UNSET
     page: Count | UnsetType = UNSET
     per_page: Count | UnsetType = UNSET

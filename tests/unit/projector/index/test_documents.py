@@ -28,7 +28,7 @@ def copies(model: Model) -> dict[str, Job | None]:
 
 
 def stored(model: Model) -> int:
-    number: int = model.db.execute("SELECT count(*) FROM documents").fetchone()[0]
+    number: int = model.db.execute("SELECT count(document) FROM jobs").fetchone()[0]
     return number
 
 

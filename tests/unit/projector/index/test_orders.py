@@ -26,7 +26,7 @@ from unit.projector.samples import NOW, STREAM, epoch, fresh, gone, job, seen
 
 LAST = 100
 COPIED = 400
-TABLES = ("jobs", "labels", "label_counts", "counts", "levels", "queues", "texts", "documents")
+TABLES = ("jobs", "labels", "counts", "queues", "words")
 ODD = (
     {"a\0b": "c"},
     {"a": "b\0c"},
@@ -114,16 +114,6 @@ def test_until_its_end_dead_letters_are_unknown_and_queues_are_counted(tmp_path:
     assert ([row.id for row in page.jobs], page.total, page.partial) == (["dead-3", "dead-2", "dead-1"], 3, False)
     assert (stats.total, stats.by_queue, stats.by_type, stats.partial) == (3, {"default": 3}, {"test.job": 3}, False)
     assert lists.levels(model, "default").counts == {0: 1}
-    model.close()
-
-
-def test_without_words_there_is_no_index_of_them_to_make(tmp_path: Path) -> None:
-    model = Model(tmp_path / "index")
-    model.attach(STREAM, LAST)
-    taken_up(model, history())
-    model.reached_end()
-    asyncio.run(model.make_orders())
-    assert jobs.jobs(model, JobsAsk(tag="t\0u")).total == len(ODD)
     model.close()
 
 

@@ -38,3 +38,11 @@ async def test_the_wait_is_bounded() -> None:
     assert not await reached.until(1, 0.01)
     reached.advance(1)
     assert not reached.wanted.is_set()
+
+
+async def test_what_is_lost_is_waited_for_anew() -> None:
+    reached = Watermark()
+    reached.advance(5)
+    reached.fall_back(3)
+    assert await reached.until(3, 0.0)
+    assert not await reached.until(4, 0.01)

@@ -1,0 +1,128 @@
+"""The orders of lists: ranges of indexes, merged as far as they are read.
+
+A position is (key, creation time, id). The key is what a list is sorted by ahead of the creation time: 0, a priority, or the
+time that a job is scheduled for; jobs without such a time come last, whichever way round. An index ends with the creation time,
+so jobs of one are read together and sorted here.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from ojs_core.read.messages import Sort
+from ojs_projector.reading.filters import END, Filters, Subset
+
+_FIRST_READ: Final = 16
+_LARGEST_READ: Final = 2_000
+
+Position = tuple[int, int, str]
+
+
+class Entry(NamedTuple):
+    """A job in an order, by its position; `fits` if it has everything else that is asked for."""
+
+    key: int
+    at: int
+    id: str
+    n: int
+    fits: int
+
+
+class Order(NamedTuple):
+    """Which part of an order is read: from behind `after` on, in a direction, created from `since` to `until` (Unix ms)."""
+
+    sort: Sort
+    ascending: bool
+    after: Position
+    since: int
+    until: int
+
+    @property
+    def unscheduled(self) -> int:
+        """The key of jobs without a time, in an order by time."""
+        return END if self.ascending else -END
+
+
+class _Part(NamedTuple):
+    """Jobs whose keys are all ahead of, or all behind, those of other parts: a column, or a number that is the same for all."""
+
+    key: str | int
+    subset: Subset
+    condition: str = "true"
+
+
+def ordered(db: sqlite3.Connection, filters: Filters, base: Subset, order: Order) -> Iterator[Entry]:
+    """The jobs of `base`, one of the filters' sets, and among them some that are not; read as they are asked for."""
+    for part in _parts(filters, base, order):
+        ranges = [_entries(db, filters, part, values, order) for values in part.subset.ranges]
+        yield from heapq.merge(*ranges, reverse=not order.ascending)
+
+
+def _parts(filters: Filters, base: Subset, order: Order) -> Sequence[_Part]:
+    """Few jobs have a priority or a time; those have indexes of their own."""
+    if order.sort == "created_at":
+        return [_Part(0, base)]
+    if order.sort == "scheduled_at":
+        times = filters.by_state("times", "state = ? AND scheduled_at IS NOT NULL")
+        return [_Part("scheduled_at", times), _Part(order.unscheduled, base, "scheduled_at IS NULL")]
+    low, high = (
+        _Part("priority", filters.by_state("priorities", f"state = ? AND priority <> 0 AND priority {sign} 0")) for sign in "<>"
+    )
+    plain = _Part(0, base, "priority = 0")
+    return [low, plain, high] if order.ascending else [high, plain, low]
+
+
+def _entries(db: sqlite3.Connection, filters: Filters, part: _Part, values: tuple[Any, ...], order: Order) -> Iterator[Entry]:
+    """One range."""
+    subset, at = part.subset, part.subset.at
+    others = filters.but(subset)
+    fits = part.condition if others is None else f"{part.condition} AND {others.sql}"
+    checked = () if others is None else others.values
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+    if isinstance(part.key, int):
+        first = _first(part.key, order)
+        if first is None:
+            return
+        start, columns = (first,), str(at)
+        stop, within = (filters.until if order.ascending else filters.since,), f"AND {at} {'<=' if order.ascending else '>='} ?"
+    else:
+        start, columns = order.after[:2], f"{part.key}, {at}"
+        stop, within = (), ""
+        fits, checked = f"{fits} AND {at} BETWEEN ? AND ?", (*checked, filters.since, filters.until)
+    beyond, way = (">=", "ASC") if order.ascending else ("<=", "DESC")
+    marks, sorting = ", ".join("?" * len(start)), ", ".join(f"{column} {way}" for column in columns.split(", "))
+    statement = (
+        f"SELECT {part.key}, {at}, jobs.id, jobs.n, {fits} FROM {subset.source} WHERE {subset.where} "
+        f"AND ({columns}) {beyond} ({marks}) {within} ORDER BY {sorting} LIMIT ?"
+    )
+    number = _FIRST_READ
+    while True:
+        found = [Entry(*row) for row in db.execute(statement, (*checked, *values, *start, *stop, number))]
+        ended = len(found) < number
+        if not ended:
+            last = found[-1][:2]
+            # The last moment may not be whole.
+            found = [entry for entry in found if entry[:2] != last]
+            if not found:
+                number *= 4
+                continue
+            start = last[-len(start) :]
+        found = [entry for entry in found if (entry[:3] > order.after if order.ascending else entry[:3] < order.after)]
+        yield from sorted(found, reverse=not order.ascending)
+        if ended:
+            return
+        number = min(number * 4, _LARGEST_READ)
+
+
+def _first(key: int, order: Order) -> int | None:
+    """The creation time at which the reading of a part with this key starts; None if all of it is behind."""
+    after, ascending = order.after, order.ascending
+    if key == after[0]:
+        return max(after[1], order.since) if ascending else min(after[1], order.until)
+    if (key > after[0]) is ascending:
+        return order.since if ascending else order.until
+    return None
