@@ -77,7 +77,7 @@ async def test_what_the_first_go_did_is_done_and_not_done_again(
     assert (answer.status, statuses(answer)) == (200, [done] * 3)
     assert [await store.records.log_of(job.id) for job in jobs] == before
     again = await getattr(bulk, operation)(request)
-    assert again.body == answer.body
+    assert again.answer == answer.answer
 
 
 async def test_the_rest_of_a_go_that_broke_off_is_done_and_what_others_did_is_not_claimed(
