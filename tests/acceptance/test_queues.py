@@ -317,10 +317,7 @@ def test_batch_and_bulk_pushes_are_warned_and_refused_like_single_ones(system: S
     assert (taken.status, taken.headers["X-OJS-Queue-Pressure"]) == (201, "0.50")
     refused = system.request("POST", "/ojs/v1/jobs/batch", {"jobs": [*jobs, jobs[1]]})
     assert (refused.status, refused.headers["X-OJS-Queue-Bound"]) == (429, "4")
-    error = refused.body["error"]
-    numbers = {"queue": "full", "depth": 2, "bound": 4, "strategy": "reject"}
-    assert error["details"] == numbers
-    assert {name: error[name] for name in numbers} == numbers
+    assert refused.body["error"]["details"] == {"queue": "full", "depth": 2, "bound": 4, "strategy": "reject"}
     assert int(refused.headers["Retry-After"]) > 0
 
     bulk = system.request("POST", "/ojs/v1/jobs/bulk", {"jobs": jobs})

@@ -7,11 +7,12 @@ from typing import Final
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.operations.selection import Operation
 from ojs_core.wire.bulk import DONE, JobsBody
+from ojs_core.wire.errors import ItemError
 from ojs_core.wire.job import JobAnswer
 from ojs_core.wire.selection import ConfirmedBody, FilterBody, SelectionBody
 from ojs_gateway.handlers.batch import BatchHandlers
 from ojs_gateway.handlers.bulk import BulkHandlers
-from ojs_gateway.openapi.common import CONFIRM, COUNT, ERROR_ITEM, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
+from ojs_gateway.openapi.common import CONFIRM, COUNT, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
 from ojs_gateway.openapi.route import Parameter, Part, Route, RouteHandler
 from ojs_gateway.openapi.schema import (
@@ -70,7 +71,7 @@ _SELECTION: Final = Named(
     )
     | {"description": "Exactly one of `job_ids` and `filter`."},
 )
-_ITEM: Final = record({"index": COUNT, "job_id": JOB_ID, "status": TEXT}, {"reason": TEXT, "error": ERROR_ITEM})
+_ITEM: Final = record({"index": COUNT, "job_id": JOB_ID, "status": TEXT}, {"reason": TEXT, "error": ItemError})
 _CONFIRMED_BODY: Final = body_of(ConfirmedBody, "filter", filter=_FILTER, confirm=CONFIRM)
 _REST: Final[dict[str, Schema]] = {
     "next_cursor": text("Goes into `cursor` to go on."),
@@ -125,7 +126,7 @@ _ENQUEUED: Final = Named(
                                 "scheduled_at": TIME,
                             },
                         ),
-                        "error": ERROR_ITEM,
+                        "error": ItemError,
                     },
                 )
             ),
