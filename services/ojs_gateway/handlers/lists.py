@@ -18,12 +18,12 @@ from ojs_core.wire.lists import (
     priority_stats_view,
     queue_stats_view,
     queues_view,
-    unique_jobs_view,
     with_progress,
 )
 from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, parse_page
 from ojs_core.wire.results import without_expired_result
+from ojs_core.wire.unique_jobs import unique_job_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
@@ -148,7 +148,7 @@ class ListHandlers:
         """GET /unique-jobs: the fingerprints that jobs hold which have not ended, in order."""
         asked = parse_page(call.queries, numbered=True)
         page = await self._queries.unique_jobs(UniqueAsk(limit=asked.limit, cursor=asked.cursor, offset=asked.offset))
-        return Response(200, encode(unique_jobs_view(page, asked)))
+        return Response(200, unique_job_page(page, asked))
 
     async def queue_stats(self, call: Call) -> Response:
         """GET /queues/{name}/stats: exact counts of all states."""

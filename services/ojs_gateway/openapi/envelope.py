@@ -43,10 +43,6 @@ DURATION_MS: Final = either(number(0, DEFAULT_LIMITS.max_duration_ms), DURATION,
 _MOMENT: Final = text("An RFC 3339 timestamp with a zone, or a duration from now: +PT5S.")
 CONCURRENCY: Final = whole(0, MAX_CONCURRENCY, "How many at once; 0 lets none start.")
 OLDER_THAN: Final = either(TEXT, number(0), about="A timestamp, or an age: a duration, or seconds.")
-PREVENTION: Final = Named(
-    "StarvationPrevention",
-    record({"enabled": FLAG}, {"rotation_interval": DURATION, "min_dispatch_ratio": number(0, 1)}),
-)
 PREVENTION_REQUEST: Final = Named(
     "StarvationPreventionRequest",
     record({}, {"enabled": FLAG, "rotation_interval": SECONDS, "min_dispatch_ratio": number(0, 1)}),

@@ -7,6 +7,7 @@ from typing import Final
 from ojs_core.domain.job import State
 from ojs_core.wire.queues import DeletionBody, PurgeBody
 from ojs_core.wire.retry import RetryPolicy
+from ojs_core.wire.starvation import StarvationPrevention
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
 from ojs_gateway.openapi.common import (
@@ -24,7 +25,6 @@ from ojs_gateway.openapi.common import (
 from ojs_gateway.openapi.envelope import (
     CONCURRENCY,
     OLDER_THAN,
-    PREVENTION,
     PREVENTION_REQUEST,
     RATE,
     RATE_LIMIT,
@@ -63,7 +63,7 @@ _SETTINGS: Final = Named(
             "warning_threshold": number(0, 1),
             "concurrency": CONCURRENCY,
             "strict_pause": FLAG,
-            "starvation_prevention": PREVENTION,
+            "starvation_prevention": StarvationPrevention,
             "rate_limit": record({"limit": whole(1), "period": DURATION}),
             "visibility_timeout": number(0),
             "default_timeout": number(0),

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from ojs_core.base.times import format_age, format_ms
 from ojs_core.domain.queues.config import QueueConfig
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.domain.transitions.retention import DEAD_LETTER_S
-from ojs_core.read.messages import Answer, DeadLetterStats, UniquePage, UnreadablePage
+from ojs_core.read.messages import Answer, DeadLetterStats
 from ojs_core.read.numbers import Counts, Queue, QueuePage
 from ojs_core.wire.pages import Page, pagination
 from ojs_core.wire.queues import status_of
@@ -82,20 +80,6 @@ def priority_stats_view(queue: str, counts: Mapping[int, int]) -> dict[str, Any]
         "distribution": [{"priority": priority, "count": number} for priority, number in counts.items()],
         "total": sum(counts.values()),
     }
-
-
-def unique_jobs_view(page: UniquePage, asked: Page) -> dict[str, Any]:
-    """GET /unique-jobs."""
-    items = [msgspec.structs.asdict(lock) for lock in page.locks]
-    view = {"items": items, "unique_jobs": items, "pagination": pagination(asked, page.total, page.next_cursor)}
-    return with_progress(view, page)
-
-
-def unreadable_view(page: UnreadablePage, asked: Page) -> dict[str, Any]:
-    """GET /admin/unreadable."""
-    items = [msgspec.structs.asdict(row) | {"stored_at": format_ms(row.stored_at)} for row in page.records]
-    view = {"items": items, "records": items, "pagination": pagination(asked, page.total, page.next_cursor)}
-    return with_progress(view, page)
 
 
 def dead_letter_stats_view(stats: DeadLetterStats, config: QueueConfig) -> dict[str, Any]:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import duration_ms, flag, mapping, shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_duration
 from ojs_core.domain.fair_pools import Prevention
+from ojs_core.wire.members import Duration
 
 _MEMBERS: Final = ("enabled", "rotation_interval", "min_dispatch_ratio")
 _SHORTEST_MS: Final = 1_000
 _DEFAULT: Final = Prevention()
+
+
+class StarvationPrevention(Struct, kw_only=True, omit_defaults=True):
+    """What a queue, or each queue of a pool, is guaranteed while it has jobs."""
+
+    enabled: bool
+    rotation_interval: Duration | UnsetType = UNSET
+    min_dispatch_ratio: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
 
 
 def parse_prevention(value: Any, path: str, queues: int, limits: PayloadLimits) -> Prevention | None:
@@ -42,12 +53,14 @@ def parse_rotation(value: Any, path: str, limits: PayloadLimits) -> int:
     return interval_ms if _enabled(members, path) else 0
 
 
-def prevention_view(interval_ms: int | None, ratio: float | None = None) -> dict[str, Any]:
-    """The same object as it is sent; `interval_ms` None or 0 where it isn't enabled."""
+def prevention_view(interval_ms: int | None, ratio: float | None = None) -> StarvationPrevention:
+    """The same as it is answered; `interval_ms` None or 0 where it isn't enabled."""
     if not interval_ms:
-        return {"enabled": False}
-    view: dict[str, Any] = {"enabled": True, "rotation_interval": format_duration(interval_ms)}
-    return view if ratio is None else view | {"min_dispatch_ratio": ratio}
+        return StarvationPrevention(enabled=False)
+    answer = StarvationPrevention(enabled=True, rotation_interval=format_duration(interval_ms))
+    if ratio is not None:
+        answer.min_dispatch_ratio = ratio
+    return answer
 
 
 def _members(value: Any, path: str) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from ojs_core.wire.dialects.fleet import FLEET
 from ojs_core.wire.dialects.jobs import JOBS
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import encode
 
-_SHAPES: Final[Shapes] = {**JOBS}
+_SHAPES: Final[Shapes] = {**JOBS, **FLEET}
 
 
 def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:
