@@ -103,12 +103,12 @@ def test_an_operator_finds_and_removes_what_can_not_be_read(system: System) -> N
     system.put_record(f"job.{broken}", b"{")
     system.put_record("queue.torn", b"[]")
     listed = system.request("GET", "/ojs/v1/admin/unreadable").body
-    assert {(one["kind"], one["key"]) for one in listed["records"]} == {("job", broken), ("queue", "torn")}
+    assert {(one["kind"], one["key"]) for one in listed["items"]} == {("job", broken), ("queue", "torn")}
     assert system.request("GET", "/ojs/v1/admin/unreadable?kind=queue").body["pagination"]["total"] == 1
     for kind, key in (("job", broken), ("queue", "torn")):
         assert system.request("DELETE", f"/ojs/v1/admin/unreadable/{kind}/{key}").status == 200
         assert system.request("DELETE", f"/ojs/v1/admin/unreadable/{kind}/{key}").status == 404
-    assert system.request("GET", "/ojs/v1/admin/unreadable").body["records"] == []
+    assert system.request("GET", "/ojs/v1/admin/unreadable").body["items"] == []
     assert push(system, id=broken).status == 201
     kept = system.request("DELETE", f"/ojs/v1/admin/unreadable/job/{broken}")
     assert (kept.status, kept.body["error"]["code"]) == (409, "conflict")

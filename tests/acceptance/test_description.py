@@ -127,6 +127,7 @@ def jobs(client: Client) -> None:
     client("GET", f"/jobs/{dead}/result")
     client("GET", f"/admin/jobs/{dead}")
     client("GET", f"/admin/jobs/{dead}/trace")
+    client("GET", f"/events/{dead}/history")
     client("GET", "/unique-jobs")
     client("POST", "/jobs/results", {"ids": [dead, "nothing"]})
     client("POST", f"/admin/jobs/{dead}/retry")

@@ -27,7 +27,7 @@ def test_workers_are_listed_at_once_with_what_they_hold(system: System) -> None:
     first, second = view["items"]
     assert {name: first[name] for name in said} == said
     assert (first["id"], first["state"], first["directive"], first["active_jobs"]) == ("w1", "running", "none", 1)
-    assert first["last_heartbeat"] == first["last_heartbeat_at"] >= "2026"
+    assert first["last_heartbeat_at"] >= "2026"
     assert (second["id"], second["state"], second["active_jobs"]) == ("w2", "quiet", 0)
     assert view["summary"] == {"total": 2, "running": 1, "quiet": 1, "terminate": 0, "stale": 0, "active": 2}
     assert (view["pagination"]["total"], view["pagination"]["page"]) == (2, 1)

@@ -270,7 +270,7 @@ def test_a_key_is_limited_shown_and_overridden(system: System) -> None:
     assert running[:2] == jobs[:2]
     assert until(lambda: running if other in running else running.extend(job["id"] for job in fetch(system, "reports")))
     view = call(system, "GET", "/rate-limits/tenant:acme")
-    assert (view["key"], view["concurrency"], view["waiting"]) == (
+    assert (view["key"], view["concurrency"], view["waiting_count"]) == (
         "tenant:acme",
         {"limit": 2, "active": 2, "available": 0},
         2,

@@ -22,7 +22,7 @@ def completed(system: System, queue: str, result: Any, **options: Any) -> dict[s
 def test_a_result_of_a_mebibyte_comes_back_as_it_was(system: System) -> None:
     result = {"pages": "ä" + "p" * 1_048_500, "n": [1, 2.5, None]}
     acked = completed(system, "large", result)
-    job_id = acked["job_id"]
+    job_id = acked["id"]
     assert acked["job"]["result"] == result
     size = acked["job"]["result_size_bytes"]
     assert size > 1_048_000
@@ -39,7 +39,7 @@ def test_a_result_of_a_mebibyte_comes_back_as_it_was(system: System) -> None:
 
 @pytest.mark.parametrize("result", ["small", "l" * 100_000])
 def test_a_result_with_a_time_of_its_own_leaves_before_its_job(system: System, result: str) -> None:
-    job_id = completed(system, "short", result, result_ttl=1)["job_id"]
+    job_id = completed(system, "short", result, result_ttl=1)["id"]
 
     def gone() -> bool:
         return system.request("GET", f"/ojs/v1/jobs/{job_id}/result").status == 410
@@ -53,7 +53,7 @@ def test_a_result_with_a_time_of_its_own_leaves_before_its_job(system: System, r
 def test_a_unique_job_that_exists_is_answered_with_its_result(system: System) -> None:
     unique = {"keys": ["args"], "states": ["completed"], "on_conflict": "ignore"}
     result = "r" * 100_000
-    job_id = completed(system, "once", result, unique=unique)["job_id"]
+    job_id = completed(system, "once", result, unique=unique)["id"]
     body = {"type": "test.list", "args": [1], "options": {"queue": "once", "unique": unique}}
     existing = call(system, "POST", "/jobs", body)["job"]
     assert (existing["id"], existing["result"]) == (job_id, result)

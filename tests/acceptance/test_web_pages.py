@@ -38,7 +38,7 @@ class Scene(NamedTuple):
         jobs = self.system.request("GET", "/ojs/v1/jobs").body["jobs"]
         queue = self.system.request("GET", "/ojs/v1/queues/victim").body
         maintenance = self.system.request("GET", "/ojs/v1/admin/system/maintenance").body
-        return {"jobs": [job["type"] for job in jobs], "paused": queue["paused"], "maintenance": maintenance["enabled"]}
+        return {"jobs": [job["type"] for job in jobs], "paused": queue["paused"], "maintenance": maintenance["maintenance"]}
 
 
 @pytest.fixture(scope="module")

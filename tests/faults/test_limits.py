@@ -102,7 +102,7 @@ def test_a_limit_holds_and_leaks_nothing_through_kills(system: System, victim: s
     assert set(runs.done) == ids
     assert 0 < runs.most <= LIMIT
     view = system.request("GET", "/ojs/v1/rate-limits/k").body
-    assert (view["active"], view["waiting"]) == (0, 0)
+    assert (view["concurrency"]["active"], view["waiting_count"]) == (0, 0)
 
 
 def push(url: str, queue: str, **options: Any) -> str:
@@ -149,7 +149,7 @@ def test_a_key_at_its_limit_holds_up_nobody_else_and_keeps_its_order_through_kil
         done.append(found)
     assert done == plain
     assert one() is None
-    assert system.request("GET", "/ojs/v1/rate-limits/slow").body["waiting"] == len(limited)
+    assert system.request("GET", "/ojs/v1/rate-limits/slow").body["waiting_count"] == len(limited)
     assert until(lambda: system.request("POST", "/ojs/v1/workers/ack", {"job_id": holder}).status == 200, 10)
     freed: list[str] = []
     while len(freed) < len(limited):
@@ -160,7 +160,7 @@ def test_a_key_at_its_limit_holds_up_nobody_else_and_keeps_its_order_through_kil
         freed.append(found)
     assert freed == limited
     view = system.request("GET", "/ojs/v1/rate-limits/slow").body
-    assert (view["active"], view["waiting"]) == (0, 0)
+    assert (view["concurrency"]["active"], view["waiting_count"]) == (0, 0)
 
 
 @pytest.mark.timeout(600)

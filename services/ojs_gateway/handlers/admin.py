@@ -10,11 +10,10 @@ from ojs_core.base.ids import job_id_of
 from ojs_core.domain import transitions
 from ojs_core.read.messages import QueuesAsk, WorkersAsk
 from ojs_core.read.numbers import Numbers
-from ojs_core.wire.admin import retries_view, trace_view
 from ojs_core.wire.job import AdminChangedJob, job_view
-from ojs_core.wire.members import encode
 from ojs_core.wire.pages import parse_page
 from ojs_core.wire.statistics import AskedStats, admin_stats, queue_in_brief
+from ojs_core.wire.traces import job_history, job_retries, job_trace
 from ojs_core.wire.worker import parse_cancel
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -65,8 +64,12 @@ class AdminHandlers:
 
     async def retries(self, call: Call) -> Response:
         """GET /jobs/{id}/retries: its failed attempts, and the policy that says what follows."""
-        return Response(200, encode(retries_view(await self._store.jobs.get(job_id_of(call.parameters[0])))))
+        return Response(200, job_retries(await self._store.jobs.get(job_id_of(call.parameters[0]))))
 
     async def trace(self, call: Call) -> Response:
-        """GET /admin/jobs/{id}/trace, /events/{id}/history: its log in the words of the CLI's debugger."""
-        return Response(200, encode(trace_view(await self._store.jobs.get(job_id_of(call.parameters[0])))))
+        """GET /admin/jobs/{id}/trace: its log by the states that it was in."""
+        return Response(200, job_trace(await self._store.jobs.get(job_id_of(call.parameters[0]))))
+
+    async def history(self, call: Call) -> Response:
+        """GET /events/{id}/history: its log by what happened."""
+        return Response(200, job_history(await self._store.jobs.get(job_id_of(call.parameters[0]))))

@@ -14,11 +14,10 @@ from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, Un
 from ojs_core.wire.filters import meta_members, search_text
 from ojs_core.wire.job_lists import BareJobDetail, admin_job_page, job_detail, job_page
 from ojs_core.wire.job_lists import JobPage as JobPageAnswer
-from ojs_core.wire.lists import unique_jobs_view
-from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, parse_page
 from ojs_core.wire.queues import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
 from ojs_core.wire.results import without_expired_result
+from ojs_core.wire.unique_jobs import unique_job_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
@@ -142,7 +141,7 @@ class ListHandlers:
         """GET /unique-jobs: the fingerprints that jobs hold which have not ended, in order."""
         asked = parse_page(call.queries, numbered=True)
         page = await self._queries.unique_jobs(UniqueAsk(limit=asked.limit, cursor=asked.cursor, offset=asked.offset))
-        return Response(200, encode(unique_jobs_view(page, asked)))
+        return Response(200, unique_job_page(page, asked))
 
     async def queue_stats(self, call: Call) -> Response:
         """GET /queues/{name}/stats: exact counts of all states."""

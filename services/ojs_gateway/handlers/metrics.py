@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import hdrs
 
 from ojs_core.base.errors import invalid
 from ojs_core.read.messages import WorkersAsk
 from ojs_core.telemetry import metrics
-from ojs_core.wire.members import encode
+from ojs_core.wire.system import system_metrics
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
@@ -40,16 +40,4 @@ class MetricHandlers:
         if wanted == "prometheus":
             return await self.exposition(call)
         totals, workers = await asyncio.gather(self._queries.totals(), self._queries.workers(WorkersAsk(limit=1)))
-        counts = totals.counts
-        body: dict[str, Any] = {
-            "uptime_seconds": self._context.uptime_s,
-            "jobs_enqueued_total": counts.total,
-            "jobs_completed_total": counts.completed,
-            "jobs_failed_total": counts.discarded,
-            "jobs_active": counts.active,
-            "queues_active": totals.queues_busy,
-            "workers_active": workers.summary.total - workers.summary.stale,
-            "avg_latency_ms": totals.avg_wait_ms or 0.0,
-            "throughput_per_second": totals.throughput_per_second,
-        }
-        return Response(200, encode(body))
+        return Response(200, system_metrics(totals, workers.summary, self._context.uptime_s))

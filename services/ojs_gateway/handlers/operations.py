@@ -9,8 +9,8 @@ import structlog
 
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import resumed
-from ojs_core.wire.maintenance import maintenance_view, parse_maintenance
-from ojs_core.wire.members import encode
+from ojs_core.wire.maintenance import maintenance_answer, parse_maintenance
+from ojs_core.wire.system import BackendConfig, SystemConfig, middleware_answer
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
@@ -28,7 +28,7 @@ class OperationHandlers:
     async def maintenance(self, _call: Call) -> Response:
         """GET /admin/system/maintenance."""
         record = await self._store.queues.get(MAINTENANCE)
-        return Response(200, encode(maintenance_view(record, self._store.clock.now())))
+        return Response(200, maintenance_answer(record, self._store.clock.now()))
 
     async def maintain(self, call: Call) -> Response:
         """POST /admin/system/maintenance `{enabled, reason, duration, estimated_duration}`: once it is answered, nothing is
@@ -43,26 +43,25 @@ class OperationHandlers:
         else:
             record = await queues.hold_all(plan)
         log.info("maintenance has ended" if plan is None else "maintenance has begun", reason=plan and plan.reason)
-        return Response(200, encode(maintenance_view(record, self._store.clock.now())))
+        return Response(200, maintenance_answer(record, self._store.clock.now()))
 
     async def config(self, _call: Call) -> Response:
         """GET /admin/system/config: what this gateway is set to; nothing in it is secret."""
         store = self._store
-        view = {
-            "version": version("ojs-nats"),
-            "backend": {
-                "type": "nats",
-                "server_version": store.server_version,
-                "replicas": store.config.replicas,
-                "streams": [store.config.records_stream, store.config.ready_stream, store.config.events_stream],
-            },
-            "limits": msgspec.structs.asdict(self._limits),
-            "test_mode": self._context.test_mode,
-            "middleware": self._context.middleware,
-        }
-        return Response(200, encode(view))
+        answer = SystemConfig(
+            version=version("ojs-nats"),
+            backend=BackendConfig(
+                type="nats",
+                server_version=store.server_version,
+                replicas=store.config.replicas,
+                streams=[store.config.records_stream, store.config.ready_stream, store.config.events_stream],
+            ),
+            limits=msgspec.structs.asdict(self._limits),
+            test_mode=self._context.test_mode,
+            middleware=self._context.middleware,
+        )
+        return Response(200, answer)
 
     async def middleware(self, _call: Call) -> Response:
         """GET /middleware: the chain around pushes, the outermost first. Workers have their own."""
-        chain = [{"name": name, "phase": "enqueue", "order": order} for order, name in enumerate(self._context.middleware, 1)]
-        return Response(200, encode({"enqueue": chain, "execution": []}))
+        return Response(200, middleware_answer(self._context.middleware))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from typing import Any
 
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.domain.rate_limits.permits import LimitRecord
 from ojs_core.domain.rate_limits.policy import parse_key
 from ojs_core.store.rate_limits.permits import key_of_scope, key_scope
-from ojs_core.wire.members import encode
-from ojs_core.wire.pages import DEFAULT_PAGE, pagination, parse_page
-from ojs_core.wire.rate_limits import limit_view, parse_override
+from ojs_core.wire.pages import DEFAULT_PAGE, parse_page
+from ojs_core.wire.rate_limits import LimitAnswer, limit_answer, limit_page, parse_override
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
@@ -30,15 +28,14 @@ class RateLimitHandlers:
         scopes = await self._store.permits.known()
         first = asked.offset if asked.cursor is None else bisect_right(scopes, asked.cursor)
         page = scopes[first : first + asked.limit]
-        found = await asyncio.gather(*(self._readable(scope, call) for scope in page))
-        views = [view for view in found if view is not None]
+        found = await asyncio.gather(*(self._readable(scope) for scope in page))
+        limits = [limit for limit in found if limit is not None]
         more = page[-1] if first + asked.limit < len(scopes) else None
-        body = {"items": views, "rate_limits": views, "pagination": pagination(asked, len(scopes), more)}
-        return Response(200, encode(body))
+        return Response(200, limit_page(limits, asked, len(scopes), more))
 
     async def read(self, call: Call) -> Response:
         """GET /rate-limits/{key}: 404 if no job ever named the key."""
-        return await self._answer(_scope(call), call)
+        return await self._answer(_scope(call))
 
     async def override(self, call: Call) -> Response:
         """PUT /rate-limits/{key}, …/override: limits in place of the jobs' own, until `expires_at` if there is one."""
@@ -47,7 +44,7 @@ class RateLimitHandlers:
         )
         scope = _scope(call)
         await self._store.permits.override(scope, wanted)
-        return await self._answer(scope, call)
+        return await self._answer(scope)
 
     async def restore(self, call: Call) -> Response:
         """DELETE /rate-limits/{key}/override: 404 if no job ever named the key."""
@@ -55,30 +52,30 @@ class RateLimitHandlers:
         sequence, _ = await self._store.permits.read(scope)
         if sequence:
             await self._store.permits.override(scope, None)
-        return await self._answer(scope, call)
+        return await self._answer(scope)
 
-    async def _answer(self, scope: str, call: Call) -> Response:
-        view = await self._view(scope, call)
-        if view is None:
+    async def _answer(self, scope: str) -> Response:
+        limit = await self._limit(scope)
+        if limit is None:
             raise not_found("rate_limit", key_of_scope(scope))
-        return Response(200, encode(view))
+        return Response(200, limit)
 
-    async def _readable(self, scope: str, call: Call) -> dict[str, Any] | None:
-        """As `_view`; None for a record that can't be read."""
+    async def _readable(self, scope: str) -> LimitAnswer | None:
+        """As `_limit`; None for a record that can't be read."""
         try:
-            return await self._view(scope, call)
+            return await self._limit(scope)
         except OjsError as error:
             if error.code != "unreadable_record":
                 raise
             return None
 
-    async def _view(self, scope: str, call: Call) -> dict[str, Any] | None:
+    async def _limit(self, scope: str) -> LimitAnswer | None:
         """None if there is no such limit, or none any more."""
         record: LimitRecord | None
         record, waiting = await asyncio.gather(self._store.permits.inspect(scope), self._store.blocked.count(scope))
         if record is None:
             return None
-        return limit_view(key_of_scope(scope), record, waiting, self._store.clock.now(), as_number=call.dialect.reader == "cli")
+        return limit_answer(key_of_scope(scope), record, waiting, self._store.clock.now())
 
 
 def _scope(call: Call) -> str:

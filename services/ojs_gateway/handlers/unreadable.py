@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ojs_core.read.messages import UnreadableAsk
-from ojs_core.wire.lists import unreadable_view
-from ojs_core.wire.members import encode
 from ojs_core.wire.pages import DEFAULT_PAGE, parse_page
+from ojs_core.wire.unreadable import RemovedRecord, unreadable_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
@@ -24,10 +23,10 @@ class UnreadableHandlers:
         page = await self._queries.unreadable(
             UnreadableAsk(kind=kind, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         )
-        return Response(200, encode(unreadable_view(page, asked)))
+        return Response(200, unreadable_page(page, asked))
 
     async def remove(self, call: Call) -> Response:
         """DELETE /admin/unreadable/{kind}/{key}: 409 if it can be read."""
         kind, key = call.parameters
         await self._store.unreadable.remove(kind, key)
-        return Response(200, encode({"removed": True, "kind": kind, "key": key}))
+        return Response(200, RemovedRecord(True, kind, key))

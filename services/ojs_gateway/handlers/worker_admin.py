@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import short_text
@@ -12,15 +12,21 @@ from ojs_core.read.client import Queries, settled
 from ojs_core.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
 from ojs_core.read.walk import walk
 from ojs_core.store.workers.directives import Wish
-from ojs_core.wire.admin import held_view, parse_wish, worker_view, workers_view
-from ojs_core.wire.lists import with_progress
-from ojs_core.wire.members import encode
+from ojs_core.wire.fleet import (
+    WORKER_STATES,
+    DirectedWorkers,
+    RemovedWorker,
+    WorkerAnswer,
+    fleet_page,
+    parse_wish,
+    worker_answer,
+    worker_detail,
+)
 from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
 _AT_ONCE: Final = 200
-_STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
 
 
 async def live_workers(queries: Queries) -> list[WorkerRow]:
@@ -41,18 +47,18 @@ class WorkerAdminHandlers:
         """GET /admin/workers?state: by id."""
         asked = parse_page(call.queries, numbered=True)
         state = call.query("state") or None
-        if state is not None and state not in _STATES:
-            raise invalid("state", f"state must be one of {', '.join(_STATES)}, not {state[:40]!r}")
+        if state is not None and state not in WORKER_STATES:
+            raise invalid("state", f"state must be one of {', '.join(WORKER_STATES)}, not {state[:40]!r}")
         ask = WorkersAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         page = await self._queries.workers(ask)
         directives = [await self._directives.of(row.record) for row in page.workers]
-        return Response(200, encode(with_progress(workers_view(page, directives, asked), page)))
+        return Response(200, fleet_page(page, directives, asked))
 
     async def read(self, call: Call) -> Response:
         """GET /admin/workers/{id}: with up to 200 of the jobs that it holds."""
         row = await self._worker(call)
         held = await self._queries.jobs(JobsAsk(worker=row.record.id, state=State.ACTIVE, limit=MAX_PAGE))
-        return Response(200, encode(await self._view(row) | {"jobs": held_view(held.jobs)}))
+        return Response(200, worker_detail(await self._answer(row), held.jobs))
 
     async def quiet(self, call: Call) -> Response:
         """POST /admin/workers/{id}/quiet: its next heartbeat is answered `quiet`."""
@@ -65,14 +71,14 @@ class WorkerAdminHandlers:
     async def _direct(self, call: Call, wish: Wish) -> Response:
         row = await self._worker(call)
         await self._directives.give(row.record, wish)
-        return Response(200, encode(await self._view(row)))
+        return Response(200, await self._answer(row))
 
     async def direct_all(self, call: Call) -> Response:
         """POST /admin/workers/directive `{directive}`: to all that are there now, not to those that come later."""
         wish = await call.read(parse_wish)
         live = await live_workers(self._queries)
         await in_portions(live, lambda row: self._directives.give(row.record, wish), _AT_ONCE)
-        return Response(200, encode({"directive": wish, "workers": len(live), "affected": len(live)}))
+        return Response(200, DirectedWorkers(wish, len(live)))
 
     async def remove(self, call: Call) -> Response:
         """DELETE /admin/workers/{id}: of a stale one, whose jobs run elsewhere. 409 for one that is there."""
@@ -83,7 +89,7 @@ class WorkerAdminHandlers:
             raise OjsError("conflict", message, details={"worker_id": worker_id, "state": row.record.state})
         await self._store.workers.remove(worker_id)
         await self._directives.withdraw(worker_id)
-        return Response(200, encode({"deleted": True, "id": worker_id, "worker_id": worker_id}))
+        return Response(200, RemovedWorker(True, worker_id))
 
     async def _worker(self, call: Call) -> WorkerRow:
         worker_id = short_text(call.parameters[0], "the worker's id", self._limits)
@@ -93,5 +99,5 @@ class WorkerAdminHandlers:
             raise not_found("worker", worker_id)
         return page.workers[0]
 
-    async def _view(self, row: WorkerRow) -> dict[str, Any]:
-        return worker_view(row, await self._directives.of(row.record))
+    async def _answer(self, row: WorkerRow) -> WorkerAnswer:
+        return worker_answer(row, await self._directives.of(row.record))

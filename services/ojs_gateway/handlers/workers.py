@@ -22,7 +22,7 @@ from ojs_core.store.announce import announce, tell
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_core.telemetry import tracing
-from ojs_core.wire.admin import worker_health
+from ojs_core.wire.fleet import worker_health
 from ojs_core.wire.members import encode
 from ojs_core.wire.work import DeregisteredWorker, RegisteredWorker, acknowledged, fetched_jobs, heartbeat_answer, nacked
 from ojs_core.wire.worker import (
@@ -205,8 +205,8 @@ class WorkerHandlers:
         worker = await self._store.workers.get(worker_id)
         if worker is None or worker.state == STOPPED:
             raise not_found("worker", worker_id)
-        status, view = worker_health(worker, self._store.clock.now())
-        return Response(status, encode(view))
+        answer = worker_health(worker, self._store.clock.now())
+        return Response(200 if answer.status == "healthy" else 503, answer)
 
     async def register(self, call: Call) -> Response:
         """POST /workers/register."""

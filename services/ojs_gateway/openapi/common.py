@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ojs_core.base.errors import CODES
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import State
 from ojs_core.read.messages import MAX_OFFSET
-from ojs_core.wire.errors import wire_code
 from ojs_core.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE, Pagination
 from ojs_gateway.openapi.route import Parameter
 from ojs_gateway.openapi.schema import (
@@ -38,39 +36,6 @@ PRIORITY: Final = either(whole(-100, 100), one_of("high", "normal", "low"))
 DURATION: Final = text("A duration such as PT30S (ISO 8601).")
 OBJECT: Final = map_of(ANYTHING)
 CONFIRM: Final = FLAG | {"description": "Must be true: this changes every job that fits."}
-
-# Errors
-
-ERROR: Final = Named(
-    "Error",
-    record(
-        {
-            "error": record(
-                {
-                    "code": text("What went wrong, for programs.") | {"examples": sorted({wire_code(code) for code in CODES})},
-                    "message": text("What went wrong, for people: the field, the limit, and what was sent."),
-                    "retryable": FLAG,
-                    "details": map_of(ANYTHING, "More, by the code: `field`, `job_id`, `max_bytes` and others."),
-                    "canonical_code": text("The code's name in the specification's list of errors."),
-                    "request_id": text("As in the header X-Request-Id."),
-                    "hint": text("What to do about it."),
-                    "docs_url": TEXT,
-                    "doc_url": TEXT,
-                    "ojs_code": text(pattern="^OJS-[0-9]{4}$"),
-                },
-                {
-                    "type": TEXT,
-                    "max_batch_size": COUNT,
-                    # of a full queue
-                    "queue": TEXT,
-                    "depth": COUNT,
-                    "bound": COUNT,
-                    "strategy": TEXT,
-                },
-            )
-        }
-    ),
-)
 
 # Numbers
 

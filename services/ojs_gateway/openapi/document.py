@@ -12,9 +12,9 @@ import msgspec
 
 from ojs_core.base.errors import CODES
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.wire.errors import wire_code
+from ojs_core.wire.errors import ErrorAnswer, wire_code
 from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE
-from ojs_gateway.openapi.common import ERROR, JOB_ID, QUEUE_NAME, SHORT
+from ojs_gateway.openapi.common import JOB_ID, QUEUE_NAME, SHORT
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import TEXT, Named, Schema, answer_of, either, text
 
@@ -128,7 +128,7 @@ def _operation(part: Part, route: Route, place: OperationPlace, own: OperationPl
         suffix = "Answer" if len(route.answers) == 1 else f"Answer{status}"
         told = answer
         if status in refusals and not isinstance(answer, Other):  # an answer about each item, or a refusal of all
-            told = either(answer, ERROR)
+            told = either(answer, ErrorAnswer)
         responses[str(status)] = _answer(status, told, f"{title}{suffix}", components)
     if route.also is not None and route.also.media_type is not None:
         responses["200"]["content"] |= _text(route.also.media_type)
@@ -226,6 +226,6 @@ class _Components:
             if status in _ASK_AGAIN:
                 headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
             told = [f"`{wire_code(code)}`: {CODES[code].hint}" for code in codes]
-            content = _json(self.placed(ERROR))
+            content = _json(self.placed(ErrorAnswer))
             self._responses[name] = {"description": " ".join(dict.fromkeys(told)), "headers": headers, "content": content}
         return {"$ref": f"#/components/responses/{name}"}

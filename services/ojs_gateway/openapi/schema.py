@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -117,9 +117,7 @@ def answer_of(kind: type[Struct]) -> Named:
     optional: dict[str, Schema] = {}
     for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
         parts = _parts(hints[field])
-        kinds = [_answered(part) for part in parts if part is not UnsetType]
-        found = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
-        (optional if UnsetType in parts else required)[name] = found
+        (optional if UnsetType in parts else required)[name] = _one_of_types(part for part in parts if part is not UnsetType)
     about = (kind.__doc__ or "").partition("\n\n")[0]
     answer.schema.update(record(required, optional, about=" ".join(about.split()), free=issubclass(kind, OpenStruct)))
     return answer
@@ -146,9 +144,16 @@ def _answered(hint: Any) -> Schema:
     if get_origin(hint) in {dict, Mapping}:
         return map_of(_answered(get_args(hint)[1]))
     parts = _parts(hint)
-    if len(parts) > 1:
-        return {"anyOf": [_answered(part) for part in parts]}
-    return msgspec.json.schema(hint)
+    return _one_of_types(parts) if len(parts) > 1 else msgspec.json.schema(hint)
+
+
+def _one_of_types(hints: Iterable[Any]) -> Schema:
+    """A struct and raw JSON of its shape are one."""
+    kinds: list[Schema] = []
+    for kind in map(_answered, hints):
+        if kind not in kinds:
+            kinds.append(kind)
+    return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
 
 
 def _annotated(hint: Any, *notes: Any) -> Schema:

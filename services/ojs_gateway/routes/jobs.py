@@ -11,14 +11,13 @@ from ojs_core.wire.job import AdminChangedJob, OneJob, PushedJob
 from ojs_core.wire.job_lists import AdminJobPage, JobDetail, JobPage
 from ojs_core.wire.priority import ChangedPriority, PriorityBody
 from ojs_core.wire.results import JobResult, JobResults
-from ojs_core.wire.retry import RetryPolicy
+from ojs_core.wire.traces import JobHistory, JobRetries, JobTrace
+from ojs_core.wire.unique_jobs import UniqueJobPage
 from ojs_core.wire.worker import CancelBody, IdsBody
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.openapi.common import (
-    COUNT,
-    JOB_ID,
     NUMBERED,
     PAGED,
     PERIOD,
@@ -26,30 +25,19 @@ from ojs_gateway.openapi.common import (
     QUEUE_NAME,
     SHORT,
     STATE,
-    page_of,
 )
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
 from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
     FLAG,
     TEXT,
-    TIME,
-    Schema,
     body_of,
     list_of,
-    nullable,
     number,
     one_of,
-    record,
     text,
 )
 
-_FINGERPRINT: Final = record({"key": TEXT, "job_id": JOB_ID, "type": TEXT, "queue": TEXT, "state": STATE})
-_ATTEMPT: Final[dict[str, Schema]] = {
-    **dict.fromkeys(("state", "error", "code", "type"), TEXT),
-    "attempt": COUNT,
-    "failed_at": TIME,
-}
 _CANCEL_BODY: Final = body_of(CancelBody, reason=SHORT)
 _SORTS: Final[tuple[str, ...]] = Sort.__args__  # type: ignore[attr-defined]
 _META: Final = f"Up to {MAX_MEMBERS} parameters `meta.<key>=<value>` ask for members of `meta`."
@@ -116,19 +104,17 @@ JOBS: Final = Part(
         Route(
             AdminHandlers,
             AdminHandlers.trace,
-            ("GET /admin/jobs/{job_id}/trace getJobTrace", "GET /events/{job_id}/history"),
-            "Read a job's log in short",
-            {
-                200: record(
-                    {
-                        "job_id": JOB_ID,
-                        "snapshots": list_of(
-                            record({"phase": TEXT, "state": nullable(STATE), "at": TIME}, {"duration": TEXT, "error": TEXT})
-                        ),
-                        "events": list_of(record({"type": TEXT, "state": nullable(STATE), "timestamp": TIME})),
-                    }
-                )
-            },
+            ("GET /admin/jobs/{job_id}/trace getJobTrace",),
+            "Read the states that a job was in",
+            {200: JobTrace},
+            errors=("not_found",),
+        ),
+        Route(
+            AdminHandlers,
+            AdminHandlers.history,
+            ("GET /events/{job_id}/history getJobHistory",),
+            "Read what happened to a job",
+            {200: JobHistory},
             errors=("not_found",),
         ),
         Route(
@@ -136,7 +122,7 @@ JOBS: Final = Part(
             ListHandlers.unique_jobs,
             ("GET /unique-jobs listUniqueJobs",),
             "List fingerprints of unique jobs",
-            {200: page_of(_FINGERPRINT, "items", "unique_jobs")},
+            {200: UniqueJobPage},
             "Those that jobs hold which have not ended.",
             query=NUMBERED,
         ),
@@ -191,22 +177,7 @@ JOBS: Final = Part(
             AdminHandlers.retries,
             ("GET /jobs/{job_id}/retries listJobRetries",),
             "Read a job's failed attempts",
-            {
-                200: record(
-                    {
-                        "job_id": JOB_ID,
-                        "retries": list_of(
-                            record(
-                                _ATTEMPT,
-                                {"started_at": TIME, "next_retry_at": TIME},
-                            )
-                        ),
-                        "policy": RetryPolicy,
-                        "attempt": COUNT,
-                        "max_attempts": COUNT,
-                    }
-                )
-            },
+            {200: JobRetries},
             errors=("not_found",),
         ),
         Route(

@@ -6,42 +6,16 @@ from typing import Final, get_args
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.fair_pools import Strategy
-from ojs_core.domain.rate_limits.policy import OnLimit
-from ojs_core.wire.starvation import StarvationPrevention
+from ojs_core.wire.fair_pools import DeletedPool, OnePool, PoolList
+from ojs_core.wire.rate_limits import LimitAnswer, LimitPage
+from ojs_core.wire.scheduling import SchedulingStats
 from ojs_gateway.handlers.fair_pools import PoolHandlers
 from ojs_gateway.handlers.rate_limits import RateLimitHandlers
-from ojs_gateway.openapi.common import COUNT, DURATION, NUMBERED_50, PROGRESS, QUEUE_NAME, page_of
+from ojs_gateway.openapi.common import NUMBERED_50, QUEUE_NAME
 from ojs_gateway.openapi.envelope import CONCURRENCY, PREVENTION_REQUEST, RATE
 from ojs_gateway.openapi.route import Part, Route
-from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, Named, Schema, either, list_of, map_of, number, one_of, record, whole
+from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, either, list_of, map_of, one_of, record, whole
 
-_RATE: Final[dict[str, Schema]] = {"limit": COUNT, "period": DURATION}
-_LIMIT: Final = Named(
-    "Limit",
-    record(
-        {"key": TEXT, "on_limit": one_of(*get_args(OnLimit)), **dict.fromkeys(("active", "waiting", "waiting_count"), COUNT)},
-        {
-            "concurrency": either(
-                record({"limit": COUNT, "active": COUNT, "available": COUNT}), COUNT, about="The limit alone for the `ojs` CLI."
-            ),
-            "available": COUNT,
-            "rate": record({**_RATE, "current_count": COUNT, "window_resets_at": TIME}),
-            **_RATE,
-            "rate_limit_until": TIME,
-            "throttle": record({**_RATE, "next_allowed_at": TIME}),
-            "override": record(
-                {},
-                {
-                    "concurrency": COUNT,
-                    "rate": record(_RATE),
-                    **_RATE,
-                    "throttle": record(_RATE),
-                    "expires_at": TIME,
-                },
-            ),
-        },
-    ),
-)
 _OVERRIDE: Final = record(
     {},
     {
@@ -64,7 +38,7 @@ LIMITS: Final = Part(
             RateLimitHandlers.list,
             ("GET /rate-limits listRateLimits",),
             "List limits",
-            {200: page_of(_LIMIT, "rate_limits", "items")},
+            {200: LimitPage},
             "Every key that was used within a month, by name.",
             query=NUMBERED_50,
         ),
@@ -73,7 +47,7 @@ LIMITS: Final = Part(
             RateLimitHandlers.read,
             ("GET /rate-limits/{key} getRateLimit",),
             "Read a limit",
-            {200: _LIMIT},
+            {200: LimitAnswer},
             "404 if no job ever named the key.",
             errors=("not_found",),
         ),
@@ -82,7 +56,7 @@ LIMITS: Final = Part(
             RateLimitHandlers.override,
             ("PUT /rate-limits/{key}/override overrideRateLimit", "PUT /rate-limits/{key}"),
             "Override a limit",
-            {200: _LIMIT},
+            {200: LimitAnswer},
             "In place of what jobs say, until `expires_at` if there is one.",
             body=_OVERRIDE,
         ),
@@ -91,60 +65,12 @@ LIMITS: Final = Part(
             RateLimitHandlers.restore,
             ("DELETE /rate-limits/{key}/override restoreRateLimit",),
             "End an override",
-            {200: _LIMIT},
+            {200: LimitAnswer},
             errors=("not_found",),
         ),
     ),
 )
 
-_MEMBERS: Final[dict[str, Schema]] = {
-    "name": TEXT,
-    "strategy": one_of(*get_args(Strategy)),
-    "queues": map_of(record({"weight": whole(1)})),
-    "weights": map_of(whole(1)),
-    "starvation_prevention": StarvationPrevention,
-    "isolated": FLAG,
-    "created_at": TIME,
-    "updated_at": TIME,
-}
-_POOL: Final = Named("Pool", record(_MEMBERS))
-_LISTED: Final = record(
-    {
-        **_MEMBERS,
-        "id": TEXT,
-        "queues": list_of(TEXT),
-        **dict.fromkeys(("workers", "active_jobs", "concurrency"), COUNT),
-    },
-    about="A pool with what works for it.",
-)
-_ONE: Final = Named("PoolAnswer", record({"pool": _POOL}))
-_SCHEDULING: Final = record(
-    {
-        "strategy": one_of(*get_args(Strategy), "mixed"),
-        "window": DURATION,
-        "dispatch_count_1m": COUNT,
-        "queues": list_of(
-            record(
-                {
-                    "name": TEXT,
-                    **dict.fromkeys(("dispatch_count_1m", "active_jobs", "available_jobs"), COUNT),
-                    "dispatch_ratio_1m": number(0, 1),
-                    "avg_wait_ms": number(0),
-                    "starved": FLAG,
-                },
-                {
-                    "last_dispatch_at": TIME,
-                    "oldest_available_at": TIME,
-                    "pool": TEXT,
-                    "strategy": one_of(*get_args(Strategy)),
-                    "weight": whole(1),
-                },
-            )
-        ),
-        "computed_at": TIME,
-    },
-    PROGRESS,
-)
 _NAMED: Final = ("queue_name_too_long", "not_found")
 
 POOLS: Final = Part(
@@ -156,15 +82,17 @@ POOLS: Final = Part(
             PoolHandlers.list,
             ("GET /admin/pools listPools",),
             "List pools",
-            {200: record({"items": list_of(_POOL), "pools": list_of(_LISTED)})},
+            {200: PoolList},
         ),
-        Route(PoolHandlers, PoolHandlers.read, ("GET /admin/pools/{pool} getPool",), "Read a pool", {200: _ONE}, errors=_NAMED),
+        Route(
+            PoolHandlers, PoolHandlers.read, ("GET /admin/pools/{pool} getPool",), "Read a pool", {200: OnePool}, errors=_NAMED
+        ),
         Route(
             PoolHandlers,
             PoolHandlers.put,
             ("PUT /admin/pools/{pool} putPool",),
             "Set a pool",
-            {200: _ONE, 201: _ONE},
+            {200: OnePool, 201: OnePool},
             body=record(
                 {
                     "queues": either(
@@ -186,7 +114,7 @@ POOLS: Final = Part(
             PoolHandlers.delete,
             ("DELETE /admin/pools/{pool} deletePool",),
             "Delete a pool",
-            {200: record({"deleted": FLAG, "name": TEXT})},
+            {200: DeletedPool},
             errors=_NAMED,
         ),
         Route(
@@ -194,7 +122,7 @@ POOLS: Final = Part(
             PoolHandlers.stats,
             ("GET /admin/scheduling/stats getSchedulingStats",),
             "Read what each queue gave lately",
-            {200: _SCHEDULING},
+            {200: SchedulingStats},
             "Within the last minute, through whichever gateway.",
         ),
     ),

@@ -6,19 +6,26 @@ from typing import Final, get_args
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.store.workers.directives import Wish
-from ojs_core.wire.admin import DirectiveBody
+from ojs_core.wire.fleet import (
+    WORKER_STATES,
+    DirectedWorkers,
+    DirectiveBody,
+    FleetPage,
+    RemovedWorker,
+    WorkerAnswer,
+    WorkerDetail,
+    WorkerHealth,
+)
 from ojs_core.wire.work import AckAnswer, DeregisteredWorker, FetchedJobs, HeartbeatAnswer, NackAnswer, RegisteredWorker
 from ojs_core.wire.worker import AckBody, ErrorBody, FetchBody, NackBody, WorkerBody
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.handlers.workers import WorkerHandlers
 from ojs_gateway.openapi.common import (
     COUNT,
-    JOB_ID,
     NUMBERED,
     OBJECT,
     QUEUE_NAME,
     SHORT,
-    page_of,
 )
 from ojs_gateway.openapi.envelope import DURATION_MS
 from ojs_gateway.openapi.route import Parameter, Part, Route
@@ -33,7 +40,6 @@ from ojs_gateway.openapi.schema import (
     either,
     list_of,
     one_of,
-    record,
     text,
     whole,
 )
@@ -64,19 +70,6 @@ _WORKER_MEMBERS: Final[dict[str, Schema]] = {
     "started_at": SHORT,
 }
 _WORKER_BODY: Final = Named("WorkerReport", body_of(WorkerBody, "worker_id", **_WORKER_MEMBERS))
-_HEALTH: Final = Named(
-    "WorkerHealth",
-    record(
-        {
-            "worker_id": TEXT,
-            "state": TEXT,
-            "status": one_of("healthy", "draining", "stale"),
-            "active_jobs": COUNT,
-            "last_heartbeat_at": TIME,
-        }
-    ),
-)
-_GONE: Final = record({"ok": FLAG, "worker_id": TEXT})
 _REPORTS: Final = ("not_found", "conflict")
 
 WORKERS: Final = Part(
@@ -153,7 +146,7 @@ WORKERS: Final = Part(
             WorkerHandlers.health,
             ("GET /workers/{worker_id}/health getWorkerHealth",),
             "Read whether a worker takes jobs",
-            {200: _HEALTH, 503: _HEALTH},
+            {200: WorkerHealth, 503: WorkerHealth},
             "503 if it is about to leave, or was not heard of for 30 s.",
             errors=("not_found",),
         ),
@@ -169,27 +162,6 @@ WORKERS: Final = Part(
     ),
 )
 
-_WORKER: Final[dict[str, Schema]] = {
-    "id": TEXT,
-    "state": one_of("running", "quiet", "drain", "terminate", "stale"),
-    "directive": one_of("none", *get_args(Wish), about="What an operator has told it."),
-    "active_jobs": COUNT,
-    "queues": list_of(TEXT),
-    "last_heartbeat": TIME,
-    "last_heartbeat_at": TIME,
-}
-_WORKER_OPTIONAL: Final[dict[str, Schema]] = {
-    "hostname": TEXT,
-    "pid": whole(),
-    "concurrency": whole(),
-    "started_at": TEXT,
-    "labels": ANYTHING,
-    "metadata": ANYTHING,
-    "directive_at": TIME,
-}
-_SEEN: Final = Named("Worker", record(_WORKER, _WORKER_OPTIONAL))
-_HELD: Final = record({"id": JOB_ID, "type": TEXT, "queue": TEXT, "attempt": COUNT}, {"started_at": TIME})
-_SUMMARY: Final = record(dict.fromkeys(("total", "running", "quiet", "terminate", "stale", "active"), COUNT))
 _DIRECTIVE: Final = body_of(DirectiveBody, "directive", directive=one_of(*get_args(Wish), "resume"))
 
 FLEET: Final = Part(
@@ -201,16 +173,16 @@ FLEET: Final = Part(
             WorkerAdminHandlers.list,
             ("GET /admin/workers adminListWorkers", "GET /workers"),
             "List workers",
-            {200: page_of(_SEEN, "workers", "items", total=COUNT, summary=_SUMMARY)},
+            {200: FleetPage},
             "By id. The summary counts all of them.",
-            query=(Parameter("state", _WORKER["state"]), *NUMBERED),
+            query=(Parameter("state", one_of(*WORKER_STATES)), *NUMBERED),
         ),
         Route(
             WorkerAdminHandlers,
             WorkerAdminHandlers.read,
             ("GET /admin/workers/{worker_id} getWorker",),
             "Read a worker",
-            {200: record({**_WORKER, "jobs": list_of(_HELD)}, _WORKER_OPTIONAL)},
+            {200: WorkerDetail},
             "With up to 200 of the jobs that it holds.",
             errors=("not_found",),
         ),
@@ -219,7 +191,7 @@ FLEET: Final = Part(
             WorkerAdminHandlers.remove,
             ("DELETE /admin/workers/{worker_id} removeWorker",),
             "Forget a stale worker",
-            {200: record({"deleted": FLAG, "id": TEXT, "worker_id": TEXT})},
+            {200: RemovedWorker},
             errors=("not_found", "conflict"),
         ),
         Route(
@@ -227,7 +199,7 @@ FLEET: Final = Part(
             WorkerAdminHandlers.quiet,
             ("POST /admin/workers/{worker_id}/quiet adminQuietWorker",),
             "Tell a worker to fetch no more",
-            {200: _SEEN},
+            {200: WorkerAnswer},
             "By its next heartbeat.",
             errors=("not_found",),
         ),
@@ -236,7 +208,7 @@ FLEET: Final = Part(
             WorkerAdminHandlers.direct,
             ("POST /admin/workers/{worker_id}/directive directWorker",),
             "Direct a worker",
-            {200: _SEEN},
+            {200: WorkerAnswer},
             "By its next heartbeat.",
             body=_DIRECTIVE,
             errors=("not_found",),
@@ -246,7 +218,7 @@ FLEET: Final = Part(
             WorkerAdminHandlers.direct_all,
             ("POST /admin/workers/directive directAllWorkers",),
             "Direct all workers that are there",
-            {200: record({"directive": one_of(*get_args(Wish)), "workers": COUNT, "affected": COUNT})},
+            {200: DirectedWorkers},
             body=_DIRECTIVE,
         ),
     ),

@@ -191,7 +191,7 @@ def duplicate(job_id: str, state: str, unique_key: str | None = None) -> OjsErro
     details = {"existing_job_id": job_id, "existing_job_state": state}
     if unique_key is None:
         return OjsError("duplicate", f"a job with id {job_id} already exists", details=details)
-    details |= {"unique_key": unique_key, "uniqueness_key": unique_key}
+    details["unique_key"] = unique_key
     return OjsError("duplicate", f"job {job_id} ({state}) matches the uniqueness key", details=details)
 
 

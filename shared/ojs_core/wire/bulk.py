@@ -14,7 +14,7 @@ from ojs_core.domain.job import Job, State
 from ojs_core.operations.outcomes import ItemOutcome, Rest, failed
 from ojs_core.operations.selection import Operation
 from ojs_core.wire.enqueue import read_envelope
-from ojs_core.wire.errors import error_view
+from ojs_core.wire.errors import ItemError, error_view
 from ojs_core.wire.job import JobAnswer, job_answer
 from ojs_core.wire.members import AnId, Count, Rank, Timestamp
 from ojs_core.wire.selection import atomicity_of
@@ -96,16 +96,6 @@ class PushedBatch(Struct, kw_only=True, omit_defaults=True):
     count: Count
     deduplicated: Annotated[list[int], Meta(description="Places of jobs that a `unique` policy found.")] | UnsetType = UNSET
     dropped: Annotated[list[int], Meta(description="Places of jobs that enqueue middleware left out.")] | UnsetType = UNSET
-
-
-class ItemError(Struct, omit_defaults=True):
-    """Why one item of a request was refused."""
-
-    code: str
-    message: str
-    retryable: bool | UnsetType = UNSET
-    details: dict[str, Any] | UnsetType = UNSET
-    canonical_code: str | UnsetType = UNSET
 
 
 class JobSummary(Struct, kw_only=True, omit_defaults=True):
@@ -232,14 +222,10 @@ def _enqueued(index: int, outcome: ItemOutcome) -> EnqueuedItem:
     error = outcome.error
     if error is not None and error.code == "duplicate":
         existing = JobSummary(id=error.details["existing_job_id"], state=error.details["existing_job_state"])
-        return EnqueuedItem(index=index, status="duplicate", job=existing, error=_item_error(error))
+        return EnqueuedItem(index=index, status="duplicate", job=existing, error=error_view(error))
     if outcome.job is not None:
         return EnqueuedItem(index=index, status="duplicate" if outcome.existing else "created", job=_summary(outcome.job))
-    return EnqueuedItem(index=index, status="failed", error=_ROLLED_BACK if error is None else _item_error(error))
-
-
-def _item_error(error: OjsError) -> ItemError:
-    return ItemError(**error_view(error))
+    return EnqueuedItem(index=index, status="failed", error=_ROLLED_BACK if error is None else error_view(error))
 
 
 def _summary(job: Job) -> JobSummary:
@@ -270,7 +256,7 @@ def bulk_changed(
 def _changed(index: int, outcome: ItemOutcome, done: Any) -> ChangedItem:
     if outcome.error is None and not outcome.rolled_back:
         return ChangedItem(index=index, job_id=outcome.job_id, status=done)
-    error = _ROLLED_BACK if outcome.error is None else _item_error(outcome.error)
+    error = _ROLLED_BACK if outcome.error is None else error_view(outcome.error)
     return ChangedItem(index=index, job_id=outcome.job_id, status="skipped", reason=error.message, error=error)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ojs_core.base.errors import OjsError
+from ojs_core.base.errors import CODES, OjsError
+from ojs_core.wire.members import Count, encode
 
 _WIRE_CODES: Final = {"queue_full": "QUEUE_FULL", "invalid_retry_policy": "invalid_request"}
 """Codes of `ojs_core.base.errors.CODES` that travel under another one's name."""
+_OF_A_FULL_QUEUE: Final = ("queue", "depth", "bound", "strategy")
 _DOCS: Final = "https://openjobspec.org/errors/"
-
-_encode: Final = msgspec.json.Encoder().encode
 
 
 def wire_code(code: str) -> str:
@@ -20,32 +20,84 @@ def wire_code(code: str) -> str:
     return _WIRE_CODES.get(code, code)
 
 
-def error_view(error: OjsError) -> dict[str, Any]:
+_Code = Annotated[
+    str,
+    Meta(
+        description="What went wrong, for programs.",
+        extra_json_schema={"examples": sorted({wire_code(code) for code in CODES})},
+    ),
+]
+_Details = Annotated[dict[str, Any], Meta(description="More, by the code: `field`, `job_id`, `max_bytes` and others.")]
+_Canonical = Annotated[str, Meta(description="The code's name in the specification's list of errors.")]
+_Message = Annotated[str, Meta(description="What went wrong, for people: the field, the limit, and what was sent.")]
+
+
+class ItemError(Struct, omit_defaults=True):
+    """Why one item of a request was refused."""
+
+    code: _Code
+    message: _Message
+    retryable: bool | UnsetType = UNSET
+    details: _Details | UnsetType = UNSET
+    canonical_code: _Canonical | UnsetType = UNSET
+
+
+class Refusal(Struct, kw_only=True, omit_defaults=True):
+    """Why a request was refused."""
+
+    code: _Code
+    message: _Message
+    retryable: bool
+    details: _Details
+    canonical_code: _Canonical
+    request_id: Annotated[str, Meta(description="As in the header X-Request-Id.")]
+    hint: Annotated[str, Meta(description="What to do about it.")]
+    docs_url: str
+    ojs_code: Annotated[str, Meta(pattern="^OJS-[0-9]{4}$")]
+    type: str | UnsetType = UNSET
+    max_batch_size: Count | UnsetType = UNSET
+    """Of a request with too many items, beside the message (ojs-bulk-operations §9.1)."""
+    queue: str | UnsetType = UNSET
+    """Of a full queue, as are the next three (ojs-backpressure §7.1)."""
+    depth: Count | UnsetType = UNSET
+    bound: Count | UnsetType = UNSET
+    strategy: str | UnsetType = UNSET
+
+
+class ErrorAnswer(Struct):
+    """The answer to a request that was refused."""
+
+    error: Refusal
+
+
+def error_view(error: OjsError) -> ItemError:
     """An error as part of an answer that is about several things."""
-    return {
-        "code": wire_code(error.code),
-        "message": error.message,
-        "retryable": error.info.retryable,
-        "details": error.details,
-        "canonical_code": error.canonical,
-    }
+    return ItemError(
+        code=wire_code(error.code),
+        message=error.message,
+        retryable=error.info.retryable,
+        details=error.details,
+        canonical_code=error.canonical,
+    )
 
 
 def error_body(error: OjsError, request_id: str) -> bytes:
-    """`{"error": {…}}` with the members of every generation of the specification."""
+    """`{"error": {…}}`."""
     info = error.info
-    docs_url = _DOCS + error.canonical
-    body = error_view(error) | {
-        "request_id": request_id,
-        "hint": error.hint,
-        "docs_url": docs_url,
-        "doc_url": docs_url,
-        "ojs_code": info.number,
-    }
-    if error.type is not None:
-        body["type"] = error.type
-    if (most := error.details.get("max_batch_size")) is not None:  # ojs-bulk-operations §9.1 has it beside the message
-        body["max_batch_size"] = most
-    if error.code == "queue_full":  # as has ojs-backpressure §7.1 what is known of the queue
-        body |= error.details
-    return _encode({"error": body})
+    refusal = Refusal(
+        code=wire_code(error.code),
+        message=error.message,
+        retryable=info.retryable,
+        details=error.details,
+        canonical_code=error.canonical,
+        request_id=request_id,
+        hint=error.hint,
+        docs_url=_DOCS + error.canonical,
+        ojs_code=info.number,
+        type=UNSET if error.type is None else error.type,
+        max_batch_size=error.details.get("max_batch_size", UNSET),
+    )
+    if error.code == "queue_full":
+        for name in _OF_A_FULL_QUEUE:
+            setattr(refusal, name, error.details.get(name, UNSET))
+    return encode(ErrorAnswer(refusal))

@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
 
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import flag, integer, mapping, object_of, queue_name, shown, value_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
-from ojs_core.domain.fair_pools import Pool
+from ojs_core.domain.fair_pools import Pool, Strategy
 from ojs_core.read.messages import WorkerRow
-from ojs_core.wire.starvation import parse_prevention, prevention_view
+from ojs_core.wire.members import Count, Timestamp
+from ojs_core.wire.starvation import StarvationPrevention, parse_prevention, prevention_view
 
 _STRATEGIES: Final = {"weighted": "weighted", "round-robin": "round-robin", "round_robin": "round-robin", "strict": "strict"}
 _MAX_WEIGHT: Final = 10_000
 _KNOWN: Final = ("name", "strategy", "queues", "weights", "starvation_prevention", "isolated")
+
+
+class PoolAnswer(Struct, kw_only=True):
+    """Queues that share fetches."""
+
+    name: str
+    strategy: Strategy
+    queues: list[str]
+    weights: dict[str, Annotated[int, Meta(ge=1)]]
+    starvation_prevention: StarvationPrevention
+    isolated: bool
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class OnePool(Struct):
+    """The answer about one pool."""
+
+    pool: PoolAnswer
+
+
+class ListedPool(PoolAnswer, kw_only=True):
+    """A pool with what works for it: `concurrency` is how many jobs its workers take at once."""
+
+    active_workers: Count
+    active_jobs: Count
+    concurrency: Count
+
+
+class PoolList(Struct):
+    """All pools, by name."""
+
+    items: list[ListedPool]
+
+
+class DeletedPool(Struct):
+    """The pool is gone; its queues are served like any others."""
+
+    deleted: bool
+    name: str
 
 
 def pool_name(text: str, limits: PayloadLimits) -> str:
@@ -65,29 +109,28 @@ def _weights(queues: Any, weights: Any, limits: PayloadLimits) -> dict[str, int]
     return found
 
 
-def listed_view(pool: Pool, workers: Sequence[WorkerRow], active: int) -> dict[str, Any]:
-    """A pool as the admin UI lists it: `queues` are names, beside what works on them now."""
-    return pool_view(pool) | {
-        "id": pool.name,
-        "queues": list(pool.weights),
-        "workers": len(workers),
-        "active_jobs": active,
-        "concurrency": sum(worker.record.concurrency or 1 for worker in workers),
-    }
+def listed_pool(pool: Pool, workers: Sequence[WorkerRow], active: int) -> ListedPool:
+    """A pool with the workers that serve its queues, and how many of its jobs are active."""
+    return ListedPool(
+        **msgspec.structs.asdict(pool_answer(pool)),
+        active_workers=len(workers),
+        active_jobs=active,
+        concurrency=sum(worker.record.concurrency or 1 for worker in workers),
+    )
 
 
-def pool_view(pool: Pool) -> dict[str, Any]:
-    """`queues` has the weights inside, `weights` beside the names."""
+def pool_answer(pool: Pool) -> PoolAnswer:
+    """A pool as it is set."""
     prevention = pool.prevention
-    return {
-        "name": pool.name,
-        "strategy": pool.strategy,
-        "queues": {queue: {"weight": weight} for queue, weight in pool.weights.items()},
-        "weights": pool.weights,
-        "starvation_prevention": (
+    return PoolAnswer(
+        name=pool.name,
+        strategy=pool.strategy,
+        queues=list(pool.weights),
+        weights=pool.weights,
+        starvation_prevention=(
             prevention_view(None) if prevention is None else prevention_view(prevention.interval_ms, prevention.ratio)
         ),
-        "isolated": pool.isolated,
-        "created_at": format_ms(pool.created_at),
-        "updated_at": format_ms(pool.updated_at),
-    }
+        isolated=pool.isolated,
+        created_at=format_ms(pool.created_at),
+        updated_at=format_ms(pool.updated_at),
+    )

@@ -100,7 +100,7 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     ) = UNSET
 
 
-JobView = JobAnswer | Raw
+JobView = JobAnswer | Annotated[Raw, JobAnswer]
 """A job in an answer: as JSON if a client has added members to it."""
 
 

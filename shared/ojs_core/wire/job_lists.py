@@ -67,13 +67,13 @@ class JobDetail(JobAnswer, kw_only=True):
 class OneJobDetail(Struct):
     """The answer about one dead letter."""
 
-    job: JobDetail | Raw
+    job: JobDetail | Annotated[Raw, JobDetail]
 
 
 class BareJobDetail(Struct):
     """The same about any job, whose members the admin API does not wrap."""
 
-    job: JobDetail | Raw
+    job: JobDetail | Annotated[Raw, JobDetail]
 
 
 def job_page(jobs: Sequence[Job], answer: Answer, asked: Page, total: int | None, next_cursor: str | None) -> JobPage:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import duration_ms, short_text, struct_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.queues.record import Maintenance, QueueRecord
+from ojs_core.wire.members import Timestamp, timestamp
 
 
 class MaintenanceBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -18,6 +17,16 @@ class MaintenanceBody(Struct, frozen=True, forbid_unknown_fields=True):
     reason: str | None = None
     duration: str | int | float | None = None
     estimated_duration: str | int | float | None = None
+
+
+class MaintenanceAnswer(Struct, kw_only=True, omit_defaults=True):
+    """Whether there is maintenance. It ends by itself at `ends_at`; `estimated_end` is what operators expect."""
+
+    maintenance: bool
+    reason: str | UnsetType = UNSET
+    enabled_at: Timestamp | UnsetType = UNSET
+    ends_at: Timestamp | UnsetType = UNSET
+    estimated_end: Timestamp | UnsetType = UNSET
 
 
 def parse_maintenance(body: bytes, now: int, limits: PayloadLimits) -> Maintenance | None:
@@ -38,18 +47,15 @@ def _end(duration: str | float | None, path: str, now: int, limits: PayloadLimit
     return None if duration is None else now + duration_ms(duration, path, 1_000, limits)
 
 
-def maintenance_view(record: QueueRecord | None, now: int) -> dict[str, Any]:
-    """In the specification's words and in those of the CLI and the admin UI."""
+def maintenance_answer(record: QueueRecord | None, now: int) -> MaintenanceAnswer:
+    """Whether there is maintenance at `now` (Unix ms), since when and until when."""
     if record is None or not record.holds_at(now):
-        return {"enabled": False, "maintenance": False}
+        return MaintenanceAnswer(maintenance=False)
     plan = record.maintenance or Maintenance()
-    began = format_ms(record.paused_at or record.updated_at)
-    view: dict[str, Any] = {"enabled": True, "maintenance": True, "started_at": began, "enabled_at": began}
-    if plan.reason is not None:
-        view["reason"] = plan.reason
-    if plan.ends_at is not None:
-        view["ends_at"] = format_ms(plan.ends_at)
-    expected = plan.ends_at if plan.expected_at is None else plan.expected_at
-    if expected is not None:
-        view["estimated_end"] = format_ms(expected)
-    return view
+    return MaintenanceAnswer(
+        maintenance=True,
+        reason=UNSET if plan.reason is None else plan.reason,
+        enabled_at=format_ms(record.paused_at or record.updated_at),
+        ends_at=timestamp(plan.ends_at),
+        estimated_end=timestamp(plan.ends_at if plan.expected_at is None else plan.expected_at),
+    )

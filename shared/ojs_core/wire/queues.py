@@ -76,10 +76,16 @@ class QueuePageAnswer(Indexed, kw_only=True):
     pagination: Pagination
 
 
+class AdminListedQueue(ListedQueue, kw_only=True):
+    """A queue in a list of the admin API, which calls its status `state` (ojs-admin-api §6.1)."""
+
+    state: Status
+
+
 class AdminQueuePage(Indexed, kw_only=True):
     """A page of the list of queues, as the admin API calls it."""
 
-    items: list[ListedQueue]
+    items: list[AdminListedQueue]
     pagination: Pagination
 
 
@@ -132,7 +138,10 @@ def queue_page(page: QueuePage, asked: Page, records: Mapping[str, QueueRecord],
 def admin_queue_page(page: QueuePageAnswer) -> AdminQueuePage:
     """The same in the admin API."""
     return AdminQueuePage(
-        items=page.queues, pagination=page.pagination, partial=page.partial, index_progress=page.index_progress
+        items=[AdminListedQueue(**members(queue), state=queue.status) for queue in page.queues],
+        pagination=page.pagination,
+        partial=page.partial,
+        index_progress=page.index_progress,
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import check_known, object_of, value_of
@@ -13,9 +12,68 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_duration, format_ms, parse_timestamp
 from ojs_core.domain.queues.config import Rate
 from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord, effective, granted, next_start
-from ojs_core.domain.rate_limits.policy import read_policy
+from ojs_core.domain.rate_limits.policy import OnLimit, read_policy
+from ojs_core.wire.members import Count, Duration, Timestamp, timestamp
+from ojs_core.wire.pages import Page, Pagination, pagination
 
 _MEMBERS: Final = ("concurrency", "rate", "throttle", "expires_at", "limit", "period", "max_per_second")
+
+
+class StartRate(Struct):
+    """How many starts within any period."""
+
+    limit: Count
+    period: Duration
+
+
+class ConcurrencyLimit(Struct):
+    """How many jobs may be active at once, and how many are."""
+
+    limit: Count
+    active: Count
+    available: Count
+
+
+class RateLimit(StartRate):
+    """Starts within any period, and those within the one that ends now."""
+
+    current_count: Count
+    window_resets_at: Timestamp
+
+
+class ThrottleLimit(StartRate):
+    """Starts evenly spaced."""
+
+    next_allowed_at: Timestamp
+
+
+class OverriddenLimit(Struct, kw_only=True, omit_defaults=True):
+    """What an operator has set in place of what jobs say."""
+
+    concurrency: Count | UnsetType = UNSET
+    rate: StartRate | UnsetType = UNSET
+    throttle: StartRate | UnsetType = UNSET
+    expires_at: Timestamp | UnsetType = UNSET
+
+
+class LimitAnswer(Struct, kw_only=True, omit_defaults=True):
+    """A limit as it stands. Nothing starts before `rate_limit_until`."""
+
+    key: str
+    on_limit: OnLimit
+    waiting_count: Count
+    concurrency: ConcurrencyLimit | UnsetType = UNSET
+    rate: RateLimit | UnsetType = UNSET
+    throttle: ThrottleLimit | UnsetType = UNSET
+    rate_limit_until: Timestamp | UnsetType = UNSET
+    override: OverriddenLimit | UnsetType = UNSET
+
+
+class LimitPage(Struct):
+    """A page of the limits."""
+
+    items: list[LimitAnswer]
+    pagination: Pagination
 
 
 def parse_override(body: bytes, now: int, limits: PayloadLimits) -> LimitOverride:
@@ -39,45 +97,36 @@ def parse_override(body: bytes, now: int, limits: PayloadLimits) -> LimitOverrid
     return LimitOverride(concurrency=policy.concurrency, rate=policy.rate, throttle=policy.throttle, expires_at=expires_at)
 
 
-def limit_view(key: str, record: LimitRecord, waiting: int, now: int, *, as_number: bool) -> dict[str, Any]:
-    """A limit as it stands; `record` has no holders that are over. `concurrency` is an object, or a number for the CLI."""
+def limit_answer(key: str, record: LimitRecord, waiting: int, now: int) -> LimitAnswer:
+    """A limit as it stands; `record` has no holders that are over."""
     policy = effective(record, record.policy, now)
-    active = len(record.holders)
-    view: dict[str, Any] = {
-        "key": key,
-        "on_limit": policy.on_limit,
-        "active": active,
-        "waiting": waiting,
-        "waiting_count": waiting,
-    }
+    answer = LimitAnswer(key=key, on_limit=policy.on_limit, waiting_count=waiting)
     if policy.concurrency is not None:
-        free = max(policy.concurrency - active, 0)
-        whole = {"limit": policy.concurrency, "active": active, "available": free}
-        view["concurrency"] = policy.concurrency if as_number else whole
-        view["limit"] = policy.concurrency
-        view["available"] = free
+        active = len(record.holders)
+        answer.concurrency = ConcurrencyLimit(policy.concurrency, active, max(policy.concurrency - active, 0))
     if policy.rate is not None:
         used, free_at = granted(record, policy.rate, now)
-        view["rate"] = {**_rate(policy.rate), "current_count": used, "window_resets_at": format_ms(max(free_at, now))}
-        view |= _rate(policy.rate)
+        answer.rate = RateLimit(*_rate(policy.rate), current_count=used, window_resets_at=format_ms(max(free_at, now)))
     if policy.throttle is not None:
         next_at = max(next_start(record, policy.throttle), now)
-        view["throttle"] = {**_rate(policy.throttle), "next_allowed_at": format_ms(next_at)}
+        answer.throttle = ThrottleLimit(*_rate(policy.throttle), next_allowed_at=format_ms(next_at))
     if record.until is not None and record.until > now:
-        view["rate_limit_until"] = format_ms(record.until)
-    if record.override is not None and (record.override.expires_at is None or record.override.expires_at > now):
-        override = msgspec.structs.asdict(record.override)
-        shown: dict[str, Any] = {"concurrency": override["concurrency"]} if override["concurrency"] is not None else {}
-        for name in ("rate", "throttle"):
-            if override[name] is not None:
-                shown[name] = _rate(override[name])
-        if record.override.rate is not None:
-            shown |= _rate(record.override.rate)
-        if record.override.expires_at is not None:
-            shown["expires_at"] = format_ms(record.override.expires_at)
-        view["override"] = shown
-    return view
+        answer.rate_limit_until = format_ms(record.until)
+    override = record.override
+    if override is not None and (override.expires_at is None or override.expires_at > now):
+        answer.override = OverriddenLimit(
+            concurrency=UNSET if override.concurrency is None else override.concurrency,
+            rate=UNSET if override.rate is None else StartRate(*_rate(override.rate)),
+            throttle=UNSET if override.throttle is None else StartRate(*_rate(override.throttle)),
+            expires_at=timestamp(override.expires_at),
+        )
+    return answer
 
 
-def _rate(rate: Rate) -> dict[str, Any]:
-    return {"limit": rate.limit, "period": format_duration(rate.period_ms)}
+def limit_page(limits: list[LimitAnswer], asked: Page, total: int, next_cursor: str | None) -> LimitPage:
+    """A page of the limits."""
+    return LimitPage(limits, pagination(asked, total, next_cursor))
+
+
+def _rate(rate: Rate) -> tuple[int, str]:
+    return rate.limit, format_duration(rate.period_ms)

@@ -14,8 +14,8 @@ from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
+from ojs_core.wire.manifest import manifest
 from ojs_gateway import build, roles
-from ojs_gateway.handlers.system import manifest
 from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore, unavailable_store
 from support.waiting import eventually
@@ -32,13 +32,14 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
     http = await start(max_body_bytes=9_000_000, max_envelope_bytes=2_000_000)
     async with http.get("/ojs/manifest") as answer:
         body = await answer.json(content_type=None)
-    assert (body["specversion"], body["ojs_version"], body["implementation"]["name"]) == ("1.0", "1.0", "ojs-nats")
+    assert (body["specversion"], body["implementation"]["name"]) == ("1.0", "ojs-nats")
     assert isinstance(body["conformance_level"], int)
     assert "http" in body["protocols"]
     assert all(isinstance(value, bool) for value in body["capabilities"].values())
     assert all(isinstance(name, str) for name in body["extensions"])
     assert "admin-api" in body["extensions"], "the admin UI asks for it"
-    assert body["payload_limits"]["max_envelope_bytes"] == body["limits"]["max_envelope_bytes"] == 2_000_000
+    assert body["payload_limits"]["max_envelope_bytes"] == 2_000_000
+    assert "gzip" in body["payload_limits"]["supported_compression"]
     assert body["limits"]["max_body_bytes"] == 9_000_000
     assert body["limits"]["max_busy_queues"] == 2_000
     for path in body["endpoints"].values():
@@ -46,13 +47,13 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
 
 
 def test_capabilities_are_claimed_only_with_what_they_need() -> None:
-    claimed = manifest(DEFAULT_LIMITS, 2_000)
-    assert claimed["capabilities"]["schema_validation"] is False
-    assert claimed["capabilities"]["unique_jobs"] is True
-    assert claimed["uniqueness"]["strength"] == "strong"
-    assert claimed["capabilities"]["batch_enqueue"] is True
-    assert claimed["limits"]["max_batch_jobs"] == 10_000
-    assert claimed["capabilities"]["workflows"] is True
+    claimed = manifest(DEFAULT_LIMITS, 2_000, ())
+    assert claimed.capabilities["schema_validation"] is False
+    assert claimed.capabilities["unique_jobs"] is True
+    assert claimed.uniqueness.strength == "strong"
+    assert claimed.capabilities["batch_enqueue"] is True
+    assert claimed.limits["max_batch_jobs"] == 10_000
+    assert claimed.capabilities["workflows"] is True
 
 
 async def test_the_manifest_says_how_large_batches_may_be_on_this_nats_server(

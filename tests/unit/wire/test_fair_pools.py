@@ -9,7 +9,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.fair_pools import Pool, Prevention
 from ojs_core.domain.queues.config import QueueConfig
-from ojs_core.wire.fair_pools import parse_pool, pool_view
+from ojs_core.wire.fair_pools import parse_pool, pool_answer
 from ojs_core.wire.queue_parse import parse_config
 from ojs_core.wire.queues import queue_settings
 
@@ -26,12 +26,12 @@ def test_prevention_is_off_unless_enabled_and_has_the_specifications_defaults() 
     assert pool(starvation_prevention={"rotation_interval": "PT5S"}).prevention is None
     found = pool(starvation_prevention={"enabled": True})
     assert found.prevention == Prevention(interval_ms=30_000, ratio=0.05)
-    assert msgspec.to_builtins(pool_view(found))["starvation_prevention"] == {
+    assert msgspec.to_builtins(pool_answer(found))["starvation_prevention"] == {
         "enabled": True,
         "rotation_interval": "PT30S",
         "min_dispatch_ratio": 0.05,
     }
-    assert msgspec.to_builtins(pool_view(pool()))["starvation_prevention"] == {"enabled": False}
+    assert msgspec.to_builtins(pool_answer(pool()))["starvation_prevention"] == {"enabled": False}
     many = pool(queues=[f"q{n}" for n in range(50)], starvation_prevention={"enabled": True})
     assert many.prevention is not None
     assert many.prevention.ratio == 1 / 50, "more can't be guaranteed to each of 50"
@@ -86,7 +86,7 @@ def test_weights_are_refused_where_no_strategy_heeds_them(strategy: str | None) 
 
 
 def test_a_pool_says_whether_it_is_isolated_and_refuses_what_it_can_not_do() -> None:
-    assert pool_view(pool(isolated=True))["isolated"] is True
+    assert pool_answer(pool(isolated=True)).isolated is True
     assert pool(isolated=None, concurrency=None) == pool()
     for member, value, code in (("isolated", 1, "invalid_request"), ("concurrency", 5, "unsupported")):
         with pytest.raises(OjsError) as caught:

@@ -9,7 +9,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
 from ojs_core.wire.queue_parse import parse_queue_limit
-from ojs_core.wire.rate_limits import limit_view, parse_override
+from ojs_core.wire.rate_limits import limit_answer, parse_override
 
 NOW = 1_800_000_000_000
 SOON = "2027-01-15T08:00:01Z"
@@ -40,13 +40,16 @@ def test_an_override_that_would_do_something_else_than_it_says_is_refused(body: 
 
 def test_an_override_is_shown_until_it_is_over() -> None:
     record = LimitRecord(name="key.k", override=override({"concurrency": 0, "expires_at": SOON}))
-    during = limit_view("k", record, 0, NOW, as_number=False)
+    during = msgspec.to_builtins(limit_answer("k", record, 0, NOW))
     assert (during["concurrency"]["limit"], during["override"]) == (
         0,
         {"concurrency": 0, "expires_at": "2027-01-15T08:00:01.000Z"},
     )
-    after = limit_view("k", record, 0, NOW + 1_000, as_number=False)
-    assert not {"concurrency", "override"} & after.keys()
+    assert msgspec.to_builtins(limit_answer("k", record, 0, NOW + 1_000)) == {
+        "key": "k",
+        "on_limit": "wait",
+        "waiting_count": 0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from msgspec import Struct
 from ojs_core.wire.dialects.bulk import BULK
 from ojs_core.wire.dialects.crons import CRONS
 from ojs_core.wire.dialects.events import EVENTS
+from ojs_core.wire.dialects.fleet import FLEET
 from ojs_core.wire.dialects.jobs import JOBS
 from ojs_core.wire.dialects.queues import QUEUES
 from ojs_core.wire.dialects.readers import Reader
@@ -22,7 +23,7 @@ from ojs_core.wire.dialects.statistics import STATISTICS
 from ojs_core.wire.dialects.workflows import WORKFLOWS
 from ojs_core.wire.members import encode
 
-_SHAPES: Final[Shapes] = {**JOBS, **BULK, **QUEUES, **CRONS, **WORKFLOWS, **EVENTS, **STATISTICS}
+_SHAPES: Final[Shapes] = {**JOBS, **BULK, **QUEUES, **CRONS, **WORKFLOWS, **EVENTS, **STATISTICS, **FLEET}
 
 
 def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:

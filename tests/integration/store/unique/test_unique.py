@@ -121,7 +121,6 @@ async def test_a_duplicate_is_refused_and_says_of_what(store: Store, other: Stor
         "existing_job_id": first.id,
         "existing_job_state": "available",
         "unique_key": first.unique_key,
-        "uniqueness_key": first.unique_key,
     }
     assert [job.id for job in await fetch(store, queue, count=10)] == [first.id]
 

@@ -7,7 +7,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import Maintenance, QueueRecord, maintained, resumed
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.maintenance import maintenance_view, parse_maintenance
+from ojs_core.wire.maintenance import MaintenanceAnswer, maintenance_answer, parse_maintenance
 
 NOW = 1_800_000_000_000
 
@@ -33,15 +33,19 @@ def test_a_second_request_changes_the_plan_and_a_later_one_begins_anew() -> None
     assert under(Maintenance(), second, NOW + 30).paused_at == NOW + 30
 
 
-def test_it_is_shown_in_the_words_of_all_clients() -> None:
+def test_it_is_shown_with_its_end() -> None:
     sent = b'{"enabled": true, "reason": "moving", "duration": "15m", "estimated_duration": "PT10M"}'
     plan = parse_maintenance(sent, NOW, PayloadLimits())
     assert plan == Maintenance(reason="moving", ends_at=NOW + 900_000, expected_at=NOW + 600_000)
-    view = maintenance_view(under(plan), NOW)
-    assert (view["enabled"], view["maintenance"], view["reason"]) == (True, True, "moving")
-    assert view["started_at"] == view["enabled_at"] == "2027-01-15T08:00:00.000Z"
-    assert (view["ends_at"], view["estimated_end"]) == ("2027-01-15T08:15:00.000Z", "2027-01-15T08:10:00.000Z")
-    assert maintenance_view(None, NOW) == maintenance_view(under(plan), NOW + 900_000)
+    assert maintenance_answer(under(plan), NOW) == MaintenanceAnswer(
+        maintenance=True,
+        reason="moving",
+        enabled_at="2027-01-15T08:00:00.000Z",
+        ends_at="2027-01-15T08:15:00.000Z",
+        estimated_end="2027-01-15T08:10:00.000Z",
+    )
+    over = MaintenanceAnswer(maintenance=False)
+    assert maintenance_answer(None, NOW) == maintenance_answer(under(plan), NOW + 900_000) == over
     assert parse_maintenance(b'{"enabled": false}', NOW, PayloadLimits()) is None
 
 

@@ -1,0 +1,34 @@
+"""The fingerprints of unique jobs as operators read them."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from ojs_core.domain.job import State
+from ojs_core.read.messages import UniquePage
+from ojs_core.wire.members import AnId
+from ojs_core.wire.pages import Indexed, Page, Pagination, pagination, with_progress
+
+
+class UniqueJob(Struct, kw_only=True):
+    """A fingerprint and the job that holds it."""
+
+    key: str
+    job_id: AnId
+    type: str
+    queue: str
+    state: State
+
+
+class UniqueJobPage(Indexed, kw_only=True):
+    """A page of the fingerprints, in order."""
+
+    items: list[UniqueJob]
+    pagination: Pagination
+
+
+def unique_job_page(page: UniquePage, asked: Page) -> UniqueJobPage:
+    """A page of the fingerprints."""
+    items = [UniqueJob(**msgspec.structs.asdict(lock)) for lock in page.locks]
+    return with_progress(UniqueJobPage(items=items, pagination=pagination(asked, page.total, page.next_cursor)), page)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.fair_pools import Pool
+from ojs_core.domain.queues.config import Rate
+from ojs_core.domain.queues.record import Maintenance, maintained
+from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord, PermitHolder
+from ojs_core.domain.rate_limits.policy import LimitPolicy
+from ojs_core.domain.transitions import Moment
+from ojs_core.read.messages import WorkerPage, WorkerRow, WorkerSummary
+from ojs_core.store.workers.presence import WorkerRecord
+from ojs_core.wire.dialects.layer import answer_body
+from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.fair_pools import PoolList, listed_pool
+from ojs_core.wire.fleet import fleet_page, worker_answer, worker_detail
+from ojs_core.wire.maintenance import maintenance_answer
+from ojs_core.wire.manifest import manifest
+from ojs_core.wire.pages import Page
+from ojs_core.wire.rate_limits import limit_answer, limit_page
+
+NOW = 1_800_000_000_000
+AT = "2027-01-15T08:00:00.000Z"
+ROW = WorkerRow(record=WorkerRecord(id="w", seen_at=NOW, queues=("a",)))
+PAGE = WorkerPage(workers=[ROW], total=1, summary=WorkerSummary(total=1, running=1, quiet=0, terminate=0, stale=0))
+RATE = Rate(5, 60_000)
+LIMIT = LimitRecord(
+    name="key.k",
+    policy=LimitPolicy(key="k", concurrency=2),
+    holders=(PermitHolder("j", "o", 1, NOW),),
+)
+
+
+def read(answer: Struct, reader: Reader) -> Any:
+    return msgspec.json.decode(answer_body(answer, reader))
+
+
+def test_the_command_line_reads_the_last_heartbeat_under_its_own_name() -> None:
+    worker = worker_answer(ROW, None)
+    for answer in (worker, worker_detail(worker, [])):
+        assert read(answer, "cli") == read(answer, "standard") | {"last_heartbeat": AT}
+    [listed] = read(fleet_page(PAGE, [None], Page()), "cli")["items"]
+    assert listed == read(worker, "cli")
+
+
+def test_the_command_line_reads_what_is_free_of_a_limit_beside_its_number() -> None:
+    limit = limit_answer("k", LIMIT, 3, NOW)
+    assert read(limit, "standard")["concurrency"] == {"limit": 2, "active": 1, "available": 1}
+    assert read(limit, "cli") == {
+        "key": "k",
+        "on_limit": "wait",
+        "waiting_count": 3,
+        "concurrency": 2,
+        "active": 1,
+        "available": 1,
+    }
+    page = read(limit_page([limit], Page(), 1, None), "cli")
+    assert page["rate_limits"] == page["items"] == [read(limit, "cli")]
+    assert read(limit_answer("k", LimitRecord(name="key.k"), 0, NOW), "cli")["active"] == 0
+
+
+def test_the_admin_ui_reads_one_number_of_a_limit_that_of_a_rate_before_the_others() -> None:
+    limit = limit_answer("k", LIMIT, 3, NOW)
+    assert read(limit, "ui") == read(limit, "standard") | {"active": 1, "waiting": 3, "limit": 2}
+    assert read(limit_page([limit], Page(), 1, None), "ui")["items"] == [read(limit, "ui")]
+    raised = limit_answer("k", msgspec.structs.replace(LIMIT, override=LimitOverride(rate=RATE)), 0, NOW)
+    shown = read(raised, "ui")
+    assert (shown["limit"], shown["period"], shown["active"]) == (5, "PT1M", 1)
+    rate = {"limit": 5, "period": "PT1M"}
+    assert shown["override"] == {"rate": rate, **rate}
+    assert read(raised, "standard")["override"] == {"rate": rate}
+
+
+def test_the_admin_ui_reads_pools_with_their_workers() -> None:
+    answer = PoolList([listed_pool(Pool(name="p", weights={"a": 2}), [ROW], 4)])
+    [plain] = read(answer, "standard")["items"]
+    assert (plain["queues"], plain["weights"]) == (["a"], {"a": 2})
+    assert (plain["active_workers"], plain["active_jobs"], plain["concurrency"]) == (1, 4, 1)
+    assert read(answer, "ui") == {"items": [plain], "pools": [plain | {"id": "p", "workers": 1}]}
+
+
+@pytest.mark.parametrize("reader", ["cli", "ui"])
+def test_maintenance_has_the_words_of_those_who_began_it(reader: Reader) -> None:
+    under = maintenance_answer(maintained(None, Moment(NOW, "op"), Maintenance(ends_at=NOW + 1_000)), NOW)
+    assert read(under, reader) == read(under, "standard") | {"enabled": True, "started_at": AT}
+    assert read(maintenance_answer(None, NOW), reader) == {"maintenance": False, "enabled": False}
+
+
+def test_only_sdks_read_the_version_of_the_manifest_under_the_bindings_name() -> None:
+    answer = manifest(DEFAULT_LIMITS, 2_000, ("gzip",))
+    plain = read(answer, "standard")
+    for reader in get_args(Reader):
+        assert read(answer, reader) == (plain | {"ojs_version": "1.0"} if reader == "sdk" else plain)
