@@ -66,7 +66,7 @@ def first_waiting(db: sqlite3.Connection, queue: str | None = None) -> Iterator[
     condition, values = ("", ()) if queue is None else (" AND queue = ?", (queue,))
     statement = (
         f"SELECT queue, priority, enqueued_at FROM jobs INDEXED BY waiting WHERE state = 'available'{condition} "
-        "AND (queue, priority) > (?, ?) ORDER BY queue, priority, enqueued_at LIMIT 1"
+        "AND (queue, priority) > (?, ?) AND enqueued_at IS NOT NULL ORDER BY queue, priority, enqueued_at LIMIT 1"
     )
     at = (queue or "", _BELOW_ALL)
     while (found := db.execute(statement, (*values, *at)).fetchone()) is not None:

@@ -84,6 +84,21 @@ def test_the_oldest_of_all_priorities_is_the_one_that_waits() -> None:
     assert (queue.available, queue.oldest_at) == (3, NOW + 100)
 
 
+def test_a_job_that_does_not_say_since_when_it_waits_hides_no_other() -> None:
+    model = fresh()
+    model.apply(
+        [
+            seen(1, job("a", enqueued_at=None)),
+            seen(2, job("b", enqueued_at=NOW + 5)),
+            seen(3, job("c", queue="z", enqueued_at=None)),
+        ]
+    )
+    assert [(queue.name, queue.available, queue.oldest_at) for queue in asked(model).queues] == [
+        ("default", 2, NOW + 5),
+        ("z", 1, None),
+    ]
+
+
 def test_available_jobs_are_counted_by_their_present_priority() -> None:
     model = fresh()
     model.apply([seen(n, job(f"j{n}", priority=priority)) for n, priority in enumerate((0, 0, 0, -3), 1)])
