@@ -14,9 +14,13 @@ from support.system import Processes
 
 # `quick` is for the fast lane (script/check). `ci` tries more, and prints what repeats a failure elsewhere: its example as a
 # blob, and the seed in the header.
-hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
-hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, max_examples=300)
-hypothesis.settings.register_profile("quick", deadline=None, print_blob=True, max_examples=20)
+# How fast examples are drawn is the machine's affair. Where `CI` is set hypothesis would try the same ones each time.
+steady = hypothesis.settings(
+    deadline=None, print_blob=True, derandomize=False, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("dev", steady)
+hypothesis.settings.register_profile("ci", steady, max_examples=300)
+hypothesis.settings.register_profile("quick", steady, max_examples=20)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
 hypothesis.settings.load_profile(PROFILE)
 
