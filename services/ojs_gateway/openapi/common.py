@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import State
 from ojs_core.read.messages import MAX_OFFSET
-from ojs_core.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE, Pagination
+from ojs_core.wire.pages import ADMIN_PAGE, DEFAULT_PAGE, MAX_NUMBERED, MAX_PAGE
 from ojs_gateway.openapi.route import Parameter
 from ojs_gateway.openapi.schema import (
     ANYTHING,
@@ -15,13 +15,9 @@ from ojs_gateway.openapi.schema import (
     TEXT,
     TIME,
     Named,
-    Schema,
     either,
-    list_of,
     map_of,
-    number,
     one_of,
-    record,
     text,
     whole,
 )
@@ -36,13 +32,6 @@ PRIORITY: Final = either(whole(-100, 100), one_of("high", "normal", "low"))
 DURATION: Final = text("A duration such as PT30S (ISO 8601).")
 OBJECT: Final = map_of(ANYTHING)
 CONFIRM: Final = FLAG | {"description": "Must be true: this changes every job that fits."}
-
-# Numbers
-
-PROGRESS: Final[dict[str, Schema]] = {
-    "partial": FLAG | {"description": "The index is being built anew: what is there is right, but not all is there."},
-    "index_progress": number(0, 1),
-}
 
 # Lists
 
@@ -62,12 +51,6 @@ PAGED: Final = _paged(DEFAULT_PAGE, MAX_PAGE)
 NUMBERED: Final = _paged(ADMIN_PAGE, MAX_NUMBERED)
 """What it reads for lists that count pages."""
 NUMBERED_50: Final = _paged(DEFAULT_PAGE, MAX_NUMBERED)
-
-
-def page_of(item: Schema, *names: str, **more: Schema) -> dict[str, Any]:
-    """A page of a list, which stands under each of the names; `more` may be left out."""
-    lists: dict[str, Schema] = dict.fromkeys(names, list_of(item))
-    return record({**lists, "pagination": Pagination}, {**more, **PROGRESS})
 
 
 PERIOD: Final = (
