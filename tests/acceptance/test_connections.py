@@ -56,7 +56,7 @@ def test_connections_beyond_the_limit_get_an_answer_and_files_are_as_many_as_may
         assert answer.startswith((b"HTTP/1.1 408 ", b"HTTP/1.1 503 "))
         return answer.startswith(b"HTTP/1.1 408 ")
 
-    until(gave_up, 20.0)  # the server may not have heard yet that the others are closed
+    until(gave_up)  # the server may not have heard yet that the others are closed
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for name, pid in small.children.items():
         if name != "nats-server":

@@ -267,7 +267,7 @@ def workflows(client: Client) -> None:
     def failed() -> bool:
         return bool(client("GET", f"/workflows/{made['id']}")["workflow"]["state"] == "failed")
 
-    until(failed, 10.0)
+    until(failed)
     client("POST", f"/workflows/{made['id']}/retry")
     client("GET", f"/workflows/{made['id']}/progress")
     client("GET", f"/workflows/{made['id']}?limit=1")

@@ -113,7 +113,7 @@ def test_a_child_that_dies_again_and_again_is_started_more_and_more_slowly(own_s
 def test_no_process_outlives_a_dev_that_is_killed(own_system: System) -> None:
     pids = list(own_system.children.values())
     own_system.kill()
-    until(lambda: not [pid for pid in pids if runs(pid)], 10)
+    until(lambda: not [pid for pid in pids if runs(pid)])
 
 
 def test_dev_starts_at_once_after_it_was_killed_and_has_its_jobs(tmp_path: Path) -> None:

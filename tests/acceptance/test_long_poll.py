@@ -67,7 +67,7 @@ async def test_a_worker_that_leaves_while_it_waits_takes_nothing_with_it(system:
         fetched.update(job["id"] for job in await fetch(http, 200))
         return fetched == pushed
 
-    await eventually(everything, 5)
+    await eventually(everything)
 
 
 async def test_a_gateway_that_stops_answers_those_who_wait(nats_server: NatsServer, processes: Processes) -> None:

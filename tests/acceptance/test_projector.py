@@ -35,7 +35,7 @@ async def test_killed_projectors_lose_nothing(processes: Processes, nats_server:
             running.append(processes.start("projector", "--projector-data", str(processes.folder / "index")))
             await pushing
             await asyncio.to_thread(running[-1].ready)
-            await eventually(lambda: everything_is_there(store, ids), 10.0)
+            await eventually(lambda: everything_is_there(store, ids))
     finally:
         await store.close()
 

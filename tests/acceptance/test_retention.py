@@ -44,7 +44,7 @@ def test_a_result_with_a_time_of_its_own_leaves_before_its_job(system: System, r
     def gone() -> bool:
         return system.request("GET", f"/ojs/v1/jobs/{job_id}/result").status == 410
 
-    until(gone, 5.0)
+    until(gone)
     job = call(system, "GET", f"/jobs/{job_id}")["job"]
     assert (job["state"], job["result_ttl"], "result" in job) == ("completed", 1, False)
     assert call(system, "POST", "/jobs/results", {"ids": [job_id]})["results"][job_id]["result"] is None
@@ -98,7 +98,7 @@ def test_a_queue_keeps_its_newest_dead_letters(system: System) -> None:
     def pruned() -> bool:
         return bool(call(system, "GET", "/dead-letter/stats?queue=dead")["total"] == 2)
 
-    until(pruned, 20.0)
+    until(pruned)
     assert [job["id"] for job in call(system, "GET", "/dead-letter?queue=dead")["jobs"]] == [ids[3], ids[2]]
     call(system, "GET", f"/dead-letter/{ids[0]}", status=404)
     events = call(system, "GET", "/events?types=dead_letter.pruned")["events"]

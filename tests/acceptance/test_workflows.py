@@ -36,7 +36,7 @@ def run(system: System, workflow_id: str, *, fail: tuple[str, ...] = ()) -> tupl
         found: dict[str, Any] = system.request("GET", f"{BASE}/workflows/{workflow_id}").body["workflow"]
         return found if found["state"] != "running" else None
 
-    found = until(ended, 20.0)
+    found = until(ended)
     assert found is not None
     return found, done
 
@@ -54,7 +54,7 @@ def events(system: System, wanted: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = system.request("GET", f"{BASE}/events?types=workflow.*&limit=1000").body["events"]
         return found if len(found) >= wanted else None
 
-    found = until(complete, 10.0)
+    found = until(complete)
     assert found is not None
     return found
 
@@ -191,7 +191,7 @@ def test_workflows_are_listed_by_state_with_the_newest_first(system: System) -> 
         rows = system.request("GET", f"{BASE}/workflows?state=running").body["workflows"]
         return [row["steps_completed"] for row in rows] == [1, 1]
 
-    until(advanced, 10.0)
+    until(advanced)
     assert system.request("GET", f"{BASE}/workflows?state=odd").status == 400
     system.reset()
     assert system.request("GET", f"{BASE}/workflows").body["pagination"]["total"] == 0

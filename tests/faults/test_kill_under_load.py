@@ -67,5 +67,5 @@ def kill(system: System, victims: list[str]) -> Fault:
         except OSError:
             return False
 
-    until(ready, 20.0)
+    until(ready)
     return Fault("+".join(victims), started, time.time())

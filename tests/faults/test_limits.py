@@ -144,18 +144,18 @@ def test_a_key_at_its_limit_holds_up_nobody_else_and_keeps_its_order_through_kil
     for number in range(len(plain)):
         if number in {1, 5}:
             system.wait_restarted(victim, system.kill_child(victim))
-        found = until(one, 20)
+        found = until(one)
         assert found is not None
         done.append(found)
     assert done == plain
     assert one() is None
     assert system.request("GET", "/ojs/v1/rate-limits/slow").body["waiting_count"] == len(limited)
-    assert until(lambda: system.request("POST", "/ojs/v1/workers/ack", {"job_id": holder}).status == 200, 10)
+    assert until(lambda: system.request("POST", "/ojs/v1/workers/ack", {"job_id": holder}).status == 200)
     freed: list[str] = []
     while len(freed) < len(limited):
         if len(freed) == 4:
             system.wait_restarted(victim, system.kill_child(victim))
-        found = until(one, 20)
+        found = until(one)
         assert found is not None
         freed.append(found)
     assert freed == limited

@@ -81,8 +81,8 @@ def test_jobs_of_a_dead_worker_run_elsewhere(system: System, tmp_path: Path) -> 
             assert system.request("POST", "/ojs/v1/jobs", body).status == 201
     with worker(system, SHORT, tmp_path) as short, worker(system, LONG, tmp_path) as long:
         held = {SHORT: until(lambda: short.lines("held"))[0], LONG: until(lambda: long.lines("held"))[0]}
-        until(lambda: len(short.lines("extended")) > HELD_S / support.worker.BEAT_S, 20.0)
-        until(lambda: len(long.lines("extended")) > HELD_S / support.worker.BEAT_S, 20.0)
+        until(lambda: len(short.lines("extended")) > HELD_S / support.worker.BEAT_S)
+        until(lambda: len(long.lines("extended")) > HELD_S / support.worker.BEAT_S)
         for case in (SHORT, LONG):
             for job in held[case]:
                 assert shown(system, job["id"])["state"] == "active", "its beats must have kept the lease"

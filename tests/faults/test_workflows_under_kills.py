@@ -91,4 +91,4 @@ async def test_steps_are_created_once_while_coordinators_are_killed(system: Syst
         assert not [step for step, times in steps.items() if times > 1], "no step was created twice"
         assert Counter(name for name, _ in steps.elements()) == Counter(expected), "no step is missing"
         expected = dict.fromkeys(expected, 1)
-        await eventually(all_are_told, 10.0)
+        await eventually(all_are_told)

@@ -25,7 +25,7 @@ async def step_down(store: Store, stream: str) -> None:
             return False
         return bool(answer.get("success"))
 
-    await eventually(asked, 15.0)
+    await eventually(asked)
 
 
 class NatsCluster:

@@ -85,7 +85,7 @@ class NatsServer:
             return urlsplit(urls[0]).port
 
         try:
-            self.port = until(listening, 20.0) or 0
+            self.port = until(listening) or 0
         except AssertionError:
             self.stop()
             raise

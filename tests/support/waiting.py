@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], seconds: float = 10.0, *, every: float = 0.02) -> T:
+def until(condition: Callable[[], T], seconds: float = 30.0, *, every: float = 0.02) -> T:
     """Poll until the condition holds, and return what it returned; the condition's name says what was missing."""
     deadline = time.monotonic() + seconds
     while True:
@@ -24,14 +24,14 @@ def until(condition: Callable[[], T], seconds: float = 10.0, *, every: float = 0
 
 
 @overload
-async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = 10.0, *, every: float = 0.02) -> T: ...
+async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = 30.0, *, every: float = 0.02) -> T: ...
 
 
 @overload
-async def eventually(condition: Callable[[], T], seconds: float = 10.0, *, every: float = 0.02) -> T: ...
+async def eventually(condition: Callable[[], T], seconds: float = 30.0, *, every: float = 0.02) -> T: ...
 
 
-async def eventually(condition: Callable[[], Any], seconds: float = 10.0, *, every: float = 0.02) -> Any:
+async def eventually(condition: Callable[[], Any], seconds: float = 30.0, *, every: float = 0.02) -> Any:
     """The same for tests with an event loop; the condition may be a coroutine function."""
     deadline = time.monotonic() + seconds
     while True:

@@ -52,7 +52,7 @@ async def test_one_that_builds_its_index_is_asked_only_where_no_other_has_a_whol
     await second.start()
     queries = Queries(store)
     try:
-        await eventually(lambda: is_reading(second), 10.0)
+        await eventually(lambda: is_reading(second))
         pages = [await queries.jobs(JobsAsk()) for _ in range(ASKED)]
         assert {(page.partial, page.total) for page in pages} == {(False, 3)}
 
@@ -64,7 +64,7 @@ async def test_one_that_builds_its_index_is_asked_only_where_no_other_has_a_whol
         assert (totals.partial, totals.counts.available) == (True, 3)
 
         held.set()
-        await eventually(lambda: is_whole(queries), 10.0)
+        await eventually(lambda: is_whole(queries))
         assert (await queries.jobs(JobsAsk())).total == 3
     finally:
         await second.stop()
@@ -97,7 +97,7 @@ async def test_it_goes_on_when_its_full_disk_has_room_again(
     with pytest.raises(OjsError, match="behind"):
         await queries.totals()
     db.execute("PRAGMA max_page_count = 1000000")
-    await eventually(lambda: counts(queries, 201), 10.0)
+    await eventually(lambda: counts(queries, 201))
     page = await queries.jobs(JobsAsk(limit=200))
     assert (page.total, page.partial) == (201, False)
 

@@ -39,7 +39,7 @@ async def test_events_and_numbers_are_complete_while_leaders_change(
             loading = asyncio.create_task(lives(store, 2 * len(ENDS)))
             await call(store.nats, f"STREAM.LEADER.STEPDOWN.{stream}")
             ids += await loading
-        await eventually(lambda: relayed(Queries(store)), 15.0)
+        await eventually(lambda: relayed(Queries(store)))
         await assert_events_complete(store, ids)
         expected = await counted(store)
         page = await Queries(store).queues(QueuesAsk(also=tuple(expected), limit=MAX_PAGE))

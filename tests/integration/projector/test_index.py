@@ -214,14 +214,14 @@ async def test_a_restart_of_nats_is_survived(projector: Projector, store: Store,
     await lives(store, len(ENDS))
     await numbers(store)
     await asyncio.to_thread(nats_server.restart)
-    await eventually(lambda: store.connected, 10.0)
+    await eventually(lambda: store.connected)
 
     async def pushed() -> bool:
         with contextlib.suppress(OjsError):
             return bool(await store.jobs.push(draft(queue="a")))
         return False
 
-    await eventually(pushed, 10.0)
+    await eventually(pushed)
     expected = await counted(store)
 
     async def right_again() -> bool:
@@ -229,7 +229,7 @@ async def test_a_restart_of_nats_is_survived(projector: Projector, store: Store,
             return await numbers(store) == expected
         return False
 
-    await eventually(right_again, 10.0)
+    await eventually(right_again)
     assert not projector.status().partial
 
 
@@ -252,7 +252,7 @@ async def test_a_reset_that_a_projector_has_missed_is_made_good(start_projector:
     await numbers(store)
     await first.stop()
     await first._store.close()
-    await eventually(lambda: alone(store), 15.0)
+    await eventually(lambda: alone(store))
     await store.reset()
     await store.jobs.push(draft(queue="after"))
     await start_projector()

@@ -85,7 +85,7 @@ async def test_every_lock_leaves_after_its_job(net: SafetyNet, store: Store, mon
     async def none_is_left() -> bool:
         return await held(store) == []
 
-    await eventually(none_is_left, 10.0)
+    await eventually(none_is_left)
     assert net.found == {}, "a lock left behind is no lost hint"
 
 

@@ -49,7 +49,7 @@ def relay_of(projector: Projector) -> Relay:
 
 
 async def relaying(projector: Projector) -> Projector:
-    await eventually(lambda: relay_of(projector).leading, 6.0)
+    await eventually(lambda: relay_of(projector).leading)
     return projector
 
 
@@ -389,7 +389,7 @@ async def test_an_append_whose_answer_is_lost_is_neither_lost_nor_doubled(projec
     with losing_answers(relay_of(projector)._log._nats, "ojs.events.", times=3) as lost:
         for _ in range(3):
             ids += await lives(store, len(ENDS))
-            await eventually(lambda: all_relayed(store), 15.0)
+            await eventually(lambda: all_relayed(store))
     assert lost
     await assert_events_complete(store, ids)
 
@@ -397,12 +397,12 @@ async def test_an_append_whose_answer_is_lost_is_neither_lost_nor_doubled(projec
 async def test_a_restart_of_nats_loses_no_event(projector: Projector, store: Store, nats_server: NatsServer) -> None:
     ids = await lives(store, 3 * len(ENDS))
     await asyncio.to_thread(nats_server.restart)
-    await eventually(lambda: store.connected, 10.0)
+    await eventually(lambda: store.connected)
 
     async def settled() -> bool:
         return await all_relayed(store)
 
-    await eventually(settled, 15.0)
+    await eventually(settled)
     await assert_events_complete(store, ids)
     assert projector.status().applied > 0
 
@@ -433,5 +433,5 @@ async def test_a_reset_that_is_never_completed_stops_events_for_a_while_only(
     await relaying(projector)
     await relay_of(projector).clear()
     ids = await lives(store, len(ENDS))
-    await eventually(lambda: all_relayed(store), 10.0)
+    await eventually(lambda: all_relayed(store))
     await assert_events_complete(store, ids)

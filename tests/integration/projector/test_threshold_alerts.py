@@ -190,7 +190,7 @@ async def test_a_projector_that_was_away_tells_each_crossing_once(start_projecto
         await store.jobs.push(draft(queue="mail"))
     await fetch(store, "mail", count=2)
     await start_projector()
-    found = await eventually(lambda: relayed(store), 15)
+    found = await eventually(lambda: relayed(store))
     assert types(found) == ["backpressure.warning", "queue.full", "backpressure.cleared"]
 
 

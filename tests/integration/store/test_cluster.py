@@ -55,7 +55,7 @@ async def opened(open_store: OpenStore, cluster: NatsCluster) -> Store:
         except Unreachable:
             return None
 
-    store = await eventually(attempt, 20.0)
+    store = await eventually(attempt)
     assert store is not None
     return store
 
@@ -325,7 +325,7 @@ async def test_a_replica_that_hangs_keeps_no_request_from_being_answered(
         await step_down(steady, stream)
         return False
 
-    await eventually(lambda: lead(steady.config.ready_stream), 20.0, every=0.2)
+    await eventually(lambda: lead(steady.config.ready_stream), every=0.2)
     ids = [(await steady.jobs.push(draft(queue=queue))).id for _ in range(12)]
     async with frozen(hung):
         changes = await asyncio.gather(*(steady.jobs.change(job_id, transitions.cancel) for job_id in ids))
@@ -347,7 +347,7 @@ async def answer(request: Callable[..., Awaitable[Any]], *arguments: Any) -> Any
                 raise
             return None
 
-    return await eventually(given, 20.0)
+    return await eventually(given)
 
 
 async def accepted(store: Store, job: Job) -> None:
@@ -362,7 +362,7 @@ async def accepted(store: Store, job: Job) -> None:
             return error.code == "duplicate"
         return True
 
-    await eventually(there, 20.0)
+    await eventually(there)
 
 
 # Leaders that move or die
@@ -414,7 +414,7 @@ async def test_no_job_is_stored_without_its_token_or_lost_when_the_tokens_leader
         await step_down(store, store.config.ready_stream)
         return False
 
-    await eventually(apart, 20.0, every=0.2)
+    await eventually(apart, every=0.2)
     acknowledged: set[str] = set()
     stop = asyncio.Event()
     load = asyncio.create_task(pushing([store, other], queue, acknowledged, stop))

@@ -51,7 +51,7 @@ async def records(store: Store, drafts: list[Job]) -> list[Job | None]:
     """As the leader has them, once there is one again."""
 
     async def read(job: Job) -> Stored:
-        found = await eventually(lambda: one_read(store, job), 20)
+        found = await eventually(lambda: one_read(store, job))
         assert found is not None
         return found
 
@@ -69,7 +69,7 @@ async def some_answered(pushes: Sequence[asyncio.Future[Any]], number: int) -> N
     def so_many_answered() -> bool:
         return sum(push.done() for push in pushes) >= number
 
-    await eventually(so_many_answered, 20.0, every=0.002)
+    await eventually(so_many_answered, every=0.002)
 
 
 @pytest.mark.parametrize("strategy", ["reject", "replace"])
@@ -90,7 +90,7 @@ async def test_one_job_lives_while_the_leader_moves(
     assert len(live) <= 1
     # Whatever was left in the middle is sorted out by the next push.
     last = unique([queue], strategy, queue=queue)
-    await eventually(lambda: answer_to(gateways[1], last), 15)
+    await eventually(lambda: answer_to(gateways[1], last))
     (holder,) = [job for job in await records(gateways[0], [*drafts, last]) if job is not None and not job.terminal]
     assert live in ([], [holder]) or holder.id == last.id
     assert [job.id for job in await fetch(gateways[2], queue, count=10, wait_ms=2_000)] == [holder.id]

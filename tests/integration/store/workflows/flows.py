@@ -98,7 +98,7 @@ async def finish(store: Store, workflow_id: str, queue: str, *, good: bool = Tru
         stored = await store.workflows.get(workflow_id)
         return stored if stored.record.terminal else None
 
-    found = await eventually(ended, 20.0, every=0.001)
+    found = await eventually(ended, every=0.001)
     assert found is not None
     return found
 
