@@ -11,9 +11,9 @@ import structlog
 from support.nats import NatsServer
 from support.system import Processes
 
-# `quick` is for the fast lane (script/check). `ci` tries more, and the same each time: a gate is to fail for what a change does,
-# not for what it happens to draw. The others draw anew; what fails is printed as a blob, and the seed stands in the header.
-# How fast examples are drawn is the machine's affair.
+# `quick` is for the fast lane (script/check). `ci` tries more, and the same each time: a gate is to fail for what a change
+# does, not for what it happens to draw. The others draw anew; what fails is printed as a blob, and the seed stands in the
+# header. How fast examples are drawn is the machine's affair.
 steady = hypothesis.settings(
     deadline=None, print_blob=True, derandomize=False, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
