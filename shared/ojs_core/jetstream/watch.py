@@ -99,19 +99,22 @@ class Watch:
     async def _follow(self) -> None:
         pending = await self._consumer.begin({"deliver_policy": "last_per_subject"})
         entries: dict[str, WatchedEntry] = {}
-        while pending > 0:
-            first = await self._pull()
-            if not first:
-                raise unavailable("the first records did not come")
+        # One pull at least: on a cluster a new consumer may not be reached yet, and a copy that begins with a loss is behind.
+        while True:
+            first = await self._pull(_PULL_S if pending else 0.0)
             pending -= len(first)
             for one in first:
                 _take(entries, one)
+            if pending <= 0:
+                break
+            if not first:
+                raise unavailable("the first records did not come")
         self._entries = entries
         self._confirm()
         self._loaded.set()
         self._changed()
         while True:
-            news = await self._pull()
+            news = await self._pull(_PULL_S)
             self._confirm()
             for one in news:
                 known = self._entries.get(_subject(one))
@@ -123,9 +126,9 @@ class Watch:
     def _confirm(self) -> None:
         self._confirmed = asyncio.get_running_loop().time()
 
-    async def _pull(self) -> list[Delivery]:
-        """What is new, waiting for it for a while. Raises OjsError at a gap or without an answer."""
-        news = self._consumer.take(await self._consumer.pull(_PULL_S, _MARGIN_S))
+    async def _pull(self, wait_s: float) -> list[Delivery]:
+        """What is new, waiting for it for so long. Raises OjsError at a gap or without an answer."""
+        news = self._consumer.take(await self._consumer.pull(wait_s, _MARGIN_S))
         if not self._consumer.live:
             raise unavailable("records were lost on the way")
         return news
