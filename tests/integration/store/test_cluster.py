@@ -206,8 +206,9 @@ async def test_delayed_jobs_become_available_once_each(store: Store, other: Stor
     schedulers = [ojs_scheduler.build(one, Settings()) for one in (store, other)]
     for scheduler in schedulers:
         await scheduler.start()
-    at = store.clock.now() + 400
-    ids = [(await store.jobs.push(draft(queue=queue, scheduled_at=at))).id for _ in range(40)]
+    at = store.clock.now() + 3_000  # ahead of which all are pushed
+    pushed = await asyncio.gather(*(store.jobs.push(draft(queue=queue, scheduled_at=at)) for _ in range(40)))
+    ids = [job.id for job in pushed]
     taken: list[str] = []
 
     async def all_taken() -> bool:
