@@ -149,6 +149,8 @@ class Answers:
             ask = msgspec.json.decode(message.data, type=query.ask)
             partial = self._model.partial
             reached = await self._reached.until(ask.barrier, _PARTIAL_WAIT_S if partial else WAIT_S)
+            if not reached and partial and not self._model.partial:  # it has become whole: now it is worth waiting for
+                reached = await self._reached.until(ask.barrier, WAIT_S - _PARTIAL_WAIT_S)
             # While the index is built anew nobody waits for long: what is there is answered, and marked.
             if reached or self._model.partial:
                 self._send(message, AskOutcome(answer=Raw(_encode(query.answer(ask)))))
