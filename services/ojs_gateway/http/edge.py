@@ -83,10 +83,7 @@ class Edge:
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
             status, body, more = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
         metrics.answered(request.method, route, status, time.perf_counter() - began)
-        told = _headers(request_id, dialect)
-        told.update(more)
-        told.update(cors)
-        response = web.Response(status=status, body=body, headers=told)
+        response = _response(status, body, request_id, dialect, (*more, *cors))
         if self.closing:
             response.force_close()
         return response
@@ -107,6 +104,12 @@ def refusal(error: OjsError, request_id: str) -> tuple[int, bytes, tuple[tuple[s
 def _path(request: web.BaseRequest) -> str:
     raw = request.raw_path
     return raw.partition("?")[0] if raw.startswith("/") else request.path  # the latter for absolute-form targets
+
+
+def _response(status: int, body: bytes, request_id: str, dialect: Dialect, more: tuple[tuple[str, str], ...]) -> web.Response:
+    headers = _headers(request_id, dialect)
+    headers.update(more)
+    return web.Response(status=status, body=body, headers=headers)
 
 
 def _headers(request_id: str, dialect: Dialect) -> dict[str, str]:
@@ -143,8 +146,7 @@ class _Protocol(GuardedHandler):
             raise ConnectionError("the answer has begun, so no other can be sent")
         request_id = new_request_id()
         answered, body, more = refusal(error, request_id)
-        told = _headers(request_id, dialect_of(None, None, None)) | dict(more)
-        response = web.Response(status=answered, body=body, headers=told)
+        response = _response(answered, body, request_id, dialect_of(None, None, None), more)
         response.force_close()
         return response
 

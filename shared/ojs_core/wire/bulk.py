@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
 from ojs_core.base.fields import absent, items_of, members_of, struct_of
+from ojs_core.base.numbers import Priority
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job, State
 from ojs_core.operations.outcomes import ItemOutcome, Rest, failed
@@ -16,7 +17,7 @@ from ojs_core.operations.selection import Operation
 from ojs_core.wire.enqueue import read_envelope
 from ojs_core.wire.errors import ItemError, error_view
 from ojs_core.wire.job import JobAnswer, job_answer
-from ojs_core.wire.members import AnId, Count, Rank, Timestamp
+from ojs_core.wire.members import Count, Timestamp, Uuid
 from ojs_core.wire.selection import atomicity_of
 
 DONE: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
@@ -101,11 +102,11 @@ class PushedBatch(Struct, kw_only=True, omit_defaults=True):
 class JobSummary(Struct, kw_only=True, omit_defaults=True):
     """A job in short; of one that was in the way, what is known of it."""
 
-    id: AnId
+    id: Uuid
     state: State
     type: str | UnsetType = UNSET
     queue: str | UnsetType = UNSET
-    priority: Rank | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
     created_at: Timestamp | UnsetType = UNSET
     scheduled_at: Timestamp | UnsetType = UNSET
 
@@ -132,7 +133,7 @@ class ChangedItem(Struct, kw_only=True, omit_defaults=True):
     """What became of one job that was named or found. One that was skipped says why."""
 
     index: Count
-    job_id: AnId
+    job_id: Uuid
     status: Literal["cancelled", "retried", "deleted", "matched", "skipped"]
     reason: str | UnsetType = UNSET
     error: ItemError | UnsetType = UNSET
@@ -179,7 +180,7 @@ class BulkDeleted(BulkChanged, kw_only=True, omit_defaults=True):
 class SkippedJob(Struct):
     """A job that was left as it is, and why."""
 
-    job_id: AnId
+    job_id: Uuid
     error: str
 
 

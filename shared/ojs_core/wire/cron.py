@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ojs_core.base.times import format_ms
 from ojs_core.domain.cron.record import Cron, CronRun, Overlap, RunOutcome, SkipReason
 from ojs_core.domain.job import Job, State
-from ojs_core.wire.members import AnId, Count, JsonList, JsonObject, Timestamp, timestamp
+from ojs_core.wire.members import Count, JsonList, JsonObject, Timestamp, Uuid, given, timestamp
 from ojs_core.wire.pages import Page, Pagination, pagination
 
 
@@ -57,7 +57,7 @@ class DeletedCron(Struct):
 class TriggeredCron(Struct):
     """A run by hand. The job exists, or will."""
 
-    job_id: AnId
+    job_id: Uuid
     cron: CronAnswer
 
 
@@ -77,14 +77,14 @@ class CronExecution(Struct, kw_only=True, omit_defaults=True):
     scheduled_at: Timestamp
     manual: bool
     triggered_at: Timestamp | UnsetType = UNSET
-    job_id: AnId | UnsetType = UNSET
+    job_id: Uuid | UnsetType = UNSET
     job_state: State | UnsetType = UNSET
     started_at: Timestamp | UnsetType = UNSET
     completed_at: Timestamp | UnsetType = UNSET
     skipped_at: Timestamp | UnsetType = UNSET
     reason: SkipReason | UnsetType = UNSET
     occurrences: Annotated[int, Meta(ge=2, description="How many it stands for.")] | UnsetType = UNSET
-    existing_job_id: Annotated[AnId, Meta(description="Of the job that was in the way.")] | UnsetType = UNSET
+    existing_job_id: Annotated[Uuid, Meta(description="Of the job that was in the way.")] | UnsetType = UNSET
 
 
 class CronHistory(Struct):
@@ -111,7 +111,7 @@ def cron_answer(cron: Cron) -> CronAnswer:
         created_at=format_ms(cron.created_at),
         updated_at=format_ms(cron.updated_at),
         waiting_runs=len(cron.waiting) or UNSET,
-        description=UNSET if cron.description is None else cron.description,
+        description=given(cron.description),
     )
 
 

@@ -12,7 +12,7 @@ from ojs_core.domain.transitions.retention import DEAD_LETTER_S
 from ojs_core.operations.dead_letters import DeadLettersChanged
 from ojs_core.read.messages import DeadLetterStats
 from ojs_core.wire.bulk import SkippedJob
-from ojs_core.wire.members import AnId, Count, Duration, Timestamp, timestamp
+from ojs_core.wire.members import Count, Duration, Timestamp, Uuid, timestamp
 from ojs_core.wire.pages import Indexed, with_progress
 
 
@@ -39,7 +39,7 @@ class DeadLetterStatsAnswer(Indexed, kw_only=True, omit_defaults=True):
 class DeletedDeadLetter(Struct):
     """One that is gone."""
 
-    job_id: AnId
+    job_id: Uuid
     deleted: bool = True
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import CODES, OjsError
-from ojs_core.wire.members import Count, encode
+from ojs_core.wire.members import Count, encode, given, members
 
 _WIRE_CODES: Final = {"queue_full": "QUEUE_FULL", "invalid_retry_policy": "invalid_request"}
 """Codes of `ojs_core.base.errors.CODES` that travel under another one's name."""
@@ -83,18 +83,13 @@ def error_view(error: OjsError) -> ItemError:
 
 def error_body(error: OjsError, request_id: str) -> bytes:
     """`{"error": {…}}`."""
-    info = error.info
     refusal = Refusal(
-        code=wire_code(error.code),
-        message=error.message,
-        retryable=info.retryable,
-        details=error.details,
-        canonical_code=error.canonical,
+        **members(error_view(error)),
         request_id=request_id,
         hint=error.hint,
         docs_url=_DOCS + error.canonical,
-        ojs_code=info.number,
-        type=UNSET if error.type is None else error.type,
+        ojs_code=error.info.number,
+        type=given(error.type),
         max_batch_size=error.details.get("max_batch_size", UNSET),
     )
     if error.code == "queue_full":

@@ -15,7 +15,7 @@ from ojs_core.domain.transitions import LIVENESS_MS
 from ojs_core.read.messages import JobRow, WorkerPage, WorkerRow, WorkerSummary
 from ojs_core.store.workers.directives import LEAVING, Directive, Wish
 from ojs_core.store.workers.presence import WorkerRecord
-from ojs_core.wire.members import AnId, Count, Timestamp, timestamp
+from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
 from ojs_core.wire.pages import Indexed, Page, Pagination, pagination, with_progress
 
 WORKER_STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
@@ -46,7 +46,7 @@ class WorkerAnswer(Struct, kw_only=True, omit_defaults=True):
 class HeldJob(Struct, kw_only=True, omit_defaults=True):
     """A job that a worker holds, in short."""
 
-    id: AnId
+    id: Uuid
     type: str
     queue: str
     attempt: Count
@@ -124,10 +124,10 @@ def worker_answer(row: WorkerRow, directive: Directive | None) -> WorkerAnswer:
         active_jobs=row.held or record.active_jobs,
         queues=record.queues,
         last_heartbeat_at=format_ms(record.seen_at),
-        hostname=UNSET if record.hostname is None else record.hostname,
-        pid=UNSET if record.pid is None else record.pid,
-        concurrency=UNSET if record.concurrency is None else record.concurrency,
-        started_at=UNSET if record.started_at is None else record.started_at,
+        hostname=given(record.hostname),
+        pid=given(record.pid),
+        concurrency=given(record.concurrency),
+        started_at=given(record.started_at),
         labels=record.labels or UNSET,
         directive_at=timestamp(None if directive is None else directive.at),
     )

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ojs_core.base.numbers import Priority
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, JobError, State
 from ojs_core.domain.transitions import DEFAULT_LEASE_MS, DEFAULT_TIMEOUT_MS
 from ojs_core.domain.transitions.retention import result_expires_at
 from ojs_core.wire.enqueue import SPECVERSION
-from ojs_core.wire.members import AnId, Count, JsonList, JsonObject, OpenStruct, Rank, Seconds, Timestamp, encode, members
+from ojs_core.wire.members import (
+    Count,
+    JsonList,
+    JsonObject,
+    OpenStruct,
+    Seconds,
+    Timestamp,
+    Uuid,
+    encode,
+    given,
+    members,
+    seconds,
+)
 from ojs_core.wire.retry import RetryPolicy, retry_raw
 
 
@@ -36,13 +49,13 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     """A job. Members that a client has added come back as they were sent."""
 
     specversion: str
-    id: AnId
+    id: Uuid
     type: str
     state: State
     queue: str
     args: JsonList
     meta: JsonObject
-    priority: Rank
+    priority: Priority
     tags: tuple[str, ...]
     attempt: Count
     max_attempts: Count
@@ -86,20 +99,18 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     unique: JsonObject | UnsetType = UNSET
     rate_limit: JsonObject | UnsetType = UNSET
     metadata: JsonObject | UnsetType = UNSET
-    workflow_id: AnId | UnsetType = UNSET
+    workflow_id: Uuid | UnsetType = UNSET
     workflow_step: Annotated[int, Meta(ge=0, description="Its position in the workflow.")] | UnsetType = UNSET
     workflow_step_id: str | UnsetType = UNSET
 
     previous_state: State | UnsetType = UNSET
-    rate_limit_until: (
-        Annotated[str, Meta(description="When its limit has room again.", extra_json_schema={"format": "date-time"})]
-        | UnsetType
-    ) = UNSET
+    rate_limit_until: Annotated[Timestamp, Meta(description="When its limit has room again.")] | UnsetType = UNSET
     parent_results: (
         Annotated[list[Raw], Meta(description="What earlier steps of its workflow hand on, to whoever fetches it.")] | UnsetType
     ) = UNSET
 
 
+A = TypeVar("A", bound=JobAnswer)
 JobView = JobAnswer | Annotated[Raw, JobAnswer]
 """A job in an answer: as JSON if a client has added members to it."""
 
@@ -134,12 +145,12 @@ def job_view(job: Job, *, previous_state: State | None = None, rate_limit_until:
         answer.previous_state = previous_state
     if rate_limit_until is not None:
         answer.rate_limit_until = format_ms(rate_limit_until)
-    return with_extra(answer, job) if job.extra else answer
+    return with_extra(answer, job)
 
 
-def with_extra(answer: JobAnswer, job: Job) -> Raw:
-    """The answer with the members that the client has added, unless one is called like a member of OJS."""
-    return Raw(encode(job.extra | members(answer)))
+def with_extra(answer: A, job: Job) -> A | Raw:
+    """The answer with the members that the client has added, if any, unless one is called like a member of OJS."""
+    return Raw(encode(job.extra | members(answer))) if job.extra else answer
 
 
 def job_answer(job: Job) -> JobAnswer:
@@ -212,15 +223,15 @@ def _add_history(answer: JobAnswer, job: Job) -> None:
 
 def _add_requests(answer: JobAnswer, job: Job) -> None:
     if job.timeout_in_seconds and job.timeout_ms is not None:
-        answer.timeout = _seconds(job.timeout_ms)
+        answer.timeout = seconds(job.timeout_ms)
     if job.total_timeout_ms is not None:
-        answer.total_timeout = _seconds(job.total_timeout_ms)
+        answer.total_timeout = seconds(job.total_timeout_ms)
     if job.enqueue_ttl_ms is not None:
-        answer.enqueue_ttl = _seconds(job.enqueue_ttl_ms)
+        answer.enqueue_ttl = seconds(job.enqueue_ttl_ms)
     if job.heartbeat_timeout_ms is not None:
-        answer.heartbeat_timeout = _seconds(job.heartbeat_timeout_ms)
+        answer.heartbeat_timeout = seconds(job.heartbeat_timeout_ms)
     if job.grace_period_ms is not None:
-        answer.grace_period = _seconds(job.grace_period_ms)
+        answer.grace_period = seconds(job.grace_period_ms)
     if job.result_ttl_s is not None:
         answer.result_ttl = job.result_ttl_s
     if job.result_size_limit is not None:
@@ -243,15 +254,11 @@ def failed_attempt(error: JobError) -> FailedAttempt:
         message=error.message,
         attempt=error.attempt,
         occurred_at=format_ms(error.at),
-        retryable=UNSET if error.retryable is None else error.retryable,
+        retryable=given(error.retryable),
         details=error.details or UNSET,
         backtrace=error.backtrace or UNSET,
         retry_generation=error.generation or UNSET,
     )
-
-
-def _seconds(ms: int) -> int | float:
-    return ms // 1_000 if ms % 1_000 == 0 else ms / 1_000
 
 
 _ASKED: Final = (

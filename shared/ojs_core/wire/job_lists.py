@@ -13,7 +13,7 @@ from ojs_core.domain.job import Entry, Job, JobError, State
 from ojs_core.domain.transitions.retention import retention_s
 from ojs_core.read.messages import Answer
 from ojs_core.wire.job import FailedAttempt, JobAnswer, JobView, failed_attempt, job_answer, job_view, with_extra
-from ojs_core.wire.members import Count, Timestamp, members, timestamp
+from ojs_core.wire.members import Count, Timestamp, given, members, timestamp
 from ojs_core.wire.pages import Indexed, Page, Pagination, pagination, with_progress
 
 
@@ -58,10 +58,7 @@ class JobDetail(JobAnswer, kw_only=True):
     timers: Annotated[list[PlannedTransition], Meta(description="What will happen by itself.")]
     dead_letter: bool
     visible_until: Timestamp | UnsetType = UNSET
-    leaves_at: (
-        Annotated[str, Meta(description="When the record of a finished job leaves.", extra_json_schema={"format": "date-time"})]
-        | UnsetType
-    ) = UNSET
+    leaves_at: Annotated[Timestamp, Meta(description="When the record of a finished job leaves.")] | UnsetType = UNSET
 
 
 class OneJobDetail(Struct):
@@ -100,7 +97,7 @@ def job_detail(job: Job) -> JobDetail | Raw:
         leaves_at=UNSET if ended_at is None or kept_s is None else format_ms(ended_at + kept_s * 1_000),
     )
     detail.errors = [_with_lines(error) for error in job.errors]
-    return with_extra(detail, job) if job.extra else detail
+    return with_extra(detail, job)
 
 
 def _entry(entry: Entry) -> TimelineEntry:
@@ -112,7 +109,7 @@ def _entry(entry: Entry) -> TimelineEntry:
         before=entry.before or UNSET,
         after=entry.after or UNSET,
         worker_id=entry.worker or UNSET,
-        reason=UNSET if entry.reason is None else entry.reason,
+        reason=given(entry.reason),
     )
 
 

@@ -9,7 +9,7 @@ from ojs_core.base.fields import duration_ms, short_text, struct_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.queues.record import Maintenance, QueueRecord
-from ojs_core.wire.members import Timestamp, timestamp
+from ojs_core.wire.members import Timestamp, given, timestamp
 
 
 class MaintenanceBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +54,7 @@ def maintenance_answer(record: QueueRecord | None, now: int) -> MaintenanceAnswe
     plan = record.maintenance or Maintenance()
     return MaintenanceAnswer(
         maintenance=True,
-        reason=UNSET if plan.reason is None else plan.reason,
+        reason=given(plan.reason),
         enabled_at=format_ms(record.paused_at or record.updated_at),
         ends_at=timestamp(plan.ends_at),
         estimated_end=timestamp(plan.ends_at if plan.expected_at is None else plan.expected_at),

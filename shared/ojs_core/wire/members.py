@@ -6,7 +6,7 @@ client libraries stumble over nulls where they expect an absent member. `None` s
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -15,13 +15,13 @@ from ojs_core.base.times import format_ms
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Count = Annotated[int, Meta(ge=0)]
-AnId = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
-Rank = Annotated[int, Meta(ge=-100, le=100)]
-"""A priority."""
+Uuid = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 Seconds = Annotated[float, Meta(ge=0, description="Seconds.")]
 Duration = Annotated[str, Meta(description="A duration such as PT30S (ISO 8601).")]
 JsonObject = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
 JsonList = Annotated[Raw, Meta(extra_json_schema={"type": "array"})]
+
+T = TypeVar("T")
 
 encode: Final = msgspec.json.Encoder().encode
 
@@ -34,6 +34,16 @@ def members(answer: Struct) -> dict[str, Any]:
     """The members that an answer has, by the names that they have in JSON; values as they are."""
     names = zip(answer.__struct_fields__, answer.__struct_encode_fields__, strict=True)
     return {name: value for field, name in names if (value := getattr(answer, field)) is not UNSET}
+
+
+def given(value: T | None) -> T | UnsetType:
+    """What may not be there."""
+    return UNSET if value is None else value
+
+
+def seconds(ms: int) -> int | float:
+    """Milliseconds as seconds, whole ones without a fraction."""
+    return ms / 1_000 if ms % 1_000 else ms // 1_000
 
 
 def timestamp(at: int | None) -> str | UnsetType:

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import priority_of, struct_of
-from ojs_core.wire.members import AnId, Rank
+from ojs_core.base.numbers import Priority
+from ojs_core.wire.members import Uuid
 
 
 class PriorityBody(Struct):
@@ -26,6 +27,6 @@ def parse_priority(body: bytes) -> int:
 class ChangedPriority(Struct):
     """The job's priority now, and what it was (ojs-priority §8.1)."""
 
-    id: AnId
-    priority: Rank
-    previous_priority: Rank
+    id: Uuid
+    priority: Priority
+    previous_priority: Priority

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -15,7 +15,7 @@ from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY
 from ojs_core.operations.queue_removal import Deletion, Emptied, Purge, RemovalStrategy
 from ojs_core.read.numbers import Counts, Levels, Queue, QueuePage
-from ojs_core.wire.members import Count, Duration, Seconds, Timestamp, members, timestamp
+from ojs_core.wire.members import Count, Duration, Seconds, Timestamp, given, members, seconds, timestamp
 from ojs_core.wire.pages import Indexed, Page, Pagination, PartialFlag, ProgressShare, pagination, with_progress
 from ojs_core.wire.retry import RetryPolicy, retry_policy
 from ojs_core.wire.starvation import StarvationPrevention, prevention_view
@@ -296,33 +296,24 @@ def queue_settings(config: QueueConfig) -> QueueSettings:
     """A layer of settings, or all of them together."""
     rate, kept = config.rate_limit, config.retention
     return QueueSettings(
-        max_size=_set(config.max_size),
-        overflow_policy=_set(config.overflow_policy),
-        warning_threshold=_set(config.warning_threshold),
-        concurrency=_set(config.concurrency),
+        max_size=given(config.max_size),
+        overflow_policy=given(config.overflow_policy),
+        warning_threshold=given(config.warning_threshold),
+        concurrency=given(config.concurrency),
         rate_limit=UNSET if rate is None else QueueRate(rate.limit, format_duration(rate.period_ms)),
         starvation_prevention=UNSET if config.rotation_ms is None else prevention_view(config.rotation_ms),
-        visibility_timeout=_seconds(config.visibility_timeout_ms),
-        default_timeout=_seconds(config.default_timeout_ms),
+        visibility_timeout=_timeout(config.visibility_timeout_ms),
+        default_timeout=_timeout(config.default_timeout_ms),
         default_retry=UNSET if config.default_retry is None else retry_policy(config.default_retry),
         retention=UNSET if kept is None else _retention(kept),
         dead_letter=_dead_letter(config),
-        allowed_job_types=_set(config.allowed_job_types),
-        strict_pause=_set(config.strict_pause),
+        allowed_job_types=given(config.allowed_job_types),
+        strict_pause=given(config.strict_pause),
     )
 
 
-T = TypeVar("T")
-
-
-def _set(value: T | None) -> T | UnsetType:
-    return UNSET if value is None else value
-
-
-def _seconds(ms: int | None) -> float | UnsetType:
-    if ms is None:
-        return UNSET
-    return ms / 1_000 if ms % 1_000 else ms // 1_000
+def _timeout(ms: int | None) -> float | UnsetType:
+    return UNSET if ms is None else seconds(ms)
 
 
 def _retention(kept: Retention) -> JobRetention:
@@ -343,7 +334,7 @@ def _dead_letter(config: QueueConfig) -> DeadLetterSettings | UnsetType:
     if age_s is None and config.dead_letter_max is None:
         return UNSET
     max_age = UNSET if age_s is None else format_age(age_s)
-    return DeadLetterSettings(DeadLetterLimits(max_age=max_age, max_count=_set(config.dead_letter_max)))
+    return DeadLetterSettings(DeadLetterLimits(max_age=max_age, max_count=given(config.dead_letter_max)))
 
 
 # Removal
@@ -382,5 +373,5 @@ def deleted_queue(name: str, asked: Deletion, emptied: Emptied) -> DeletedQueue:
         jobs_affected=emptied.done,
         jobs_remaining=emptied.remaining,
         state="draining" if emptied.remaining else "deleted",
-        target_queue=_set(asked.target_queue),
+        target_queue=given(asked.target_queue),
     )

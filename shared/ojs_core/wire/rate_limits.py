@@ -13,7 +13,7 @@ from ojs_core.base.times import format_duration, format_ms, parse_timestamp
 from ojs_core.domain.queues.config import Rate
 from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord, effective, granted, next_start
 from ojs_core.domain.rate_limits.policy import OnLimit, read_policy
-from ojs_core.wire.members import Count, Duration, Timestamp, timestamp
+from ojs_core.wire.members import Count, Duration, Timestamp, given, timestamp
 from ojs_core.wire.pages import Page, Pagination, pagination
 
 _MEMBERS: Final = ("concurrency", "rate", "throttle", "expires_at", "limit", "period", "max_per_second")
@@ -115,7 +115,7 @@ def limit_answer(key: str, record: LimitRecord, waiting: int, now: int) -> Limit
     override = record.override
     if override is not None and (override.expires_at is None or override.expires_at > now):
         answer.override = OverriddenLimit(
-            concurrency=UNSET if override.concurrency is None else override.concurrency,
+            concurrency=given(override.concurrency),
             rate=UNSET if override.rate is None else StartRate(*_rate(override.rate)),
             throttle=UNSET if override.throttle is None else StartRate(*_rate(override.throttle)),
             expires_at=timestamp(override.expires_at),

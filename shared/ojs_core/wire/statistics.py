@@ -11,7 +11,7 @@ from ojs_core.domain.statistics.histogram import Percentiles
 from ojs_core.domain.statistics.point import Point
 from ojs_core.read.messages import WorkerSummary
 from ojs_core.read.numbers import Counts, History, HistoryAsk, Numbers, Queue
-from ojs_core.wire.members import Count, Timestamp, members, timestamp
+from ojs_core.wire.members import Count, Timestamp, given, members, timestamp
 from ojs_core.wire.pages import Indexed, PartialFlag, ProgressShare, with_progress
 from ojs_core.wire.statistics_parse import Period
 
@@ -119,7 +119,7 @@ class AskedStats(Struct):
 def history_answer(history: History, ask: HistoryAsk, period: Period) -> HistoryAnswer:
     """A series of one queue or of all."""
     points = [_point(point) for point in history.points]
-    answer = HistoryAnswer(period=period, data=points, queue=UNSET if ask.queue is None else ask.queue)
+    answer = HistoryAnswer(period=period, data=points, queue=given(ask.queue))
     return with_progress(answer, history)
 
 

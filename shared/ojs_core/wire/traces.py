@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, State
-from ojs_core.wire.members import AnId, Count, Timestamp, timestamp
+from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
 from ojs_core.wire.retry import RetryPolicy, retry_policy
 
 
@@ -25,7 +25,7 @@ class JobPhase(Struct, kw_only=True, omit_defaults=True):
 class JobTrace(Struct):
     """A job's log: each state with its beginning and, once it is over, its length."""
 
-    job_id: AnId
+    job_id: Uuid
     snapshots: list[JobPhase]
 
 
@@ -40,7 +40,7 @@ class JobHistoryEntry(Struct):
 class JobHistory(Struct):
     """A job's log as events."""
 
-    job_id: AnId
+    job_id: Uuid
     events: list[JobHistoryEntry]
 
 
@@ -60,7 +60,7 @@ class FailedRun(Struct, kw_only=True, omit_defaults=True):
 class JobRetries(Struct):
     """A job's failed attempts, and the policy that says what follows."""
 
-    job_id: AnId
+    job_id: Uuid
     retries: list[FailedRun]
     policy: RetryPolicy
     attempt: Count
@@ -75,7 +75,7 @@ def job_trace(job: Job) -> JobTrace:
             state=entry.after,
             at=format_ms(entry.at),
             duration=UNSET if end is None else f"{(end - entry.at) / 1_000:g}s",
-            error=UNSET if entry.reason is None else entry.reason,
+            error=given(entry.reason),
         )
         for entry, end in zip(job.transitions, ends, strict=True)
     ]

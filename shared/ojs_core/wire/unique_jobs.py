@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from ojs_core.domain.job import State
 from ojs_core.read.messages import UniquePage
-from ojs_core.wire.members import AnId
+from ojs_core.wire.members import Uuid
 from ojs_core.wire.pages import Indexed, Page, Pagination, pagination, with_progress
 
 
@@ -15,7 +15,7 @@ class UniqueJob(Struct, kw_only=True):
     """A fingerprint and the job that holds it."""
 
     key: str
-    job_id: AnId
+    job_id: Uuid
     type: str
     queue: str
     state: State

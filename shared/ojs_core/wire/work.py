@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -11,7 +11,7 @@ from ojs_core.base.times import format_ms
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
 from ojs_core.wire.job import JobView, job_answer, job_view, with_extra
-from ojs_core.wire.members import AnId, Count, Timestamp, timestamp
+from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
 
 _HEARTBEAT_INTERVAL_S: Final = 5
 
@@ -27,7 +27,7 @@ class FetchedJobs(Struct):
 class JobOutcome(Struct, kw_only=True, omit_defaults=True):
     """What has become of a job whose attempt has ended, and when it goes on."""
 
-    id: AnId
+    id: Uuid
     state: State
     attempt: Count
     max_attempts: Count
@@ -88,38 +88,32 @@ def _fetched(job: Job, inputs: Mapping[str, Sequence[Raw]]) -> JobView:
         return job_view(job)
     answer = job_answer(job)
     answer.parent_results = list(inputs.get(job.id, ()))
-    return with_extra(answer, job) if job.extra else answer
+    return with_extra(answer, job)
 
 
 def acknowledged(job: Job) -> AckAnswer:
     """The answer to an ack."""
-    return AckAnswer(
-        acknowledged=True,
-        id=job.id,
-        state=job.state,
-        attempt=job.attempt,
-        max_attempts=job.retry.max_attempts,
-        job=job_view(job),
-        completed_at=timestamp(job.completed_at),
-        discarded_at=timestamp(job.discarded_at),
-        next_attempt_at=timestamp(job.next_attempt_at),
-    )
+    return AckAnswer(acknowledged=True, **_outcome(job))
 
 
 def nacked(job: Job, closed_until: int | None = None) -> NackAnswer:
     """The answer to a nack; until `closed_until` (Unix ms) the job's limit lets nothing start."""
-    return NackAnswer(
-        id=job.id,
-        state=job.state,
-        attempt=job.attempt,
-        max_attempts=job.retry.max_attempts,
-        job=job_view(job),
-        completed_at=timestamp(job.completed_at),
-        discarded_at=timestamp(job.discarded_at),
-        next_attempt_at=timestamp(job.next_attempt_at),
-        retry_delay_ms=UNSET if job.state is not State.RETRYABLE or job.retry_delay_ms is None else job.retry_delay_ms,
-        rate_limit_until=timestamp(closed_until),
-    )
+    delay_ms = job.retry_delay_ms if job.state is State.RETRYABLE else None
+    return NackAnswer(**_outcome(job), retry_delay_ms=given(delay_ms), rate_limit_until=timestamp(closed_until))
+
+
+def _outcome(job: Job) -> dict[str, Any]:
+    """The members of a `JobOutcome`."""
+    return {
+        "id": job.id,
+        "state": job.state,
+        "attempt": job.attempt,
+        "max_attempts": job.retry.max_attempts,
+        "job": job_view(job),
+        "completed_at": timestamp(job.completed_at),
+        "discarded_at": timestamp(job.discarded_at),
+        "next_attempt_at": timestamp(job.next_attempt_at),
+    }
 
 
 def heartbeat_answer(state: str, extended: Sequence[str], cancelled: Sequence[str], now: int) -> HeartbeatAnswer:

@@ -15,7 +15,7 @@ from ojs_core.domain.workflows.record import StepError, Workflow, WorkflowCounts
 from ojs_core.read.messages import WorkflowPage as FoundWorkflows
 from ojs_core.read.messages import WorkflowRow
 from ojs_core.wire.job import FailedAttempt, failed_attempt
-from ojs_core.wire.members import AnId, Count, Timestamp, timestamp
+from ojs_core.wire.members import Count, Timestamp, Uuid, timestamp
 from ojs_core.wire.pages import Indexed, Pagination, pagination, with_progress
 from ojs_core.wire.pages import Page as ListPage
 
@@ -55,7 +55,7 @@ class MemberCounts(Struct, kw_only=True, omit_defaults=True):
 class ListedWorkflow(MemberCounts, kw_only=True, omit_defaults=True):
     """A workflow without its steps."""
 
-    id: AnId
+    id: Uuid
     type: NodeKind
     name: str
     state: WorkflowState
@@ -77,7 +77,7 @@ class WorkflowMetadata(Struct):
 class WorkflowError(Struct, kw_only=True, omit_defaults=True):
     """Why a job of the workflow counts as failed."""
 
-    job_id: AnId
+    job_id: Uuid
     step_id: str
     code: str
     message: str
@@ -94,7 +94,7 @@ class WorkflowStep(MemberCounts, kw_only=True, omit_defaults=True):
     type: str
     state: StepState
     depends_on: list[str]
-    job_id: AnId | UnsetType = UNSET
+    job_id: Uuid | UnsetType = UNSET
     job_state: State | UnsetType = UNSET
     started_at: Timestamp | UnsetType = UNSET
     completed_at: Timestamp | UnsetType = UNSET

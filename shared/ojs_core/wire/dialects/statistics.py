@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec.structs import asdict
-
-from ojs_core.base.times import format_ms
 from ojs_core.read.messages import WorkerPage
 from ojs_core.read.numbers import QueuePage, Totals
 from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.fleet import fleet_summary, worker_answer
 from ojs_core.wire.members import members
 from ojs_core.wire.statistics import AdminStats, AskedStats, HistoryAnswer, latest
 
@@ -22,7 +20,7 @@ def _plain(answer: AskedStats) -> AdminStats:
 
 def _for_cli(answer: AskedStats) -> dict[str, Any]:
     """`queues` and `workers` are objects, and with `detail` the queues are listed; rates are whole numbers, too."""
-    stats, workers = answer.stats, answer.workers
+    stats = answer.stats
     throughput = members(stats.throughput) | {
         "completed_per_min": round(stats.throughput.processed_per_minute),
         "failed_per_min": round(stats.throughput.failed_per_minute),
@@ -30,7 +28,7 @@ def _for_cli(answer: AskedStats) -> dict[str, Any]:
     queues = {"total": stats.queues, "active": stats.queues - answer.paused, "paused": answer.paused}
     return members(stats) | {
         "queues": queues if answer.queues is None else answer.queues,
-        "workers": asdict(workers) | {"active": stats.workers},
+        "workers": fleet_summary(answer.workers),
         "throughput": throughput,
     }
 
@@ -54,15 +52,15 @@ def metrics(totals: Totals, queues: QueuePage, workers: WorkerPage) -> dict[str,
             "enqueued_per_second": round(totals.pushed_per_second, 3),
         },
         "workers": {
-            "total": workers.summary.total - workers.summary.stale,
+            "total": fleet_summary(workers.summary).active,
             "active": [
                 {
-                    "id": row.record.id,
-                    "state": "stale" if row.stale else row.record.state,
-                    "activeJobs": row.held or row.record.active_jobs,
-                    "lastHeartbeatAt": format_ms(row.record.seen_at),
+                    "id": worker.id,
+                    "state": worker.state,
+                    "activeJobs": worker.active_jobs,
+                    "lastHeartbeatAt": worker.last_heartbeat_at,
                 }
-                for row in workers.workers
+                for worker in (worker_answer(row, None) for row in workers.workers)
             ],
         },
         "error_rate": round(100 * last.discarded / ended, 3) if ended else 0.0,
