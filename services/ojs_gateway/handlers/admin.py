@@ -10,11 +10,11 @@ from ojs_core.base.ids import job_id_of
 from ojs_core.domain import transitions
 from ojs_core.read.messages import QueuesAsk, WorkersAsk
 from ojs_core.read.numbers import Numbers
-from ojs_core.wire.job import AdminChangedJob, job_view
+from ojs_core.wire.jobs.job import AdminChangedJob, job_view
+from ojs_core.wire.jobs.traces import job_history, job_retries, job_trace
 from ojs_core.wire.pages import parse_page
-from ojs_core.wire.statistics import AskedStats, admin_stats, queue_in_brief
-from ojs_core.wire.traces import job_history, job_retries, job_trace
-from ojs_core.wire.worker import parse_cancel
+from ojs_core.wire.statistics.answers import AskedStats, admin_stats, queue_in_brief
+from ojs_core.wire.workers.requests import parse_cancel
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 

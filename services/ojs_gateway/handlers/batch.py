@@ -11,8 +11,8 @@ from msgspec import Raw
 from ojs_core.base.errors import OjsError, indexed
 from ojs_core.domain.job import Job
 from ojs_core.telemetry import tracing
-from ojs_core.wire.bulk import parse_batch, pushed_batch, read_draft
-from ojs_core.wire.job import job_view
+from ojs_core.wire.jobs.bulk import parse_batch, pushed_batch, read_draft
+from ojs_core.wire.jobs.job import job_view
 from ojs_core.wire.members import encode
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results

@@ -16,7 +16,7 @@ from ojs_core.operations.outcomes import ItemOutcome, final
 from ojs_core.operations.selection import Operation
 from ojs_core.store.announce import announce
 from ojs_core.store.records.idempotency import KeptAnswer, KeyedRun
-from ojs_core.wire.bulk import (
+from ojs_core.wire.jobs.bulk import (
     DONE,
     JobList,
     bulk_changed,
@@ -26,8 +26,8 @@ from ojs_core.wire.bulk import (
     parse_bulk_enqueue,
     read_draft,
 )
+from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
 from ojs_core.wire.members import encode
-from ojs_core.wire.selection import parse_confirmed, parse_selection
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.pressure import pressure_headers, refusal_headers

@@ -10,8 +10,8 @@ from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.cron import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
-from ojs_core.wire.cron_parse import cron_name, parse_patch, parse_registration, parse_switch
+from ojs_core.wire.crons.answers import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
+from ojs_core.wire.crons.requests import cron_name, parse_patch, parse_registration, parse_switch
 from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response

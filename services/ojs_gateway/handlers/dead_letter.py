@@ -14,17 +14,17 @@ from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET
 from ojs_core.operations.dead_letters import DeadLetters
 from ojs_core.read.messages import DeadLettersAsk
-from ojs_core.wire.dead_letters import (
+from ojs_core.wire.jobs.dead_letters import (
     DeletedDeadLetter,
     dead_letter_stats,
     deleted_dead_letters,
     retried_dead_letters,
 )
-from ojs_core.wire.job import OneJob, job_view
-from ojs_core.wire.job_lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
+from ojs_core.wire.jobs.job import OneJob, job_view
+from ojs_core.wire.jobs.lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
 from ojs_core.wire.members import encode
 from ojs_core.wire.pages import Page, parse_page
-from ojs_core.wire.worker import parse_override
+from ojs_core.wire.workers.requests import parse_override
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import whole_jobs
 from ojs_gateway.http.call import Call, Response

@@ -10,7 +10,7 @@ import msgspec
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.read.messages import WorkerRow
 from ojs_core.store.announce import announce
-from ojs_core.wire.fair_pools import (
+from ojs_core.wire.queues.fair_pools import (
     DeletedPool,
     ListedPool,
     OnePool,
@@ -20,7 +20,7 @@ from ojs_core.wire.fair_pools import (
     pool_answer,
     pool_name,
 )
-from ojs_core.wire.scheduling import scheduling_stats
+from ojs_core.wire.queues.scheduling import scheduling_stats
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.worker_admin import live_workers
 from ojs_gateway.http.call import Call, Response

@@ -12,11 +12,11 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.telemetry import tracing
-from ojs_core.wire.enqueue import parse_enqueue
-from ojs_core.wire.job import OneJob, PushedJob, job_view
-from ojs_core.wire.priority import ChangedPriority, parse_priority
-from ojs_core.wire.results import NO_RESULT, JobResult, JobResults, job_result, without_expired_result
-from ojs_core.wire.worker import parse_cancel, parse_result_ids
+from ojs_core.wire.jobs.enqueue import parse_enqueue
+from ojs_core.wire.jobs.job import OneJob, PushedJob, job_view
+from ojs_core.wire.jobs.priority import ChangedPriority, parse_priority
+from ojs_core.wire.jobs.results import NO_RESULT, JobResult, JobResults, job_result, without_expired_result
+from ojs_core.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.pressure import pressure_headers

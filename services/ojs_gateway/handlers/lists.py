@@ -11,13 +11,13 @@ from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
 from ojs_core.read.documents import jobs_of
 from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, job_cursor
-from ojs_core.wire.filters import meta_members, search_text
-from ojs_core.wire.job_lists import BareJobDetail, admin_job_page, job_detail, job_page
-from ojs_core.wire.job_lists import JobPage as JobPageAnswer
+from ojs_core.wire.jobs.filters import meta_members, search_text
+from ojs_core.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
+from ojs_core.wire.jobs.lists import JobPage as JobPageAnswer
+from ojs_core.wire.jobs.results import without_expired_result
+from ojs_core.wire.jobs.unique import unique_job_page
 from ojs_core.wire.pages import Page, parse_page
-from ojs_core.wire.queues import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
-from ojs_core.wire.results import without_expired_result
-from ojs_core.wire.unique_jobs import unique_job_page
+from ojs_core.wire.queues.answers import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 

@@ -10,7 +10,7 @@ from aiohttp import hdrs
 from ojs_core.base.errors import invalid
 from ojs_core.read.messages import WorkersAsk
 from ojs_core.telemetry import metrics
-from ojs_core.wire.system import system_metrics
+from ojs_core.wire.system.overview import system_metrics
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 

@@ -9,8 +9,8 @@ import structlog
 
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import resumed
-from ojs_core.wire.maintenance import maintenance_answer, parse_maintenance
-from ojs_core.wire.system import BackendConfig, SystemConfig, middleware_answer
+from ojs_core.wire.system.maintenance import maintenance_answer, parse_maintenance
+from ojs_core.wire.system.overview import BackendConfig, SystemConfig, middleware_answer
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 

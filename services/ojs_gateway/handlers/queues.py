@@ -15,8 +15,8 @@ from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET, Patch, QueueCo
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.operations.queue_removal import QueueRemoval, tell_of_queue
 from ojs_core.read.client import settled
-from ojs_core.wire.queue_parse import parse_config, parse_create, parse_deletion, parse_purge, parse_queue_limit
-from ojs_core.wire.queues import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
+from ojs_core.wire.queues.answers import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
+from ojs_core.wire.queues.requests import parse_config, parse_create, parse_deletion, parse_purge, parse_queue_limit
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 

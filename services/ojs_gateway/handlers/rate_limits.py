@@ -10,7 +10,7 @@ from ojs_core.domain.rate_limits.permits import LimitRecord
 from ojs_core.domain.rate_limits.policy import parse_key
 from ojs_core.store.rate_limits.permits import key_of_scope, key_scope
 from ojs_core.wire.pages import DEFAULT_PAGE, parse_page
-from ojs_core.wire.rate_limits import LimitAnswer, limit_answer, limit_page, parse_override
+from ojs_core.wire.queues.rate_limits import LimitAnswer, limit_answer, limit_page, parse_override
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from ojs_core.base.fields import queue_name
 from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.statistics import history_answer
-from ojs_core.wire.statistics_parse import parse_history, period_of
+from ojs_core.wire.statistics.answers import history_answer
+from ojs_core.wire.statistics.requests import parse_history, period_of
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse
 from ojs_gateway.http.sse import KEEP_ALIVE_S, sse

@@ -8,9 +8,9 @@ import structlog
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
-from ojs_core.wire.health import BackendHealth, Liveness, ServicesHealth, health, storage_health
-from ojs_core.wire.manifest import OJS_VERSION, manifest
-from ojs_core.wire.system import ResetAnswer
+from ojs_core.wire.system.health import BackendHealth, Liveness, ServicesHealth, health, storage_health
+from ojs_core.wire.system.manifest import OJS_VERSION, manifest
+from ojs_core.wire.system.overview import ResetAnswer
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.http.compression import SUPPORTED

@@ -12,7 +12,8 @@ from ojs_core.read.client import Queries, settled
 from ojs_core.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
 from ojs_core.read.walk import walk
 from ojs_core.store.workers.directives import Wish
-from ojs_core.wire.fleet import (
+from ojs_core.wire.pages import parse_page
+from ojs_core.wire.workers.fleet import (
     WORKER_STATES,
     DirectedWorkers,
     RemovedWorker,
@@ -22,7 +23,6 @@ from ojs_core.wire.fleet import (
     worker_answer,
     worker_detail,
 )
-from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 

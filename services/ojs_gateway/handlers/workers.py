@@ -22,10 +22,17 @@ from ojs_core.store.announce import announce, tell
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_core.telemetry import tracing
-from ojs_core.wire.fleet import worker_health
 from ojs_core.wire.members import encode
-from ojs_core.wire.work import DeregisteredWorker, RegisteredWorker, acknowledged, fetched_jobs, heartbeat_answer, nacked
-from ojs_core.wire.worker import (
+from ojs_core.wire.workers.answers import (
+    DeregisteredWorker,
+    RegisteredWorker,
+    acknowledged,
+    fetched_jobs,
+    heartbeat_answer,
+    nacked,
+)
+from ojs_core.wire.workers.fleet import worker_health
+from ojs_core.wire.workers.requests import (
     Fetch,
     Nack,
     parse_ack,

@@ -11,7 +11,7 @@ from ojs_core.domain.workflows.definition import Definition
 from ojs_core.read.messages import WorkflowsAsk
 from ojs_core.store.workflows.records import StoredWorkflow
 from ojs_core.wire.pages import parse_page
-from ojs_core.wire.workflow import (
+from ojs_core.wire.workflows.answers import (
     OneWorkflow,
     StepPage,
     cancelled_workflow,
@@ -21,7 +21,7 @@ from ojs_core.wire.workflow import (
     workflow_page,
     workflow_progress,
 )
-from ojs_core.wire.workflow_parse import parse_workflow, workflow_id_of
+from ojs_core.wire.workflows.requests import parse_workflow, workflow_id_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results
 from ojs_gateway.http.call import Call, Response

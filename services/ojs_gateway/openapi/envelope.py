@@ -1,4 +1,4 @@
-"""A job as clients push it (`ojs_core.wire.enqueue` reads it)."""
+"""A job as clients push it (`ojs_core.wire.jobs.enqueue` reads it)."""
 
 from __future__ import annotations
 

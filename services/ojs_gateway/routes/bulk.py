@@ -6,8 +6,8 @@ from typing import Final
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.operations.selection import Operation
-from ojs_core.wire.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
-from ojs_core.wire.selection import ConfirmedBody, FilterBody, SelectionBody
+from ojs_core.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
+from ojs_core.wire.jobs.selection import ConfirmedBody, FilterBody, SelectionBody
 from ojs_gateway.handlers.batch import BatchHandlers
 from ojs_gateway.handlers.bulk import BulkHandlers
 from ojs_gateway.openapi.common import CONFIRM, JOB_ID, PRIORITY, QUEUE_NAME, SHORT, STATE

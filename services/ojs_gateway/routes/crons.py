@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.domain.cron.record import OVERLAPS
-from ojs_core.wire.cron import CronHistory, CronPage, DeletedCron, OneCron, TriggeredCron
+from ojs_core.wire.crons.answers import CronHistory, CronPage, DeletedCron, OneCron, TriggeredCron
 from ojs_gateway.handlers.crons import CronHandlers
 from ojs_gateway.openapi.common import PAGED
 from ojs_gateway.openapi.envelope import PUSH_REFUSALS

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.domain.job import State
-from ojs_core.wire.dead_letters import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
-from ojs_core.wire.job import OneJob
-from ojs_core.wire.job_lists import AdminJobPage, JobPage, OneJobDetail
-from ojs_core.wire.worker import OverrideBody, OverrideMembers
+from ojs_core.wire.jobs.dead_letters import DeadLetterStatsAnswer, DeletedDeadLetter, DeletedDeadLetters, RetriedDeadLetters
+from ojs_core.wire.jobs.job import OneJob
+from ojs_core.wire.jobs.lists import AdminJobPage, JobPage, OneJobDetail
+from ojs_core.wire.workers.requests import OverrideBody, OverrideMembers
 from ojs_gateway.handlers.dead_letter import DeadBulk, DeadFilter, DeadLetterHandlers
 from ojs_gateway.openapi.common import (
     CONFIRM,

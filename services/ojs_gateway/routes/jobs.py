@@ -6,14 +6,14 @@ from typing import Final
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.read.messages import Sort
-from ojs_core.wire.filters import MAX_MEMBERS, MAX_TEXT
-from ojs_core.wire.job import AdminChangedJob, OneJob, PushedJob
-from ojs_core.wire.job_lists import AdminJobPage, JobDetail, JobPage
-from ojs_core.wire.priority import ChangedPriority, PriorityBody
-from ojs_core.wire.results import JobResult, JobResults
-from ojs_core.wire.traces import JobHistory, JobRetries, JobTrace
-from ojs_core.wire.unique_jobs import UniqueJobPage
-from ojs_core.wire.worker import CancelBody, IdsBody
+from ojs_core.wire.jobs.filters import MAX_MEMBERS, MAX_TEXT
+from ojs_core.wire.jobs.job import AdminChangedJob, OneJob, PushedJob
+from ojs_core.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
+from ojs_core.wire.jobs.priority import ChangedPriority, PriorityBody
+from ojs_core.wire.jobs.results import JobResult, JobResults
+from ojs_core.wire.jobs.traces import JobHistory, JobRetries, JobTrace
+from ojs_core.wire.jobs.unique import UniqueJobPage
+from ojs_core.wire.workers.requests import CancelBody, IdsBody
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers

@@ -6,9 +6,9 @@ from typing import Final, get_args
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.fair_pools import Strategy
-from ojs_core.wire.fair_pools import DeletedPool, OnePool, PoolList
-from ojs_core.wire.rate_limits import LimitAnswer, LimitPage
-from ojs_core.wire.scheduling import SchedulingStats
+from ojs_core.wire.queues.fair_pools import DeletedPool, OnePool, PoolList
+from ojs_core.wire.queues.rate_limits import LimitAnswer, LimitPage
+from ojs_core.wire.queues.scheduling import SchedulingStats
 from ojs_gateway.handlers.fair_pools import PoolHandlers
 from ojs_gateway.handlers.rate_limits import RateLimitHandlers
 from ojs_gateway.openapi.common import NUMBERED_50, QUEUE_NAME

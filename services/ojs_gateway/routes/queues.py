@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_core.wire.queue_parse import DeletionBody, PurgeBody
-from ojs_core.wire.queues import (
+from ojs_core.wire.queues.answers import (
     AdminQueuePage,
     ConfiguredQueue,
     DeletedQueue,
@@ -16,6 +15,7 @@ from ojs_core.wire.queues import (
     QueueStatsAnswer,
     SwitchedQueue,
 )
+from ojs_core.wire.queues.requests import DeletionBody, PurgeBody
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.queues import QueueHandlers
 from ojs_gateway.openapi.common import (

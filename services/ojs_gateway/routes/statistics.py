@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from ojs_core.wire.statistics import HistoryAnswer
-from ojs_core.wire.statistics_parse import Period
+from ojs_core.wire.statistics.answers import HistoryAnswer
+from ojs_core.wire.statistics.requests import Period
 from ojs_gateway.handlers.statistics import StatisticsHandlers
 from ojs_gateway.openapi.common import QUEUE_NAME
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route

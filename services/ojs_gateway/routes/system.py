@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.telemetry import metrics
-from ojs_core.wire.health import Health, Liveness
-from ojs_core.wire.maintenance import MaintenanceAnswer, MaintenanceBody
-from ojs_core.wire.manifest import Manifest
-from ojs_core.wire.statistics import AdminStats
-from ojs_core.wire.system import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
-from ojs_core.wire.unreadable import RemovedRecord, UnreadableRecordPage
+from ojs_core.wire.statistics.answers import AdminStats
+from ojs_core.wire.system.health import Health, Liveness
+from ojs_core.wire.system.maintenance import MaintenanceAnswer, MaintenanceBody
+from ojs_core.wire.system.manifest import Manifest
+from ojs_core.wire.system.overview import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
+from ojs_core.wire.system.unreadable import RemovedRecord, UnreadableRecordPage
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.metrics import MetricHandlers
 from ojs_gateway.handlers.operations import OperationHandlers

@@ -6,7 +6,15 @@ from typing import Final, get_args
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.store.workers.directives import Wish
-from ojs_core.wire.fleet import (
+from ojs_core.wire.workers.answers import (
+    AckAnswer,
+    DeregisteredWorker,
+    FetchedJobs,
+    HeartbeatAnswer,
+    NackAnswer,
+    RegisteredWorker,
+)
+from ojs_core.wire.workers.fleet import (
     WORKER_STATES,
     DirectedWorkers,
     DirectiveBody,
@@ -16,8 +24,7 @@ from ojs_core.wire.fleet import (
     WorkerDetail,
     WorkerHealth,
 )
-from ojs_core.wire.work import AckAnswer, DeregisteredWorker, FetchedJobs, HeartbeatAnswer, NackAnswer, RegisteredWorker
-from ojs_core.wire.worker import AckBody, ErrorBody, FetchBody, NackBody, WorkerBody
+from ojs_core.wire.workers.requests import AckBody, ErrorBody, FetchBody, NackBody, WorkerBody
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.handlers.workers import WorkerHandlers
 from ojs_gateway.openapi.common import (

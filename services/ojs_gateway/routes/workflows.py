@@ -7,7 +7,7 @@ from typing import Final, get_args
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.workflows.graph import CALLBACKS, NodeKind
 from ojs_core.domain.workflows.record import WorkflowState
-from ojs_core.wire.workflow import OneCancelledWorkflow, OneWorkflow, OneWorkflowProgress, WorkflowPage
+from ojs_core.wire.workflows.answers import OneCancelledWorkflow, OneWorkflow, OneWorkflowProgress, WorkflowPage
 from ojs_gateway.handlers.workflows import WorkflowHandlers
 from ojs_gateway.openapi.common import JOB_ID, OBJECT, PAGED
 from ojs_gateway.openapi.envelope import PUSH_REFUSALS

@@ -15,8 +15,8 @@ from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.job import SYSTEM_RETRY, Job
 from ojs_core.runtime.middleware import EnqueueChain, MiddlewareProblem
 from ojs_core.runtime.settings import Settings
-from ojs_core.wire.enqueue import parse_enqueue
-from ojs_core.wire.job import envelope
+from ojs_core.wire.jobs.enqueue import parse_enqueue
+from ojs_core.wire.jobs.job import envelope
 from ojs_core.wire.members import encode
 
 log = structlog.get_logger(__name__)

@@ -1,5 +1,5 @@
-"""The HTTP form of jobs: bytes -> command, document -> bytes.
+"""Requests and answers: bytes to commands, and results to structs, which JSON and the API's description are made from.
 
-Every client dialect ends here. `enqueue` and `worker` read requests, `output` and `errors` write answers, `clients` is the one
-table of clients that need something else. What is bounded is in `ojs_core.base.payload_limits`.
+A folder for each subject: `requests` reads what clients send, `answers` is what they get; large ones have a module for each thing.
+What official clients read beside it is added in `dialects`. What is bounded is in `ojs_core.base.payload_limits`.
 """

@@ -35,9 +35,9 @@ from ojs_core.store.records.commit import encode_job
 from ojs_core.store.records.writer import Write, Writer
 from ojs_core.store.store import Store
 from ojs_core.store.unreadable import REMOVABLE
-from ojs_core.wire.job import job_view
+from ojs_core.wire.jobs.job import job_view
 from ojs_core.wire.members import encode
-from ojs_core.wire.work import fetched_jobs
+from ojs_core.wire.workers.answers import fetched_jobs
 from ojs_projector.projector import Projector
 from ojs_scheduler import build as scheduler
 from support.nats import NatsServer

@@ -15,7 +15,8 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.runtime.browsers import METHODS
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.store.store import Store
-from ojs_core.wire import enqueue, queue_parse, retry
+from ojs_core.wire.jobs import enqueue, retry
+from ojs_core.wire.queues import requests as queue_requests
 from ojs_gateway.context import Context
 from ojs_gateway.openapi.document import document
 from ojs_gateway.openapi.envelope import ENVELOPE
@@ -100,7 +101,7 @@ def test_the_request_to_push_has_every_member_that_is_read() -> None:
 def test_the_settings_of_a_queue_are_those_that_are_read() -> None:
     schemas = described(test_mode=False)["components"]["schemas"]
     refused = {"max_size_bytes", "producers", "dead_letter_queue"}
-    assert set(schemas["QueueSettingsRequest"]["properties"]) == set(queue_parse._READERS) - refused
+    assert set(schemas["QueueSettingsRequest"]["properties"]) == set(queue_requests._READERS) - refused
     assert set(schemas["RetryRequest"]["properties"]) <= set(retry._NAMES)
 
 

@@ -14,7 +14,7 @@ from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
-from ojs_core.wire.manifest import manifest
+from ojs_core.wire.system.manifest import manifest
 from ojs_gateway import build, roles
 from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore, unavailable_store

@@ -12,8 +12,8 @@ from msgspec import Raw
 from ojs_core.domain.job import Job, State
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.telemetry import tracing
-from ojs_core.wire import work
-from ojs_core.wire.work import FetchedJobs
+from ojs_core.wire.workers import answers
+from ojs_core.wire.workers.answers import FetchedJobs
 from support.fake_store import FakeStore
 from support.waiting import eventually
 
@@ -217,7 +217,7 @@ async def test_a_job_that_can_not_be_shown_does_not_keep_others_from_being_deliv
             raise OverflowError("date value out of range")
         return original(jobs, inputs)
 
-    original = work.fetched_jobs
+    original = answers.fetched_jobs
     monkeypatch.setattr("ojs_gateway.handlers.workers.fetched_jobs", fetched_jobs)
     for job_type in ("good", "poison", "good"):
         await http.post("/ojs/v1/jobs", json={"type": job_type, "args": []})

@@ -15,11 +15,11 @@ from ojs_core.base.numbers import EARLIEST_MS, LATEST_MS, LONGEST_MS
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.times import format_ms, parse_moment, parse_timestamp
 from ojs_core.domain.rate_limits.policy import read_policy
-from ojs_core.wire.enqueue import parse_enqueue
-from ojs_core.wire.maintenance import parse_maintenance
-from ojs_core.wire.queue_parse import parse_config
-from ojs_core.wire.selection import parse_confirmed
-from ojs_core.wire.worker import parse_fetch, parse_heartbeat, parse_nack, parse_register
+from ojs_core.wire.jobs.enqueue import parse_enqueue
+from ojs_core.wire.jobs.selection import parse_confirmed
+from ojs_core.wire.queues.requests import parse_config
+from ojs_core.wire.system.maintenance import parse_maintenance
+from ojs_core.wire.workers.requests import parse_fetch, parse_heartbeat, parse_nack, parse_register
 
 NOW = 1_790_000_000_000
 JOB_ID = "01900000-0000-7000-8000-000000000000"

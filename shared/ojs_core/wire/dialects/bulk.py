@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from ojs_core.wire.bulk import PushedBatch
-from ojs_core.wire.dead_letters import ChangedDeadLetters, DeletedDeadLetters, RetriedDeadLetters
 from ojs_core.wire.dialects.shaping import Shapes
+from ojs_core.wire.jobs.bulk import PushedBatch
+from ojs_core.wire.jobs.dead_letters import ChangedDeadLetters, DeletedDeadLetters, RetriedDeadLetters
 from ojs_core.wire.members import members
 
 

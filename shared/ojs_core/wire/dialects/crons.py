@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from ojs_core.wire.cron import CronAnswer, CronExecution, CronHistory, CronPage, DeletedCron, OneCron, TriggeredCron
+from ojs_core.wire.crons.answers import CronAnswer, CronExecution, CronHistory, CronPage, DeletedCron, OneCron, TriggeredCron
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.shaping import Shape, Shapes
 from ojs_core.wire.members import members

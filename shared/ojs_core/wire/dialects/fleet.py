@@ -7,12 +7,12 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.fair_pools import ListedPool, PoolList
-from ojs_core.wire.fleet import FleetPage, WorkerAnswer, WorkerDetail
-from ojs_core.wire.maintenance import MaintenanceAnswer
-from ojs_core.wire.manifest import Manifest
 from ojs_core.wire.members import members
-from ojs_core.wire.rate_limits import LimitAnswer, LimitPage
+from ojs_core.wire.queues.fair_pools import ListedPool, PoolList
+from ojs_core.wire.queues.rate_limits import LimitAnswer, LimitPage
+from ojs_core.wire.system.maintenance import MaintenanceAnswer
+from ojs_core.wire.system.manifest import Manifest
+from ojs_core.wire.workers.fleet import FleetPage, WorkerAnswer, WorkerDetail
 
 
 def _with_heartbeat(worker: WorkerAnswer) -> dict[str, Any]:

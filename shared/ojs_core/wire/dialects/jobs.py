@@ -8,10 +8,10 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.job import AdminChangedJob, JobView, OneJob, PushedJob
-from ojs_core.wire.job_lists import BareJobDetail, JobPage
+from ojs_core.wire.jobs.job import AdminChangedJob, JobView, OneJob, PushedJob
+from ojs_core.wire.jobs.lists import BareJobDetail, JobPage
 from ojs_core.wire.members import members
-from ojs_core.wire.work import AckAnswer, NackAnswer
+from ojs_core.wire.workers.answers import AckAnswer, NackAnswer
 
 _OPTIONS: Final = (
     "queue",

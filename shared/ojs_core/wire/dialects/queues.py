@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from ojs_core.read.numbers import Counts
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import members
-from ojs_core.wire.queues import (
+from ojs_core.wire.queues.answers import (
     ConfiguredQueue,
     PriorityStats,
     PurgedQueue,

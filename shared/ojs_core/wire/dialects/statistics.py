@@ -7,9 +7,9 @@ from typing import Any, Final
 from ojs_core.read.messages import WorkerPage
 from ojs_core.read.numbers import QueuePage, Totals
 from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.fleet import fleet_summary, worker_answer
 from ojs_core.wire.members import members
-from ojs_core.wire.statistics import AdminStats, AskedStats, HistoryAnswer, latest
+from ojs_core.wire.statistics.answers import AdminStats, AskedStats, HistoryAnswer, latest
+from ojs_core.wire.workers.fleet import fleet_summary, worker_answer
 
 _STATES_SHOWN: Final = ("available", "active", "scheduled", "retryable")
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import encode, members
-from ojs_core.wire.workflow import (
+from ojs_core.wire.workflows.answers import (
     ListedWorkflow,
     MemberCounts,
     OneCancelledWorkflow,

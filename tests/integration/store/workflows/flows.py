@@ -19,7 +19,7 @@ from ojs_core.jetstream.due_messages import Due
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.store import Store
 from ojs_core.store.workflows.records import StoredWorkflow
-from ojs_core.wire.workflow_parse import parse_workflow
+from ojs_core.wire.workflows.requests import parse_workflow
 from support.waiting import eventually
 
 

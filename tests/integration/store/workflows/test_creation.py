@@ -18,7 +18,7 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.workflows.advance import begin
 from ojs_core.jetstream.subjects import REST
 from ojs_core.store.store import Store
-from ojs_core.wire.workflow_parse import parse_workflow
+from ojs_core.wire.workflows.requests import parse_workflow
 
 OPEN_MS = 5_000
 """How long the claim of a request that may still be at it is respected."""

@@ -7,7 +7,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import Maintenance, QueueRecord, maintained, resumed
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.maintenance import MaintenanceAnswer, maintenance_answer, parse_maintenance
+from ojs_core.wire.system.maintenance import MaintenanceAnswer, maintenance_answer, parse_maintenance
 
 NOW = 1_800_000_000_000
 

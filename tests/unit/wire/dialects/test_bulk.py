@@ -6,10 +6,10 @@ from typing import Any
 from msgspec import Struct
 
 from ojs_core.operations.dead_letters import DeadLettersChanged
-from ojs_core.wire.bulk import pushed_batch
-from ojs_core.wire.dead_letters import deleted_dead_letters, retried_dead_letters
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.jobs.bulk import pushed_batch
+from ojs_core.wire.jobs.dead_letters import deleted_dead_letters, retried_dead_letters
 
 
 def read(answer: Struct, reader: Reader) -> Any:

@@ -9,8 +9,8 @@ from msgspec import Struct
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.cron.changes import register, switch
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.cron import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
-from ojs_core.wire.cron_parse import parse_registration
+from ojs_core.wire.crons.answers import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
+from ojs_core.wire.crons.requests import parse_registration
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.pages import Page

@@ -17,12 +17,12 @@ from ojs_core.read.messages import WorkerPage, WorkerRow, WorkerSummary
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.fair_pools import PoolList, listed_pool
-from ojs_core.wire.fleet import fleet_page, worker_answer, worker_detail
-from ojs_core.wire.maintenance import maintenance_answer
-from ojs_core.wire.manifest import manifest
 from ojs_core.wire.pages import Page
-from ojs_core.wire.rate_limits import limit_answer, limit_page
+from ojs_core.wire.queues.fair_pools import PoolList, listed_pool
+from ojs_core.wire.queues.rate_limits import limit_answer, limit_page
+from ojs_core.wire.system.maintenance import maintenance_answer
+from ojs_core.wire.system.manifest import manifest
+from ojs_core.wire.workers.fleet import fleet_page, worker_answer, worker_detail
 
 NOW = 1_800_000_000_000
 AT = "2027-01-15T08:00:00.000Z"

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from ojs_core.domain.job import Job, State
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.job import AdminChangedJob, OneJob, job_view
-from ojs_core.wire.job_lists import BareJobDetail, job_detail
-from ojs_core.wire.work import acknowledged
+from ojs_core.wire.jobs.job import AdminChangedJob, OneJob, job_view
+from ojs_core.wire.jobs.lists import BareJobDetail, job_detail
+from ojs_core.wire.workers.answers import acknowledged
 
 JOB = Job(id="019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f", type="a.b", args=Raw(b"[1]"), state=State.AVAILABLE)
 WITH_EXTRA = replace(JOB, extra={"x_custom": Raw(b"[1]")})

@@ -12,7 +12,7 @@ from ojs_core.operations.queue_removal import Emptied, Purge
 from ojs_core.read.numbers import Counts, Levels, Queue
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
-from ojs_core.wire.queues import (
+from ojs_core.wire.queues.answers import (
     configured_queue,
     priority_stats,
     purged_queue,

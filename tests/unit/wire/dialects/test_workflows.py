@@ -16,7 +16,7 @@ from ojs_core.read.messages import WorkflowRow
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.pages import Page
-from ojs_core.wire.workflow import (
+from ojs_core.wire.workflows.answers import (
     StepPage,
     cancelled_workflow,
     one_workflow,

@@ -1,0 +1,1 @@
+"""Cron entries, as clients write and read them."""

@@ -1,0 +1,1 @@
+"""Jobs: as clients push, search and change them, and as they read them."""

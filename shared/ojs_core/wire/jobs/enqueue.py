@@ -1,0 +1,337 @@
+"""POST /jobs: an envelope in any dialect -> the draft of a job.
+
+Attributes may stand flat at the top level or in `options`, which wins. Null members are absent ones. Members that only the
+server sets are ignored, members that nobody knows are kept for the answer. Every refusal names the field, its limit and
+what was sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Raw
+
+from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.fields import (
+    absent,
+    duration_ms,
+    integer,
+    kind_of,
+    members_of,
+    object_of,
+    priority_of,
+    queue_name,
+    shown,
+    text_list,
+    value_of,
+)
+from ojs_core.base.ids import is_job_id, new_job_id
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.base.times import parse_moment
+from ojs_core.domain.job import Job, Retry, State
+from ojs_core.domain.rate_limits.policy import read_policy
+from ojs_core.domain.unique import keyed, parse_policy
+from ojs_core.wire.jobs.retry import max_attempts, merge_retry, parse_retry
+
+SPECVERSION: Final = "1.0"
+
+SYSTEM_MEMBERS: Final = frozenset(
+    {
+        "state",
+        "attempt",
+        "created_at",
+        "enqueued_at",
+        "activated_at",
+        "started_at",
+        "completed_at",
+        "cancelled_at",
+        "discarded_at",
+        "re_enqueued_at",
+        "next_attempt_at",
+        "next_retry_at",
+        "retry_delay_ms",
+        "result",
+        "result_stored_at",
+        "result_expires_at",
+        "result_size_bytes",
+        "error",
+        "errors",
+        "worker_id",
+        "workflow_id",
+        "workflow_step",
+        "workflow_step_id",
+        "parent_results",
+        "parent_results_by_index",
+        "previous_state",
+    }
+)
+"""Set by the server alone; a client's values are ignored (ojs-core §5.3)."""
+
+_TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*", re.ASCII)
+_DEFAULT_RETRY: Final = Retry()
+
+
+def parse_enqueue(body: bytes, now: int, limits: PayloadLimits) -> Job:
+    """The draft of one job from a request body; `now` in Unix milliseconds anchors relative timestamps.
+
+    The draft's state is `pending` or `available`, its times are absolute, `created_at` is unset. Raises OjsError:
+    invalid_payload, invalid_request, invalid_retry_policy, envelope_too_large, metadata_too_large, job_type_too_long,
+    queue_name_too_long.
+    """
+    if len(body) > limits.max_envelope_bytes:
+        raise too_large("envelope_too_large", "the job", len(body), limits.max_envelope_bytes)
+    envelope = object_of(body)
+    if "type" not in envelope and "job" in envelope:
+        envelope = members_of(envelope["job"], "job")
+    return read_envelope(envelope, now, limits)
+
+
+def read_envelope(envelope: dict[str, Raw], now: int, limits: PayloadLimits, *, otherwise: str | None = None) -> Job:
+    """As `parse_enqueue`, for the undecoded members of one job; `otherwise` is the id of one that brings none."""
+    job_type = _job_type(envelope.pop("type", None), limits)
+    args = _args(envelope.pop("args", None), limits)
+    options = envelope.pop("options", None)
+
+    draft = _Draft(now, limits)
+    for name, raw in envelope.items():
+        draft.take(name, raw, name)
+    if options is not None and not absent(options):
+        for name, raw in members_of(options, "options").items():
+            draft.take_option(name, raw, f"options.{name}")
+    return draft.finish(job_type, args, otherwise)
+
+
+def _job_type(raw: Raw | None, limits: PayloadLimits) -> str:
+    value = None if raw is None else value_of(raw, "type", limits)
+    if value is None:
+        raise invalid("type", "type is required: a dotted lower-case name such as email.send", canonical="INVALID_JOB_TYPE")
+    if type(value) is str:
+        if len(value) <= limits.max_type_bytes and _TYPE.fullmatch(value):
+            return value
+        if (length := len(value.encode())) > limits.max_type_bytes:
+            raise too_large("job_type_too_long", "type", length, limits.max_type_bytes)
+    raise invalid(
+        "type",
+        "type must match ^[a-z][a-z0-9_-]*(\\.[a-z][a-z0-9_-]*)*$ (dotted lower-case names such as email.send), "
+        f"not {shown(value)}",
+        canonical="INVALID_JOB_TYPE",
+    )
+
+
+def _args(raw: Raw | None, limits: PayloadLimits) -> Raw:
+    if raw is None:
+        raise invalid("args", "args is required: a JSON array, [] if the job takes none", canonical="INVALID_ARGS")
+    value = value_of(raw, "args", limits)
+    if type(value) is not list:
+        raise invalid("args", f"args must be a JSON array, not {kind_of(value)}", canonical="INVALID_ARGS")
+    return raw
+
+
+class _Draft:
+    """What has been read of one job so far."""
+
+    __slots__ = ("extra", "fields", "limits", "max_attempts", "now", "pending", "retry", "verbatim")
+
+    def __init__(self, now: int, limits: PayloadLimits) -> None:
+        self.now = now
+        self.limits = limits
+        self.fields: dict[str, Any] = {}
+        self.extra: dict[str, Raw] = {}
+        self.verbatim: dict[str, str] = {}
+        self.retry: dict[str, Any] | None = None
+        self.max_attempts: int | None = None
+        self.pending = False
+
+    def take(self, name: str, raw: Raw, path: str) -> None:
+        value = value_of(raw, path, self.limits)
+        if value is None:
+            return
+        if (reader := _READERS.get(name)) is not None:
+            reader(self, value, path)
+        elif name in _KEPT:
+            self._keep(name, value, raw, path)
+        elif name not in SYSTEM_MEMBERS:
+            self.extra[name] = raw
+
+    def _keep(self, name: str, value: Any, raw: Raw, path: str) -> None:
+        if type(value) is not dict:
+            raise invalid(path, f"{path} must be an object, not {kind_of(value)}")
+        most = self.limits.max_meta_bytes if name == "meta" else self.limits.max_metadata_bytes
+        if len(raw) > most:
+            raise too_large("metadata_too_large", path, len(raw), most)
+        if name == "unique":
+            parse_policy(value, path, self.limits)
+        elif name == "rate_limit":
+            read_policy(value, path)
+        self.fields[name] = raw
+
+    def take_option(self, name: str, raw: Raw, path: str) -> None:
+        if name in TOP_LEVEL_ONLY:
+            raise invalid(path, f"{path} is not an option; send {name} at the top level of the job")
+        self.take(name, raw, path)
+
+    def finish(self, job_type: str, args: Raw, otherwise: str | None) -> Job:
+        fields = self.fields
+        if self.extra:
+            fields["extra"] = self._checked_extra()
+        if "delay_until" in fields:  # the HTTP binding's name wins over the envelope's
+            fields["scheduled_at"] = fields.pop("delay_until")
+            if "delay_until" in self.verbatim:
+                self.verbatim["scheduled_at"] = self.verbatim.pop("delay_until")
+            else:
+                self.verbatim.pop("scheduled_at", None)
+        if self.verbatim:
+            fields["verbatim"] = self.verbatim
+        if self.retry is not None or self.max_attempts is not None:
+            fields["retry"] = self._retry()
+        total = fields.get("total_timeout_ms")
+        if total is not None and total < (fields.get("timeout_ms") or 0):
+            raise invalid("total_timeout", f"total_timeout ({total} ms) must not be shorter than timeout")
+        if "id" not in fields:
+            fields["id"] = otherwise or new_job_id(self.now)
+        return keyed(Job(type=job_type, args=args, state=State.PENDING if self.pending else State.AVAILABLE, **fields))
+
+    def _checked_extra(self) -> dict[str, Raw]:
+        if len(self.extra) > self.limits.max_extra_members:
+            limit = self.limits.max_extra_members
+            raise invalid("", f"the job has {len(self.extra)} members that OJS does not define; the limit is {limit}")
+        size = sum(len(name) + len(raw) for name, raw in self.extra.items())
+        if size > self.limits.max_metadata_bytes:
+            raise too_large("metadata_too_large", "members that OJS does not define", size, self.limits.max_metadata_bytes)
+        return self.extra
+
+    def _retry(self) -> Retry:
+        members = self.retry if self.retry is not None else {}
+        if self.max_attempts is not None:
+            members.setdefault("max_attempts", self.max_attempts)
+        return merge_retry(_DEFAULT_RETRY, members, "retry")
+
+
+# One reader for each attribute: (draft, decoded value, path). Values are never null here.
+
+_Reader = Callable[[_Draft, Any, str], None]
+
+
+def _specversion(_draft: _Draft, value: Any, path: str) -> None:
+    if value != SPECVERSION:
+        raise invalid(path, f'{path} must be "{SPECVERSION}", not {shown(value)}')
+
+
+def _id(draft: _Draft, value: Any, path: str) -> None:
+    if type(value) is not str or not is_job_id(value):
+        raise invalid(path, f"{path} must be a UUIDv7 in lower case, or left out to get one, not {shown(value)}")
+    draft.fields["id"] = value
+
+
+def _schema(draft: _Draft, value: Any, path: str) -> None:
+    if type(value) is not str or not 0 < len(value) <= draft.limits.max_uri_chars:
+        raise invalid(path, f"{path} must be a URI of at most {draft.limits.max_uri_chars} characters, not {shown(value)}")
+    draft.fields["schema"] = value
+
+
+def _queue(draft: _Draft, value: Any, path: str) -> None:
+    draft.fields["queue"] = queue_name(value, path, draft.limits)
+
+
+def _priority(draft: _Draft, value: Any, path: str) -> None:
+    draft.fields["priority"] = priority_of(value, path)
+
+
+def _tags(draft: _Draft, value: Any, path: str) -> None:
+    draft.fields["tags"] = text_list(value, path, draft.limits.max_tags, draft.limits)
+
+
+def _timeout_ms(draft: _Draft, value: Any, path: str) -> None:
+    draft.fields["timeout_ms"] = duration_ms(value, path, 1, draft.limits)
+    draft.fields["timeout_in_seconds"] = False
+
+
+def _timeout_s(draft: _Draft, value: Any, path: str) -> None:
+    ms = duration_ms(value, path, 1_000, draft.limits, zero=True)
+    draft.fields["timeout_ms"] = ms or None  # 0 asks for the default (ojs-core §5.2)
+    draft.fields["timeout_in_seconds"] = ms > 0
+
+
+def _duration(attribute: str, unit_ms: int, *, zero: bool = False) -> _Reader:
+    def read(draft: _Draft, value: Any, path: str) -> None:
+        draft.fields[attribute] = duration_ms(value, path, unit_ms, draft.limits, zero=zero)
+
+    return read
+
+
+def _moment(attribute: str) -> _Reader:
+    def read(draft: _Draft, value: Any, path: str) -> None:
+        try:
+            if type(value) is not str:
+                raise ValueError("not a text")
+            at, absolute = parse_moment(value, draft.now)
+        except (ValueError, OverflowError) as problem:
+            raise invalid(
+                path,
+                f"{path} must be an RFC 3339 timestamp with a zone (2026-01-31T12:00:00Z) or a duration from now (+PT5S), "
+                f"not {shown(value)}: {problem}",
+            ) from None
+        draft.fields[attribute] = at
+        if absolute:
+            draft.verbatim[attribute] = value
+        else:
+            draft.verbatim.pop(attribute, None)
+
+    return read
+
+
+def _read_retry(draft: _Draft, value: Any, path: str) -> None:
+    draft.retry = parse_retry(value, path, draft.limits)
+
+
+def _max_attempts(draft: _Draft, value: Any, path: str) -> None:
+    draft.max_attempts = max_attempts(value, path, draft.limits)
+
+
+def _pending(draft: _Draft, value: Any, path: str) -> None:
+    if type(value) is not bool:
+        raise invalid(path, f"{path} must be true or false, not {shown(value)}")
+    draft.pending = value
+
+
+def _result_ttl(draft: _Draft, value: Any, path: str) -> None:
+    draft.fields["result_ttl_s"] = integer(value, path, -1, draft.limits.max_duration_ms // 1_000)
+
+
+def _result_size_limit(draft: _Draft, value: Any, path: str) -> None:
+    draft.fields["result_size_limit"] = integer(value, path, 1, draft.limits.max_result_bytes)
+
+
+_READERS: Final[dict[str, _Reader]] = {
+    "specversion": _specversion,
+    "id": _id,
+    "schema": _schema,
+    "queue": _queue,
+    "priority": _priority,
+    "tags": _tags,
+    "pending": _pending,
+    "delay_until": _moment("delay_until"),
+    "scheduled_at": _moment("scheduled_at"),
+    "expires_at": _moment("expires_at"),
+    "retry": _read_retry,
+    "max_attempts": _max_attempts,
+    "timeout": _timeout_s,
+    "timeout_ms": _timeout_ms,
+    "visibility_timeout": _duration("visibility_timeout_ms", 1_000),
+    "visibility_timeout_ms": _duration("visibility_timeout_ms", 1),
+    "total_timeout": _duration("total_timeout_ms", 1_000),
+    "total_timeout_ms": _duration("total_timeout_ms", 1),
+    "enqueue_ttl": _duration("enqueue_ttl_ms", 1_000),
+    "enqueue_ttl_ms": _duration("enqueue_ttl_ms", 1),
+    "heartbeat_timeout": _duration("heartbeat_timeout_ms", 1_000),
+    "heartbeat_timeout_ms": _duration("heartbeat_timeout_ms", 1),
+    "grace_period": _duration("grace_period_ms", 1_000, zero=True),
+    "grace_period_ms": _duration("grace_period_ms", 1, zero=True),
+    "result_ttl": _result_ttl,
+    "result_size_limit": _result_size_limit,
+}
+_KEPT: Final = frozenset({"meta", "metadata", "unique", "rate_limit"})
+"""Objects that are stored and answered as sent."""
+TOP_LEVEL_ONLY: Final = frozenset({"type", "args", "id", "specversion", "options", "job"})

@@ -1,0 +1,281 @@
+"""What clients ask of queues: settings, removal, purges (ojs-queue-config §6, §9; ojs-backpressure §6.2; ojs-admin-api §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import (
+    before_ms,
+    check_known,
+    duration_ms,
+    flag,
+    integer,
+    mapping,
+    object_of,
+    queue_name,
+    shown,
+    struct_of,
+    text_list,
+    value_of,
+)
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.job import Retry, State
+from ojs_core.domain.queues.config import Patch, Rate
+from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, read_policy
+from ojs_core.operations.queue_removal import Deletion, Purge
+from ojs_core.wire.jobs.retry import check_retry
+from ojs_core.wire.queues.starvation import parse_rotation
+
+_OVERFLOW: Final = ("reject", "drop_oldest")
+_MOST: Final = 2**53 - 1
+_MAX_PATTERNS: Final = 100
+_QUEUE_LIMIT: Final = ("concurrency", "rate", "period", "max_per_second", "throttle", "key", "on_limit")
+_PURGEABLE: Final = tuple(state for state in State if state is not State.ACTIVE)
+
+
+def parse_config(body: bytes, limits: PayloadLimits) -> Patch:
+    """PUT /queues/{name}/config: the members that are sent are set, null takes one back, others stay as they are.
+
+    Raises invalid_request naming the member, `unsupported` for what this server does not do.
+    """
+    return _config({name: value_of(raw, name, limits) for name, raw in object_of(body).items()}, "", limits)
+
+
+def parse_queue_limit(body: bytes, limits: PayloadLimits) -> Patch:
+    """PUT /admin/queues/{name}/rate-limit: the members of `Policy` that a queue can have; what is left out is taken back."""
+    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
+    if (field := next((name for name in ("throttle", "key", "on_limit") if members.get(name) is not None), None)) is not None:
+        raise invalid(field, f"{field} belongs to jobs; a queue has concurrency and rate")
+    check_known(members, _QUEUE_LIMIT)
+    policy = read_policy(members, "")
+    if policy.concurrency == 0:
+        message = "concurrency must be at least 1; pause the queue to let nothing start, leave it out to lift the limit"
+        raise invalid("concurrency", message)
+    return {"concurrency": policy.concurrency, "rate_limit": policy.rate}
+
+
+def parse_create(body: bytes, limits: PayloadLimits) -> tuple[str, Patch]:
+    """POST /queues `{name, config}`; the members of `config` may stand beside `name` (ojs CLI)."""
+    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
+    name = queue_name(members.pop("name", None), "name", limits)
+    config = members.pop("config", None)
+    if config is not None and type(config) is not dict:
+        raise invalid("config", f"config must be an object, not {shown(config)}")
+    return name, {**_config(members, "", limits), **_config(config or {}, "config.", limits)}
+
+
+def _config(members: dict[str, Any], prefix: str, limits: PayloadLimits) -> dict[str, Any]:
+    patch: dict[str, Any] = {}
+    for name, value in members.items():
+        path = prefix + name
+        reader = _READERS.get(name)
+        if reader is None:
+            raise invalid(path, f"{path} is not a setting of a queue; settings are {', '.join(_READERS)}")
+        patch |= reader(value, path, limits)
+    return patch
+
+
+_Reader = Callable[[Any, str, PayloadLimits], dict[str, Any]]
+
+
+def _member(attribute: str, read: Callable[[Any, str, PayloadLimits], Any]) -> _Reader:
+    def reader(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
+        return {attribute: None if value is None else read(value, path, limits)}
+
+    return reader
+
+
+def _unsupported(neutral: tuple[Any, ...], instead: str) -> _Reader:
+    def reader(value: Any, path: str, _limits: PayloadLimits) -> dict[str, Any]:
+        if value is not None and value not in neutral:
+            raise OjsError("unsupported", f"{path} is not supported by this server: {instead}", details={"field": path})
+        return {}
+
+    return reader
+
+
+def _count(value: Any, path: str, _limits: PayloadLimits) -> int:
+    return integer(value, path, 0, _MOST)
+
+
+def _slots(value: Any, path: str, _limits: PayloadLimits) -> int:
+    return integer(value, path, 0, MAX_CONCURRENCY)
+
+
+def _overflow(value: Any, path: str, _limits: PayloadLimits) -> str:
+    if value == "block":
+        raise OjsError("unsupported", f"{path} 'block' is not supported: push again after Retry-After", details={"field": path})
+    if value not in _OVERFLOW:
+        raise invalid(path, f"{path} must be one of {', '.join(_OVERFLOW)}, not {shown(value)}")
+    return str(value)
+
+
+def _threshold(value: Any, path: str, _limits: PayloadLimits) -> float:
+    if type(value) not in (int, float) or not 0 < value <= 1:
+        raise invalid(path, f"{path} must be a number above 0 and at most 1, not {shown(value)}")
+    return float(value)
+
+
+def _backpressure(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
+    if value is None:
+        return {"max_size": None, "overflow_policy": None, "warning_threshold": None}
+    return _members(value, path, limits, _BACKPRESSURE)
+
+
+def _members(value: Any, path: str, limits: PayloadLimits, readers: Mapping[str, _Reader]) -> dict[str, Any]:
+    patch: dict[str, Any] = {}
+    for name, item in mapping(value, path).items():
+        reader = readers.get(name)
+        if reader is None:
+            raise invalid(f"{path}.{name}", f"{path}.{name} is not a setting; settings are {', '.join(readers)}")
+        patch |= reader(item, f"{path}.{name}", limits)
+    return patch
+
+
+def _dead_letter(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
+    """The form of ojs-dead-letter §5.1: `{"retention": {"max_age", "max_count"}}`."""
+    if value is None:
+        return {"dead_letter_s": None, "dead_letter_max": None}
+    return _members(value, path, limits, {"retention": _dead_letter_retention})
+
+
+def _dead_letter_retention(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
+    return _dead_letter(None, path, limits) if value is None else _members(value, path, limits, _DEAD_LETTER)
+
+
+def _age(value: Any, path: str, limits: PayloadLimits) -> int:
+    return duration_ms(value, path, 1_000, limits) // 1_000
+
+
+def _rate(value: Any, path: str, limits: PayloadLimits) -> Rate:
+    members = mapping(value, path)
+    if type(members.get("rate")) is dict:  # the form of ojs-rate-limiting §7.2
+        members, path = members["rate"], f"{path}.rate"
+    if "max_per_second" in members:
+        return Rate(integer(members["max_per_second"], f"{path}.max_per_second", 1, _MOST), 1_000)
+    limit = integer(members.get("limit"), f"{path}.limit", 1, _MOST)
+    return Rate(limit, duration_ms(members.get("period", "PT1S"), f"{path}.period", 1_000, limits))
+
+
+def _seconds(value: Any, path: str, limits: PayloadLimits) -> int:
+    return duration_ms(value, path, 1_000, limits)
+
+
+def _retention(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
+    """Each member by itself: what isn't sent stays. A text is the CLI's one time for every end."""
+    if value is None or type(value) is str:
+        value = dict.fromkeys(_RETENTION, value)
+    members = mapping(value, path)
+    for name in members:
+        if name not in _RETENTION:
+            raise invalid(f"{path}.{name}", f"{path}.{name} is not a way to end; {path} has {', '.join(_RETENTION)}")
+    return {_RETENTION[name]: None if age is None else _age(age, f"{path}.{name}", limits) for name, age in members.items()}
+
+
+def _retry(value: Any, path: str, limits: PayloadLimits) -> Retry:
+    return check_retry(value, path, limits)
+
+
+def _types(value: Any, path: str, limits: PayloadLimits) -> tuple[str, ...]:
+    types = text_list(value, path, _MAX_PATTERNS, limits)
+    for index, one in enumerate(types):
+        if "*" in one[:-1]:
+            raise invalid(f"{path}[{index}]", f"{path}[{index}] may have its * at the end only, as in mail.*, not {shown(one)}")
+    return types
+
+
+def _flag(value: Any, path: str, _limits: PayloadLimits) -> bool:
+    return flag(value, path)
+
+
+_RETENTION: Final = {
+    "completed": "completed_s",
+    "discarded": "discarded_s",
+    "cancelled": "cancelled_s",
+    "dead_letter": "dead_letter_s",
+}
+_BACKPRESSURE: Final[dict[str, _Reader]] = {
+    "max_depth": _member("max_size", _count),
+    "strategy": _member("overflow_policy", _overflow),
+    "warning_threshold": _member("warning_threshold", _threshold),
+    "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_depth"),
+}
+_DEAD_LETTER: Final[dict[str, _Reader]] = {
+    "max_age": _member("dead_letter_s", _age),
+    "max_count": _member("dead_letter_max", _count),
+}
+_READERS: Final[dict[str, _Reader]] = {
+    "max_size": _member("max_size", _count),
+    "overflow_policy": _member("overflow_policy", _overflow),
+    "warning_threshold": _member("warning_threshold", _threshold),
+    "backpressure": _backpressure,
+    "concurrency": _member("concurrency", _slots),
+    "rate_limit": _member("rate_limit", _rate),
+    "visibility_timeout": _member("visibility_timeout_ms", _seconds),
+    "default_timeout": _member("default_timeout_ms", _seconds),
+    "default_retry": _member("default_retry", _retry),
+    "retention": _retention,
+    "dead_letter": _dead_letter,
+    "dead_letter_max_size": _member("dead_letter_max", _count),
+    "dead_letter_ttl": _member("dead_letter_s", _age),
+    "allowed_job_types": _member("allowed_job_types", _types),
+    "strict_pause": _member("strict_pause", _flag),
+    "starvation_prevention": _member("rotation_ms", parse_rotation),
+    "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_size"),
+    "producers": _unsupported((["*"],), "producers aren't told apart"),
+    "dead_letter_queue": _unsupported((), "dead letters are listed under /dead-letter; see retention.dead_letter"),
+}
+
+
+class DeletionBody(Struct, frozen=True, forbid_unknown_fields=True):
+    strategy: str | None = None
+    target_queue: str | None = None
+
+
+def parse_deletion(body: bytes, query: Mapping[str, str], queue: str, limits: PayloadLimits) -> Deletion:
+    """DELETE /queues/{name}: a strategy in the body, or in the query for clients that send no body with it."""
+    asked = struct_of(body, DeletionBody)
+    strategy = asked.strategy or query.get("strategy") or "reject"
+    target = asked.target_queue or query.get("target_queue")
+    match strategy:
+        case "reject" | "discard":
+            return Deletion(strategy)
+        case "move":
+            name = queue_name(target, "target_queue", limits)
+            if name == queue:
+                raise invalid("target_queue", "target_queue must be another queue than the one that is deleted")
+            return Deletion("move", name)
+        case _:
+            raise invalid("strategy", f"strategy must be reject, discard or move, not {shown(strategy)}")
+
+
+class PurgeBody(Struct, frozen=True, forbid_unknown_fields=True):
+    states: list[str] | None = None
+    older_than: str | int | float | None = None
+    confirm: bool | None = None
+
+
+def parse_purge(body: bytes, now: int, limits: PayloadLimits, *, confirmed: bool) -> Purge:
+    """DELETE /admin/queues/{name}/jobs `{states, older_than?, confirm: true}`; without `states`, all that only wait.
+
+    `confirmed` is for POST /queues/{name}/purge, which says it by its name.
+    """
+    asked = struct_of(body, PurgeBody)
+    if not (confirmed if asked.confirm is None else asked.confirm):
+        raise invalid("confirm", "this removes every job that matches; send confirm: true to do it")
+    if asked.states is None and not confirmed:
+        raise invalid("states", f"states is required: a list of {', '.join(_PURGEABLE)}")
+    if asked.states is not None and not asked.states:
+        raise invalid("states", f"states must name at least one of {', '.join(_PURGEABLE)}")
+    states = []
+    for index, state in enumerate(asked.states or (State.AVAILABLE, State.SCHEDULED, State.RETRYABLE, State.PENDING)):
+        if state not in _PURGEABLE:
+            message = f"states[{index}] must be one of {', '.join(_PURGEABLE)}, not {shown(state)}"
+            raise invalid(f"states[{index}]", message)
+        states.append(State(state))
+    before = None if asked.older_than is None else before_ms(asked.older_than, "older_than", now, limits)
+    return Purge(tuple(dict.fromkeys(states)), before)

@@ -1,0 +1,1 @@
+"""Statistics: what clients ask of them, and as they read them."""

@@ -1,0 +1,210 @@
+"""Statistics as clients read them: now, lately and over time (ojs-admin-api §6, §10; docs/statistics.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ojs_core.base.times import format_ms
+from ojs_core.domain.statistics.histogram import Percentiles
+from ojs_core.domain.statistics.point import Point
+from ojs_core.read.messages import WorkerSummary
+from ojs_core.read.numbers import Counts, History, HistoryAsk, Numbers, Queue
+from ojs_core.wire.members import Count, Timestamp, given, members, timestamp
+from ojs_core.wire.pages import Indexed, PartialFlag, ProgressShare, with_progress
+from ojs_core.wire.statistics.requests import Period
+
+_NOTHING: Final = Point(at=0)
+
+Milliseconds = Annotated[float, Meta(ge=0, description="Milliseconds.")]
+
+
+class PercentilesAnswer(Struct):
+    """Milliseconds, at most 5 % off."""
+
+    p50: Milliseconds
+    p90: Milliseconds
+    p95: Milliseconds
+    p99: Milliseconds
+    max: Milliseconds
+
+
+class Window(Struct, kw_only=True, omit_defaults=True):
+    """What happened within a time. `processed` jobs completed, `failed` ones were discarded; a wait ends when a job starts."""
+
+    enqueued: Count
+    started: Count
+    processed: Count
+    failed: Count
+    failed_attempts: Count
+    retried: Count
+    cancelled: Count
+    expired: Count
+    avg_latency_ms: Annotated[float, Meta(ge=0, description="The mean wait.")]
+    wait_ms: PercentilesAnswer | UnsetType = UNSET
+    run_ms: PercentilesAnswer | UnsetType = UNSET
+
+
+class PointAnswer(Window, kw_only=True):
+    """What happened from `timestamp` on."""
+
+    timestamp: Timestamp
+    latency_p50_ms: Annotated[float, Meta(ge=0, description="Of the waits; 0 where nothing started.")]
+    latency_p99_ms: Milliseconds
+
+
+class HistoryAnswer(Indexed, kw_only=True, omit_defaults=True):
+    """Points in order of time."""
+
+    period: Period
+    data: list[PointAnswer]
+    queue: str | UnsetType = UNSET
+
+
+Windows = Annotated[dict[str, Window], Meta(description="The last five minutes, hour and day: `5m`, `1h` and `1d`.")]
+
+
+class Throughput(Struct):
+    """Jobs a minute over the last five minutes; the mean wait, from available to started, over the last hour."""
+
+    processed_per_minute: Annotated[float, Meta(ge=0)]
+    failed_per_minute: Annotated[float, Meta(ge=0)]
+    enqueued_per_minute: Annotated[float, Meta(ge=0)]
+    avg_latency_ms: Milliseconds
+
+
+class Lately(Struct, kw_only=True, omit_defaults=True):
+    """Rates and times of the last five minutes, and since when the oldest job waits."""
+
+    throughput: Throughput
+    latency_ms: PercentilesAnswer
+    run_ms: PercentilesAnswer
+    oldest_available_at: Timestamp | UnsetType = UNSET
+    oldest_available_age_ms: Count | UnsetType = UNSET
+
+
+class AdminStats(Lately, kw_only=True, omit_defaults=True):
+    """Of jobs that are still stored, of workers that are there, and of this gateway's time."""
+
+    queues: Count
+    workers: Count
+    workers_stale: Count
+    jobs: Counts
+    dead_letter: Count
+    windows: Windows
+    uptime_seconds: Count
+    partial: PartialFlag = UNSET
+    index_progress: ProgressShare = UNSET
+
+
+class QueueInBrief(Struct):
+    """A queue as the command line's debugger lists it."""
+
+    name: str
+    depth: int
+    avg_duration_ms: float
+    error_rate: float
+
+
+class AskedStats(Struct):
+    """The answer to GET /admin/stats, with what the command line reads in place of two of its numbers."""
+
+    stats: AdminStats
+    paused: int
+    workers: WorkerSummary
+    queues: list[QueueInBrief] | None
+
+
+def history_answer(history: History, ask: HistoryAsk, period: Period) -> HistoryAnswer:
+    """A series of one queue or of all."""
+    points = [_point(point) for point in history.points]
+    answer = HistoryAnswer(period=period, data=points, queue=given(ask.queue))
+    return with_progress(answer, history)
+
+
+def _point(point: Point) -> PointAnswer:
+    wait = point.wait
+    return PointAnswer(
+        **members(_window(point)),
+        timestamp=format_ms(point.at),
+        latency_p50_ms=wait.p50 if wait is not None else 0.0,
+        latency_p99_ms=wait.p99 if wait is not None else 0.0,
+    )
+
+
+def _window(point: Point) -> Window:
+    return Window(
+        enqueued=point.pushed,
+        started=point.started,
+        processed=point.completed,
+        failed=point.discarded,
+        failed_attempts=point.failed,
+        retried=point.retried,
+        cancelled=point.cancelled,
+        expired=point.expired,
+        avg_latency_ms=point.avg_wait_ms or 0.0,
+        wait_ms=UNSET if point.wait is None else _percentiles(point.wait),
+        run_ms=UNSET if point.run is None else _percentiles(point.run),
+    )
+
+
+def _percentiles(found: Percentiles) -> PercentilesAnswer:
+    return PercentilesAnswer(found.p50, found.p90, found.p95, found.p99, found.max)
+
+
+def windows(numbers: Numbers) -> dict[str, Window]:
+    """What happened within the last five minutes, hour and day."""
+    return {name: _window(point) for name, point in numbers.windows.items()}
+
+
+def latest(numbers: Numbers) -> Point:
+    """What happened within the last five minutes."""
+    return numbers.windows.get("5m", _NOTHING)
+
+
+def lately(numbers: Numbers, now: int) -> Lately:
+    """What is told of one queue, and of all together."""
+    last = latest(numbers)
+    since = numbers.oldest_available_at
+    return Lately(
+        throughput=Throughput(
+            processed_per_minute=round(numbers.throughput_per_second * 60, 3),
+            failed_per_minute=round(numbers.failed_per_second * 60, 3),
+            enqueued_per_minute=round(numbers.pushed_per_second * 60, 3),
+            avg_latency_ms=numbers.avg_wait_ms or 0.0,
+        ),
+        latency_ms=_NO_TIMES if last.wait is None else _percentiles(last.wait),
+        run_ms=_NO_TIMES if last.run is None else _percentiles(last.run),
+        oldest_available_at=timestamp(since),
+        oldest_available_age_ms=UNSET if since is None else max(0, now - since),
+    )
+
+
+_NO_TIMES: Final = PercentilesAnswer(0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def admin_stats(numbers: Numbers, queues: int, workers: WorkerSummary, uptime_s: int, now: int) -> AdminStats:
+    """Totals of the whole system, or of one queue."""
+    answer = AdminStats(
+        **members(lately(numbers, now)),
+        queues=queues,
+        workers=workers.total - workers.stale,
+        workers_stale=workers.stale,
+        jobs=numbers.counts,
+        dead_letter=numbers.dead_letter,
+        windows=windows(numbers),
+        uptime_seconds=uptime_s,
+    )
+    return with_progress(answer, numbers)
+
+
+def queue_in_brief(queue: Queue) -> QueueInBrief:
+    """`error_rate` is the share of what ended within the last hour."""
+    ended = queue.completed_last_hour + queue.failed_last_hour
+    return QueueInBrief(
+        name=queue.name,
+        depth=queue.counts.available,
+        avg_duration_ms=queue.avg_duration_ms or 0.0,
+        error_rate=round(queue.failed_last_hour / ended, 4) if ended else 0.0,
+    )

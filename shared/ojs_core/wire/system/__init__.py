@@ -1,0 +1,1 @@
+"""The server of itself: health, manifest, maintenance, what it is set to, records that it can't read."""

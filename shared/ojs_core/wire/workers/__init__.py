@@ -1,0 +1,1 @@
+"""What workers ask and are answered, and how operators see and direct them."""

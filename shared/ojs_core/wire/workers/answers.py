@@ -1,0 +1,127 @@
+"""What workers are answered: fetch, ack, nack, heartbeat, registration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from ojs_core.base.times import format_ms
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
+from ojs_core.wire.jobs.job import JobView, job_answer, job_view, with_extra
+from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
+
+_HEARTBEAT_INTERVAL_S: Final = 5
+
+_Interval = Annotated[int, Meta(ge=1, description="Seconds.")]
+
+
+class FetchedJobs(Struct):
+    """Jobs to work on; those of workflows with what earlier steps hand on."""
+
+    jobs: list[JobView]
+
+
+class JobOutcome(Struct, kw_only=True, omit_defaults=True):
+    """What has become of a job whose attempt has ended, and when it goes on."""
+
+    id: Uuid
+    state: State
+    attempt: Count
+    max_attempts: Count
+    job: JobView
+    completed_at: Timestamp | UnsetType = UNSET
+    discarded_at: Timestamp | UnsetType = UNSET
+    next_attempt_at: Timestamp | UnsetType = UNSET
+
+
+class AckAnswer(JobOutcome, kw_only=True, omit_defaults=True):
+    """The job is done."""
+
+    acknowledged: bool
+
+
+class NackAnswer(JobOutcome, kw_only=True, omit_defaults=True):
+    """The attempt has failed. `rate_limit_until`: until when the job's limit lets nothing start."""
+
+    retry_delay_ms: Count | UnsetType = UNSET
+    rate_limit_until: Timestamp | UnsetType = UNSET
+
+
+class HeartbeatAnswer(Struct, kw_only=True, omit_defaults=True):
+    """What the worker should be, and which of its jobs are still its own."""
+
+    acknowledged: bool
+    state: Annotated[str, Meta(description="What the worker should be: running, quiet or terminate.")]
+    jobs_extended: Sequence[str]
+    server_time: Timestamp
+    cancelled_jobs: Annotated[Sequence[str], Meta(description="Jobs that the worker should stop.")] | UnsetType = UNSET
+
+
+class RegisteredWorker(Struct):
+    """The intervals that a worker should keep to (ojs-worker-protocol §3)."""
+
+    ok: bool
+    worker_id: str
+    server_time: Timestamp
+    heartbeat_interval: _Interval = _HEARTBEAT_INTERVAL_S
+    heartbeat_timeout: _Interval = LIVENESS_MS // 1_000
+    visibility_timeout_default: _Interval = DEFAULT_LEASE_MS // 1_000
+
+
+class DeregisteredWorker(Struct):
+    """The worker is gone."""
+
+    ok: bool
+    worker_id: str
+
+
+def fetched_jobs(jobs: Iterable[Job], inputs: Mapping[str, Sequence[Raw]] = {}) -> FetchedJobs:
+    """Fetched jobs; `inputs` are the results that members of workflows are given."""
+    return FetchedJobs([_fetched(job, inputs) for job in jobs])
+
+
+def _fetched(job: Job, inputs: Mapping[str, Sequence[Raw]]) -> JobView:
+    if job.workflow is None:
+        return job_view(job)
+    answer = job_answer(job)
+    answer.parent_results = list(inputs.get(job.id, ()))
+    return with_extra(answer, job)
+
+
+def acknowledged(job: Job) -> AckAnswer:
+    """The answer to an ack."""
+    return AckAnswer(acknowledged=True, **_outcome(job))
+
+
+def nacked(job: Job, closed_until: int | None = None) -> NackAnswer:
+    """The answer to a nack; until `closed_until` (Unix ms) the job's limit lets nothing start."""
+    delay_ms = job.retry_delay_ms if job.state is State.RETRYABLE else None
+    return NackAnswer(**_outcome(job), retry_delay_ms=given(delay_ms), rate_limit_until=timestamp(closed_until))
+
+
+def _outcome(job: Job) -> dict[str, Any]:
+    """The members of a `JobOutcome`."""
+    return {
+        "id": job.id,
+        "state": job.state,
+        "attempt": job.attempt,
+        "max_attempts": job.retry.max_attempts,
+        "job": job_view(job),
+        "completed_at": timestamp(job.completed_at),
+        "discarded_at": timestamp(job.discarded_at),
+        "next_attempt_at": timestamp(job.next_attempt_at),
+    }
+
+
+def heartbeat_answer(state: str, extended: Sequence[str], cancelled: Sequence[str], now: int) -> HeartbeatAnswer:
+    """The answer to a heartbeat; `cancelled` are jobs that the worker should stop."""
+    return HeartbeatAnswer(
+        acknowledged=True,
+        state=state,
+        jobs_extended=extended,
+        server_time=format_ms(now),
+        cancelled_jobs=cancelled or UNSET,
+    )

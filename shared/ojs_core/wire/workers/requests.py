@@ -1,0 +1,339 @@
+"""What workers and operators send: fetch, ack, nack, heartbeat, register, deregister, and the small job commands.
+
+Every body is read in the dialects of the official clients; null members are absent ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Raw, Struct
+
+from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.fields import (
+    absent,
+    duration_ms,
+    integer,
+    queue_name,
+    queue_names,
+    short_text,
+    struct_of,
+    text_list,
+    value_of,
+)
+from ojs_core.base.ids import job_id_of
+from ojs_core.base.numbers import Whole
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.base.times import parse_timestamp
+from ojs_core.domain.job import NOTHING, Job
+from ojs_core.domain.transitions import Action, Failure, JobHolder, RetryOverride
+from ojs_core.domain.worker import Worker
+from ojs_core.wire.jobs.retry import merge_retry, parse_retry
+
+_ACTIONS: Final[tuple[Action, ...]] = ("RETRY", "DISCARD", "DEAD_LETTER", "FAIL")
+_STATES: Final = frozenset({"running", "quiet", "terminate", "drain"})
+
+
+class Fetch(Struct, frozen=True):
+    """A request for work; `lease_ms` None leaves the visibility timeout to the job, `wait_ms` 0 answers at once.
+
+    `pool` is the worker's.
+    """
+
+    queues: tuple[str, ...]
+    count: int
+    worker: str | None
+    lease_ms: int | None
+    wait_ms: int
+    pool: str | None = None
+
+
+class Ack(Struct, frozen=True):
+    """`result` is JSON as sent (`null` is a result), `NOTHING` if the request had no such member."""
+
+    job_id: str
+    result: Raw
+    holder: JobHolder
+
+
+class Nack(Struct, frozen=True):
+    """`closed_until` (Unix ms): nothing under the job's rate limit key is to start before (ojs-rate-limiting §9.1)."""
+
+    job_id: str
+    failure: Failure
+    holder: JobHolder
+    closed_until: int | None = None
+
+
+class Heartbeat(Struct, frozen=True):
+    worker: Worker
+    job_ids: tuple[str, ...]
+    lease_ms: int | None
+
+
+# Fetch
+
+
+class FetchBody(Struct):
+    queues: list[str] | None = None
+    count: int | float | None = None
+    worker_id: str | None = None
+    visibility_timeout_ms: int | float | str | None = None
+    wait_ms: int | float | None = None
+    pool: str | None = None
+
+
+def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
+    """POST /workers/fetch. Raises invalid_payload, invalid_request, queue_name_too_long."""
+    sent = struct_of(body, FetchBody)
+    if not sent.queues:
+        raise invalid("queues", "queues is required: a list of at least one queue name")
+    return Fetch(
+        queue_names(sent.queues, "queues", limits),
+        1 if sent.count is None else integer(sent.count, "count", 1, limits.max_fetch_count),
+        _worker_id(sent.worker_id, limits),
+        _lease(sent.visibility_timeout_ms, limits),
+        limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms),
+        queue_name(sent.pool, "pool", limits) if sent.pool else None,
+    )
+
+
+# Ack and nack
+
+
+class AckBody(Struct):
+    job_id: str | None = None
+    result: Raw = NOTHING
+    worker_id: str | None = None
+    attempt: Whole | None = None
+
+
+class ErrorBody(Struct):
+    message: str | None = None
+    code: str | None = None
+    type: str | None = None
+    retryable: bool | None = None
+    action: str | None = None
+    details: Raw = NOTHING
+    backtrace: Raw = NOTHING
+    rate_limit_until: str | None = None
+
+
+class NackBody(Struct):
+    job_id: str | None = None
+    error: ErrorBody | str | None = None
+    worker_id: str | None = None
+    attempt: Whole | None = None
+    requeue: bool | None = None
+
+
+def parse_ack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> Ack:
+    """POST /workers/ack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
+    sent = struct_of(body, AckBody)
+    if sent.result:
+        value_of(sent.result, "result", limits)
+    return Ack(_job_id(sent.job_id, job_id), sent.result, _holder(sent.worker_id, sent.attempt, limits))
+
+
+def parse_nack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> Nack:
+    """POST /workers/nack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
+    sent = struct_of(body, NackBody)
+    requeue = bool(sent.requeue)
+    error = sent.error
+    if isinstance(error, str):
+        error = ErrorBody(message=error)
+    elif error is None:
+        if not requeue:
+            raise invalid("error", "error is required: an object with at least a message")
+        error = ErrorBody(message="requeued by its worker")
+    if error.message is None:
+        raise invalid("error.message", "error.message is required: a text")
+    if error.action is not None and error.action not in _ACTIONS:
+        raise invalid("error.action", f"error.action must be one of {', '.join(_ACTIONS)}, not {error.action[:40]!r}")
+    failure = Failure(
+        message=error.message,
+        code=_cut(error.code, limits),
+        type=_cut(error.type, limits),
+        retryable=error.retryable is not False,
+        action=error.action,
+        details=_kept(error.details, "error.details", limits),
+        backtrace=_kept(error.backtrace, "error.backtrace", limits),
+        requeue=requeue,
+    )
+    holder = _holder(sent.worker_id, sent.attempt, limits)
+    return Nack(_job_id(sent.job_id, job_id), failure, holder, _closed_until(error.rate_limit_until))
+
+
+def _closed_until(text: str | None) -> int | None:
+    path = "error.rate_limit_until"
+    try:
+        return None if text is None else parse_timestamp(text)
+    except ValueError as error:
+        raise invalid(path, f"{path} must be an RFC 3339 timestamp with a zone: {error}") from None
+
+
+def _cut(text: str | None, limits: PayloadLimits) -> str | None:
+    # A failure report is never refused for its length: the job would hang until its lease ends.
+    return text[: limits.max_text_chars] if text else None
+
+
+def _kept(raw: Raw, path: str, limits: PayloadLimits) -> Raw:
+    if absent(raw):
+        return NOTHING
+    value_of(raw, path, limits)
+    return raw
+
+
+# Workers
+
+
+class WorkerBody(Struct):
+    worker_id: str | None = None
+    active_jobs: list[str] | Whole | None = None
+    active_job_ids: list[str] | None = None
+    visibility_timeout_ms: int | float | str | None = None
+    state: str | None = None
+    hostname: str | None = None
+    pid: Whole | None = None
+    queues: list[str] | None = None
+    concurrency: Whole | None = None
+    labels: Raw = NOTHING
+    started_at: str | None = None
+
+
+def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
+    """POST /workers/heartbeat: `active_jobs` is a list of ids, or a number with the ids in `active_job_ids`.
+
+    What can't be a job id is left out. Raises invalid_payload, invalid_request.
+    """
+    sent = struct_of(body, WorkerBody)
+    named = [*(sent.active_job_ids or ()), *(sent.active_jobs if isinstance(sent.active_jobs, list) else ())]
+    ids = tuple(dict.fromkeys(job_id.lower() for job_id in named))
+    if len(ids) > limits.max_active_jobs:
+        raise invalid("active_jobs", f"active_jobs has {len(ids)} entries; the limit is {limits.max_active_jobs}")
+    active = sent.active_jobs if isinstance(sent.active_jobs, int) else len(ids)
+    return Heartbeat(_worker(sent, active, limits), ids, _lease(sent.visibility_timeout_ms, limits))
+
+
+def parse_register(body: bytes, limits: PayloadLimits) -> Worker:
+    """POST /workers/register. Raises invalid_payload, invalid_request."""
+    return _worker(struct_of(body, WorkerBody), 0, limits)
+
+
+def parse_deregister(body: bytes, limits: PayloadLimits) -> str:
+    """POST /workers/deregister: the worker's id. Raises invalid_payload, invalid_request."""
+    return _worker(struct_of(body, WorkerBody), 0, limits).id
+
+
+def _worker(sent: WorkerBody, active: int, limits: PayloadLimits) -> Worker:
+    worker_id = _worker_id(sent.worker_id, limits)
+    if worker_id is None:
+        raise invalid("worker_id", "worker_id is required: a text that is unique to the worker")
+    labels = _kept(sent.labels, "labels", limits)
+    if len(labels) > limits.max_label_bytes:
+        raise invalid("labels", f"labels is {len(labels)} bytes; the limit is {limits.max_label_bytes} bytes")
+    return Worker(
+        id=worker_id,
+        state=sent.state if sent.state in _STATES else "running",
+        hostname=None if sent.hostname is None else short_text(sent.hostname, "hostname", limits),
+        pid=sent.pid,
+        queues=text_list(sent.queues or [], "queues", limits.max_queues, limits),
+        concurrency=sent.concurrency,
+        labels=labels,
+        started_at=None if sent.started_at is None else short_text(sent.started_at, "started_at", limits),
+        active_jobs=active,
+    )
+
+
+# Jobs
+
+
+class CancelBody(Struct):
+    reason: str | None = None
+
+
+class OverrideMembers(Struct, forbid_unknown_fields=True):
+    queue: str | None = None
+    meta: Raw = NOTHING
+    retry: dict[str, Any] | None = None
+    args: Raw = NOTHING
+
+
+class OverrideBody(Struct, forbid_unknown_fields=True):
+    override: OverrideMembers | None = None
+
+
+class IdsBody(Struct):
+    ids: list[str] | None = None
+
+
+def parse_cancel(body: bytes, limits: PayloadLimits) -> str | None:
+    """Cancellation: the reason, if the body gives one. Raises invalid_payload, invalid_request."""
+    reason = struct_of(body, CancelBody).reason
+    return None if reason is None else short_text(reason, "reason", limits)
+
+
+def parse_override(body: bytes, limits: PayloadLimits) -> Callable[[Job], RetryOverride]:
+    """POST /dead-letter/{id}/retry: what the new life changes (ojs-dead-letter §6.3), once it is known of which job. What a
+    retry policy leaves out stays as it is: with one attempt more the job is still a dead letter if that fails.
+
+    Raises, here or then, invalid_payload, invalid_request, invalid_retry_policy, metadata_too_large, envelope_too_large.
+    """
+    sent = struct_of(body, OverrideBody).override or OverrideMembers()
+    meta, args = _kept(sent.meta, "override.meta", limits), _kept(sent.args, "override.args", limits)
+    if meta:
+        if type(value_of(meta, "override.meta", limits)) is not dict:
+            raise invalid("override.meta", "override.meta must be an object")
+        if len(meta) > limits.max_meta_bytes:
+            raise too_large("metadata_too_large", "override.meta", len(meta), limits.max_meta_bytes)
+    if args:
+        if type(value_of(args, "override.args", limits)) is not list:
+            raise invalid("override.args", "override.args must be a JSON array", canonical="INVALID_ARGS")
+        if len(args) > limits.max_envelope_bytes:
+            raise too_large("envelope_too_large", "override.args", len(args), limits.max_envelope_bytes)
+    queue = None if sent.queue is None else queue_name(sent.queue, "override.queue", limits)
+    path = "override.retry"
+    members = {} if sent.retry is None else parse_retry(sent.retry, path, limits)
+
+    def override(job: Job) -> RetryOverride:
+        return RetryOverride(
+            queue=queue, meta=meta, retry=merge_retry(job.retry, members, path) if members else None, args=args
+        )
+
+    return override
+
+
+def parse_result_ids(body: bytes, limits: PayloadLimits) -> tuple[str, ...]:
+    """POST /jobs/results: the ids as sent, doubles left out. Raises invalid_payload, invalid_request."""
+    ids = struct_of(body, IdsBody).ids
+    if ids is None:
+        raise invalid("ids", "ids is required: a list of job ids")
+    if len(ids) > limits.max_result_ids:
+        raise invalid("ids", f"ids has {len(ids)} entries; the limit is {limits.max_result_ids}")
+    return tuple(dict.fromkeys(ids))
+
+
+# Members that several bodies share
+
+
+def _job_id(sent: str | None, path: str | None) -> str:
+    if sent is None:
+        if path is None:
+            raise invalid("job_id", "job_id is required")
+        return job_id_of(path)
+    if path is not None and sent.lower() != path.lower():
+        raise invalid("job_id", "job_id must be the id in the path, or be left out")
+    return job_id_of(sent)
+
+
+def _worker_id(sent: str | None, limits: PayloadLimits) -> str | None:
+    return None if sent is None else short_text(sent, "worker_id", limits)
+
+
+def _holder(worker: str | None, attempt: int | None, limits: PayloadLimits) -> JobHolder:
+    return JobHolder(_worker_id(worker, limits), attempt)
+
+
+def _lease(sent: float | str | None, limits: PayloadLimits) -> int | None:
+    return None if sent is None else duration_ms(sent, "visibility_timeout_ms", 1, limits)

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.job import State
+from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
+
+NOW = 1_800_000_000_000
+LIMITS = PayloadLimits()
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"", "confirm"),
+        (b'{"filter":{}}', "confirm"),
+        (b'{"filter":{},"confirm":false}', "confirm"),
+        (b'{"confirm":true}', "filter"),
+        (b'{"filter":{"colour":"red"},"confirm":true}', "filter.colour"),
+        (b'{"filter":{"state":7},"confirm":true}', "filter.state"),
+        (b'{"filter":{"priority":1.5},"confirm":true}', "filter.priority"),
+        (b'{"filter":{"since":"soon"},"confirm":true}', "filter.since"),
+        (b'{"filter":{"state":"dead"},"confirm":true}', "filter.state"),
+        (b'{"filter":{"queue":"q"},"limit":1,"confirm":true}', "limit"),
+        (b'{"filter":{"queue":"q"},"job_ids":["1"],"confirm":true}', "job_ids"),
+    ],
+)
+def test_a_bulk_action_needs_a_filter_and_a_confirmation(body: bytes, field: str) -> None:
+    with pytest.raises(OjsError) as refused:
+        parse_confirmed(body, "retry", NOW, LIMITS)
+    assert refused.value.details["field"] == field
+
+
+def test_a_confirmed_filter_is_read() -> None:
+    body = b'{"filter":{"queue":"q","state":"discarded","type":"a.b","since":"2027-01-15T08:00:00Z"},"confirm":true}'
+    wanted = parse_confirmed(body, "retry", NOW, LIMITS).filter
+    assert wanted is not None
+    assert (wanted.queue, wanted.states, wanted.type) == ("q", (State.DISCARDED,), "a.b")
+    assert (wanted.since, wanted.until) == (NOW, None)
+
+
+BROAD = [
+    b'{"filter":{}}',
+    b'{"filter":{"state":["discarded"]}}',
+    b'{"filter":{"enqueued_after":"1970-01-01T00:00:00Z"}}',
+    b'{"filter":{"older_than":"1s"}}',
+    b'{"filter":{"since":"1970-01-01T00:00:00Z","until":"2999-01-01T00:00:00Z","state":"available"}}',
+]
+
+
+@pytest.mark.parametrize("body", BROAD)
+def test_a_filter_that_may_fit_every_job_needs_a_confirmation(body: bytes) -> None:
+    with pytest.raises(OjsError) as caught:
+        parse_selection(body, "delete", NOW, LIMITS, confirmed=False)
+    assert caught.value.details["field"] == "confirm"
+    assert parse_selection(body, "delete", NOW, LIMITS, confirmed=True).filter is not None
+    confirmed = body[:-1] + b',"confirm":true}'
+    assert parse_selection(confirmed, "delete", NOW, LIMITS, confirmed=False).filter is not None
+
+
+@pytest.mark.parametrize("member", [b'"type":"a.b"', b'"queue":"q"', b'"priority":5', b'"meta":{"tenant":"acme"}'])
+def test_a_filter_that_names_what_jobs_it_is_about_needs_none(member: bytes) -> None:
+    assert parse_selection(b'{"filter":{%s}}' % member, "cancel", NOW, LIMITS, confirmed=False).filter is not None

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import Retention
+from ojs_core.domain.queues.config import NOT_SET, QueueConfig, patched
+from ojs_core.wire.queues.answers import queue_settings
+from ojs_core.wire.queues.requests import parse_config
+
+DAY_S = 86_400
+BEFORE = QueueConfig(retention=Retention(completed_s=DAY_S, dead_letter_s=2 * DAY_S), dead_letter_max=7)
+
+
+def configured(body: Any, before: QueueConfig = NOT_SET) -> QueueConfig:
+    return patched(before, parse_config(msgspec.json.encode(body), DEFAULT_LIMITS))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"dead_letter": {"retention": {"max_age": "P90D", "max_count": 50}}},
+        {"dead_letter_ttl": "P90D", "dead_letter_max_size": 50},
+        {"retention": {"dead_letter": "P90D"}, "dead_letter_max_size": 50},
+    ],
+)
+def test_the_retention_of_dead_letters_has_three_spellings(body: Any) -> None:
+    config = configured(body)
+    assert config == QueueConfig(retention=Retention(dead_letter_s=90 * DAY_S), dead_letter_max=50)
+    assert msgspec.to_builtins(queue_settings(config).dead_letter) == {"retention": {"max_age": "P90D", "max_count": 50}}
+
+
+@pytest.mark.parametrize(
+    ("body", "age_s", "number"),
+    [
+        ({"dead_letter": {"retention": {"max_count": 0}}}, 2 * DAY_S, 0),
+        ({"dead_letter_max_size": None}, 2 * DAY_S, None),
+        ({"dead_letter_ttl": None}, None, 7),
+        ({"dead_letter": None}, None, None),
+        ({"dead_letter": {"retention": None}}, None, None),
+        ({"dead_letter": {}}, 2 * DAY_S, 7),
+    ],
+)
+def test_one_limit_is_changed_without_the_rest(body: Any, age_s: int | None, number: int | None) -> None:
+    config = configured(body, BEFORE)
+    assert (config.retention, config.dead_letter_max) == (Retention(completed_s=DAY_S, dead_letter_s=age_s), number)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"retention": {"discarded": "P3D"}}, Retention(completed_s=DAY_S, discarded_s=3 * DAY_S, dead_letter_s=2 * DAY_S)),
+        ({"retention": {"completed": None}}, Retention(dead_letter_s=2 * DAY_S)),
+        ({"retention": {}}, BEFORE.retention),
+        ({"retention": None}, None),
+        ({"retention": "7d"}, Retention(**dict.fromkeys(Retention.__struct_fields__, 7 * DAY_S))),
+        ({"retention": {"completed": "P3D"}, "dead_letter_ttl": None}, Retention(completed_s=3 * DAY_S)),
+    ],
+)
+def test_a_retention_is_changed_end_by_end(body: Any, expected: Retention | None) -> None:
+    assert configured(body, BEFORE) == replace(BEFORE, retention=expected)
+
+
+def test_nothing_is_left_of_a_retention_that_is_taken_back() -> None:
+    assert configured({"dead_letter": None}, configured({"dead_letter_ttl": "P1D"})) == NOT_SET
+    assert msgspec.to_builtins(queue_settings(NOT_SET)) == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"dead_letter": {"queue": "x"}}, "dead_letter.queue"),
+        ({"dead_letter": {"retention": {"max": 1}}}, "dead_letter.retention.max"),
+        ({"dead_letter": {"retention": {"max_count": -1}}}, "dead_letter.retention.max_count"),
+        ({"dead_letter": {"retention": {"max_age": "soon"}}}, "dead_letter.retention.max_age"),
+        ({"dead_letter_max_size": "many"}, "dead_letter_max_size"),
+    ],
+)
+def test_a_wrong_limit_is_refused_by_name(body: Any, field: str) -> None:
+    with pytest.raises(OjsError) as refusal:
+        configured(body)
+    assert refusal.value.details["field"] == field

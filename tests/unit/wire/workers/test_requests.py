@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import NOTHING, Retry
+from ojs_core.domain.transitions import Failure, JobHolder, RetryOverride
+from ojs_core.domain.worker import Worker
+from ojs_core.wire.members import encode
+from ojs_core.wire.workers import requests
+from ojs_core.wire.workers.requests import Ack, Fetch, Heartbeat, Nack
+from unit.domain.transitions.samples import draft
+
+ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
+OTHER = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e10"
+
+
+def call(name: str, body: Any, *more: str) -> Any:
+    raw = body if isinstance(body, bytes) else encode(body)
+    return getattr(requests, f"parse_{name}")(raw, DEFAULT_LIMITS, *more)
+
+
+def refused(name: str, body: Any, *more: str) -> OjsError:
+    with pytest.raises(OjsError) as caught:
+        call(name, body, *more)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"queues": ["a"]}, Fetch(("a",), 1, None, None, 200)),
+        ({"queues": ["a", "b", "a"], "count": 10, "worker_id": "w"}, Fetch(("a", "b"), 10, "w", None, 200)),
+        ({"queues": ["a"], "visibility_timeout_ms": 30_000, "wait_ms": 0}, Fetch(("a",), 1, None, 30_000, 0)),
+        ({"queues": ["a"], "count": 2.0, "wait_ms": 30_000}, Fetch(("a",), 2, None, None, 30_000)),
+        ({"queues": ["a"], "count": None, "worker_id": None, "wait_ms": None, "other": 1}, Fetch(("a",), 1, None, None, 200)),
+    ],
+)
+def test_fetch(body: dict[str, Any], expected: Fetch) -> None:
+    assert call("fetch", body) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "queues"),
+        (b"", "queues"),
+        ({"queues": []}, "queues"),
+        ({"queues": "a"}, "queues"),
+        ({"queues": ["A"]}, "queues[0]"),
+        ({"queues": ["a", 5]}, "queues[1]"),
+        ({"queues": [f"q{n}" for n in range(101)]}, "queues"),
+        ({"queues": ["a"], "count": 0}, "count"),
+        ({"queues": ["a"], "count": 1_001}, "count"),
+        ({"queues": ["a"], "count": "1"}, "count"),
+        ({"queues": ["a"], "wait_ms": 30_001}, "wait_ms"),
+        ({"queues": ["a"], "wait_ms": -1}, "wait_ms"),
+        ({"queues": ["a"], "visibility_timeout_ms": 0}, "visibility_timeout_ms"),
+        ({"queues": ["a"], "worker_id": ""}, "worker_id"),
+        ({"queues": ["a"], "worker_id": "a\nb"}, "worker_id"),
+        ({"queues": ["a"], "worker_id": "w" * 256}, "worker_id"),
+    ],
+)
+def test_a_bad_fetch_names_the_field(body: Any, field: str) -> None:
+    error = refused("fetch", body)
+    assert (error.code, error.details["field"]) == ("invalid_request", field)
+    assert error.message.startswith(field)
+
+
+@pytest.mark.parametrize(
+    ("body", "result", "holder"),
+    [
+        ({"job_id": ID}, NOTHING, JobHolder()),
+        ({"job_id": ID.upper(), "worker_id": "w", "attempt": 2}, NOTHING, JobHolder("w", 2)),
+        (b'{"job_id":"%s","result":null}' % ID.encode(), Raw(b"null"), JobHolder()),
+        (b'{"job_id":"%s","result":[1.0, {"a": "\xc3\xa9"}]}' % ID.encode(), Raw(b'[1.0, {"a": "\xc3\xa9"}]'), JobHolder()),
+    ],
+)
+def test_ack(body: Any, result: Raw, holder: JobHolder) -> None:
+    assert call("ack", body) == Ack(ID, result, holder)
+
+
+def test_the_id_in_the_path_may_be_the_only_one_but_not_another_one() -> None:
+    assert call("ack", b"", ID.upper()).job_id == ID
+    assert call("ack", {"job_id": ID}, ID).job_id == ID
+    assert refused("ack", {"job_id": OTHER}, ID).details["field"] == "job_id"
+
+
+def test_an_id_that_no_job_can_have_is_not_found() -> None:
+    for name in ("ack", "nack"):
+        body = {"job_id": "nope.>", "error": {"message": "m"}}
+        assert (refused(name, body).code, refused(name, body).details["resource_id"]) == ("not_found", "nope.>")
+
+
+@pytest.mark.parametrize(
+    ("body", "failure"),
+    [
+        ({"error": {"message": "m"}}, Failure(message="m")),
+        ({"error": "m"}, Failure(message="m")),
+        ({"requeue": True}, Failure(message="requeued by its worker", requeue=True)),
+        (
+            {"error": {"code": "c", "type": "t", "message": "m", "retryable": False, "details": {"a": 1}, "backtrace": ["x"]}},
+            Failure(code="c", type="t", message="m", retryable=False, details=Raw(b'{"a":1}'), backtrace=Raw(b'["x"]')),
+        ),
+        ({"error": {"message": "m", "retryable": None, "details": None, "code": ""}}, Failure(message="m")),
+        ({"error": {"message": "m", "code": "DISCARD"}}, Failure(message="m", code="DISCARD")),
+        ({"error": {"message": "m", "action": "DEAD_LETTER"}}, Failure(message="m", action="DEAD_LETTER")),
+        ({"error": {"message": "m", "code": "c" * 999}}, Failure(message="m", code="c" * 255)),
+    ],
+)
+def test_nack(body: dict[str, Any], failure: Failure) -> None:
+    assert call("nack", body | {"job_id": ID, "worker_id": "w"}) == Nack(ID, failure, JobHolder("w"))
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"error": {"message": "m"}}, "job_id"),
+        ({"job_id": ID}, "error"),
+        ({"job_id": ID, "error": {}}, "error.message"),
+        ({"job_id": ID, "error": {"message": 5}}, "error.message"),
+        ({"job_id": ID, "error": []}, "error"),
+        ({"job_id": ID, "error": {"message": "m", "action": "EXPLODE"}}, "error.action"),
+        ({"job_id": ID, "error": {"message": "m"}, "attempt": "1"}, "attempt"),
+    ],
+)
+def test_a_bad_nack_names_the_field(body: dict[str, Any], field: str) -> None:
+    error = refused("nack", body)
+    assert (error.code, error.details["field"]) == ("invalid_request", field)
+
+
+@pytest.mark.parametrize(
+    ("body", "ids", "active"),
+    [
+        ({"active_jobs": [ID, OTHER]}, (ID, OTHER), 2),
+        ({"active_jobs": 2, "active_job_ids": [ID.upper(), OTHER]}, (ID, OTHER), 2),
+        ({"active_jobs": [ID], "active_job_ids": [ID, OTHER]}, (ID, OTHER), 2),
+        ({"active_jobs": 0}, (), 0),
+        ({}, (), 0),
+    ],
+)
+def test_heartbeats_name_their_jobs_in_every_dialect(body: dict[str, Any], ids: tuple[str, ...], active: int) -> None:
+    beat = call("heartbeat", body | {"worker_id": "w", "visibility_timeout_ms": 5_000})
+    assert beat == Heartbeat(Worker(id="w", active_jobs=active), ids, 5_000)
+
+
+def test_a_heartbeat_carries_what_the_worker_says_of_itself() -> None:
+    said: dict[str, Any] = {"hostname": "h", "pid": 5, "concurrency": 10, "started_at": "2026-01-01T00:00:00Z"}
+    sent = said | {"worker_id": "w", "state": "quiet", "queues": ["a"], "labels": ["x"]}
+    expected = Worker(id="w", state="quiet", queues=("a",), labels=Raw(b'["x"]'), **said)
+    assert call("heartbeat", sent).worker == expected
+    assert call("register", sent) == expected
+
+
+def test_a_state_that_no_worker_has_counts_as_running() -> None:
+    assert call("register", {"worker_id": "w", "state": "stopped"}).state == "running"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "worker_id"),
+        ({"worker_id": "w", "active_jobs": [f"{n}" for n in range(1_001)]}, "active_jobs"),
+        ({"worker_id": "w", "active_jobs": "x"}, "active_jobs"),
+        ({"worker_id": "w", "labels": {"x": "y" * 20_000}}, "labels"),
+        ({"worker_id": "w", "hostname": "h" * 300}, "hostname"),
+        ({"worker_id": "w", "queues": ["q"] * 101}, "queues"),
+    ],
+)
+def test_a_bad_heartbeat_names_the_field(body: dict[str, Any], field: str) -> None:
+    assert refused("heartbeat", body).details["field"] == field
+
+
+def test_overrides_of_a_manual_retry() -> None:
+    job = draft(retry=Retry(max_attempts=7, on_exhaustion="dead_letter"))
+    assert (
+        call("override", b"")(job) == call("override", {})(job) == call("override", {"override": None})(job) == RetryOverride()
+    )
+    body = {"override": {"queue": "q", "meta": {"a": 1}, "args": [1], "retry": {"max_attempts": 2}}}
+    again = Retry(max_attempts=2, on_exhaustion="dead_letter")
+    assert call("override", body)(job) == RetryOverride(queue="q", meta=Raw(b'{"a":1}'), args=Raw(b"[1]"), retry=again)
+
+
+@pytest.mark.parametrize(
+    ("override", "code"),
+    [
+        ({"queue": "Q"}, "invalid_request"),
+        ({"meta": []}, "invalid_request"),
+        ({"meta": {"a": "x" * 65_536}}, "metadata_too_large"),
+        ({"args": {}}, "invalid_request"),
+        ({"args": ["x" * 1_048_576]}, "envelope_too_large"),
+        ({"retry": {"max_attempts": -1}}, "invalid_retry_policy"),
+    ],
+)
+def test_a_bad_override_is_refused(override: dict[str, Any], code: str) -> None:
+    assert refused("override", {"override": override}).code == code
+
+
+@pytest.mark.parametrize(("body", "field"), [({"override": {"que": "q"}}, "override.que"), ({"overrides": {}}, "overrides")])
+def test_an_override_that_would_not_be_read_is_refused(body: Any, field: str) -> None:
+    assert refused("override", body).details["field"] == field
+    assert refused("override", b"{").code == "invalid_payload"
+
+
+def test_cancellation_may_give_a_reason() -> None:
+    assert call("cancel", b"") is None
+    assert call("cancel", {"reason": "by hand"}) == "by hand"
+    assert refused("cancel", {"reason": "x" * 300}).details["field"] == "reason"
+
+
+def test_ids_of_results_are_bounded_and_counted_once() -> None:
+    assert call("result_ids", {"ids": [ID, OTHER, ID]}) == (ID, OTHER)
+    assert refused("result_ids", {}).details["field"] == "ids"
+    assert "100" in refused("result_ids", {"ids": ["x"] * 101}).message
+
+
+@pytest.mark.parametrize("name", ["fetch", "ack", "nack", "heartbeat", "register", "cancel", "result_ids"])
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"null", b'{"worker_id":"\xff"}', b"  ", b'{"x":' + b"[" * 5_000 + b"]" * 5_000 + b"}"]
+)
+def test_a_body_that_is_no_sound_json_object_is_an_invalid_payload(name: str, body: bytes) -> None:
+    assert refused(name, body).code == "invalid_payload"
