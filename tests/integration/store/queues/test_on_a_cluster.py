@@ -24,12 +24,14 @@ async def test_pause_bound_and_limit_hold_on_three_servers(
     await keeper.start()
     try:
         name = f"cluster-{queue}"
-        jobs = await push(store, name, name, 5, concurrency=2)
+        # Which ones isn't said: after an election a server may not know of records yet whose tokens it has.
+        await push(store, name, name, 5, concurrency=2)
         found = [*await fetch(store, name, count=3), *await fetch(other, name, count=3)]
-        assert ids(found) == ids(jobs[:2])
+        assert len(set(ids(found))) == len(found) == 2
         for job in found:
             await other.jobs.change(job.id, acked)
-        assert ids(await eventually(lambda: fetch(other, name, count=1))) == ids(jobs[2:3])
+        [following] = await eventually(lambda: fetch(other, name, count=1))
+        assert following.id not in ids(found)
 
         await store.queues.pause(f"{name}.p")
         await store.jobs.push(draft(queue=f"{name}.p"))
