@@ -18,6 +18,7 @@ log = structlog.get_logger(__name__)
 
 _STREAM_NOT_FOUND: Final = 10059
 _NAME_IN_USE: Final = 10058
+_NO_PEERS: Final = 10005
 MIN_PAYLOAD: Final = 8 * 1024 * 1024
 _FREE_TO_DIFFER: Final = frozenset({"num_replicas", "max_consumers"})
 """The store goes by what a stream has."""
@@ -66,8 +67,7 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
                 "(nats-server -js, or jetstream {} in its configuration) and check that a majority of the cluster is up."
             ) from None
         if "error" in info:
-            # 503: no leader of the cluster yet, or not enough servers so far
-            kind = Unreachable if info["error"].get("code") == 503 else StartupProblem
+            kind = Unreachable if _is_forming(info["error"]) else StartupProblem
             raise kind(
                 f"nats-server refused stream {name}: {info['error'].get('description')}; "
                 f"check its JetStream limits and that it has {config.replicas} server(s) for the replicas asked for."
@@ -123,6 +123,11 @@ async def account(nats: Connection) -> dict[str, Any]:
 async def create(nats: Connection, wanted: dict[str, Any]) -> dict[str, Any]:
     """Make a stream; the answer, which may be a refusal. Raises OjsError backend_unavailable."""
     return await call(nats, f"STREAM.CREATE.{wanted['name']}", wanted)
+
+
+def _is_forming(error: dict[str, Any]) -> bool:
+    """Whether a refusal is of a cluster that has no leader yet, or not enough servers so far."""
+    return error.get("code") == 503 or error.get("err_code") == _NO_PEERS
 
 
 def error_code(answer: dict[str, Any]) -> int:
