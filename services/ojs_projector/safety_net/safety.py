@@ -93,6 +93,8 @@ class SafetyNet:
 
     async def _wakes(self, job_id: str, timer: Timer) -> bool:
         """Whether a job's timer is live, or its message will come to its service, which may be away or slow."""
+        if timer.every_s is not None:  # the record rings by itself as long as it is there
+            return True
         config, records = self._store.config, self._store.records
         # One of them is always there: a message is stored before its timer leaves, and goes after it has been set again.
         live, due = config.timer(job_id, timer.op), config.due(timer.service, job_id)

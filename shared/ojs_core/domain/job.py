@@ -80,12 +80,17 @@ class JobError(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many manual retries the job had seen by then; attempts start again at 1 after each."""
 
 
-class Timer(Struct, frozen=True):
-    """The one live timer of a job: subject `ojs.timer.job.<id>.<op>`, due at `at`, for `service`."""
+class Timer(Struct, frozen=True, omit_defaults=True):
+    """The one live timer of a job, due at `at`, for `service`: a message `ojs.timer.job.<id>.<op>`, or the record itself.
+
+    With `every_s` the record's own message is the timer, which rings every so many seconds until the record is written again
+    (docs/adr/041).
+    """
 
     op: str
     at: At
     service: Service
+    every_s: Whole | None = None
 
 
 class Blob(Struct, frozen=True):

@@ -21,17 +21,22 @@ def time_to_live(seconds: int | None) -> str:
     return "" if seconds is None else f"Nats-TTL: {seconds}s\r\n"
 
 
-def record_headers(expected: int, cancel: str | None, ttl_s: int | None, among: str | None = None) -> str:
+def record_headers(expected: int, cancel: str | None, ttl_s: int | None, among: str | None = None, rings: str = "") -> str:
     """Of a record that replaces the revision `expected`, purges the timer `cancel` and leaves after `ttl_s`.
 
-    With the wildcard `among` it is stored only if `expected` is the last message under it.
+    With the wildcard `among` it is stored only if `expected` is the last message under it. `rings` makes it a timer.
     """
-    headers = expecting(expected)
+    headers = rings + expecting(expected)
     if among is not None:
         headers += f"Nats-Expected-Last-Subject-Sequence-Subject: {among}\r\n"
     if cancel is not None:
         headers += f"Nats-Scheduler: {cancel}\r\nNats-Schedule-Next: purge\r\n"
     return headers if ttl_s is None else headers + time_to_live(ttl_s)
+
+
+def ringing(every_s: int, target: str, source: str) -> str:
+    """Of a record that is a timer: a copy of the message `source` on `target` every so many seconds, until it is replaced."""
+    return f"Nats-Schedule: @every {every_s}s\r\nNats-Schedule-Target: {target}\r\nNats-Schedule-Source: {source}\r\n"
 
 
 def schedule(at: int, target: str) -> str:

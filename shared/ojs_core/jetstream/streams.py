@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.jetstream.api import ask, call
+from ojs_core.jetstream.api import ask, call, put_if
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import MIN_SERVER, StoreConfig
 
@@ -76,6 +77,8 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
         consumers = await _limit_consumers(nats, wanted, info["config"])
         busy = consumers if name == config.ready_stream else busy
         replicas = max(replicas, int(info["config"].get("num_replicas", 1)))
+    with contextlib.suppress(OjsError):  # on a full disk, say: without it a ring brings the whole record, and all goes on
+        await put_if(nats, config.ring, b"ring", 0, "what timers ring with")
     return replace(config, replicas=replicas, busy_queues=busy)
 
 

@@ -41,10 +41,11 @@ Kind = Literal[
     "relay",
     "barrier",
     "probe",
+    "ring",
     "reset",
 ]
 """What a record is, the first word of its key. All that the bucket may hold: a reset goes by this list."""
-LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "reset"})
+LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset"})
 """What a reset leaves: the services' own."""
 
 
@@ -143,6 +144,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return self.record("stats", name)
 
     # Timers and what they become
+
+    @property
+    def ring(self) -> str:
+        """Subject of the message that due messages of records which are timers are copies of: their own bodies may be large."""
+        return self.record("ring", "body")
 
     def timer(self, job_id: str, op: str) -> str:
         _check(job_id, op)

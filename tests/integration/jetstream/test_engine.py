@@ -12,6 +12,8 @@ from integration.conftest import OpenStore
 from integration.samples import draft, due_subjects, fetch, message, new_id, put_raw, subjects, timers
 from ojs_core.domain.job import Job, State, Timer
 from ojs_core.jetstream import due_messages as due_module
+from ojs_core.jetstream.api import purge
+from ojs_core.jetstream.headers import ringing
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from support.nats import NatsServer
@@ -143,14 +145,42 @@ async def test_a_retention_taken_back_holds_over_expiry_and_kill(own: Store, nat
 async def test_a_timer_and_its_cancellation_in_one_message_survive_a_kill(
     own: Store, nats_server: NatsServer, queue: str
 ) -> None:
-    for _ in range(20):
-        await own.jobs.push(draft(queue=queue))
-    jobs = await fetch(own, queue, count=20, lease_ms=HOUR)
-    for job in jobs[:10]:
-        assert (await own.jobs.extend([job.id], "", 2 * HOUR)).extended == [job.id]
-    current = {job_id: stored.job for job_id, stored in (await own.records.many([job.id for job in jobs])).items()}
-    wanted = {own.config.timer(job_id, job.timer.op) for job_id, job in current.items() if job and job.timer}
-    assert len(wanted) == 20
+    expires_at = own.clock.now() + HOUR
+    jobs = [await own.jobs.push(draft(queue=queue, expires_at=expires_at)) for _ in range(20)]
+    running = {job.id for job in await fetch(own, queue, count=10, lease_ms=HOUR)}
+    wanted = {own.config.timer(job.id, job.timer.op) for job in jobs if job.timer is not None and job.id not in running}
+    assert len(wanted) == 10
     await asyncio.to_thread(nats_server.restart)
     await eventually(lambda: own.connected)
     assert set(await subjects(own, own.config.records_stream, "ojs.timer.>")) == wanted
+
+
+async def test_a_record_rings_until_it_is_written_again_also_after_a_kill(own: Store, nats_server: NatsServer) -> None:
+    running, ended = new_id(), new_id()
+
+    def rings(job_id: str) -> str:
+        return ringing(1, own.config.due("reaper", job_id), own.config.ring)
+
+    async def rang(*job_ids: str) -> bool:
+        return all([await due_subjects(own, job_id) for job_id in job_ids])
+
+    async def answered() -> None:
+        for job_id in (running, ended):
+            await purge(own.nats, own.config.records_stream, own.config.due("reaper", job_id))
+
+    for job_id in (running, ended):
+        await put_raw(own, own.config.job(job_id), b"x" * 100_000, rings(job_id))
+    await eventually(lambda: rang(running, ended))
+    found = await message(own, own.config.due("reaper", running))
+    assert found is not None
+    assert found[0] == b"ring", "not the record, which may be large"
+    await put_raw(own, own.config.job(ended), b"{}")
+    for _ in range(2):
+        await answered()
+        await eventually(lambda: rang(running))
+        assert not await rang(ended)
+    await asyncio.to_thread(nats_server.restart)
+    await eventually(lambda: own.connected)
+    await answered()
+    await eventually(lambda: rang(running))
+    assert not await rang(ended)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ojs_core.base.errors import conflict
-from ojs_core.domain.job import NOTHING, Job, State, Timer
+from ojs_core.domain.job import NOTHING, Job, Service, State, Timer
 from ojs_core.domain.transitions.deadlines import LIVENESS_MS, expired, next_deadline, real_deadline
 from ojs_core.domain.transitions.failure import non_retryable, recorded
 from ojs_core.domain.transitions.limits import outlived, server_error
 from ojs_core.domain.transitions.outcome import FailureVerdict, discarded, failed
 from ojs_core.domain.transitions.result import Moment, Rearm, Transition
+from ojs_core.domain.transitions.rings import rings_for
 from ojs_core.domain.transitions.settle import conclude, made_available
 
 _LOOK_AGAIN_MS = 5_000
@@ -43,7 +44,7 @@ def needs_liveness(job: Job, now: int) -> str | None:
 
 
 def due(job: Job, moment: Moment, liveness: Liveness | None = None) -> Transition | Rearm | None:
-    """Do what is due at `moment.now`; `Rearm` if nothing is yet, None if nothing ever will be.
+    """Do what is due at `moment.now`; `Rearm` if nothing is yet, None if nothing ever will be, or the record rings again.
 
     Raises `LivenessNeededError` if `needs_liveness` names a worker and `liveness` is None.
     """
@@ -52,10 +53,10 @@ def due(job: Job, moment: Moment, liveness: Liveness | None = None) -> Transitio
     if coming is None or job.timer is None:
         return None
     if coming[0] > now:
-        return Rearm(Timer(job.timer.op, *coming))
+        return _later(job.timer, *coming, now)
     if job.state is State.ACTIVE:
         worker = needs_liveness(job, now)
-        return _run_out(job, moment) if worker is None else _check(job, worker, job.timer.op, moment, liveness)
+        return _run_out(job, moment) if worker is None else _check(job, worker, job.timer, moment, liveness)
     if expired(job, now) is not None:
         return expire(job, moment)
     return conclude(job, made_available(job, moment), moment, "promoted")
@@ -85,17 +86,21 @@ def _run_out(job: Job, moment: Moment) -> Transition:
     return failed(job, error, verdict, moment, event)
 
 
-def _check(job: Job, worker: str, op: str, moment: Moment, liveness: Liveness | None) -> Transition | Rearm:
+def _later(timer: Timer, at: int, service: Service, now: int) -> Rearm | None:
+    return None if rings_for(timer, at, now) else Rearm(Timer(timer.op, at, service))
+
+
+def _check(job: Job, worker: str, timer: Timer, moment: Moment, liveness: Liveness | None) -> Transition | Rearm | None:
     if liveness is None:
         raise LivenessNeededError(worker)
     real = real_deadline(job)
     if liveness.seen_at is None:
         # It never spoke for itself, so its silence means nothing: the lease decides.
-        return Rearm(Timer(op, real.at, real.service))
+        return _later(timer, real.at, real.service, moment.now)
     alive_until = liveness.seen_at + LIVENESS_MS
     if alive_until > moment.now:
-        return Rearm(Timer(op, min(real.at, alive_until), real.service))
+        return _later(timer, min(real.at, alive_until), real.service, moment.now)
     if not liveness.covered:
-        return Rearm(Timer(op, min(real.at, moment.now + _LOOK_AGAIN_MS), real.service))
+        return _later(timer, min(real.at, moment.now + _LOOK_AGAIN_MS), real.service, moment.now)
     error = server_error(job, "worker_death", f"worker {worker!r} has not been heard of for 30 s", moment.now)
     return failed(job, error, "at_once", moment, "worker_died")

@@ -34,7 +34,7 @@ class Transition(Struct, frozen=True):
 
     job: Job
     arm: Timer | None = None
-    """The timer to publish ahead of the record; equals `job.timer`."""
+    """The timer to publish ahead of the record: `job.timer`, unless that is the record itself."""
     cancel: str | None = None
     """The op of the timer that the record's message purges."""
     token: bool = False

@@ -12,29 +12,31 @@ from ojs_core.domain.transitions.deadlines import next_deadline
 from ojs_core.domain.transitions.log import TransitionName, logged
 from ojs_core.domain.transitions.result import Moment, Transition
 from ojs_core.domain.transitions.retention import retention_s
+from ojs_core.domain.transitions.rings import every_s, is_message
 
 
 def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) -> Transition:
     """Decide the hints of the commit that replaces `old` with `new`.
 
     A live timer that is due at the right time for the right service is kept, unless `fresh` asks for a new one; otherwise
-    the next deadline gets a timer under this transition's op and the old one is cancelled. An op is never armed twice.
+    the next deadline gets a timer under this transition's op and the old one is cancelled. An op is never armed twice. A
+    timer that is the record itself ends with every write.
     """
     live = old.timer if old is not None else None
     deadline = next_deadline(new)
     if deadline is None:
         timer = None
-    elif not fresh and live is not None and (live.at, live.service) == deadline and live.at > moment.now:
+    elif not fresh and live is not None and live == Timer(live.op, *deadline) and live.at > moment.now:
         timer = live
     else:
-        timer = Timer(moment.op, *deadline)
+        timer = Timer(moment.op, *deadline, every_s(new, deadline[0] - moment.now))
     kept = timer is live
     released = old.permits if old is not None and old.permits and new.state is not State.ACTIVE else ()
     left = old is not None and old.token is not None and new.token != old.token and new.state is not State.ACTIVE
     return Transition(
         job=replace(new, timer=timer),
-        arm=None if kept else timer,
-        cancel=None if kept or live is None else live.op,
+        arm=None if kept or timer is None or timer.every_s is not None else timer,
+        cancel=None if kept or live is None or not is_message(live, moment.now) else live.op,
         token=new.token == moment.op,
         stale_token_of=old if left else None,
         step=None if new.workflow is None else _step(new),

@@ -13,6 +13,7 @@ from ojs_core.base.errors import OjsError, too_large
 from ojs_core.domain.job import Blob, Job, State, Timer
 from ojs_core.domain.transitions.result import Apart, Transition
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.headers import ringing
 from ojs_core.jetstream.reading import Unreadable
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.records.blobs import Blobs
@@ -144,6 +145,7 @@ class Committer:
             hints=hints,
             cancel=None if transition.cancel is None else self._config.timer(job.id, transition.cancel),
             ttl_s=transition.ttl_s,
+            rings=self._rings(job.id, job.timer),
             what="the job",
         )
 
@@ -165,6 +167,11 @@ class Committer:
         """The token of an available job whose commit expects the sequence `replaces`."""
         subject = self._config.ready(job.queue, job.priority, self.lanes.of(job))
         return Hint("token", subject, token_of(job.id, job.token, replaces))
+
+    def _rings(self, job_id: str, timer: Timer | None) -> str:
+        if timer is None or timer.every_s is None:
+            return ""
+        return ringing(timer.every_s, self._config.due(timer.service, job_id), self._config.ring)
 
     def _timer(self, job_id: str, timer: Timer) -> Hint:
         return alarm(self._config.timer(job_id, timer.op), self._config.due(timer.service, job_id), timer.at)

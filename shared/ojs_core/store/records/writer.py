@@ -64,7 +64,7 @@ class Write:
     """One write of a record over its revision `expected` (0: none), or over the last one under the wildcard `among`.
 
     `mine` says of a stored body whether it is this one or comes after it; it is asked when an answer was lost. The record's
-    message purges the timer of the subject `cancel`, and leaves after `ttl_s` seconds.
+    message purges the timer of the subject `cancel`, and leaves after `ttl_s` seconds; `rings` are the headers of a timer.
     """
 
     __slots__ = ("_answer", "_answers", "among", "body", "expected", "headers", "hints", "mine", "subject", "unsure", "what")
@@ -80,6 +80,7 @@ class Write:
         among: str | None = None,
         cancel: str | None = None,
         ttl_s: int | None = None,
+        rings: str = "",
         what: str = "a record",
     ) -> None:
         self.subject = subject
@@ -88,7 +89,7 @@ class Write:
         self.mine = mine
         self.hints = hints
         self.among = among
-        self.headers = record_headers(expected, cancel, ttl_s, among)
+        self.headers = record_headers(expected, cancel, ttl_s, among, rings)
         self.what = what
         self.unsure = False
         """Whether one of its messages may have been stored although no answer said so."""

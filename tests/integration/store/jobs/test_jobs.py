@@ -251,7 +251,8 @@ async def test_a_heartbeat_renews_what_is_held_and_tells_what_was_cancelled(stor
     assert outcome.cancelled == [ids[1]]
     after = await store.jobs.get(ids[0])
     assert (after.visible_until or 0) > (before.visible_until or 0) + 50_000
-    assert await timers(store, ids[0]) == [after.timer.op if after.timer else None]
+    assert after.timer is not None
+    assert (after.timer.every_s, await timers(store, ids[0])) == (31, [])
     assert len(after.transitions) == len(before.transitions), "a heartbeat is no transition"
 
 

@@ -20,7 +20,6 @@ FETCH = Counter(
     {
         "$JS.API.CONSUMER.MSG.NEXT.OJS_READY": 2,
         "read": 2,
-        "ojs.timer": JOBS,
         "$KV.ojs.job": JOBS,
         "$JS.ACK": JOBS,
     }
@@ -71,7 +70,7 @@ async def test_a_queue_without_limits_sends_what_it_would_if_there_were_none(
 
 
 async def test_a_queue_with_other_settings_pays_nothing_either(store: Store, queue: str) -> None:
-    await configure(store, queue, default_timeout_ms=5_000, allowed_job_types=("*",))
+    await configure(store, queue, default_timeout_ms=50_000, allowed_job_types=("*",))
     await looked_at(store, queue)
     assert [sum(found.values()) for found in await lives(store, queue)] == [
         sum(found.values()) for found in (PUSH, FROM_HEAD, ACK)

@@ -16,14 +16,14 @@ def test_claim_hands_the_job_to_the_worker() -> None:
     assert (job.state, job.attempt, job.worker) == (State.ACTIVE, 1, "w1")
     assert (job.started_at, job.visible_until, job.lease_ms) == (T0 + SECOND, T0 + 61 * SECOND, 60 * SECOND)
     assert (job.beat_at, job.token, transition.token) == (T0 + SECOND, None, False)
-    assert transition.arm == Timer(moment.op, T0 + 31 * SECOND, "reaper")
+    assert (transition.arm, job.timer) == (None, Timer(moment.op, T0 + 31 * SECOND, "reaper", every_s=31))
 
 
 def test_claim_without_a_worker_is_not_checked_for_its_life() -> None:
     transition = claim(available(), None, 60 * SECOND, at())
     assert (transition.job.worker, transition.job.beat_at) == (None, None)
-    assert transition.arm is not None
-    assert transition.arm.at == T0 + 60 * SECOND
+    assert transition.job.timer is not None
+    assert transition.job.timer.at == T0 + 60 * SECOND
 
 
 def test_claim_keeps_what_earlier_attempts_left() -> None:
@@ -97,7 +97,7 @@ def test_a_written_extension_carries_a_timer_of_its_own_and_no_log_entry() -> No
     assert transition is not None
     new = transition.job
     assert (new.visible_until, new.beat_at, new.lease_ms) == (T0 + 100 * SECOND, T0 + 40 * SECOND, 60 * SECOND)
-    assert transition.arm == new.timer == Timer(moment.op, T0 + 70 * SECOND, "reaper")
+    assert (transition.arm, new.timer) == (None, Timer(moment.op, T0 + 70 * SECOND, "reaper", every_s=31))
     assert job.timer is not None
     assert transition.cancel == job.timer.op
     assert new.transitions == job.transitions
@@ -139,16 +139,16 @@ def test_heartbeats_keep_a_job_with_a_heartbeat_timeout_from_stalling() -> None:
 def test_a_heartbeat_starts_the_stall_clock_of_an_unnamed_fetch() -> None:
     transition = extend(active(None, heartbeat_timeout_ms=10 * SECOND), "w1", None, at(SECOND))
     assert transition is not None
-    assert transition.arm is not None
-    assert transition.arm.at == T0 + 11 * SECOND
+    assert transition.job.timer is not None
+    assert transition.job.timer.at == T0 + 11 * SECOND
 
 
 def test_a_heartbeat_does_not_make_the_beating_worker_the_holder() -> None:
     transition = extend(active(None, 60 * SECOND), "w1", None, at(40 * SECOND))
     assert transition is not None
     assert transition.job.worker is None
-    assert transition.arm is not None
-    assert transition.arm.at == T0 + 100 * SECOND
+    assert transition.job.timer is not None
+    assert transition.job.timer.at == T0 + 100 * SECOND
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.ACTIVE])

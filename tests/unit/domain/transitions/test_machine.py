@@ -163,6 +163,8 @@ class JobLife(RuleBasedStateMachine):
         self.ops = count(1)
         self.armed: set[str] = set()
         self.timers: dict[str, Timer] = {}
+        self.rings_at: int | None = None
+        """When the record rings next, if it is its job's timer."""
 
     # Bookkeeping
 
@@ -179,10 +181,21 @@ class JobLife(RuleBasedStateMachine):
             self.armed.add(transition.arm.op)
             self.timers[transition.arm.op] = transition.arm
         if transition.cancel is not None:
-            assert transition.cancel in self.armed
+            assert before is not None
+            assert before.timer is not None
+            assert before.timer.op == transition.cancel
             self.timers.pop(transition.cancel, None)
         new = transition.job
-        assert new.timer == (transition.arm or (before.timer if before and not transition.cancel else None))
+        self.rings_at = None
+        if new.timer is None:
+            assert transition.arm is None
+        elif new.timer.every_s is not None:
+            assert (transition.arm, new.timer.op) == (None, moment.op)
+            self.rings_at = self.now + new.timer.every_s * 1_000
+            assert new.timer.at - self.now >= 10_000
+            assert self.rings_at >= min(new.timer.at, self.now + 60_000)
+        else:
+            assert new.timer == (transition.arm or (before and before.timer))
         fresh_token = new.token is not None and new.token != (before.token if before else None)
         assert transition.token == fresh_token
         assert new.token in (None, moment.op) or not fresh_token
@@ -233,8 +246,8 @@ class JobLife(RuleBasedStateMachine):
 
     @rule(offset=st.sampled_from([-1, 0, 1]))
     def time_comes_to_the_next_timer(self, offset: int) -> None:
-        for timer in self.timers.values():
-            self.now = max(self.now, timer.at + offset)
+        for at in [timer.at for timer in self.timers.values()] or [self.rings_at or self.now]:
+            self.now = max(self.now, at + offset)
 
     @precondition(lambda self: self.in_state("pending"))
     @rule()
@@ -321,7 +334,8 @@ class JobLife(RuleBasedStateMachine):
         transition = extend(self.job, worker, lease, moment)
         assert (transition is not None) == needed
         if transition is not None:
-            assert transition.arm is not None, "the store knows its write by the timer"
+            assert transition.job.timer is not None
+            assert transition.job.timer.op == moment.op, "the store knows its write by the timer"
             t |= {"lease": length, "lease_end": self.now + length, "beat": self.now}
             self.store(transition, moment)
 
@@ -385,6 +399,19 @@ class JobLife(RuleBasedStateMachine):
             assert decision.timer.op == op
             self.timers[op] = decision.timer
 
+    @precondition(lambda self: self.rings_at is not None and self.rings_at <= self.now)
+    @rule(liveness=LIVENESS)
+    def the_record_rings(self, liveness: tuple[int | None, bool]) -> None:
+        timer = self.job.timer
+        assert timer is not None
+        assert timer.every_s is not None
+        rings_again = self.rings_at = self.now + timer.every_s * 1_000
+        decision = self.judged(liveness)
+        if isinstance(decision, Rearm):
+            assert decision.timer.op == timer.op
+            assert decision.timer.at <= rings_again
+            self.timers.setdefault(timer.op, decision.timer)
+
     @rule(liveness=LIVENESS)
     def a_stale_hint_arrives(self, liveness: tuple[int | None, bool]) -> None:
         decision = self.judged(liveness)
@@ -425,8 +452,15 @@ class JobLife(RuleBasedStateMachine):
         else:
             again = min(real[0][0], check or real[0][0])
         if again is not None:
-            assert isinstance(decision, Rearm)
-            assert decision.timer.at == again > self.now
+            assert again > self.now
+            if decision is None:  # the record rings before that
+                assert self.job.timer is not None
+                assert self.job.timer.every_s is not None
+                assert self.rings_at is not None
+                assert self.rings_at < again + 2_000
+            else:
+                assert isinstance(decision, Rearm)
+                assert decision.timer.at == again
         elif decision is not None:
             assert isinstance(decision, Transition)
             self.store(decision, moment)
@@ -479,10 +513,14 @@ class JobLife(RuleBasedStateMachine):
         if not limits:
             assert self.timers == {}
             assert self.job.timer is None
+            assert self.rings_at is None
+            return
+        assert self.job.timer is not None
+        if self.rings_at is not None:
+            assert self.timers.keys() <= {self.job.timer.op}
             return
         (timer,) = self.timers.values()
         assert timer.at <= limits[0][0]
-        assert self.job.timer is not None
         assert self.job.timer.op == timer.op
         if self.model.check_at() is None:
             assert timer.at == limits[0][0]

@@ -57,7 +57,7 @@ def test_cancel_ends_every_job_that_has_not_ended(state: State) -> None:
     assert (new.state, new.cancelled_at, new.completed_at, new.discarded_at) == (State.CANCELLED, T0 + SECOND, None, None)
     assert (new.attempt, new.token, new.timer, new.next_attempt_at) == (job.attempt, None, None, None)
     assert (transition.arm, transition.token, transition.ttl_s) == (None, False, 7 * 86_400)
-    assert transition.cancel == (job.timer.op if job.timer else None)
+    assert transition.cancel == (job.timer.op if job.timer and job.timer.every_s is None else None)
     assert (new.transitions[-1].event, new.transitions[-1].reason) == ("cancelled", "not needed")
 
 

@@ -94,7 +94,7 @@ def test_of_two_deadlines_at_once_the_limit_goes_first() -> None:
 
 
 def test_a_new_deadline_replaces_the_timer() -> None:
-    job = active(lease_ms=60 * SECOND)
+    job = active(lease_ms=6 * SECOND)
     moment = at(SECOND)
     transition = nack(job, Failure(message="no"), ANYONE, moment)
     assert job.timer is not None
