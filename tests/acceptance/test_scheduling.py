@@ -43,7 +43,7 @@ class Gateways:
         """Set a pool and wait until all know it."""
         self.call("PUT", "/admin/pools/general", members, 201)
         for url in self.urls:
-            until(lambda url=url: send("GET", f"{url}/ojs/v1/admin/pools").body["items"])  # type: ignore[misc]
+            until(lambda url=url: send("GET", f"{url}/ojs/v1/admin/pools").body.get("items"))  # type: ignore[misc]
 
 
 @pytest.fixture(scope="module")
