@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -10,16 +9,15 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError
 from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import parse_ack
 from ojs_core.jetstream.connection import Failed
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
-from ojs_core.jetstream.feed import Feed, FeedBatch, Record
+from ojs_core.jetstream.feed import Feed
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.store import Store
-from support.waiting import eventually
+from support.waiting import answered
 
 _PAGE: Final = 10_000
 
@@ -42,7 +40,7 @@ async def all_jobs(store: Store) -> list[Job]:
     seen = 0
     try:
         while seen < end:
-            for record in await _next(feed):
+            for record in (await answered(feed.next, 0.5)).records:  # after a loss it goes on where it was
                 seen = record.sequence
                 if record.kind == "job":
                     jobs[record.job_id] = job_reader.decode(record.job_id, record.data)
@@ -52,19 +50,6 @@ async def all_jobs(store: Store) -> list[Job]:
         feed.close()
         await nats.close()
     return [job for job in jobs.values() if not job.deleted]
-
-
-async def _next(feed: Feed) -> list[Record]:
-    """Also while a leader is being chosen: the feed goes on where it was."""
-
-    async def read() -> FeedBatch | None:
-        with contextlib.suppress(OjsError):
-            return await feed.next(0.5)
-        return None
-
-    batch = await eventually(read)
-    assert batch is not None
-    return batch.records
 
 
 def counts_of(jobs: Iterable[Job]) -> dict[str, dict[str, int]]:

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, overload
 
+from ojs_core.base.errors import OjsError
+
 T = TypeVar("T")
 
 
@@ -43,6 +45,22 @@ async def eventually(condition: Callable[[], Any], seconds: float = 30.0, *, eve
         if time.monotonic() > deadline:
             raise AssertionError(_missing(condition, seconds))
         await asyncio.sleep(every)
+
+
+async def answered(request: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+    """What a request returns once it isn't refused for the moment: a leader is being chosen, or a projector is behind."""
+    found: list[T] = []
+
+    async def given() -> bool:
+        try:
+            found.append(await request(*arguments))
+        except OjsError as error:
+            if error.code != "backend_unavailable":
+                raise
+        return bool(found)
+
+    await eventually(given)
+    return found[0]
 
 
 async def in_the_end(

@@ -19,25 +19,17 @@ from ojs_core.domain.job import State
 from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk
-from ojs_core.read.numbers import QueuePage
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
 from ojs_projector import answers
 from ojs_projector.projector import Projector
 from support.nats import NatsServer
-from support.waiting import eventually
+from support.waiting import answered, eventually
 
 
 async def numbers(store: Store) -> dict[str, dict[str, int]]:
     """As of now; whoever is told that the projector is behind asks again."""
-
-    async def answered() -> QueuePage | None:
-        with contextlib.suppress(OjsError):
-            return await Queries(store).queues(QueuesAsk())
-        return None
-
-    page = await eventually(answered)
-    assert page is not None
+    page = await answered(Queries(store).queues, QueuesAsk())
     assert not page.partial
     return {queue.name: {state: getattr(queue.counts, state) for state in State} for queue in page.queues}
 

@@ -27,7 +27,7 @@ from ojs_core.store.dispatch import head_tokens, queue_consumers
 from ojs_core.store.records.records import ABSENT, Stored
 from ojs_core.store.store import Store
 from support.cluster import NatsCluster, step_down
-from support.waiting import eventually
+from support.waiting import answered, eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -74,10 +74,8 @@ async def leader(store: Store, stream: str) -> str:
     """The name of the stream's leader, once there is one that says so."""
 
     async def found() -> str:
-        with contextlib.suppress(OjsError):
-            info = await call(store.nats, f"STREAM.INFO.{stream}")
-            return str(info.get("cluster", {}).get("leader") or "")
-        return ""
+        info = await answered(call, store.nats, f"STREAM.INFO.{stream}")
+        return str(info.get("cluster", {}).get("leader") or "")
 
     return await eventually(found)
 
@@ -302,7 +300,7 @@ async def test_a_replica_that_lags_is_never_believed(
             ]
         )
     assert [type(outcome) for outcome in outcomes] == [int] * len(ids)
-    found = await asyncio.gather(*(answer(near.jobs.get, job_id) for job_id in ids))
+    found = await asyncio.gather(*(answered(near.jobs.get, job_id) for job_id in ids))
     assert {job.state for job in found} == {State.CANCELLED}
 
 
@@ -329,20 +327,6 @@ async def test_a_replica_that_hangs_keeps_no_request_from_being_answered(
     assert {change.after.state for change in changes} == {State.CANCELLED}
     assert [one.job for one in one_by_one] == [change.after for change in changes]
     assert [found[job_id].job for job_id in ids] == [change.after for change in changes]
-
-
-async def answer(request: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-    """The answer once the cluster can give one."""
-
-    async def given() -> Any:
-        try:
-            return await request(*arguments)
-        except OjsError as error:
-            if error.code != "backend_unavailable":
-                raise
-            return None
-
-    return await eventually(given)
 
 
 async def accepted(store: Store, job: Job) -> None:
