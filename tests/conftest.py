@@ -33,6 +33,11 @@ structlog.configure(
 )
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One test more at a time than there are processors: many wait for processes."""
+    return min((os.cpu_count() or 1) + 1, 4)
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"hypothesis: profile {PROFILE}, --hypothesis-seed={config.option.hypothesis_seed or 'random'}"
 
