@@ -31,8 +31,8 @@ def rings_for(timer: Timer, at: int, now: int) -> bool:
     return now + timer.every_s * 1_000 < at or (at == timer.at and not _rings_on_the_way(timer))
 
 
-def is_message(timer: Timer, now: int) -> bool:
-    """Whether there may be a message of the timer's op: also beside a record, if it rang too early for the next deadline."""
+def may_have_message(timer: Timer, now: int) -> bool:
+    """Whether a message of the timer's op may be stored: also beside a record, if it rang too early for the next deadline."""
     if timer.every_s is None:
         return True
     return timer.at <= now + (timer.every_s * 1_000 if _rings_on_the_way(timer) else 0)

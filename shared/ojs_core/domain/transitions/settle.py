@@ -12,7 +12,7 @@ from ojs_core.domain.transitions.deadlines import next_deadline
 from ojs_core.domain.transitions.log import TransitionName, logged
 from ojs_core.domain.transitions.result import Moment, Transition
 from ojs_core.domain.transitions.retention import retention_s
-from ojs_core.domain.transitions.rings import every_s, is_message
+from ojs_core.domain.transitions.rings import every_s, may_have_message
 
 
 def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) -> Transition:
@@ -36,7 +36,7 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
     return Transition(
         job=replace(new, timer=timer),
         arm=None if kept or timer is None or timer.every_s is not None else timer,
-        cancel=None if kept or live is None or not is_message(live, moment.now) else live.op,
+        cancel=None if kept or live is None or not may_have_message(live, moment.now) else live.op,
         token=new.token == moment.op,
         stale_token_of=old if left else None,
         step=None if new.workflow is None else _step(new),
