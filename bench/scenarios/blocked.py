@@ -120,7 +120,8 @@ class _Server(Connection):
         """The body of a good answer. Raises ServerRefused for any other, TimeoutError."""
         self._answer = self.loop.create_future()
         self.send(request)
-        return await asyncio.wait_for(self._answer, _ANSWER_S)
+        async with asyncio.timeout(_ANSWER_S):
+            return await self._answer
 
     def answered(self, status: int, body: bytes) -> None:
         if self._answer is None or self._answer.done():

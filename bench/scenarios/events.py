@@ -72,7 +72,8 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
         pushers = [_Pusher(bench.target, phase, bench.requests, queue, answered) for _ in range(_CONNECTIONS)]
         spent = await drive(phase, pushers, seconds=bench.plan.duration, warmup=bench.plan.warmup, meter=bench.meter)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(all_came(), _LATE_S)
+            async with asyncio.timeout(_LATE_S):
+                await all_came()
         await stop()
     if missing := len(answered.keys() - heard.keys()):
         phase.errors["event never came"] = missing

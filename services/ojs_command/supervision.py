@@ -84,7 +84,8 @@ class Supervised(ABC):
         if process.returncode is None:
             process.terminate()
             try:
-                await asyncio.wait_for(process.wait(), seconds)
+                async with asyncio.timeout(seconds):
+                    await process.wait()
             except TimeoutError:
                 log.warning("killed: it did not stop in time", child=self.name)
                 process.kill()

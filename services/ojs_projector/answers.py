@@ -164,7 +164,8 @@ class Answers:
         """All replicas are asked; the one that relays answers, or the one that comes to relay meanwhile."""
         ask = msgspec.json.decode(message.data, type=StatsAsk)
         try:
-            await asyncio.wait_for(self._relay.until_relayed(ask.barrier), WAIT_S)
+            async with asyncio.timeout(WAIT_S):
+                await self._relay.until_relayed(ask.barrier)
         except TimeoutError:
             if self._relay.leading:
                 self._send(message, AskOutcome(error=BEHIND))

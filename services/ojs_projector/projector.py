@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -241,10 +242,9 @@ class Projector:
 
     async def _pause(self, seconds: float) -> None:
         if seconds > 0:
-            try:
-                await asyncio.wait_for(self.reached.wanted.wait(), seconds)
-            except TimeoutError:
-                pass
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.reached.wanted.wait()
 
     async def _rebuild(self, model: Model, feed: Feed, answers: Answers) -> None:
         model.rebuild(*await self._bucket())

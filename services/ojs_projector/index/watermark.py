@@ -38,7 +38,8 @@ class Watermark:
         heapq.heappush(self._waiting, (sequence, next(self._tickets), future))
         self.wanted.set()
         try:
-            await asyncio.wait_for(future, timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await future
         except TimeoutError:
             return False
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
@@ -133,11 +134,10 @@ class EventReader:
                     yield event
                 after = page.cursor
                 if not page.has_more:
-                    try:
-                        # Not every event is announced: what needs no truth is published without the relay.
-                        await asyncio.wait_for(stored.wait(), _FALLBACK_S)
-                    except TimeoutError:
-                        pass
+                    # Not every event is announced: what needs no truth is published without the relay.
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_FALLBACK_S):
+                            await stored.wait()
         finally:
             await stop()
 

@@ -45,7 +45,8 @@ class DueLoop:
         if self._task is None:
             return
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), _STOP_S)
+            async with asyncio.timeout(_STOP_S):
+                await self._idle.wait()
         await stop_loop(self._task)
 
     async def _turn(self) -> None:

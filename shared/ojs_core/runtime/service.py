@@ -178,7 +178,8 @@ def _spare_the_collector() -> None:
 async def _stop(service: Service, stopping: Stopping) -> bool:
     """Stop within the time that is left; whether that was enough."""
     try:
-        await asyncio.wait_for(service.stop(), stopping.remaining(_CLOSE_SECONDS))
+        async with asyncio.timeout(stopping.remaining(_CLOSE_SECONDS)):
+            await service.stop()
     except TimeoutError:
         log.error("work was cut off: it didn't end in time; its jobs come back when their leases expire")
         return False
@@ -187,7 +188,8 @@ async def _stop(service: Service, stopping: Stopping) -> bool:
 
 async def _close(store: Store) -> None:
     try:
-        await asyncio.wait_for(store.close(), _CLOSE_SECONDS / 2)
+        async with asyncio.timeout(_CLOSE_SECONDS / 2):
+            await store.close()
     except TimeoutError:
         log.warning("the connection to NATS didn't close in time")
 

@@ -78,7 +78,8 @@ class Reset:
                     raise unavailable(f"these services did not answer the reset: {', '.join(sorted(silent))}")
                 heard.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(heard.wait(), _LOOK_S)
+                    async with asyncio.timeout(_LOOK_S):
+                        await heard.wait()
         finally:
             await stop()
         await self._purge()  # what a service wrote while it was asked

@@ -86,7 +86,8 @@ class Spans:
 
         threading.Thread(target=deliver, name="last-traces", daemon=True).start()
         try:
-            await asyncio.wait_for(delivered.wait(), _FLUSH_S)
+            async with asyncio.timeout(_FLUSH_S):
+                await delivered.wait()
         except TimeoutError:
             log.warning("the last traces were not delivered in time")
 

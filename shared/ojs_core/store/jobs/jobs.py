@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
@@ -224,12 +225,11 @@ class Jobs:
                 left = deadline - loop.time()
                 if job.terminal or left <= 0:
                     return job
-                try:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(left, _WATCH_PAUSE_S)):
+                        await changed.wait()
                     # The message is seen when it is sent, which may be just before it is stored; so never trust one wake.
-                    await asyncio.wait_for(changed.wait(), min(left, _WATCH_PAUSE_S))
                     await asyncio.sleep(0.002)
-                except TimeoutError:
-                    pass
         finally:
             await stop()
 

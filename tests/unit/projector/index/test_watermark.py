@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from ojs_projector.index.watermark import Watermark
 
 
@@ -46,3 +48,13 @@ async def test_what_is_lost_is_waited_for_anew() -> None:
     reached.fall_back(3)
     assert await reached.until(3, 0.0)
     assert not await reached.until(4, 0.01)
+
+
+async def test_who_is_stopped_in_the_moment_in_which_it_is_reached_stops() -> None:
+    mark = Watermark()
+    waiting = asyncio.create_task(mark.until(5, 10.0))
+    await asyncio.sleep(0)
+    mark.advance(5)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
