@@ -245,6 +245,13 @@ class Held:
         self.waits = asyncio.Event()
         self.go = asyncio.Event()
 
+    async def met(self, sender: asyncio.Task[Any]) -> None:
+        """Return when something is held. A sender that ends without it fails at once."""
+        waits = asyncio.ensure_future(self.waits.wait())
+        await asyncio.wait((waits, sender), return_when=asyncio.FIRST_COMPLETED)
+        if waits.cancel():
+            raise AssertionError(f"nothing was held: {sender}")
+
 
 @contextmanager
 def holding(nats: Connection, ending: str, number: int = 1) -> Iterator[Held]:

@@ -268,7 +268,8 @@ async def alone(store: Store) -> bool:
 async def test_records_of_a_megabyte_are_read_in_pulls_of_bounded_size(projector: Projector, store: Store) -> None:
     args = msgspec.Raw(b'["' + b"x" * 1_000_000 + b'"]')
     projector._tasks[0].cancel()
-    await asyncio.gather(*(store.jobs.push(draft(queue="q", args=args)) for _ in range(24)))
+    for _ in range(24):
+        await store.jobs.push(draft(queue="q", args=args))
     assert projector._feed is not None
     sizes = []
     while batch := (await projector._feed.next(0.2)).records:

@@ -23,6 +23,7 @@ from ojs_core.store.store import Store
 from support.waiting import eventually
 
 HOUR = 3_600_000
+SECOND = 1_000
 SOON = 300
 QUICK = Retry(max_attempts=3, initial_interval_ms=200, jitter=False)
 Start = Callable[..., Awaitable[Service]]
@@ -75,8 +76,7 @@ async def nothing_due(store: Store, *ids: str) -> bool:
 
 @pytest.mark.usefixtures("crew")
 async def test_delayed_jobs_become_available_once_each(store: Store, queue: str) -> None:
-    now = store.clock.now()
-    ids = [(await store.jobs.push(draft(queue=queue, scheduled_at=now + SOON + n % 7))).id for n in range(60)]
+    ids = [(await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SECOND + n % 7))).id for n in range(60)]
     jobs = [await becomes(store, job_id, State.AVAILABLE) for job_id in ids]
     assert {tuple(events(job)) for job in jobs} == {("pushed", "promoted")}
     assert all((job.enqueued_at or 0) >= (job.scheduled_at or 0) for job in jobs), "never early"

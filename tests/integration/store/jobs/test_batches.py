@@ -87,11 +87,11 @@ async def test_a_batch_that_is_stored_after_its_timers_have_fired_loses_none(sto
 
     keeper = Timekeeper(other, "scheduler", unasked)
     await keeper.start()
-    delayed = draft(queue=queue, scheduled_at=store.clock.now() + 50)
+    delayed = draft(queue=queue, scheduled_at=store.clock.now() + 1_500)
     try:
         with holding(store.nats, delayed.id) as held:
             pushing = asyncio.create_task(store.batches.push([*many(1, f"{queue}.other", state=State.PENDING), delayed]))
-            await held.waits.wait()
+            await held.met(pushing)
 
             async def let_go() -> bool:
                 return not await timers(other, delayed.id) and not await due_subjects(other, delayed.id)

@@ -50,7 +50,7 @@ async def test_a_creation_that_outlives_its_guard_is_a_workflow(
     name = definition["id"]
     with holding(store.nats, place or store.config.workflow(name), number) as held:
         creation = asyncio.create_task(create(store, definition))
-        await held.waits.wait()
+        await held.met(creation)
         await other.workflows.due(name, other.clock.now() + 10_000)
         held.go.set()
         await creation
@@ -64,7 +64,7 @@ async def test_a_creation_that_was_given_up_fails_and_leaves_nothing(store: Stor
     name = definition["id"]
     with holding(store.nats, store.config.workflow(name), 2) as held:
         creation = asyncio.create_task(create(store, definition))
-        await held.waits.wait()
+        await held.met(creation)
         await other.workflows.due(name, other.clock.now() + GIVEN_UP_MS + 10_000)
         assert await definitions(other, name) == []
         held.go.set()
@@ -82,7 +82,7 @@ async def test_the_guard_of_a_dead_try_leaves_the_next_ones_definition(store: St
     await cut_off(store, definition, 1)  # its timer is there, no more
     with holding(other.nats, other.config.workflow(name), 2) as held:
         creation = asyncio.create_task(create(other, definition))
-        await held.waits.wait()
+        await held.met(creation)
         await store.workflows.due(name, store.clock.now() + 10_000)
         held.go.set()
         await creation
@@ -118,7 +118,7 @@ async def test_of_two_requests_the_one_that_was_overtaken_says_what_is_there(
     name = definition["id"]
     with holding(store.nats, store.config.workflow(name), 2) as held:
         slow = asyncio.create_task(create(store, definition))
-        await held.waits.wait()
+        await held.met(slow)
         later(other, monkeypatch, OPEN_MS)
         await create(other, definition)
         held.go.set()
@@ -180,7 +180,7 @@ async def test_a_retry_in_the_moment_when_a_workflow_leaves_is_kept_or_refused(s
     assert record.timer is not None
     with holding(other.nats, other.config.workflow(name)) as held:
         leaving = asyncio.create_task(other.workflows.due(name, record.timer.at))
-        await held.waits.wait()
+        await held.met(leaving)
         await store.workflows.retry(name)
         held.go.set()
         with refusal("backend_unavailable"):  # the timer's message comes again, and finds a workflow that runs
