@@ -1,8 +1,8 @@
 """Lists of jobs by any combination of filters, in any order, either way round (docs/adr/039).
 
 One of the filters' sets is followed in its order: a page by that filter alone costs what it shows. Where there are other
-filters, or is another order, the smallest set is looked through as a whole if it is small; else an order is followed and what
-doesn't fit is passed over, up to `MAX_PASSED` jobs for each page.
+filters, or is another order, the smallest set is looked through as a whole if it is small; else, and where the kept numbers say
+that more than a page fits, an order is followed and what doesn't fit is passed over, up to `MAX_PASSED` jobs for each page.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class _Found(NamedTuple):
     places: list[_Place]
     last: Position | None
     total: int | None
+    short: bool
+    """Enough was passed over before the page was full."""
 
 
 class _Search:
@@ -82,7 +84,14 @@ class _Search:
             return self._followed(base, total)
         sizes = [(filters.size(db, one, MAX_COUNTED + 1), one) for one in (*filters.ordered(), *filters.unordered())]
         size, smallest = min(sizes, key=lambda found: found[0])
-        return self._gathered(smallest) if size <= MAX_COUNTED else self._followed(base, total)
+        if size > MAX_COUNTED:
+            return self._followed(base, total)
+        if self._order.sort == "created_at" and smallest.at is not None and total is not None and total > self._wanted:
+            # Its order has a page long before its end, unless what fits lies together, far behind.
+            found = self._followed(smallest, total)
+            if not found.short:
+                return found
+        return self._gathered(smallest)
 
     def _gathered(self, subset: Subset) -> _Found:
         """Look through a set as a whole."""
@@ -121,7 +130,8 @@ class _Search:
     def _cut(self, taken: list[_Place], last: Position | None, total: int | None) -> _Found:
         """`last` is how far an order was followed, if neither to its end nor to the end of the page."""
         page = taken[self._offset : self._wanted - 1]
-        return _Found(page, page[-1].position if len(taken) == self._wanted else last, total)
+        full = len(taken) == self._wanted
+        return _Found(page, page[-1].position if full else last, total, short=not full and last is not None)
 
 
 # Cursors

@@ -97,7 +97,7 @@ def bounds(gathered: int, passed: int, read: int) -> Iterator[None]:
         yield
 
 
-BOUNDS = st.sampled_from([(10_000, 10_000, 16), (0, 10_000, 3), (0, 5, 1), (4, 7, 2), (20, 9, 5)])
+BOUNDS = st.sampled_from([(10_000, 10_000, 16), (0, 10_000, 3), (0, 5, 1), (4, 7, 2), (20, 9, 5), (10_000, 2, 3)])
 
 
 def maybe(values: Any) -> Any:
