@@ -52,6 +52,11 @@ bench *arguments:
     script/setup dev
     .venv/bin/python -m bench "$@"
 
+# Compare what a job costs with where this branch left main: just cost COMMIT enqueue
+[group('check')]
+cost *arguments:
+    script/cost "$@"
+
 # Put faults into a running system and say what they broke; just faults --help
 [group('check')]
 faults *arguments:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import shlex
 import signal
-import sys
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,17 +15,18 @@ import msgspec
 import uvloop
 
 from bench.bars import BARS, judge
-from bench.client import Target
-from bench.compare import compare
-from bench.messages import timestamp
-from bench.plan import Bench, Plan, ServerRefused
+from bench.compare import compare, costs, ratios
+from bench.measure import in_turn, measure, say
+from bench.plan import Plan, ServerRefused
 from bench.report import render, summarise
-from bench.result import FORMAT, Report, Result
+from bench.result import FORMAT, Report
 from bench.scenarios import SCENARIOS
-from bench.system import NoSystem, RunFile, machine, pids_of, read_run_file, started_system
+from bench.system import NoSystem, RunFile, read_run_file, started_system
 
 _DEFAULTS: Final = Plan()
-_QUICK: Final = Plan(connections=(32,), counts=(10,), duration=2.0, warmup=0.5, backlog=10_000, samples=250, queues=2_000)
+_QUICK: Final = Plan(
+    connections=(32,), counts=(10,), duration=2.0, warmup=0.5, backlog=10_000, samples=250, queues=2_000, finished=10_000
+)
 
 _EPILOG: Final = f"""\
 scenarios:
@@ -41,6 +39,7 @@ examples:
   python -m bench --url http://127.0.0.1:8080 --run-file data/run.json enqueue drain
   python -m bench --json before.json --repeat 3; …; python -m bench --json after.json --repeat 3
   python -m bench --compare before.json after.json
+  git worktree add ../before v0.1.0; python -m bench --against ../before --rounds 5 enqueue drain whole
 
 exit codes: 0 done, 1 a bar was missed, 2 wrong use, 3 nothing to measure, 130 interrupted
 """
@@ -76,6 +75,14 @@ def _parser() -> argparse.ArgumentParser:
     server.add_argument("--url", help="measure the server at this URL; its jobs are wiped if it runs in test mode")
     server.add_argument("--run-file", type=Path, metavar="FILE", help="run.json of 'ojs-nats dev': its URL and processes")
     server.add_argument("--log", type=Path, metavar="FILE", help="keep the output of the server that is started here")
+    turns = parser.add_argument_group("two versions in turn")
+    turns.add_argument("--against", type=Path, metavar="CHECKOUT", help="measure its server, too, and compare; over HTTP alone")
+    turns.add_argument(
+        "--rounds", type=_positive_int, default=5, metavar="N", help="how often each is started and measured (5)"
+    )
+    turns.add_argument(
+        "--at-most", type=_positive, metavar="R", help="exit 1 if all processes' CPU per job is over R times its"
+    )
     sizes = parser.add_argument_group("sizes")
     sizes.add_argument("--quick", action="store_true", help="fewer variants, shorter; explicit sizes still count")
     sizes.add_argument("--repeat", type=_positive_int, default=1, metavar="N", help="run everything N times, report medians")
@@ -94,12 +101,16 @@ def _parser() -> argparse.ArgumentParser:
     sizes.add_argument("--queues", type=_positive_int, metavar="N", help=f"queues in queues ({_DEFAULTS.queues:,})")
     sizes.add_argument("--blocked", type=_positive_int, metavar="N", help=f"jobs in blocked that wait ({_DEFAULTS.blocked:,})")
     sizes.add_argument("--pollers", type=_positive_int, metavar="N", help=f"long polls in idle ({_DEFAULTS.pollers:,})")
-    sizes.add_argument("--records", type=_positive_int, metavar="N", help=f"job records in index ({_DEFAULTS.records:,})")
+    sizes.add_argument(
+        "--records", type=_positive_int, metavar="N", help=f"job records in index, lists, growth ({_DEFAULTS.records:,})"
+    )
+    sizes.add_argument("--finished", type=_positive_int, metavar="N", help=f"jobs in footprint ({_DEFAULTS.finished:,})")
     sizes.add_argument("--transitions", type=_positive, metavar="N", help=f"a second in projector ({_DEFAULTS.transitions:g})")
     sizes.add_argument("--sustained", type=_positive, metavar="S", help=f"seconds of them ({_DEFAULTS.sustained:g})")
     output = parser.add_argument_group("output")
     output.add_argument("--json", type=Path, metavar="FILE", help="store all figures, for --compare")
     output.add_argument("--check", action="store_true", help="exit 1 when a bar is missed")
+    output.add_argument("--plot", type=Path, metavar="FOLDER", help="draw an SVG of each scenario, with --compare of both")
     output.add_argument("--compare", nargs=2, type=Path, metavar=("A", "B"), help="measure nothing, print B against A")
     return parser
 
@@ -109,26 +120,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.compare:
-        return _compare(*options.compare)
+        first, second = options.compare
+        return _compare(first, second, options.plot)
     unknown = [name for name in options.scenarios if name not in SCENARIOS]
     if unknown:
         parser.error(f"there is no scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
     names = [name for name in SCENARIOS if name in options.scenarios or not options.scenarios]
     bars = [bar for bar in BARS if bar.scenario in names]
+    if options.against and (options.url or options.run_file or options.check or options.repeat > 1):
+        parser.error("--against starts both servers itself, --rounds times: leave out --url, --run-file, --check and --repeat")
+    if options.at_most and not options.against:
+        parser.error("--at-most goes with --against")
     if options.check and not bars:
         parser.error("no bar belongs to the chosen scenarios; see --help")
     # Reference counting frees all that a run leaves behind; a collection in the middle would look like the server's.
     gc.disable()
     try:
-        report = uvloop.run(_run(options, names))
+        reports = uvloop.run(_run(options, names))
     except (NoSystem, ServerRefused, OSError, TimeoutError) as error:
-        _say(f"bench: {str(error) or 'timed out'}")
+        say(f"bench: {str(error) or 'timed out'}")
         return 3
     except (KeyboardInterrupt, asyncio.CancelledError):
-        _say("bench: stopped")
+        say("bench: stopped")
         return 130
     if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+        _store(reports, options.json)
+    if options.plot:
+        _draw(reports, options.plot)
+    if len(reports) == 2:
+        before, after = reports
+        print(compare(before, after))
+        return _judged_costs(before, after, options.at_most)
+    [report] = reports
     print(render(report))
     if not options.check:
         return 0
@@ -138,15 +161,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(verdict.met for verdict in verdicts) else 1
 
 
-def _compare(first: Path, second: Path) -> int:
+def _store(reports: Sequence[Report], path: Path) -> None:
+    """The one before beside it."""
+    paths = [path] if len(reports) == 1 else [path.with_stem(f"{path.stem}-before"), path]
+    for report, place in zip(reports, paths, strict=True):
+        place.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+
+
+def _draw(reports: Sequence[Report], folder: Path) -> None:
+    from bench.plot import draw  # noqa: PLC0415  # a second of imports that few runs need
+
+    draw(reports, folder)
+
+
+def _judged_costs(before: Report, after: Report, at_most: float | None) -> int:
+    if at_most is None:
+        return 0
+    found = costs(ratios(before, after))
+    over = [one for one in found if one.ratio > at_most]
+    print()
+    for one in over:
+        print(f"- **missed**: {one.scenario} ({one.variant}) costs {one.ratio:.2f} times what it did, and may {at_most:g}")
+    if not found:
+        print("- **missed**: the CPU time of neither server could be read")
+    return 1 if over or not found else 0
+
+
+def _compare(first: Path, second: Path, plot: Path | None) -> int:
     try:
         reports = [msgspec.json.decode(path.read_bytes(), type=Report) for path in (first, second)]
         if any(report.format != FORMAT for report in reports):
             raise ValueError("a report of another format")
-        print(compare(*reports))
+        print(compare(reports[0], reports[1]))
     except (OSError, ValueError, msgspec.DecodeError) as error:
-        _say(f"bench: {error}")
+        say(f"bench: {error}")
         return 3
+    if plot:
+        _draw(reports, plot)
     return 0
 
 
@@ -163,56 +214,19 @@ async def _system(options: argparse.Namespace) -> AsyncIterator[RunFile]:
     elif options.url:
         yield RunFile(pid=0, url=options.url)
     else:
-        _say("starting ojs-nats dev …")
+        say("starting ojs-nats dev …")
         async with started_system(options.log) as run:
             yield run
 
 
-async def _run(options: argparse.Namespace, names: Sequence[str]) -> Report:
+async def _run(options: argparse.Namespace, names: Sequence[str]) -> Sequence[Report]:
+    """One report, or that of another version and this one's."""
     # Without this a SIGTERM would leave the system behind that was started here.
     me = asyncio.current_task()
     assert me is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
+    plan = _plan(options)
+    if options.against:
+        return await in_turn(options.against.resolve(), plan, names, options.rounds, options.log)
     async with _system(options) as run:
-        if run.url is None:
-            raise NoSystem("the run file has no URL: is the gateway up?")
-        try:
-            target = Target.from_url(run.url)
-        except ValueError as error:
-            raise NoSystem(str(error)) from error
-        about = await machine(target)
-        bench = Bench.against(target, _plan(options), pids_of(run) if run.pid else {}, run.nats_url)
-        left_out = [name for name in names if SCENARIOS[name].needs_nats and bench.nats is None]
-        if left_out:
-            _say(f"left out, because they need the system's run file: {', '.join(left_out)}")
-        names = [name for name in names if name not in left_out]
-        _say(f"measuring {about.versions['server']} at {run.url} with {', '.join(names)}")
-        if not await bench.reset():
-            _say(f"not in test mode, so nothing is wiped; jobs go to queues bench-{bench.run}-… and some may stay there")
-        date = timestamp(int(time.time()) * 1000).replace(".000Z", "Z")
-        results: list[Result] = []
-        for _ in range(options.repeat):
-            for name in names:
-                _say(f"{name}: {SCENARIOS[name].about}")
-                async for result in SCENARIOS[name].run(bench):
-                    results.append(result)
-                    _say(_progress(result))
-                    gc.collect()
-        command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
-        return Report(date=date, command=command, server=run.url, machine=about, results=results)
-
-
-def _progress(result: Result) -> str:
-    parts = []
-    if result.rate is not None:
-        parts.append(f"{result.rate:,.0f} jobs/s")
-    if result.latency is not None:
-        parts.append(f"p50 {result.latency.p50:.2f} ms, p99 {result.latency.p99:.2f} ms")
-    if result.errors:
-        parts.append(f"{sum(result.errors.values()):,} errors")
-    parts += [f"! {doubt}" for doubt in result.doubts]
-    return f"  {result.scenario}, {result.variant}: {', '.join(parts)}"
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+        return [await measure(run, plan, names, options.repeat)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -34,6 +35,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     batches: tuple[int, ...] = (10, 100, 1_000, 10_000)
     crons: int = 1_000
     records: int = 100_000
+    finished: int = 100_000
     queues: int = 20_000
     blocked: int = 100_000
     pollers: int = 1_000
@@ -51,11 +53,15 @@ class Bench(NamedTuple):
     meter: Meter
     run: str
     nats: str | None = None
-    """Where the system keeps its data, for scenarios that reach behind the HTTP API."""
+    """The URL of the system's NATS, for scenarios that reach behind the HTTP API."""
+    data: Path | None = None
+    """The folder in which the system keeps its data."""
 
     @classmethod
-    def against(cls, target: Target, plan: Plan, pids: Mapping[str, int], nats: str | None = None) -> Bench:
-        return cls(target, Requests(target), plan, Meter(pids), secrets.token_hex(4), nats)
+    def against(
+        cls, target: Target, plan: Plan, pids: Mapping[str, int], nats: str | None = None, data: Path | None = None
+    ) -> Bench:
+        return cls(target, Requests(target), plan, Meter(pids), secrets.token_hex(4), nats, data)
 
     def queue(self, name: str) -> str:
         """A queue name that no other run and no other scenario uses."""

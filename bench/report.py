@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
+from bench.processes import GENERATOR, Usage
 from bench.result import Report, Result
+
+ALL = "all"
+"""Beside the processes: all of them together, but the generator."""
 
 
 class Summary(NamedTuple):
     """All repetitions of one scenario and variant.
 
     `figures` are medians by name (`jobs/s`, `p50 ms` … and the scenario's own), `lowest` and `highest` the range that they
-    come from; `cpu_us` is CPU time per job and `memory` (RSS, PSS) in MiB, by process. Errors are added up.
+    come from; `cpu_us` is CPU time per job, `cores` per second and `memory` (RSS, PSS) in MiB, by process. Errors are added up.
+    `each` has the values of all repetitions, in their order, of figures and CPU times per job.
     """
 
     scenario: str
@@ -28,6 +33,7 @@ class Summary(NamedTuple):
     memory: dict[str, tuple[float, float | None]]
     errors: dict[str, int]
     doubts: list[str]
+    each: dict[str, list[float]]
 
 
 def _figures(result: Result) -> dict[str, float]:
@@ -54,8 +60,8 @@ def _summary(scenario: str, variant: str, group: Sequence[Result]) -> Summary:
     for result in group:
         errors.update(result.errors)
     spent = [(result, result.spent) for result in group if result.spent is not None]
-    cpu = _by_name({n: u.cpu_s / r.jobs * 1e6 for n, u in s.processes.items()} for r, s in spent if r.jobs)
-    cores = _by_name({n: u.cpu_s / s.seconds for n, u in s.processes.items()} for _, s in spent if s.seconds)
+    cpu = _by_name({n: cpu_s / r.jobs * 1e6 for n, cpu_s in _cpu_s(s.processes).items()} for r, s in spent if r.jobs)
+    cores = _by_name({n: cpu_s / s.seconds for n, cpu_s in _cpu_s(s.processes).items()} for _, s in spent if s.seconds)
     rss = _by_name({n: u.rss_mib for n, u in s.processes.items()} for _, s in spent)
     pss = _by_name({n: u.pss_mib for n, u in s.processes.items() if u.pss_mib is not None} for _, s in spent)
     return Summary(
@@ -70,7 +76,19 @@ def _summary(scenario: str, variant: str, group: Sequence[Result]) -> Summary:
         {name: (max(values), max(pss[name]) if name in pss else None) for name, values in rss.items()},
         dict(errors),
         list(dict.fromkeys(doubt for result in group for doubt in result.doubts)),
+        figures | {cpu_figure(name): values for name, values in cpu.items()},
     )
+
+
+def cpu_figure(process: str) -> str:
+    """The name of what a process spends on a job."""
+    return f"{process} CPU µs/job"
+
+
+def _cpu_s(processes: Mapping[str, Usage]) -> dict[str, float]:
+    each = {name: used.cpu_s for name, used in processes.items()}
+    served = [spent for name, spent in each.items() if name != GENERATOR]
+    return {ALL: sum(served), **each} if served else each
 
 
 def _by_name(each: Iterable[dict[str, float]]) -> dict[str, list[float]]:
@@ -96,7 +114,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1
 _MAIN = ("jobs/s", "p50 ms", "p90 ms", "p99 ms", "max ms")
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """With as many digits as say something; a dash for None."""
     if value is None:
         return "-"
     if value >= 100 or value == int(value):
@@ -105,19 +124,19 @@ def _number(value: float | None) -> str:
 
 
 def _cell(summary: Summary, name: str) -> str:
-    value = _number(summary.figures.get(name))
+    value = number(summary.figures.get(name))
     if summary.times == 1 or name not in summary.figures:
         return value
-    return f"{value} ({_number(summary.lowest[name])} to {_number(summary.highest[name])})"
+    return f"{value} ({number(summary.lowest[name])} to {number(summary.highest[name])})"
 
 
 def _cpu(summary: Summary, name: str) -> str:
-    return f"{_number(summary.cpu_us.get(name))} ({summary.cores[name]:.2f})" if name in summary.cores else "-"
+    return f"{number(summary.cpu_us.get(name))} ({summary.cores[name]:.2f})" if name in summary.cores else "-"
 
 
 def _memory(summary: Summary, name: str) -> str:
     rss, pss = summary.memory.get(name, (None, None))
-    return "-" if rss is None else f"{rss:.0f} / {_number(pss)}"
+    return "-" if rss is None else f"{rss:.0f} / {number(pss)}"
 
 
 def render(report: Report) -> str:
@@ -131,7 +150,8 @@ def render(report: Report) -> str:
         for s in summaries
     ]
     names = list(dict.fromkeys(name for summary in summaries for name in summary.memory))
-    cpu = [[s.scenario, s.variant, *(_cpu(s, name) for name in names)] for s in summaries]
+    spending = list(dict.fromkeys(name for summary in summaries for name in summary.cores))
+    cpu = [[s.scenario, s.variant, *(_cpu(s, name) for name in spending)] for s in summaries]
     memory = [[s.scenario, s.variant, *(_memory(s, name) for name in names)] for s in summaries]
     parts = [
         f"### {machine.versions['server']}, {report.date}",
@@ -141,7 +161,7 @@ def render(report: Report) -> str:
         table(["scenario", "variant", *_MAIN, "errors", "!"], figures, left=2),
     ]
     if names:
-        parts.append(table(["CPU µs per job (cores)", "variant", *names], cpu, left=2))
+        parts.append(table(["CPU µs per job (cores)", "variant", *spending], cpu, left=2))
         parts.append(table(["MiB RSS / PSS at the end", "variant", *names], memory, left=2))
     notes = [note for summary in summaries for note in _notes(summary)]
     if notes:
@@ -151,7 +171,7 @@ def render(report: Report) -> str:
 
 def _notes(summary: Summary) -> Iterable[str]:
     subject = f"{summary.scenario} ({summary.variant})"
-    more = [f"{name} {_number(value)}" for name, value in summary.figures.items() if name not in _MAIN and value]
+    more = [f"{name} {number(value)}" for name, value in summary.figures.items() if name not in _MAIN and value]
     if more:
         yield f"- {subject}: {', '.join(more)}"
     if summary.errors:

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from bench.client import Target, exchange
 from bench.messages import Requests
@@ -34,19 +35,20 @@ class NoSystem(Exception):
 
 
 class RunFile(Struct):
-    """What matters here of the run.json that `ojs-nats dev` keeps. It is there before everything is `ready`."""
+    """What matters here of the run.json that `ojs-nats dev` keeps, and its folder. It is there before everything is `ready`."""
 
     pid: int
     url: str | None
     nats_url: str | None = None
     ready: bool = True
     children: dict[str, int] = field(default_factory=dict)
+    data: Path | None = None
 
 
 def read_run_file(path: Path) -> RunFile:
     """Raises NoSystem."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=RunFile)
+        return replace(msgspec.json.decode(path.read_bytes(), type=RunFile), data=path.parent)
     except (OSError, msgspec.DecodeError) as error:
         raise NoSystem(f"can't read the run file {path}: {error}") from error
 
@@ -58,17 +60,24 @@ def pids_of(run: RunFile) -> dict[str, int]:
 
 
 @asynccontextmanager
-async def started_system(log: Path | None) -> AsyncIterator[RunFile]:
+async def started_system(log: Path | None, checkout: Path | None = None) -> AsyncIterator[RunFile]:
     """`ojs-nats dev` on free ports in test mode, its data in a folder that is removed. `log` takes its output.
 
-    Raises NoSystem when it doesn't come up.
+    With `checkout` its code is that of another working tree, in this environment. Raises NoSystem when it doesn't come up.
     """
+    environment = dict(os.environ)
+    if checkout is not None:
+        if not (checkout / "services").is_dir():
+            raise NoSystem(f"{checkout} is no checkout of this project: it has no folder 'services'")
+        environment["PYTHONPATH"] = os.pathsep.join(str(checkout / folder) for folder in ("shared", "services"))
     with tempfile.TemporaryDirectory(prefix="ojs-bench-") as folder:
         output = log or Path(folder) / "output.log"
         data = Path(folder) / "data"
         command = ["-m", "ojs_command", "dev", "--port", "0", "--nats-port", "0", "--data", str(data), "--test-mode"]
         with output.open("wb") as sink:
-            process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=sink, stderr=sink)
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, *command, stdout=sink, stderr=sink, env=environment, cwd=folder
+            )
         try:
             yield await _up(process, data / "run.json", output)
         finally:
@@ -92,7 +101,8 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     below = descendants(process.pid)
     process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), _STOP_TIMEOUT_S)
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await process.wait()
     except TimeoutError:
         process.kill()
         for pid in below.values():

@@ -20,11 +20,16 @@ class Cycler(Looper):
     def __init__(self, target: Target, phase: Phase, requests: Requests, queues: Sequence[str], index: int) -> None:
         super().__init__(target, phase)
         self._requests = requests
-        self._push = requests.push(queues[index % len(queues)])
-        self._fetch = requests.fetch(*queues, count=1, worker=f"bench-{index}", wait_ms=WAIT_MS)
+        self._index = index
         self._began = 0.0
         self._pushed = False
         self._job: str | None = None
+        self.use(queues)
+
+    def use(self, queues: Sequence[str]) -> None:
+        """Push to one of these queues from now on, and fetch from all."""
+        self._push = self._requests.push(queues[self._index % len(queues)])
+        self._fetch = self._requests.fetch(*queues, count=1, worker=f"bench-{self._index}", wait_ms=WAIT_MS)
 
     def next_request(self) -> bytes:
         if self._job is not None:

@@ -1,0 +1,86 @@
+"""Measuring one system, and two in turn."""
+
+from __future__ import annotations
+
+import gc
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bench.client import Target
+from bench.messages import timestamp
+from bench.plan import Bench, Plan
+from bench.result import Report, Result
+from bench.scenarios import SCENARIOS
+from bench.system import NoSystem, RunFile, machine, pids_of, started_system
+
+
+def say(line: str) -> None:
+    """Tell whoever waits what happens."""
+    print(line, file=sys.stderr, flush=True)
+
+
+async def measure(run: RunFile, plan: Plan, names: Sequence[str], repeat: int = 1) -> Report:
+    """Run scenarios against a system, `repeat` times. Raises NoSystem, ServerRefused, OSError, TimeoutError."""
+    if run.url is None:
+        raise NoSystem("the run file has no URL: is the gateway up?")
+    try:
+        target = Target.from_url(run.url)
+    except ValueError as error:
+        raise NoSystem(str(error)) from error
+    about = await machine(target)
+    bench = Bench.against(target, plan, pids_of(run) if run.pid else {}, run.nats_url, run.data)
+    left_out = [name for name in names if SCENARIOS[name].needs_nats and bench.nats is None]
+    if left_out:
+        say(f"left out, because they need the system's run file: {', '.join(left_out)}")
+    names = [name for name in names if name not in left_out]
+    say(f"measuring {about.versions['server']} at {run.url} with {', '.join(names)}")
+    if not await bench.reset():
+        say(f"not in test mode, so nothing is wiped; jobs go to queues bench-{bench.run}-… and some may stay there")
+    date = timestamp(int(time.time()) * 1000).replace(".000Z", "Z")
+    results: list[Result] = []
+    for _ in range(repeat):
+        for name in names:
+            say(f"{name}: {SCENARIOS[name].about}")
+            async for result in SCENARIOS[name].run(bench):
+                results.append(result)
+                say(_progress(result))
+                gc.collect()
+    command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
+    return Report(date=date, command=command, server=run.url, machine=about, results=results)
+
+
+async def in_turn(other: Path, plan: Plan, names: Sequence[str], rounds: int, log: Path | None) -> tuple[Report, Report]:
+    """Measure the server of another checkout and this one's, started anew in each round; who is first changes.
+
+    Both are measured by this harness and run in this environment, over HTTP alone. Raises what `measure` does.
+    """
+    here = Path(__file__).parent.parent
+    found: dict[Path, list[Report]] = {other: [], here: []}
+    for turn in range(rounds):
+        for checkout in (other, here) if turn % 2 == 0 else (here, other):
+            say(f"round {turn + 1} of {rounds}: {checkout}")
+            async with started_system(log, checkout) as run:
+                # Without NATS: what reaches behind the HTTP API knows only its own version's records.
+                found[checkout].append(await measure(replace(run, nats_url=None), plan, names))
+    return _joined(found[other]), _joined(found[here])
+
+
+def _joined(reports: Sequence[Report]) -> Report:
+    return replace(reports[0], results=[result for report in reports for result in report.results])
+
+
+def _progress(result: Result) -> str:
+    parts = []
+    if result.rate is not None:
+        parts.append(f"{result.rate:,.0f} jobs/s")
+    if result.latency is not None:
+        parts.append(f"p50 {result.latency.p50:.2f} ms, p99 {result.latency.p99:.2f} ms")
+    if result.errors:
+        parts.append(f"{sum(result.errors.values()):,} errors")
+    parts += [f"! {doubt}" for doubt in result.doubts]
+    return f"  {result.scenario}, {result.variant}: {', '.join(parts)}"

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.cli import main
+from bench.result import Report
+from unit.bench.results import enqueue, report, spent
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nothing"], "there is no scenario nothing"),
+        (["--at-most", "1.1"], "--at-most goes with --against"),
+        (["--against", ".", "--check"], "leave out --url"),
+        (["--against", ".", "--repeat", "2"], "leave out --url"),
+        (["--check", "idle"], "no bar belongs to"),
+    ],
+)
+def test_wrong_use_is_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_checkout_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--against", str(tmp_path), "--rounds", "1", "enqueue"]) == 3
+    assert "is no checkout of this project" in capsys.readouterr().err
+
+
+def test_stored_reports_are_compared_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spending = {"a": 2.0, "b": 1.0}
+    paths = [_stored(tmp_path / name, report(enqueue(1_000, used=spent(gateway=cpu_s)))) for name, cpu_s in spending.items()]
+    assert main(["--compare", *paths, "--plot", str(tmp_path / "plots")]) == 0
+    printed = capsys.readouterr().out
+    assert "all CPU µs/job" in printed
+    assert "0.50" in printed
+    assert [path.name for path in (tmp_path / "plots").iterdir()] == ["enqueue.svg"]
+
+
+def _stored(path: Path, one: Report) -> str:
+    path.write_bytes(msgspec.json.encode(one))
+    return str(path)
