@@ -109,7 +109,7 @@ class Call:
         request = self._request
         try:
             if request.content.is_eof():
-                body = await request.read()
+                body = request.content.read_nowait()
             else:
                 async with asyncio.timeout(_BODY_TIMEOUT_S):
                     body = await request.read()

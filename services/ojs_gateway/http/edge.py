@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import structlog
@@ -23,6 +23,7 @@ from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
+from ojs_gateway.http.answer import Answer
 from ojs_gateway.http.call import Call, Response, StreamedResponse
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.http.router import Router
@@ -69,7 +70,7 @@ class Edge:
             else:
                 answer = Response(204, b"", preflight)
             if isinstance(answer, StreamedResponse):
-                streamed = await answer.serve(request, _headers(request_id, dialect) | dict(cors))
+                streamed = await answer.serve(request, _headers(request_id, dialect, cors))
                 metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
                 return streamed
             status, more = answer.status, answer.headers
@@ -83,7 +84,7 @@ class Edge:
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
             status, body, more = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
         metrics.answered(request.method, route, status, time.perf_counter() - began)
-        response = _response(status, body, request_id, dialect, (*more, *cors))
+        response = Answer(status, body, _headers(request_id, dialect, (*more, *cors)).items())
         if self.closing:
             response.force_close()
         return response
@@ -106,21 +107,17 @@ def _path(request: web.BaseRequest) -> str:
     return raw.partition("?")[0] if raw.startswith("/") else request.path  # the latter for absolute-form targets
 
 
-def _response(status: int, body: bytes, request_id: str, dialect: Dialect, more: tuple[tuple[str, str], ...]) -> web.Response:
-    headers = _headers(request_id, dialect)
-    headers.update(more)
-    return web.Response(status=status, body=body, headers=headers)
-
-
-def _headers(request_id: str, dialect: Dialect) -> dict[str, str]:
-    """What every answer carries."""
-    return {
+def _headers(request_id: str, dialect: Dialect, more: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
+    """What every answer carries; `more` may take the place of a part of it."""
+    headers: dict[str, str] = {
         hdrs.CONTENT_TYPE: dialect.content_type,
         _OJS_VERSION: _SPOKEN,
         _REQUEST_ID: request_id,
         _NOSNIFF: "nosniff",
         hdrs.SERVER: "ojs-nats",
     }
+    headers.update(more)
+    return headers
 
 
 class _Protocol(GuardedHandler):
@@ -146,7 +143,7 @@ class _Protocol(GuardedHandler):
             raise ConnectionError("the answer has begun, so no other can be sent")
         request_id = new_request_id()
         answered, body, more = refusal(error, request_id)
-        response = _response(answered, body, request_id, dialect_of(None, None, None), more)
+        response = Answer(answered, body, _headers(request_id, dialect_of(None, None, None), more).items())
         response.force_close()
         return response
 
