@@ -18,6 +18,8 @@ import structlog
 from nats.aio.client import Client, Srv
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
+from nats.errors import ProtocolError
+from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
 from ojs_core.base.loops import start_loop
 from ojs_core.telemetry import metrics
@@ -32,6 +34,8 @@ _RECONNECT_WAIT_S: Final = 0.25
 _HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
 _MEASURED: Final = 17
 """One request of so many is measured; a prime, since requests come in pairs and fours."""
+
+_MESSAGES: Final = (b"MSG ", b"HMSG ")
 
 _BATCH_COMPLETED: Final = b"NATS/1.0 409 Batch Completed"
 """Follows the last message of a pull that names `max_bytes`, which its count has closed already: it may meet the next pull
@@ -90,6 +94,46 @@ def header(head: bytes | None, name: bytes) -> bytes | None:
     return head[start : head.index(b"\r\n", start)].strip()
 
 
+class _DirectParser(Parser):
+    """nats-py's parser with a shortcut: whole messages for a subscription in `direct` are cut out of what was read.
+
+    nats-py tries expressions on a buffer whose head it then deletes. It still has the rest: whatever is no message, and a
+    message of which a part has not come yet.
+    """
+
+    def __init__(self, client: _DirectClient) -> None:
+        super().__init__(client)
+        self._client = client
+
+    async def parse(self, data: bytes = b"") -> None:
+        begins = not self.buf and self.state == AWAITING_CONTROL_LINE
+        try:
+            place = self._taken(data) if begins else 0
+        except (IndexError, ValueError):
+            raise ProtocolError("nats: malformed MSG") from None
+        if place < len(data):
+            await super().parse(data[place:])
+
+    def _taken(self, data: bytes) -> int:
+        """Hand over the messages that `data` begins with; up to where that went."""
+        place = 0
+        while data.startswith(_MESSAGES, place):
+            line = data.find(b"\r\n", place)
+            if line < 0:
+                break
+            words = data[place:line].split()
+            body = line + 2
+            end = body + int(words[-1])
+            if end + 2 > len(data) or (handler := self._client.direct.get(int(words[2]))) is None:
+                break
+            headed = len(words[0]) == len(b"HMSG")
+            start = body + int(words[-2]) if headed else body
+            reply = words[3] if len(words) == (6 if headed else 5) else b""
+            self._client.hand_over(handler, words[1], reply, data[start:end], data[body:start] if headed else None)
+            place = end + 2
+        return place
+
+
 class _DirectClient(Client):
     """nats-py with a shortcut: messages of a subscription in `direct` go to their handler, unparsed.
 
@@ -99,15 +143,21 @@ class _DirectClient(Client):
     def __init__(self) -> None:
         super().__init__()
         self.direct: dict[int, OnMessage] = {}
+        self._ps = _DirectParser(self)
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
         handler = self.direct.get(sid)
         if handler is None:
             await super()._process_msg(sid, subject, reply, data, headers)
-            return
+        else:
+            self.hand_over(handler, subject, reply, data, headers)
+
+    @staticmethod
+    def hand_over(handler: OnMessage, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        """Call a handler. Its failure would end the read loop, and with it the connection."""
         try:
             handler(subject, reply, data, headers)
-        except Exception:  # it would end the read loop, and with it the connection
+        except Exception:
             log.exception("a message could not be handled", subject=subject.decode(errors="replace"))
 
     async def _process_err(self, err_msg: str) -> None:
