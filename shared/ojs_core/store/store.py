@@ -94,7 +94,7 @@ class Store:
         self.idempotency = Idempotency(bucket)
         self.workers = Workers(bucket)
         self.unreadable = UnreadableRecords(bucket, self.permits)
-        self._reset = Reset(nats, self.presence, config, instance, self.jobs.cache.clear)
+        self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget)
         self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.queues.reset)
         self._reset.listeners.append(self.pools.reset)

@@ -105,7 +105,7 @@ class Claims:
         until = loop.time() + REREAD_S
         pause = 0.002
         while waiting:
-            found = await self._records.many([token.job_id for token in waiting])
+            found = await self._found(waiting)
             again: list[Token] = []
             claims: list[tuple[Token, Stored, Job]] = []
             for token in waiting:
@@ -124,6 +124,16 @@ class Claims:
             if waiting:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.05)
+
+    async def _found(self, tokens: list[Token]) -> dict[str, Stored]:
+        """The records of tokens' jobs. What this process has pushed isn't read: if it is another by now, its claim fails."""
+        found: dict[str, Stored] = {}
+        for token in tokens:
+            pushed = self._jobs.pushed_here(token.job_id)
+            if pushed is not None and token.stands_for(pushed.job):
+                found[token.job_id] = pushed
+        left = [token.job_id for token in tokens if token.job_id not in found]
+        return found | await self._records.many(left) if left else found
 
     async def _stale(self, token: Token, stored: Stored) -> bool:
         """Answer for a token that needs no second look: its commit can't succeed any more, or it is old and has no job."""

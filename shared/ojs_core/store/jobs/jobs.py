@@ -25,6 +25,8 @@ from ojs_core.store.records.writer import Conflict
 _WATCH_PAUSE_S: Final = 1.0
 
 _REMEMBERED_BYTES: Final = 64 * 1024 * 1024
+_PUSHED_BYTES: Final = 4 * 1024 * 1024
+"""For jobs that are fetched from the process to which they were pushed, soon: their claims need no read."""
 _RECORD_BYTES: Final = 2_000
 """What a job takes beside its arguments and metadata."""
 
@@ -55,6 +57,7 @@ class Jobs:
         self._config = bucket.config
         self.cache: Lru[Stored] = Lru(_REMEMBERED_BYTES)
         """The records of jobs that this process handed out, so that their ack needs no read."""
+        self._pushed: Lru[Stored] = Lru(_PUSHED_BYTES)
 
     async def push(self, draft: Job, *, placed: bool = False) -> Job:
         """Store a new job with its hints; the answer is another job if its uniqueness policy says to ignore duplicates.
@@ -115,7 +118,7 @@ class Jobs:
             moment = self._clock.moment()
             transition = transitions.push(draft, moment)
             try:
-                await self._committer.commit(transition, expected, moment.op)
+                sequence = await self._committer.commit(transition, expected, moment.op)
             except Conflict:
                 found = await self._records.leader(draft.id)
                 if found.job is not None:
@@ -124,8 +127,16 @@ class Jobs:
                 expected = found.sequence  # a marker or a tombstone: name it and go on
                 draft = await self._records.continued(draft)
             else:
+                if transition.job.state is State.AVAILABLE:
+                    self._pushed.put(draft.id, Stored(sequence, transition.job), _size(transition.job))
                 return transition.job
         raise contended(f"job {draft.id}")
+
+    def pushed_here(self, job_id: str) -> Stored | None:
+        """The record of a job as this process has pushed it, once; it may have changed since, as its revision will show."""
+        found = self._pushed.get(job_id)
+        self._pushed.drop(job_id)
+        return found
 
     async def get(self, job_id: str) -> Job:
         """The job as the leader has it. Raises OjsError not_found."""
@@ -236,6 +247,16 @@ class Jobs:
     def remember(self, sequence: int, job: Job) -> None:
         """Keep the record of a job that this process has handed out; one that is over is forgotten."""
         if job.state is State.ACTIVE:
-            self.cache.put(job.id, Stored(sequence, job), len(memoryview(job.args)) + len(memoryview(job.meta)) + _RECORD_BYTES)
+            self.cache.put(job.id, Stored(sequence, job), _size(job))
         else:
             self.cache.drop(job.id)
+
+    def forget(self) -> None:
+        """Whatever was kept is gone."""
+        self.cache.clear()
+        self._pushed.clear()
+
+
+def _size(job: Job) -> int:
+    """About what a record takes of the memory (bytes)."""
+    return len(memoryview(job.args)) + len(memoryview(job.meta)) + _RECORD_BYTES
