@@ -7,7 +7,7 @@ until something arrives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ojs_core.jetstream.subjects import LANES, lane_of
@@ -30,7 +30,7 @@ class _Arrival(NamedTuple):
 class ReadySubjects:
     """One queue's. All times are loop times. What the stream said is trusted for `sure_s` seconds."""
 
-    __slots__ = ("_dry", "_found", "_in_order", "_sure_s", "arrivals", "asked_at")
+    __slots__ = ("_dry", "_found", "_highest", "_in_order", "_left", "_pulled", "_spent", "_sure_s", "arrivals", "asked_at")
 
     def __init__(self, sure_s: float) -> None:
         self._sure_s = sure_s
@@ -39,6 +39,14 @@ class ReadySubjects:
         self._found: dict[str, _Arrival] = {}
         self._dry: dict[str, float] = {}
         """Until when which subjects are passed over."""
+        self._left: dict[str, int] = {}
+        """How many tokens a subject has to give at most, but for those that come back without a sound; it may be unknown."""
+        self._highest: dict[str, int] = {}
+        """The place of the last token that was pulled: what comes again has been counted."""
+        self._pulled: dict[str, int] = {}
+        """How many of them pulls are under way for."""
+        self._spent: dict[str, float] = {}
+        """Until when which subjects are passed over of which pulls have brought all."""
         self._in_order: list[str] | None = None
         self.arrivals = 0
         """How many tokens have arrived."""
@@ -48,15 +56,21 @@ class ReadySubjects:
         self.arrivals += 1
         if subject not in self._found:
             self._in_order = None
+            self._left[subject] = 0
         self._found[subject] = _Arrival(self.arrivals, now)
+        if subject in self._left:
+            self._left[subject] += 1
         self._dry.pop(subject, None)
+        self._spent.pop(subject, None)
 
-    def told(self, subjects: Iterable[str], since: int, asked_at: float) -> None:
-        """The stream holds tokens of these subjects, and of no others but those that arrived after the first `since`."""
+    def told(self, subjects: Mapping[str, int], since: int, asked_at: float) -> None:
+        """The stream holds so many tokens of these subjects, and no others but those that arrived after the first `since`."""
         before = self._found
         self._found = {subject: before.get(subject) or _Arrival(0, _NEVER) for subject in subjects}
         self._found.update((subject, one) for subject, one in before.items() if one.number > since)
-        self._dry.clear()
+        late = self.arrivals - since
+        self._left = {subject: subjects.get(subject, 0) + late for subject in self._found}
+        self.let_go()
         self._in_order = None
         self.asked_at = asked_at
 
@@ -65,10 +79,35 @@ class ReadySubjects:
         last = self._found.get(subject)
         if last is not None and last.number <= since:
             self._dry[subject] = now + (_AHEAD_DRY_S if now - last.at < _AHEAD_S else _DRY_S)
+            self._left[subject] = 0
+
+    def pulling(self, subject: str, number: int) -> None:
+        """A pull for so many tokens begins; it has to be `pulled`."""
+        self._pulled[subject] = self._pulled.get(subject, 0) + number
+
+    def pulled(self, subject: str, number: int, places: Sequence[int], now: float) -> None:
+        """A pull for so many has brought the tokens at these places, in order."""
+        left = self._pulled[subject] - number
+        if left:
+            self._pulled[subject] = left
+        else:
+            del self._pulled[subject]
+        highest = self._highest.get(subject, 0)
+        new = sum(place > highest for place in places)
+        if new:
+            self._highest[subject] = places[-1]
+        known = self._left.get(subject)
+        if known is None or new > known:  # more than was heard of
+            self._left.pop(subject, None)
+        elif new:
+            self._left[subject] = known - new
+            if new == known:
+                self._spent[subject] = now + _DRY_S
 
     def let_go(self) -> None:
         """Whatever had nothing to give may have something again."""
         self._dry.clear()
+        self._spent.clear()
 
     def forget(self) -> None:
         """Arrivals may have been missed: the stream has to be asked."""
@@ -83,12 +122,18 @@ class ReadySubjects:
         return not self._found and self.sure(now)
 
     def giving(self, now: float) -> list[str]:
-        """Those that may have something to give, in the order of hand-out."""
+        """Those that may have something to give, in the order of hand-out: without those whose tokens are all being pulled."""
         if self._in_order is None:
             self._in_order = sorted(self._found, key=hand_out_order)
-        if not self._dry:
+        if not self._dry and not self._pulled and not self._spent:
             return self._in_order.copy()
-        return [subject for subject in self._in_order if self._dry.get(subject, _NEVER) <= now]
+        return [subject for subject in self._in_order if self._gives(subject, now)]
+
+    def _gives(self, subject: str, now: float) -> bool:
+        if now < self._dry.get(subject, _NEVER) or now < self._spent.get(subject, _NEVER):
+            return False
+        under_way = self._pulled.get(subject, 0)
+        return not under_way or subject not in self._left or under_way < self._left[subject]
 
 
 def hand_out_order(subject: str) -> tuple[int, int]:

@@ -73,10 +73,11 @@ class TokenReader:
         info = read_info(await ask_info(self._bulk, stream, self._config.ready_of_queue(queue)), "to say what is ready")
         metrics.consumers(stream, info.state.consumer_count, info.config.max_consumers)
         found = info.state.subjects
-        ready = sorted((subject for subject in found if not self._config.seat_size(subject)), key=hand_out_order)
+        names = sorted((subject for subject in found if not self._config.seat_size(subject)), key=hand_out_order)
+        ready = {subject: found[subject] for subject in names}
         if known is not None:
             known.told(ready, arrivals, began)
-        return {subject: found[subject] for subject in ready}
+        return ready
 
     async def next_run(self, subjects: Sequence[str], wanted: int, after: Mapping[str, int]) -> LaneShare:
         """Of the lanes of one priority, at least one, that with the oldest token, as far as it is ahead of the others. Places
@@ -105,10 +106,18 @@ class TokenReader:
         Raises OjsError backend_unavailable.
         """
         known = self._wakeups.ready(queue)
-        arrivals = 0 if known is None else known.arrivals
-        tokens = await self._pull_somehow(subject, queue, wanted, much=much)
-        if known is not None and len(tokens) < wanted:
-            known.dry(subject, arrivals, asyncio.get_running_loop().time())
+        if known is None:
+            return await self._pull_somehow(subject, queue, wanted, much=much)
+        arrivals = known.arrivals
+        known.pulling(subject, wanted)
+        tokens: list[Token] = []
+        try:
+            tokens = await self._pull_somehow(subject, queue, wanted, much=much)
+        finally:
+            now = asyncio.get_running_loop().time()
+            known.pulled(subject, wanted, [token.sequence for token in tokens], now)
+        if len(tokens) < wanted:
+            known.dry(subject, arrivals, now)
         return tokens
 
     async def _pull_somehow(self, subject: str, queue: str, wanted: int, *, much: bool) -> list[Token]:

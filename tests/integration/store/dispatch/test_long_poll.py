@@ -218,6 +218,17 @@ async def test_priorities_hold_among_what_was_pushed_before_the_fetch(store: Sto
     assert len(asked) < 10, "of 61 fetches; again now and then, where a machine takes long for them"
 
 
+async def test_as_many_fetches_as_there_are_jobs_get_one_each(store: Store, queue: str) -> None:
+    pushed = {(await store.jobs.push(draft(queue=queue))).id for _ in range(200)}
+    numbers = iter(range(200))
+
+    async def worker() -> list[str]:
+        return [job.id for _ in numbers for job in await fetch(store, queue, wait_ms=2_000)]
+
+    found = await asyncio.gather(*(worker() for _ in range(16)))
+    assert sorted(job_id for ids in found for job_id in ids) == sorted(pushed)
+
+
 async def test_a_fetch_that_does_not_wait_relies_on_nothing_it_has_heard(
     store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

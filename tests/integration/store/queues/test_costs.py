@@ -19,17 +19,17 @@ PUSH = Counter({"ojs.ready": JOBS, "$KV.ojs.job": JOBS})
 FETCH = Counter(
     {
         "$JS.API.CONSUMER.MSG.NEXT.OJS_READY": 2,
-        "read": 2,
         "$KV.ojs.job": JOBS,
         "$JS.ACK": JOBS,
     }
 )
+"""None of the jobs is read where it was pushed."""
 FROM_HEAD = (
     FETCH
     - Counter({"$JS.API.CONSUMER.MSG.NEXT.OJS_READY": 2, "$JS.ACK": JOBS})
     + Counter({"$JS.API.DIRECT.GET.OJS_READY": 2, "$JS.API.STREAM.MSG.DELETE.OJS_READY": JOBS, "read": 4})
 )
-"""Two of the records that each look reads say that neither the queue nor everything is held."""
+"""The records that each look reads say that neither the queue nor everything is held."""
 ACK = Counter({"$KV.ojs.job": JOBS})
 
 
