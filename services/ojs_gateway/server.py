@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ojs_core.runtime.settings import Settings
     from ojs_core.store.store import Store
 
-_SHUTDOWN_S: Final = 2.0
+_SHUTDOWN_S: Final = 1.8
 """What a running request has to finish, and again what it has after it was told to give up."""
 
-_FAREWELL_S: Final = 0.2
-"""How long open connections may bring one more request, which is answered as their last. Closed at once, they would cut off
-clients that ask again and again."""
+_FAREWELL_S: Final = 0.6
+"""How long, at most, open connections may bring one more request, which is answered as their last. Closed at once, they would
+cut off clients that ask again and again."""
 
 
 class Gateway:
@@ -63,7 +63,7 @@ class Gateway:
         self._context.roles.start()
 
     async def stop(self) -> None:
-        """Take no new connections, answer those who wait at once, let the others finish for up to 4 s."""
+        """Take no new connections, answer those who wait at once, let the others finish; all within 4.2 s."""
         self._edge.closing = True
         self._context.stop_waiting()
         if self._listener is not None:

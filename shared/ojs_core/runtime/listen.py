@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from aiohttp import web
@@ -13,6 +13,8 @@ from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.addresses import is_loopback
 
 log = structlog.get_logger(__name__)
+
+_LOOK_S: Final = 0.02
 
 
 class Listener:
@@ -60,11 +62,15 @@ class Listener:
     async def stop(self, farewell_s: float = 0.0) -> None:
         """Close the port, let requests in flight finish within the runner's `shutdown_timeout`, then close connections.
 
-        Connections without a request are closed after `farewell_s`: one may be on its way.
+        Connections without a request are closed after `farewell_s`: one may be on its way. If none is left, that is all.
         """
         if self._site is not None and farewell_s:
             await self._site.stop()
-            await asyncio.sleep(farewell_s)
+            loop = asyncio.get_running_loop()
+            until = loop.time() + farewell_s
+            server = self._runner.server
+            while loop.time() < until and server is not None and server.connections:  # noqa: ASYNC110  # nobody tells of the last
+                await asyncio.sleep(_LOOK_S)
         self._site = None
         await self._runner.cleanup()
 
