@@ -7,7 +7,7 @@ A queue that somebody fetches from is listened to, for a while after it as well,
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -27,17 +27,20 @@ _SURE_ON_A_CLUSTER_S: Final = 1.0
 class Waiter:
     """One fetcher. `wait` may return for nothing; what there is to get is found out by looking."""
 
-    __slots__ = ("_event", "queues")
+    __slots__ = ("_event", "by", "queues")
 
     def __init__(self, queues: Sequence[str]) -> None:
         self.queues = queues
+        self.by: _Watched | None = None
+        """The queue that woke it last, for one token; None if everybody was woken."""
         self._event = asyncio.Event()
 
     @property
     def woken(self) -> bool:
         return self._event.is_set()
 
-    def wake(self) -> None:
+    def wake(self, by: _Watched | None = None) -> None:
+        self.by = by
         self._event.set()
 
     def clear(self) -> None:
@@ -59,7 +62,8 @@ class _Watched:
     def __init__(self, permit: bytes, sure_s: float) -> None:
         self.permit = permit
         """The subject of the word that the queue may have a permit again."""
-        self.waiters: deque[Waiter] = deque()
+        self.waiters: dict[Waiter, None] = {}
+        """In the order in which they are woken next."""
         self.stop: Callable[[], Awaitable[None]] | None = None
         self.ready = ReadySubjects(sure_s)
         self.names: dict[bytes, str | None] = {}
@@ -88,7 +92,7 @@ class Wakeups:
         try:
             for queue in queues:
                 watched = await self._watch(queue)
-                watched.waiters.append(waiter)
+                watched.waiters[waiter] = None
                 self._idle.pop(queue, None)
         except BaseException:
             await self.leave(waiter)
@@ -98,17 +102,17 @@ class Wakeups:
         return waiter
 
     async def leave(self, waiter: Waiter) -> None:
-        """A waiter that goes away unserved passes its wake on."""
+        """A waiter that goes away unserved, or served by another queue than that which woke it, passes its wake on."""
         for queue in waiter.queues:
             watched = self._queues.get(queue)
             if watched is None:
                 continue
-            if waiter in watched.waiters:
-                watched.waiters.remove(waiter)
-            if waiter.woken:
-                self._wake_one(watched)
+            watched.waiters.pop(waiter, None)
             if not watched.waiters:
                 self._linger(queue)
+        by = waiter.by
+        if by is not None and (waiter.woken or by.ready.giving(asyncio.get_running_loop().time())):
+            self._wake_one(by)
         await self._forget_idle()
 
     async def listen(self, queues: Sequence[str]) -> None:
@@ -192,12 +196,11 @@ class Wakeups:
         self._wake_one(watched)
 
     def _wake_one(self, watched: _Watched) -> None:
-        for _ in range(len(watched.waiters)):
-            waiter = watched.waiters[0]
-            watched.waiters.rotate(-1)
-            if not waiter.woken:
-                waiter.wake()
-                return
+        waiter = next((waiter for waiter in watched.waiters if not waiter.woken), None)
+        if waiter is not None:
+            del watched.waiters[waiter]
+            watched.waiters[waiter] = None
+            waiter.wake(watched)
 
     def _linger(self, queue: str) -> None:
         self._idle[queue] = asyncio.get_running_loop().time()

@@ -120,7 +120,20 @@ async def test_one_fetcher_waits_for_several_queues(store: Store, queue: str) ->
 async def test_a_waiter_that_leaves_passes_its_wake_on(store: Store, queue: str) -> None:
     first = await store.dispatcher.wakeups.join([queue])
     second = await store.dispatcher.wakeups.join([queue])
-    first.wake()
+    first.wake(store.dispatcher.wakeups._queues[queue])
+    await store.dispatcher.wakeups.leave(first)
+    assert second.woken
+    await store.dispatcher.wakeups.leave(second)
+
+
+@pytest.mark.usefixtures("only_wakes")
+async def test_a_waiter_that_was_served_by_another_queue_passes_its_wake_on(store: Store, queue: str) -> None:
+    first = await store.dispatcher.wakeups.join([f"{queue}.other", queue])
+    second = await store.dispatcher.wakeups.join([queue])
+    watched = store.dispatcher.wakeups._queues[queue]
+    first.wake(watched)
+    first.clear()  # and it looks, and finds what it wants elsewhere
+    watched.ready.arrived(store.config.ready(queue, 0), asyncio.get_running_loop().time())
     await store.dispatcher.wakeups.leave(first)
     assert second.woken
     await store.dispatcher.wakeups.leave(second)
