@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.rate_limits.policy import policy_of_queue
 from ojs_core.domain.transitions import Transition
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.token_reader import TokenReader
@@ -105,7 +106,10 @@ class Claims:
         until = loop.time() + REREAD_S
         pause = 0.002
         while waiting:
-            found = await self._found(waiting)
+            found = self._pushed_here(queue, waiting)
+            unread = found.keys()
+            if left := [token.job_id for token in waiting if token.job_id not in unread]:
+                found = found | await self._records.many(left)
             again: list[Token] = []
             claims: list[tuple[Token, Stored, Job]] = []
             for token in waiting:
@@ -114,8 +118,10 @@ class Claims:
                     claims.append((token, stored, stored.job))
                 elif not await self._stale(token, stored):
                     again.append(token)
-            claimed.stood = claimed.stood or bool(claims)
-            again += await self._swap(queue, claims, worker, lease_ms, claimed)
+            contended = await self._swap(queue, claims, worker, lease_ms, claimed)
+            # Of what wasn't read it shows by its claim whether its token stood for it.
+            claimed.stood = claimed.stood or any(token.job_id not in unread or token not in contended for token, _, _ in claims)
+            again += contended
             if again and loop.time() >= until:
                 for token in again:
                     self._reader.back(token)
@@ -125,15 +131,19 @@ class Claims:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.05)
 
-    async def _found(self, tokens: list[Token]) -> dict[str, Stored]:
-        """The records of tokens' jobs. What this process has pushed isn't read: if it is another by now, its claim fails."""
+    def _pushed_here(self, queue: str, tokens: list[Token]) -> dict[str, Stored]:
+        """The records of tokens' jobs that this process has pushed: if one has changed since, its claim fails.
+
+        None of those that are limited, as a start that fails would have spent a permit.
+        """
         found: dict[str, Stored] = {}
+        unlimited = policy_of_queue(self._queues.config(queue)) is None
         for token in tokens:
             pushed = self._jobs.pushed_here(token.job_id)
-            if pushed is not None and token.stands_for(pushed.job):
+            job = None if pushed is None else pushed.job
+            if pushed is not None and job is not None and unlimited and not job.rate_limit and token.stands_for(job):
                 found[token.job_id] = pushed
-        left = [token.job_id for token in tokens if token.job_id not in found]
-        return found | await self._records.many(left) if left else found
+        return found
 
     async def _stale(self, token: Token, stored: Stored) -> bool:
         """Answer for a token that needs no second look: its commit can't succeed any more, or it is old and has no job."""

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from integration.samples import draft, failed, fetch, requeued
+from ojs_core.domain import transitions
 from ojs_core.domain.transitions import Liveness
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_core.store.dispatch import dispatcher as handout_module
@@ -240,6 +241,12 @@ async def test_as_many_fetches_as_there_are_jobs_get_one_each(store: Store, queu
 
     found = await asyncio.gather(*(worker() for _ in range(16)))
     assert sorted(job_id for ids in found for job_id in ids) == sorted(pushed)
+
+
+async def test_what_was_cancelled_does_not_hide_what_is_behind_it(store: Store, queue: str) -> None:
+    first, gone, last = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (0, -1, -1)]
+    await store.jobs.change(gone.id, transitions.cancel)
+    assert [job.id for job in await fetch(store, queue, count=2)] == [first.id, last.id]
 
 
 async def test_a_fetch_that_does_not_wait_relies_on_nothing_it_has_heard(
