@@ -19,6 +19,7 @@ from ojs_core.base.ids import new_job_id
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Failed
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
 from reliability.crowd import Crowd
 from reliability.ledger import Kind, Verdict
@@ -228,6 +229,7 @@ async def _plant(site: Site, seconds: float) -> None:
         assert found is not None
         stranger = msgspec.structs.replace(found, id=new_job_id(int(time.time() * 1000)))
         await _written(store, stranger.id, msgspec.json.encode(stranger))
+        await Queries(store).until_relayed()  # what is taken away has been told of
         await _gone(store, store.config.records_stream, store.config.record("job", lost))
         await _gone(store, store.config.events_stream, f"ojs.events.job.completed.*.{untold}")
     finally:
