@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         "--rounds", type=_positive_int, default=5, metavar="N", help="how often each is started and measured (5)"
     )
     turns.add_argument(
-        "--at-most", type=_positive, metavar="R", help="exit 1 if all processes' CPU per job is over R times its each round"
+        "--at-most", type=_positive, metavar="R", help="exit 1 if all processes' CPU per job in each round is over R times its"
     )
     sizes = parser.add_argument_group("sizes")
     sizes.add_argument("--quick", action="store_true", help="fewer variants, shorter; explicit sizes still count")
