@@ -33,8 +33,8 @@ from ojs_core.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 _FALLBACK_LOOK_S: Final = 1.0
-_SECOND_LOOK_S: Final = 0.02
-"""A wake may come before its token can be pulled, so a look that it led to in vain is repeated once."""
+_FURTHER_LOOKS_S: Final = (0.004, 0.02)
+"""A wake may come before its token can be pulled, so a look that it led to in vain is repeated, each so long after the last."""
 _FRUITLESS_PULLS: Final = 100
 _PATIENT_PULLS: Final = 2
 """Pulls of nothing but blocked tokens after which they are put aside many at a time."""
@@ -122,15 +122,17 @@ class Dispatcher:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
         waiter = await self.wakeups.join(queues)
+        pauses: Iterator[float] = iter(())
         try:
             while True:
-                woken = waiter.woken
+                if waiter.woken:
+                    pauses = iter(_FURTHER_LOOKS_S)
                 waiter.clear()
                 jobs = await self._whole_look(queues, wanted, pool)
                 left = deadline - loop.time()
                 if jobs or left <= 0 or self.wakeups.closed:
                     return jobs
-                await waiter.wait(min(left, _SECOND_LOOK_S if woken else _FALLBACK_LOOK_S))
+                await waiter.wait(min(left, next(pauses, _FALLBACK_LOOK_S)))
                 while not waiter.woken and self.wakeups.empty(queues) and (left := deadline - loop.time()) > 0:
                     if await given_up():
                         return []

@@ -16,8 +16,8 @@ from ojs_core.store.records.tokens import priority_of
 _DRY_S: Final = 1.0
 """A subject that had nothing to give, its tokens being in others' hands or put off, may have something again after so long."""
 _AHEAD_S: Final = 0.1
-"""So young an arrival may be ahead of what can be pulled, on a cluster."""
-_AHEAD_DRY_S: Final = 0.015
+"""So young an arrival may be ahead of what can be pulled."""
+_AHEAD_DRY_S: Final = 0.003
 """Then the subject is tried again after so long."""
 _NEVER: Final = float("-inf")
 

@@ -86,8 +86,8 @@ def test_an_arrival_that_can_not_be_pulled_yet_is_soon_tried_again(known: ReadyS
     known.told({}, 0, 100.0)
     known.arrived(LINE, 100.0)
     known.dry(LINE, known.arrivals, 100.01)
-    assert known.giving(100.02) == []
-    assert known.giving(100.03) == [LINE]
+    assert known.giving(100.012) == []
+    assert known.giving(100.014) == [LINE]
 
 
 def test_what_the_stream_names_is_tried_whatever_it_had_before(known: ReadySubjects) -> None:
