@@ -39,7 +39,7 @@ examples:
   python -m bench --url http://127.0.0.1:8080 --run-file data/run.json enqueue drain
   python -m bench --json before.json --repeat 3; …; python -m bench --json after.json --repeat 3
   python -m bench --compare before.json after.json
-  git worktree add ../before v0.1.0; python -m bench --against ../before --rounds 5 enqueue drain whole
+  git worktree add ../before HEAD~10; python -m bench --against ../before --rounds 5 enqueue drain whole
 
 exit codes: 0 done, 1 a bar was missed, 2 wrong use, 3 nothing to measure, 130 interrupted
 """

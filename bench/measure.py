@@ -59,15 +59,16 @@ async def in_turn(other: Path, plan: Plan, names: Sequence[str], rounds: int, lo
 
     Both are measured by this harness and run in this environment, over HTTP alone. Raises what `measure` does.
     """
-    here = Path(__file__).parent.parent
-    found: dict[Path, list[Report]] = {other: [], here: []}
+    before: list[Report] = []
+    after: list[Report] = []
+    both = ((other, before), (Path(__file__).parent.parent, after))
     for turn in range(rounds):
-        for checkout in (other, here) if turn % 2 == 0 else (here, other):
+        for checkout, found in both if turn % 2 == 0 else reversed(both):
             say(f"round {turn + 1} of {rounds}: {checkout}")
             async with started_system(log, checkout) as run:
                 # Without NATS: what reaches behind the HTTP API knows only its own version's records.
-                found[checkout].append(await measure(replace(run, nats_url=None), plan, names))
-    return _joined(found[other]), _joined(found[here])
+                found.append(await measure(replace(run, nats_url=None), plan, names))
+    return _joined(before), _joined(after)
 
 
 def _joined(reports: Sequence[Report]) -> Report:
