@@ -28,10 +28,6 @@ class Answer(web.StreamResponse):
         self._content = body
         self._lines = headers
 
-    @property
-    def prepared(self) -> bool:
-        return self._eof_sent
-
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         """Send all of it. Raises ConnectionError if the client has left."""
         keep_alive = request.keep_alive if self._keep_alive is None else self._keep_alive
@@ -50,7 +46,6 @@ class Answer(web.StreamResponse):
         head = text.encode("utf-8", "surrogateescape")
         bodiless = self._status in _BODILESS or request.method == hdrs.METH_HEAD
         await request.writer.write(head + b"\r\n\r\n" + (b"" if bodiless else body))
-        self._eof_sent = True
         return None
 
     async def write_eof(self, data: bytes = b"") -> None:

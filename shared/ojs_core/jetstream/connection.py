@@ -101,9 +101,7 @@ class _DirectParser(Parser):
     message of which a part has not come yet.
     """
 
-    def __init__(self, client: _DirectClient) -> None:
-        super().__init__(client)
-        self._client = client
+    nc: _DirectClient
 
     async def parse(self, data: bytes = b"") -> None:
         begins = not self.buf and self.state == AWAITING_CONTROL_LINE
@@ -124,12 +122,12 @@ class _DirectParser(Parser):
             words = data[place:line].split()
             body = line + 2
             end = body + int(words[-1])
-            if end + 2 > len(data) or (handler := self._client.direct.get(int(words[2]))) is None:
+            if end + 2 > len(data) or (handler := self.nc.direct.get(int(words[2]))) is None:
                 break
             headed = len(words[0]) == len(b"HMSG")
             start = body + int(words[-2]) if headed else body
             reply = words[3] if len(words) == (6 if headed else 5) else b""
-            self._client.hand_over(handler, words[1], reply, data[start:end], data[body:start] if headed else None)
+            self.nc.hand_over(handler, words[1], reply, data[start:end], data[body:start] if headed else None)
             place = end + 2
         return place
 

@@ -139,7 +139,7 @@ class Claims:
         found: dict[str, Stored] = {}
         unlimited = policy_of_queue(self._queues.config(queue)) is None
         for token in tokens:
-            pushed = self._jobs.pushed_here(token.job_id)
+            pushed = self._jobs.take_pushed(token.job_id)
             job = None if pushed is None else pushed.job
             if pushed is not None and job is not None and unlimited and not job.rate_limit and token.stands_for(job):
                 found[token.job_id] = pushed

@@ -132,7 +132,7 @@ class Jobs:
                 return transition.job
         raise contended(f"job {draft.id}")
 
-    def pushed_here(self, job_id: str) -> Stored | None:
+    def take_pushed(self, job_id: str) -> Stored | None:
         """The record of a job as this process has pushed it, once; it may have changed since, as its revision will show."""
         found = self._pushed.get(job_id)
         self._pushed.drop(job_id)
