@@ -25,7 +25,7 @@ from reliability.crowd import Crowd
 from reliability.ledger import Kind, Verdict
 from reliability.site import Dev, Site, small_disk, stepped
 from support.disks import fill
-from support.waiting import eventually
+from support.waiting import answered, eventually
 
 _QUIET_S: Final = 4.0
 """Before the first fault and after the last one."""
@@ -229,7 +229,7 @@ async def _plant(site: Site, seconds: float) -> None:
         assert found is not None
         stranger = msgspec.structs.replace(found, id=new_job_id(int(time.time() * 1000)))
         await _written(store, stranger.id, msgspec.json.encode(stranger))
-        await Queries(store).until_relayed()  # what is taken away has been told of
+        await answered(Queries(store).until_relayed)  # what is taken away has been told of
         await _gone(store, store.config.records_stream, store.config.record("job", lost))
         await _gone(store, store.config.events_stream, f"ojs.events.job.completed.*.{untold}")
     finally:

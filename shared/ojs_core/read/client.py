@@ -42,6 +42,7 @@ from ojs_core.read.numbers import History, HistoryAsk, Levels, Queue, QueuePage,
 from ojs_core.store.store import Store
 
 _MARGIN_S: Final = 1.0
+_NOBODY: Final = "no projector answers; start one with 'ojs-nats projector'"
 _BARRIER_TTL_S: Final = 60
 _BUILT_S: Final = 5
 """How long to wait before asking again while an index is built."""
@@ -128,7 +129,7 @@ class Queries:
         if isinstance(reply, Failed) and not reply.sent:  # nobody listens
             reply = await self._nats.request(query_subject(name, building=True), body, timeout_s=timeout_s)
         if isinstance(reply, Failed):
-            raise unavailable("no projector answers; start one with 'ojs-nats projector'")
+            raise unavailable("the projector is slow; try again" if reply.sent else _NOBODY)
         outcome = _decode_outcome(reply.data)
         if outcome.error == BEHIND:
             raise unavailable("the projector is behind; try again")

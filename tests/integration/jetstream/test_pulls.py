@@ -10,6 +10,7 @@ from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, 
 from ojs_core.jetstream.feed import Feed
 from ojs_core.store.store import Store
 from support.nats import NatsServer
+from support.waiting import answered
 
 COMPLETED = "NATS/1.0 409 Batch Completed\r\nNats-Pending-Messages: 0\r\nNats-Pending-Bytes: 9\r\n\r\n"
 
@@ -105,7 +106,7 @@ async def test_every_record_is_read_when_all_pulls_are_full(store: Store, shared
     """Each pull of a full batch is followed by a last word of its own, and by the next pull if there is much more."""
     jobs = [draft(queue=queue) for _ in range(2_600)]
     for start in range(0, len(jobs), 200):
-        await asyncio.gather(*(store.jobs.push(job) for job in jobs[start : start + 200]))
+        await asyncio.gather(*(answered(store.jobs.push, job) for job in jobs[start : start + 200]))
     nats = _Counting("feed")
     await nats.connect([shared_nats_server.url])
     feed = Feed(nats, store.config, "full")

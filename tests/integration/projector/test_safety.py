@@ -104,7 +104,9 @@ async def test_it_finds_nothing_among_thousands_of_blocked_jobs(
         await net.look()
     assert net.found == {}
     assert safety_net_finds() == before
-    assert sum([await store.blocked.count(key_scope(f"k{key}")) for key in range(keys)]) == BLOCKED
+    for key in range(keys):  # a token whose move wasn't confirmed in time may wait twice
+        blocked = 3 * len(range(key, BLOCKED // 3, keys))
+        assert blocked <= await store.blocked.count(key_scope(f"k{key}")) <= 2 * blocked
     unrelated = await store.jobs.push(draft(queue="q"))
     assert [job.id for job in await fetch(store, "q")] == [unrelated.id]
     await keeper.stop()
