@@ -1,4 +1,4 @@
-"""A service as a child process of `ojs-nats dev`."""
+"""A service as a child process of `ojs-nats dev`, or of `ojs-nats gateway --processes`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from asyncio.subprocess import Process
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,16 +19,30 @@ from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.supervised import ReadyLine
 
 
-class ServiceChild(Supervised):
-    """Runs `ojs-nats <service>` with the settings of `dev`, handed down in the environment.
+async def start_all(children: Sequence[ServiceChild]) -> None:
+    """Start them at once; returns when all are ready. Raises the first `StartupProblem`; those that run already go on."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for child in children:
+                group.create_task(child.start())
+    except ExceptionGroup as problems:
+        raise problems.exceptions[0] from None
 
-    The child holds one end of a socket pair: through it comes its ready line, and its end tells the child that `dev` is
-    gone, whatever killed it.
+
+class ServiceChild(Supervised):
+    """Runs `ojs-nats <service>` with the settings of this process, handed down in the environment.
+
+    The child holds one end of a socket pair: through it comes its ready line, and its end tells the child that its parent is
+    gone, whatever killed that.
     """
 
-    def __init__(self, entry: ServiceEntry, settings: Settings, on_change: Callable[[], None]) -> None:
-        super().__init__(entry.name, on_change)
+    def __init__(
+        self, entry: ServiceEntry, settings: Settings, on_change: Callable[[], None], number: int | None = None
+    ) -> None:
+        """`number` is that of one of several processes of the service which share a port."""
+        super().__init__(entry.name if number is None else f"{entry.name}-{number}", on_change)
         self._entry = entry
+        self._arguments = () if number is None else ("--number", str(number))
         self._environment: dict[str, str] = {**os.environ, **settings.environment(entry.kind)}
         self._environment.pop("OJS_INSTANCE", None)  # each process has a name of its own
         self._link: asyncio.StreamWriter | None = None
@@ -39,9 +53,10 @@ class ServiceChild(Supervised):
         ours, theirs = socket.socketpair()
         with theirs:
             self._reader, self._link = await asyncio.open_unix_connection(sock=ours)
-            command = (sys.executable, "-m", "ojs_command", self.name, "--supervisor-fd", str(theirs.fileno()))
+            command = (sys.executable, "-m", "ojs_command", self._entry.name, "--supervisor-fd", str(theirs.fileno()))
             return await asyncio.create_subprocess_exec(
                 *command,
+                *self._arguments,
                 env=self._environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),

@@ -10,12 +10,10 @@ from typing import Final
 import msgspec
 import structlog
 
-from ojs_command.children import ServiceChild
+from ojs_command.children import ServiceChild, start_all
 from ojs_command.embedded import EmbeddedServer, find_server
 from ojs_command.folder import DataFolder, RunState
 from ojs_command.services import SERVICES
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.service import CRASHED
 from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
 from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.telemetry import logs
@@ -33,15 +31,9 @@ async def run_dev(loaded: Loaded) -> int:
     stopping = Stopping()
     stopping.on_signals()
     embedded = loaded.sources["nats"] == DEFAULT_SOURCE
-    try:
-        folder = DataFolder(settings.data)
-        with folder.claimed() as server_lock:
-            await _System(settings, folder, server_lock if embedded else None).run(stopping)
-    except StartupProblem:
-        raise
-    except Exception:
-        log.critical("crashed", exc_info=True)
-        return CRASHED
+    folder = DataFolder(settings.data)
+    with folder.claimed() as server_lock:
+        await _System(settings, folder, server_lock if embedded else None).run(stopping)
     log.info("stopped")
     return 0
 
@@ -86,12 +78,7 @@ class _System:
             await self._server.start()
             settings = msgspec.structs.replace(settings, nats=self._server.url, storage_folder=self._server.store)
         self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]
-        try:
-            async with asyncio.TaskGroup() as group:
-                for service in self._services:
-                    group.create_task(service.start())
-        except ExceptionGroup as group_of_problems:
-            raise group_of_problems.exceptions[0] from None
+        await start_all(self._services)
 
     def _announce(self) -> None:
         url = self._url

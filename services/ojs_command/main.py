@@ -9,16 +9,17 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
 
 from ojs_command.dev import run_dev
-from ojs_command.services import SERVICES
+from ojs_command.processes import run_processes
+from ojs_command.services import SERVICES, ServiceEntry
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.service import CANNOT_START, run, run_loop
 from ojs_core.runtime.setting_readers import written
-from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, load
+from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
 
 USAGE: Final = 2
 
@@ -39,6 +40,7 @@ examples:
 examples:
   ojs-nats gateway --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 --replicas 3
   OJS_NATS=nats://nats.internal:4222 OJS_HOST=0.0.0.0 ojs-nats gateway
+  ojs-nats gateway --processes 4 --health-port 9101           four of them behind one port, asked for metrics on 9101 to 9104
 """,
     "service": """\
 examples:
@@ -72,11 +74,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if given.command == "dev":
             return run_loop(run_dev(loaded))
-        service = given.service
-        return run_loop(run(service.name, loaded.settings, service.load(), supervisor=given.supervisor_fd))
+        return run_loop(_service(given.service, loaded.settings, given.number, given.supervisor_fd))
     except StartupProblem as problem:
         print(f"ojs-nats {given.command}: {problem}", file=sys.stderr)
         return CANNOT_START
+
+
+def _service(entry: ServiceEntry, settings: Settings, number: int | None, supervisor: int | None) -> Coroutine[Any, Any, int]:
+    if entry.kind == "gateway" and settings.processes > 1 and number is None:
+        return run_processes(entry, settings, supervisor)
+    return run(entry.name, settings, entry.load(), supervisor=supervisor)
 
 
 def _print(text: str) -> None:
@@ -125,6 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     for service in SERVICES:
         command = _add_command(commands, service.name, service.kind, service.help)
         command.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
+        command.add_argument("--number", type=int, help=argparse.SUPPRESS)
         command.set_defaults(service=service)
     config = _add_command(commands, "config", "config", "print the settings that count, and where each was written")
     config.add_argument("--json", action="store_true", help="as a JSON object")

@@ -58,7 +58,9 @@ class Gateway:
             settings.max_connections, settings.max_connections_per_address, settings.header_timeout, settings.idle_timeout
         )
         bare = server(self._edge, self._context.limits, connections)
-        self._listener = Listener(bare, self._settings.host, self._settings.port, shutdown_timeout=_SHUTDOWN_S)
+        self._listener = Listener(
+            bare, settings.host, settings.port, shares_port=settings.processes > 1, shutdown_timeout=_SHUTDOWN_S
+        )
         await self._listener.start()
         self._context.roles.start()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import structlog
@@ -18,9 +20,15 @@ _LOOK_S: Final = 0.02
 
 
 class Listener:
-    """An aiohttp application or bare server on one address. `port` 0 takes any free one; `url` then has the real one."""
+    """An aiohttp application or bare server on one address. `port` 0 takes any free one; `url` then has the real one.
 
-    def __init__(self, served: web.Application | web.Server, host: str, port: int, **runner_options: Any) -> None:
+    Processes that all listen with `shares_port` are given connections in turns, by chance. Whoever doesn't mean to share finds
+    the port taken.
+    """
+
+    def __init__(
+        self, served: web.Application | web.Server, host: str, port: int, *, shares_port: bool = False, **runner_options: Any
+    ) -> None:
         self._runner: web.BaseRunner
         if isinstance(served, web.Application):
             self._runner = web.AppRunner(served, access_log=None, **runner_options)
@@ -28,6 +36,7 @@ class Listener:
             self._runner = web.ServerRunner(served, **runner_options)
         self._host = host
         self._port = port
+        self._shares_port = shares_port
         self._url: str | None = None
         self._site: web.TCPSite | None = None
 
@@ -40,14 +49,13 @@ class Listener:
     async def start(self) -> None:
         """Bind and serve. Raises `StartupProblem` if the address can't be had."""
         await self._runner.setup()
-        # Several processes on one port would share clients at random, so SO_REUSEPORT stays off.
-        self._site = web.TCPSite(self._runner, self._host, self._port, reuse_address=True, reuse_port=False)
+        self._site = web.TCPSite(self._runner, self._host, self._port, reuse_address=True, reuse_port=self._shares_port)
         try:
             await self._site.start()
         except OSError as error:
             self._site = None
             await self._runner.cleanup()
-            raise StartupProblem(self._explain(error)) from error
+            raise StartupProblem(_explain(self._host, self._port, error)) from error
         bound: tuple[str, int] = self._runner.addresses[0][:2]
         host = f"[{self._host}]" if ":" in self._host else self._host
         self._url = f"http://{host}:{bound[1]}"
@@ -74,14 +82,36 @@ class Listener:
         self._site = None
         await self._runner.cleanup()
 
-    def _explain(self, error: OSError) -> str:
-        where = f"{self._host}:{self._port}"
-        # asyncio joins the errors of several addresses into one without an error number.
-        text = str(error).lower()
-        if error.errno == errno.EADDRINUSE or "address already in use" in text:
-            return f"{where} is taken: stop what listens there, or choose another port (0 for any free one)"
-        if error.errno in (errno.EACCES, errno.EPERM):
-            return f"{where} needs privileges that this process hasn't: choose a port above 1023"
-        if error.errno == errno.EADDRNOTAVAIL or "cannot assign requested address" in text:
-            return f"{self._host} is no address of this machine: choose another one with --host"
-        return f"can't listen on {where}: {error.strerror or error}"
+
+@asynccontextmanager
+async def kept_port(host: str, port: int) -> AsyncIterator[int]:
+    """Hold a port, or any free one for 0, which processes may then listen on together (`shares_port`); yields its number.
+
+    Raises `StartupProblem` if it can't be had, also where others share it: they would get a part of the clients.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        if port:
+            alone = await loop.create_server(asyncio.Protocol, host, port)
+            alone.close()
+        kept = await loop.create_server(asyncio.Protocol, host, port, reuse_port=True, start_serving=False)
+    except OSError as error:
+        raise StartupProblem(_explain(host, port, error)) from error
+    try:
+        number: int = kept.sockets[0].getsockname()[1]
+        yield number
+    finally:
+        kept.close()
+
+
+def _explain(host: str, port: int, error: OSError) -> str:
+    where = f"{host}:{port}"
+    # asyncio joins the errors of several addresses into one without an error number.
+    text = str(error).lower()
+    if error.errno == errno.EADDRINUSE or "address already in use" in text:
+        return f"{where} is taken: stop what listens there, or choose another port (0 for any free one)"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"{where} needs privileges that this process hasn't: choose a port above 1023"
+    if error.errno == errno.EADDRNOTAVAIL or "cannot assign requested address" in text:
+        return f"{host} is no address of this machine: choose another one with --host"
+    return f"can't listen on {where}: {error.strerror or error}"

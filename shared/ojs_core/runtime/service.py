@@ -64,7 +64,7 @@ class Service(Protocol):
 
 @runtime_checkable
 class Serving(Protocol):
-    """A service with an HTTP server of its own, health endpoints included; the others get one here."""
+    """A service with an HTTP server of its own, health endpoints included. Those without, or with a shared port, get one."""
 
     @property
     def url(self) -> str:
@@ -77,14 +77,24 @@ Build = Callable[[Store, Settings], Service]
 def run_loop(main: Coroutine[Any, Any, int]) -> int:
     """Run `main` in an event loop of its own, uvloop's where it is installed; returns its result, the exit code.
 
-    Threads of this process leave the interpreter to the loop sooner from then on.
+    Threads of this process leave the interpreter to the loop sooner from then on. Raises only `StartupProblem`.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
     factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     with contextlib.suppress(ImportError):
         factory = importlib.import_module("uvloop").new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(main)
+        return runner.run(_logged(main))
+
+
+async def _logged(main: Coroutine[Any, Any, int]) -> int:
+    try:
+        return await main
+    except StartupProblem:
+        raise
+    except Exception:
+        log.critical("crashed", exc_info=True)
+        return CRASHED
 
 
 async def run(name: str, settings: Settings, build: Build, *, supervisor: int | None = None) -> int:
@@ -102,11 +112,6 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
         clean = await _session(name, settings, build, stopping, link)
-    except StartupProblem:
-        raise
-    except Exception:
-        log.critical("crashed", exc_info=True)
-        return CRASHED
     finally:
         await tracing.stop()
         if link is not None:
@@ -127,7 +132,7 @@ async def _session(name: str, settings: Settings, build: Build, stopping: Stoppi
         try:
             await stopping.unless(service.start())
             if not stopping.requested:
-                if not isinstance(service, Serving) and settings.health_port is not None:
+                if settings.health_port is not None and (settings.processes > 1 or not isinstance(service, Serving)):
                     health = health_listener(name, store, settings, settings.health_port)
                     await health.start()
                 _spare_the_collector()
@@ -163,7 +168,8 @@ async def _open(name: str, settings: Settings) -> Store:
 
 def _announce(name: str, service: Service, health: Listener | None, store: Store, link: Supervisor | None) -> None:
     url = service.url if isinstance(service, Serving) else health.url if health is not None else None
-    log.info("ready", url=url, nats_server=store.server_version, pid=os.getpid())
+    own = {"health_url": health.url} if health is not None and health.url != url else {}
+    log.info("ready", url=url, **own, nats_server=store.server_version, pid=os.getpid())
     if link is not None:
         link.ready(ReadyLine(name, os.getpid(), url))
 

@@ -34,7 +34,6 @@ _ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "dev
 _HTTP: Final[frozenset[SettingKind]] = frozenset({"gateway", "dev", "config"})
 _PROJECTOR: Final[frozenset[SettingKind]] = frozenset({"projector", "config"})
 _INDEXES: Final[frozenset[SettingKind]] = frozenset({"projector", "dev", "config"})
-_SERVICE: Final[frozenset[SettingKind]] = frozenset({"projector", "service", "config"})
 _ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "service", "config"})
 _DEV: Final[frozenset[SettingKind]] = frozenset({"dev", "config"})
 
@@ -52,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
     port: int = 8080
+    processes: int = 1
     allowed_origins: tuple[str, ...] = ()
     max_connections: int = 10_000
     max_connections_per_address: int = 1_000
@@ -146,6 +146,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option("port", setting_readers.integer(0, 65535), "PORT", "port of the HTTP API; 0 for any free one", _HTTP),
     Option(
+        "processes",
+        setting_readers.integer(1, 64),
+        "N",
+        "gateway processes that share the port; more than the machine has processors won't help",
+        _HTTP,
+    ),
+    Option(
         "allowed_origins",
         setting_readers.origins,
         "URL,…",
@@ -157,8 +164,9 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "health_port",
         setting_readers.health_port,
         "PORT|off",
-        "port of /healthz and /readyz of a service without an HTTP API; 0 for any free one",
-        _SERVICE,
+        "port of /healthz, /readyz and /metrics of a service without an HTTP API, or of the first of several gateway processes "
+        "(the others have those after it); 0 for any free one",
+        _ONE,
     ),
     Option(
         "storage_limit",

@@ -1,0 +1,72 @@
+"""`ojs-nats gateway --processes N`: several gateway processes that share one port.
+
+The kernel gives each new connection to one of them, by chance; none knows of the others. This process serves nothing: it starts
+them, starts those again that die, and stops them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Final
+
+import structlog
+from msgspec.structs import replace
+
+from ojs_command.children import ServiceChild, start_all
+from ojs_command.services import ServiceEntry
+from ojs_core.base.problems import StartupProblem
+from ojs_core.runtime.listen import kept_port
+from ojs_core.runtime.settings import Settings
+from ojs_core.runtime.stopping import SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.supervised import ReadyLine, Supervisor
+from ojs_core.telemetry import logs
+
+_CHILDREN_SECONDS: Final = SUPERVISED_STOP_SECONDS + 0.1
+
+log = structlog.get_logger(__name__)
+
+
+async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int | None) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit code. Raises `StartupProblem`.
+
+    `supervisor` is the inherited descriptor of a link to the process that started this one.
+    """
+    if sys.platform != "linux":
+        raise StartupProblem(
+            f"--processes {settings.processes}: connections are spread over the processes of a port by Linux alone; here, "
+            "start a gateway for each of several ports, behind a proxy"
+        )
+    logs.configure(service=entry.name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    stopping = Stopping()
+    stopping.on_signals()
+    link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
+    try:
+        async with kept_port(settings.host, settings.port) as port:
+            shared = replace(settings, port=port)
+            children = [_child(entry, shared, number) for number in range(1, settings.processes + 1)]
+            try:
+                await stopping.unless(start_all(children))
+                if not stopping.requested:
+                    log.info("ready", url=children[0].url, processes=settings.processes, pid=os.getpid())
+                    if link is not None:
+                        link.ready(ReadyLine(entry.name, os.getpid(), children[0].url))
+                await stopping.wait()
+            finally:
+                await asyncio.gather(*(child.stop(_CHILDREN_SECONDS) for child in children))
+    finally:
+        if link is not None:
+            await link.detach()
+    log.info("stopped")
+    return 0
+
+
+def _child(entry: ServiceEntry, settings: Settings, number: int) -> ServiceChild:
+    first = settings.health_port
+    own = replace(settings, health_port=first + number - 1) if first else settings
+    return ServiceChild(entry, own, _nobody_reads_it, number)
+
+
+def _nobody_reads_it() -> None:
+    """`dev` writes down its children's process ids; here the log has them."""

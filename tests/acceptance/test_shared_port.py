@@ -1,0 +1,118 @@
+"""Several gateway processes behind one port: `ojs-nats gateway --processes N`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.processes import free_ports, runs
+from support.system import Command, Processes, System, send
+from support.waiting import until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux spreads connections over the processes of a port")
+
+_COUNTED = re.compile(rb'ojs_http_request_duration_seconds_count\{method="POST",route="/ojs/v1/jobs",status="2xx"\} (\d+)')
+
+
+def gateways(command: Command) -> list[dict[str, Any]]:
+    """The ready lines of those that run."""
+    lines = [line for line in command.events("ready") if "health_url" in line]
+    return [line for line in lines if runs(line["pid"])]
+
+
+def pushed(gateway: dict[str, Any]) -> int:
+    """How many pushes a process says that it has answered."""
+    with urllib.request.urlopen(f"{gateway['health_url']}/metrics", timeout=20) as answer:
+        found = _COUNTED.search(answer.read())
+    return int(found[1]) if found else 0
+
+
+def push(url: str) -> int:
+    """A push on a connection of its own."""
+    return send("POST", f"{url}/ojs/v1/jobs", {"type": "t", "args": []}).status
+
+
+@pytest.fixture
+def pair(processes: Processes) -> Iterator[Command]:
+    """A gateway of two processes; they are gone at the end, whatever became of the one above them."""
+    command = processes.start("gateway", "--processes", "2")
+    command.ready()
+    yield command
+    pids = [line["pid"] for line in command.events("ready")]
+    command.stop()
+    until(lambda: not any(runs(pid) for pid in pids))
+
+
+def test_two_processes_share_one_port_and_tell_of_themselves_apart(pair: Command) -> None:
+    url = pair.ready()["url"]
+    both = gateways(pair)
+    assert [line["url"] for line in both] == [url, url]
+    assert [push(url) for _ in range(64)] == [201] * 64
+    counts = [pushed(gateway) for gateway in both]
+    assert sum(counts) == 64
+    assert min(counts) > 0  # by chance alone: once in 2^63
+    for gateway in both:
+        assert send("GET", f"{gateway['health_url']}/readyz").status == 200
+
+
+def test_one_that_dies_leaves_its_clients_to_the_other_and_comes_back(pair: Command) -> None:
+    url = pair.ready()["url"]
+    victim, survivor = gateways(pair)
+    os.kill(victim["pid"], signal.SIGKILL)
+
+    def is_answered() -> bool:
+        with contextlib.suppress(OSError):  # of who comes while the victim's port is being closed
+            return push(url) == 201
+        return False
+
+    until(is_answered)
+    until(lambda: len(gateways(pair)) == 2)
+    [newcomer] = [line for line in gateways(pair) if line["pid"] != survivor["pid"]]
+    until(lambda: push(url) == 201 and pushed(newcomer) > 0)
+
+
+def test_a_stop_ends_all_of_them(pair: Command) -> None:
+    pids = [line["pid"] for line in gateways(pair)]
+    assert len(pids) == 2
+    assert pair.stop() == 0
+    assert not any(runs(pid) for pid in pids)
+    assert len(pair.events("stopped")) == 3
+
+
+def test_none_outlives_the_one_above_them(pair: Command) -> None:
+    pids = [line["pid"] for line in gateways(pair)]
+    pair.kill()
+    until(lambda: not any(runs(pid) for pid in pids))
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_whoever_does_not_belong_to_them_finds_the_port_taken(processes: Processes, pair: Command, number: str) -> None:
+    port = pair.ready()["url"].rpartition(":")[2]
+    other = processes.start("gateway", "--processes", number, "--port", port)
+    assert other.process.wait(20) == 1
+    assert other.output.splitlines()[-1].startswith(f"ojs-nats gateway: 127.0.0.1:{port} is taken")
+
+
+def test_the_first_is_asked_for_its_health_at_the_given_port_the_second_at_the_next(processes: Processes) -> None:
+    port = free_ports(2)
+    command = processes.start("gateway", "--processes", "2", "--health-port", str(port))
+    command.ready()
+    assert sorted(line["health_url"].rpartition(":")[2] for line in gateways(command)) == [str(port), str(port + 1)]
+
+
+def test_dev_starts_them_too(tmp_path: Path) -> None:
+    with System.started(tmp_path, "--processes", "2") as system:
+        assert system.request("POST", "/ojs/v1/jobs", {"type": "t", "args": []}).status == 201
+        pids = [line["pid"] for line in gateways(system)]
+        assert len(pids) == 2
+        assert system.stop() == 0
+        assert not any(runs(pid) for pid in pids)
