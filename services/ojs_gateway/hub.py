@@ -14,6 +14,7 @@ import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop
+from ojs_core.base.waiting import within
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
 
 log = structlog.get_logger(__name__)
@@ -77,10 +78,7 @@ class Subscription:
             if left <= 0:
                 return None
             self._arrived.clear()
-            try:
-                async with asyncio.timeout(left):
-                    await self._arrived.wait()
-            except TimeoutError:
+            if not await within(left, self._arrived):
                 return None
 
     def offer(self, event: StoredEvent) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +14,7 @@ import structlog
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop
 from ojs_core.base.problems import StartupProblem
+from ojs_core.base.waiting import within
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.contents import stream_info
@@ -242,9 +242,7 @@ class Projector:
 
     async def _pause(self, seconds: float) -> None:
         if seconds > 0:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self.reached.wanted.wait()
+            await within(seconds, self.reached.wanted)
 
     async def _rebuild(self, model: Model, feed: Feed, answers: Answers) -> None:
         model.rebuild(*await self._bucket())

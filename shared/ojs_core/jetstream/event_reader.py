@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
+from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.contents import messages, sequence_of, stream_info, subject_of
 from ojs_core.jetstream.subjects import StoreConfig
@@ -135,9 +135,7 @@ class EventReader:
                 after = page.cursor
                 if not page.has_more:
                     # Not every event is announced: what needs no truth is published without the relay.
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(_FALLBACK_S):
-                            await stored.wait()
+                    await within(_FALLBACK_S, stored)
         finally:
             await stop()
 

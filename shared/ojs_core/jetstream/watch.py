@@ -12,6 +12,7 @@ from typing import Final
 
 from ojs_core.base.errors import unavailable
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import Delivery
 from ojs_core.jetstream.ordered_consumer import OrderedConsumer
@@ -62,11 +63,8 @@ class Watch:
             self._task = start_loop(f"watch-{self._name}", self._run, tell=False)
         if not self._loaded.is_set() and not self._nats.connected:
             raise unavailable("settings can't be read: there is no connection to NATS")
-        try:
-            async with asyncio.timeout(_FIRST_LOOK_S):
-                await self._loaded.wait()
-        except TimeoutError:
-            raise unavailable("settings can't be read: NATS is slow to send them") from None
+        if not await within(_FIRST_LOOK_S, self._loaded):
+            raise unavailable("settings can't be read: NATS is slow to send them")
 
     async def stop(self) -> None:
         await stop_loop(self._task)

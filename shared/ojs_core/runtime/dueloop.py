@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.waiting import within
 from ojs_core.jetstream.due_messages import Due, DueMessages
 
 _HELD_S: Final = 0.25
@@ -44,9 +44,7 @@ class DueLoop:
         self._stopping = True
         if self._task is None:
             return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_STOP_S):
-                await self._idle.wait()
+        await within(_STOP_S, self._idle)
         await stop_loop(self._task)
 
     async def _turn(self) -> None:

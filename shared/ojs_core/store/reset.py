@@ -7,13 +7,13 @@ place that all jobs before it are gone.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final, get_args
 
 import structlog
 
 from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.base.waiting import within
 from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.subjects import LASTING, REST, Kind, StoreConfig
@@ -77,9 +77,7 @@ class Reset:
                 if asyncio.get_running_loop().time() > deadline:
                     raise unavailable(f"these services did not answer the reset: {', '.join(sorted(silent))}")
                 heard.clear()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S):
-                        await heard.wait()
+                await within(_LOOK_S, heard)
         finally:
             await stop()
         await self._purge()  # what a service wrote while it was asked

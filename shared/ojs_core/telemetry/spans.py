@@ -29,6 +29,7 @@ from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, get_cu
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.waiting import within
 from ojs_core.domain.job import NOTHING, Job, JobError
 from ojs_core.domain.transitions.result import Change
 
@@ -85,10 +86,7 @@ class Spans:
                 loop.call_soon_threadsafe(delivered.set)
 
         threading.Thread(target=deliver, name="last-traces", daemon=True).start()
-        try:
-            async with asyncio.timeout(_FLUSH_S):
-                await delivered.wait()
-        except TimeoutError:
+        if not await within(_FLUSH_S, delivered):
             log.warning("the last traces were not delivered in time")
 
     def answering(self, headers: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Reply
 from ojs_core.store.dispatch.ready_subjects import ReadySubjects
 from ojs_core.store.rate_limits.permits import queue_scope
@@ -47,11 +48,7 @@ class Waiter:
         self._event.clear()
 
     async def wait(self, timeout_s: float) -> None:
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._event.wait()
-        except TimeoutError:
-            pass
+        await within(timeout_s, self._event)
 
 
 class _Watched:

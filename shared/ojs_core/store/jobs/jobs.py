@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, duplicate, not_found
 from ojs_core.base.lru import Lru
+from ojs_core.base.waiting import within
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions.result import Change, Moment, Transition
@@ -236,9 +236,7 @@ class Jobs:
                 left = deadline - loop.time()
                 if job.terminal or left <= 0:
                     return job
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(left, _WATCH_PAUSE_S)):
-                        await changed.wait()
+                if await within(min(left, _WATCH_PAUSE_S), changed):
                     # The message is seen when it is sent, which may be just before it is stored; so never trust one wake.
                     await asyncio.sleep(0.002)
         finally:

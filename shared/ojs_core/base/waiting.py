@@ -1,0 +1,15 @@
+"""Waiting for an event, but not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+async def within(seconds: float, event: asyncio.Event) -> bool:
+    """Wait until `event` is set, or the time is up; whether it was set."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
