@@ -229,7 +229,7 @@ async def _plant(site: Site, seconds: float) -> None:
         assert found is not None
         stranger = msgspec.structs.replace(found, id=new_job_id(int(time.time() * 1000)))
         await _written(store, stranger.id, msgspec.json.encode(stranger))
-        await answered(Queries(store).until_relayed)  # what is taken away has been told of
+        await answered(Queries(store).until_relayed, patience_s=120.0)  # what is taken away has been told of
         await _gone(store, store.config.records_stream, store.config.record("job", lost))
         await _gone(store, store.config.events_stream, f"ojs.events.job.completed.*.{untold}")
     finally:

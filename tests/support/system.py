@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,8 @@ OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
 """The command as its users have it."""
 
 _READY_SECONDS: Final = 120.0
+_BEHIND: Final = ("the projector is behind; try again", "the projector is slow; try again")
+_AGAIN_S: Final = 0.25
 
 
 class Answer(NamedTuple):
@@ -41,7 +44,23 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def send(method: str, url: str, body: object = None, *, seconds: float = 40.0) -> Answer:
-    """One HTTP request; `body` is sent as JSON. Refusals are answers, too."""
+    """An HTTP request and its answer; `body` is sent as JSON. Refusals are answers, too.
+
+    Whoever reads what a projector that is behind can't tell yet asks again, as clients do.
+    """
+    late = time.monotonic() + seconds
+    while True:
+        answer = _sent(method, url, body, seconds)
+        if method != "GET" or not _is_behind(answer) or time.monotonic() > late:
+            return answer
+        time.sleep(_AGAIN_S)
+
+
+def _is_behind(answer: Answer) -> bool:
+    return answer.status == 503 and answer.body is not None and answer.body.get("error", {}).get("message") in _BEHIND
+
+
+def _sent(method: str, url: str, body: object, seconds: float) -> Answer:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:

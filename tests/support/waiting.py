@@ -47,7 +47,7 @@ async def eventually(condition: Callable[[], Any], seconds: float = 30.0, *, eve
         await asyncio.sleep(every)
 
 
-async def answered(request: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+async def answered(request: Callable[..., Awaitable[T]], *arguments: Any, patience_s: float = 30.0) -> T:
     """What a request returns once it isn't refused for the moment: a leader is being chosen, or a projector is behind."""
     found: list[T] = []
 
@@ -59,7 +59,7 @@ async def answered(request: Callable[..., Awaitable[T]], *arguments: Any) -> T:
                 raise
         return bool(found)
 
-    await eventually(given)
+    await eventually(given, patience_s)
     return found[0]
 
 
