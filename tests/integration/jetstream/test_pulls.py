@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from integration.samples import draft
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.job import Job
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply, status
 from ojs_core.jetstream.feed import Feed
@@ -94,9 +96,18 @@ async def test_a_feed_does_not_take_an_earlier_consumers_records_for_its_own(
 
 async def test_every_record_is_read_when_all_pulls_are_full(store: Store, shared_nats_server: NatsServer, queue: str) -> None:
     """Each pull of a full batch is followed by a last word of its own, and by the next pull if there is much more."""
+
+    async def stored(job: Job) -> None:
+        """Push a job; one that is there already was stored by a push whose answer came too late."""
+        try:
+            await store.jobs.push(job)
+        except OjsError as error:
+            if error.code != "duplicate":
+                raise
+
     jobs = [draft(queue=queue) for _ in range(2_600)]
     for start in range(0, len(jobs), 200):
-        await asyncio.gather(*(answered(store.jobs.push, job) for job in jobs[start : start + 200]))
+        await asyncio.gather(*(answered(stored, job) for job in jobs[start : start + 200]))
     nats = Connection("feed")
     await nats.connect([shared_nats_server.url])
     feed = Feed(nats, store.config, "full")
