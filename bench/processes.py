@@ -68,8 +68,11 @@ def resident_mib(pid: int | str = "self") -> float:
     return _status_kib(Path(f"/proc/{pid}/status").read_text(), "VmRSS") / 1024
 
 
-def descendants(pid: int) -> dict[str, int]:
-    """name -> pid of all living processes below `pid`, named by their command (numbered where it repeats)."""
+def descendants(pid: int, named: Mapping[str, int]) -> dict[str, int]:
+    """name -> pid of all living processes below `pid` but those that are `named`: what one of these started is named after it,
+    others by their command; with the pid where a name repeats.
+    """
+    owners = {owner: name for name, owner in named.items() if owner != pid}
     children: dict[int, list[tuple[int, str]]] = {}
     for directory in Path("/proc").iterdir():
         if directory.name.isdigit():
@@ -83,9 +86,15 @@ def descendants(pid: int) -> dict[str, int]:
     found: dict[str, int] = {}
     waiting = [pid]
     while waiting:
-        for child, name in children.get(waiting.pop(), []):
+        parent = waiting.pop()
+        for child, command in children.get(parent, []):
             waiting.append(child)
-            found[name if name not in found else f"{name}-{child}"] = child
+            if child in owners:
+                continue
+            if parent in owners:
+                owners[child] = owners[parent]
+            name = owners.get(child, command)
+            found[f"{name}-{child}" if name in found or name in named else name] = child
     return found
 
 

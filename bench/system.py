@@ -56,7 +56,7 @@ def read_run_file(path: Path) -> RunFile:
 def pids_of(run: RunFile) -> dict[str, int]:
     """All processes of the system: those the run file names, and any others that they started."""
     named = {"dev": run.pid, **run.children}
-    return named | {name: pid for name, pid in descendants(run.pid).items() if pid not in named.values()}
+    return named | descendants(run.pid, named)
 
 
 @asynccontextmanager
@@ -98,7 +98,7 @@ async def _up(process: asyncio.subprocess.Process, run_file: Path, output: Path)
 async def _stop(process: asyncio.subprocess.Process) -> None:
     if process.returncode is not None:
         return
-    below = descendants(process.pid)
+    below = descendants(process.pid, {})
     process.terminate()
     try:
         async with asyncio.timeout(_STOP_TIMEOUT_S):

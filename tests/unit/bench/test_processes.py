@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -24,10 +25,22 @@ def test_the_meter_reads_itself_and_names_what_is_gone() -> None:
         meter = Meter({"child": child.pid})
         before = meter.read()
         assert set(before.cpu_s) == {"child", GENERATOR}
-        assert child.pid in descendants(os.getpid()).values()
+        assert child.pid in descendants(os.getpid(), {}).values()
         child.kill()
     spent = meter.spent(before)
     assert spent.gone == ["child"]
     assert set(spent.processes) == {GENERATOR}
     assert spent.processes[GENERATOR].rss_mib > 1
     assert spent.processes[GENERATOR].cpu_s >= 0
+
+
+def test_what_a_named_process_has_started_is_named_after_it() -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        found = descendants(os.getpid(), {"gateway": child.pid})
+        [grandchild] = [name for name in found if name.startswith("gateway")]
+        assert grandchild == f"gateway-{found[grandchild]}"
+        assert child.pid not in found.values()
+        os.kill(found[grandchild], signal.SIGKILL)
