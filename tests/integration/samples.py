@@ -121,8 +121,9 @@ async def due_subjects(store: Store, job_id: str) -> list[str]:
 
 
 async def tokens(store: Store, queue: str) -> int:
-    """How many tokens a queue holds, those in somebody's hands included."""
-    return sum((await subjects(store, store.config.ready_stream, store.config.ready_of_queue(queue))).values())
+    """How many tokens a queue holds, those in somebody's hands included; places that pushes hold aren't."""
+    found = await subjects(store, store.config.ready_stream, store.config.ready_of_queue(queue))
+    return sum(number for subject, number in found.items() if not store.config.seat_size(subject))
 
 
 async def message(store: Store, subject: str) -> tuple[bytes, dict[str, str]] | None:

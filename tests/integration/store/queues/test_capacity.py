@@ -57,8 +57,7 @@ async def test_the_bound_holds_while_two_gateways_push_and_a_third_party_drains(
     async def watch() -> None:
         nonlocal most
         while not done:
-            found = await subjects(store, store.config.ready_stream, store.config.ready_of_queue(queue))
-            most = max(most, sum(n for subject, n in found.items() if not store.config.seat_size(subject)))
+            most = max(most, await tokens(store, queue))
 
     draining, watching = asyncio.create_task(drain()), asyncio.create_task(watch())
     await asyncio.gather(*(push(one) for one in (store, other) for _ in range(4)))

@@ -161,6 +161,7 @@ async def test_under_contention_the_limit_is_never_exceeded_and_everything_runs_
     jobs = await push(store, queue, key, 40, concurrency=3)
     running: set[str] = set()
     most = 0
+    full = asyncio.Event()
     done: list[str] = []
 
     async def work(one: Store) -> None:
@@ -169,7 +170,10 @@ async def test_under_contention_the_limit_is_never_exceeded_and_everything_runs_
             for job in await fetch(one, queue, wait_ms=200):
                 running.add(job.id)
                 most = max(most, len(running))
-                await asyncio.sleep(0.02)  # the job's work, so that all permits are in use
+                if most == 3:
+                    full.set()
+                await full.wait()
+                await asyncio.sleep(0.02)  # the job's work, so that others would overlap
                 running.discard(job.id)
                 await one.jobs.change(job.id, acked)
                 done.append(job.id)
