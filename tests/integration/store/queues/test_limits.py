@@ -178,7 +178,7 @@ async def test_under_contention_the_limit_is_never_exceeded_and_everything_runs_
                 await one.jobs.change(job.id, acked)
                 done.append(job.id)
 
-    await asyncio.wait_for(asyncio.gather(*(work(one) for one in (store, other) for _ in range(4))), 40)
+    await asyncio.wait_for(asyncio.gather(*(work(one) for one in (store, other) for _ in range(4))), 120)
     assert most == 3
     assert sorted(done) == sorted(ids(jobs))
 
