@@ -189,13 +189,14 @@ async def test_a_refused_push_gives_its_place_back(store: Store, queue: str) -> 
 
 async def nothing_left(store: Store, queue: str) -> bool:
     await fetch(store, queue)
-    return await tokens(store, queue) == 0
+    return await subjects(store, store.config.ready_stream, store.config.ready_of_queue(queue)) == {}
 
 
 async def test_an_answer_that_is_lost_costs_a_place_for_a_while_only(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=1)
     with losing_answers(store.nats, store.config.seat(queue, 1)), refusal("backend_unavailable"):
         await store.jobs.push(draft(queue=queue))
-    assert await eventually(lambda: tokens(store, queue)) == 1
+    places = store.config.seat_of_queue(queue)
+    assert list((await eventually(lambda: subjects(store, store.config.ready_stream, places))).values()) == [1]
     store.clock._offset += 60  # a minute later
     assert (await store.jobs.push(draft(queue=queue))).state is State.AVAILABLE
