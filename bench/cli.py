@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     server = parser.add_argument_group("the server (without --url or --run-file, one is started and stopped again)")
     server.add_argument("--url", help="measure the server at this URL; its jobs are wiped if it runs in test mode")
     server.add_argument("--run-file", type=Path, metavar="FILE", help="run.json of 'ojs-nats dev': its URL and processes")
-    server.add_argument("--log", type=Path, metavar="FILE", help="keep the output of the server that is started here")
+    server.add_argument("--log", type=Path, metavar="FILE", help="add the output of each server that is started here to it")
     turns = parser.add_argument_group("two versions in turn")
     turns.add_argument("--against", type=Path, metavar="CHECKOUT", help="measure its server, too, and compare; over HTTP alone")
     turns.add_argument(

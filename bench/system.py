@@ -61,7 +61,7 @@ def pids_of(run: RunFile) -> dict[str, int]:
 
 @asynccontextmanager
 async def started_system(log: Path | None, checkout: Path | None = None) -> AsyncIterator[RunFile]:
-    """`ojs-nats dev` on free ports in test mode, its data in a folder that is removed. `log` takes its output.
+    """`ojs-nats dev` on free ports in test mode, its data in a folder that is removed. Its output is added to `log`.
 
     With `checkout` its code is that of another working tree, in this environment. Raises NoSystem when it doesn't come up.
     """
@@ -74,7 +74,7 @@ async def started_system(log: Path | None, checkout: Path | None = None) -> Asyn
         output = log or Path(folder) / "output.log"
         data = Path(folder) / "data"
         command = ["-m", "ojs_command", "dev", "--port", "0", "--nats-port", "0", "--data", str(data), "--test-mode"]
-        with output.open("wb") as sink:
+        with output.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, *command, stdout=sink, stderr=sink, env=environment, cwd=folder
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,9 @@ def main() -> int:
     if options.list:
         print("\n".join(names))
         return 0
+    # Both end the servers below; a job in the background of a shell would otherwise ignore the first.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     with server(options.url, options.arrangement) as urls:
         command = [sys.executable, str(runner), "--suites", str(options.suites)]
         for url in urls:
