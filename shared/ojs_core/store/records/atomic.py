@@ -154,11 +154,11 @@ class Atomic:
     async def _rearm(self, commits: Sequence[AtomicCommit]) -> None:
         """Set the timers again that may have fired before their records were there, and were let go for that."""
         now = self._clock.now()
-        fired = [(one.job.id, one.arm) for one, _, _ in commits if one.arm is not None and one.arm.at <= now]
-        try:
-            await asyncio.gather(*(self._committer.rearm(job_id, timer) for job_id, timer in fired))
-        except OjsError as error:
-            log.warning("timers of a batch are left to the safety net", jobs=len(fired), reason=error.message)
+        armed = [(one.job.id, one.arm) for one, _, _ in commits if one.arm is not None]
+        fired = [self._committer.timer(job_id, timer) for job_id, timer in armed if timer.at <= now]
+        left = await self._writer.store(fired, _now() + _DEADLINE_S, again=True)
+        if left:
+            log.warning("timers of a batch are left to the safety net", jobs=len(left))
 
     def _withdraw(self, commits: Sequence[AtomicCommit]) -> None:
         for transition, _, _ in commits:

@@ -128,7 +128,7 @@ class Committer:
 
     async def rearm(self, job_id: str, timer: Timer) -> None:
         """Set a fired timer again on its own subject; one that is live already stays as it is."""
-        await self._writer.set(self._timer(job_id, timer))
+        await self._writer.set(self.timer(job_id, timer))
 
     # What a commit consists of
 
@@ -152,7 +152,7 @@ class Committer:
     def hints(self, transition: Transition) -> list[Hint]:
         """Those that go ahead of a record, without its token."""
         job = transition.job
-        hints = [] if transition.arm is None else [self._timer(job.id, transition.arm)]
+        hints = [] if transition.arm is None else [self.timer(job.id, transition.arm)]
         if transition.step is not None:
             member = job.workflow
             assert member is not None
@@ -168,13 +168,14 @@ class Committer:
         subject = self._config.ready(job.queue, job.priority, self.lanes.of(job))
         return Hint("token", subject, token_of(job.id, job.token, replaces))
 
+    def timer(self, job_id: str, timer: Timer) -> Hint:
+        """The message with which a job's timer fires."""
+        return alarm(self._config.timer(job_id, timer.op), self._config.due(timer.service, job_id), timer.at)
+
     def _rings(self, job_id: str, timer: Timer | None) -> str:
         if timer is None or timer.every_s is None:
             return ""
         return ringing(timer.every_s, self._config.due(timer.service, job_id), self._config.ring)
-
-    def _timer(self, job_id: str, timer: Timer) -> Hint:
-        return alarm(self._config.timer(job_id, timer.op), self._config.due(timer.service, job_id), timer.at)
 
     # Certainty
 

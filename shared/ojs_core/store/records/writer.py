@@ -205,17 +205,24 @@ class Writer:
             pause = min(pause * 2, LAST_PAUSE_S)
             self.begin(write)
 
-    async def store(self, hints: Iterable[Hint], deadline: float) -> list[Hint]:
-        """Store hints by themselves, in whatever number; those that could not be before the deadline (loop time)."""
+    async def store(self, hints: Iterable[Hint], deadline: float, *, again: bool = False) -> list[Hint]:
+        """Store hints by themselves, in whatever number; those that could not be before the deadline (loop time).
+
+        `again` is for those that were stored before: a timer that is live stays as it is.
+        """
         waiting = list(hints)
         pause = FIRST_PAUSE_S
         while True:
-            sent = [(hint, self._nats.request(hint.subject, hint.body, hint.headers)) async for hint in paced(waiting)]
-            waiting = [hint for hint, answer in sent if not stored(ack_of(await answer))]
+            sent = [
+                (hint, self._nats.request(hint.subject, hint.body, hint.again if again else hint.headers))
+                async for hint in paced(waiting)
+            ]
+            waiting = [hint for hint, answer in sent if not hint.there(ack_of(await answer))]
             if not waiting or _now() + pause > deadline or not self._nats.connected:
                 return waiting
             await asyncio.sleep(pause)
             pause = min(pause * 2, LAST_PAUSE_S)
+            again = True
 
     async def set(self, hint: Hint) -> None:
         """Send a hint again by itself; a timer that is live stays as it is. Raises OjsError backend_unavailable."""

@@ -97,8 +97,10 @@ async def test_a_batch_that_is_stored_after_its_timers_have_fired_loses_none(sto
                 return not await timers(other, delayed.id) and not await due_subjects(other, delayed.id)
 
             await eventually(let_go)
-            held.go.set()
-            await pushing
+            with unreachable(store.nats, store.config.timer(delayed.id, ""), times=2) as refused:
+                held.go.set()
+                await pushing
+            assert len(refused) == 2
 
         async def there() -> bool:
             return [job.id for job in await fetch(other, queue)] == [delayed.id]
