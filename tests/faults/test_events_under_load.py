@@ -30,7 +30,7 @@ from support.fleet import Fleet
 from support.flood import Flood
 from support.nats import NatsServer
 from support.truth import all_events, all_jobs, by_job, counts_of, missing_events
-from support.waiting import eventually, in_the_end
+from support.waiting import answered, eventually, in_the_end
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
@@ -157,10 +157,10 @@ async def hold(store: Store, fleet: Fleet, flood: Flood) -> str:
     expected = counts_of(jobs.values())
     instances = set()
     for _ in range(20):  # whichever projector answers
-        page = await Queries(store).queues(QueuesAsk())
+        page = await answered(Queries(store).queues, QueuesAsk())
         assert not page.partial
         assert {queue.name: {state: getattr(queue.counts, state) for state in State} for queue in page.queues} == expected
-        status = await Queries(store).status()
+        status = await answered(Queries(store).status)
         assert status.repaired == {}
         instances.add(status.instance)
     assert len(instances) == 2

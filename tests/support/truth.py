@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ojs_core.base.errors import unavailable
 from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import parse_ack
@@ -19,7 +20,7 @@ from ojs_core.store.records.records import job_reader
 from ojs_core.store.store import Store
 from support.waiting import answered
 
-_PAGE: Final = 10_000
+_PAGE: Final = 2_000
 
 
 class _Id(Struct):
@@ -31,9 +32,7 @@ _decode_id: Final = msgspec.json.Decoder(_Id).decode
 
 async def all_jobs(store: Store) -> list[Job]:
     """Every job in the bucket, tombstones left out, as of now or later."""
-    answer = await store.nats.request(store.config.record("barrier", "truth"), b"", "Nats-TTL: 60s\r\n")
-    assert not isinstance(answer, Failed), answer
-    end = parse_ack(answer.data).seq
+    end = await answered(_mark, store)
     nats = await store.connect("read-all")
     feed = Feed(nats, store.config, f"all-{store.instance}")
     jobs: dict[str, Job] = {}
@@ -52,6 +51,14 @@ async def all_jobs(store: Store) -> list[Job]:
     return [job for job in jobs.values() if not job.deleted]
 
 
+async def _mark(store: Store) -> int:
+    """The sequence of a record that is stored now. Raises OjsError backend_unavailable."""
+    answer = await store.nats.request(store.config.record("barrier", "truth"), b"", "Nats-TTL: 60s\r\n")
+    if isinstance(answer, Failed):
+        raise unavailable(answer.reason)
+    return parse_ack(answer.data).seq
+
+
 def counts_of(jobs: Iterable[Job]) -> dict[str, dict[str, int]]:
     """Numbers by queue and state."""
     numbers = Counter((job.queue, job.state) for job in jobs)
@@ -61,12 +68,12 @@ def counts_of(jobs: Iterable[Job]) -> dict[str, dict[str, int]]:
 async def all_events(store: Store) -> list[StoredEvent]:
     """Every event of the stream, as of now or later."""
     reader = EventReader(store.bulk, store.config)
-    last = await reader.last_sequence()
+    last = await answered(reader.last_sequence)
     found: list[StoredEvent] = []
     cursor = 0
     # A page may come from a server that is a little behind the leader; a reset takes all away.
-    while cursor < last and (await reader.kept())[0] <= last:
-        page = await reader.read(cursor, EventFilter(), _PAGE)
+    while cursor < last and (await answered(reader.kept))[0] <= last:
+        page = await answered(reader.read, cursor, EventFilter(), _PAGE)
         found += page.events
         cursor = page.cursor
     return found
