@@ -128,7 +128,10 @@ class Filters:
         return Subset(frozenset({name}), f"jobs INDEXED BY {index}", "", "jobs.created_at", where, [(value,)])
 
     def size(self, db: sqlite3.Connection, subset: Subset, most: int) -> int:
-        """How many jobs a set has in the time asked for, counted up to `most`; of one without an order at any time."""
+        """How many jobs a set has in the time asked for, up to `most`; of one without an order at any time."""
+        kept = self.counted(db, subset.names)
+        if kept is not None:
+            return min(kept, most)
         left = most
         for values in subset.ranges:
             where = subset.where if subset.at is None else f"{subset.where} AND {subset.at} BETWEEN ? AND ?"
@@ -137,14 +140,22 @@ class Filters:
             left -= db.execute(counted, (*values, *bounds, left)).fetchone()[0]
         return most - left
 
-    def counted(self, db: sqlite3.Connection) -> int | None:
-        """How many jobs fit, by the numbers that are kept; None if more is asked for than queue, type and state."""
-        if not self._conditions.keys() <= {"queue", "type", "state"} or (self.since, self.until) != (-END, END):
+    def counted(self, db: sqlite3.Connection, names: frozenset[str] | None = None) -> int | None:
+        """How many jobs fit these filters, or all, by the numbers that are kept; None if that takes more than queue, type and
+        state.
+        """
+        asked = self._conditions.keys() if names is None else names & self._conditions.keys()
+        if not asked <= {"queue", "type", "state"} or (self.since, self.until) != (-END, END):
             return None
-        prefix = (self._type or ALL).removesuffix("*")
-        last = prefix + _HIGHEST if self._type is not None and self._type.endswith("*") else prefix
-        conditions, values = "queue = ? AND type BETWEEN ? AND ?", [self._queue or ALL, prefix, last]
-        conditions += " AND state <> ?" if self._state is None else " AND state = ?"
-        values.append(DEAD if self._state is None else self._state)
-        number: int = db.execute(f"SELECT coalesce(sum(n), 0) FROM counts WHERE {conditions}", values).fetchone()[0]
+        queue = (self._queue if "queue" in asked else None) or ALL
+        job_type = (self._type if "type" in asked else None) or ALL
+        prefix = job_type.removesuffix("*")
+        last = prefix if job_type == prefix else prefix + _HIGHEST
+        if "state" in asked:
+            condition, state = "state = ?", self._state
+        else:
+            condition, state = "state <> ?", DEAD
+        values = (queue, prefix, last, state)
+        summed = f"SELECT coalesce(sum(n), 0) FROM counts WHERE queue = ? AND type BETWEEN ? AND ? AND {condition}"
+        number: int = db.execute(summed, values).fetchone()[0]
         return number

@@ -101,7 +101,7 @@ def _entries(db: sqlite3.Connection, filters: Filters, part: _Part, values: tupl
     )
     number = _FIRST_READ
     while True:
-        found = [Entry(*row) for row in db.execute(statement, (*checked, *values, *start, *stop, number))]
+        found = [Entry._make(row) for row in db.execute(statement, (*checked, *values, *start, *stop, number))]
         ended = len(found) < number
         if not ended:
             last = found[-1][:2]
@@ -115,7 +115,7 @@ def _entries(db: sqlite3.Connection, filters: Filters, part: _Part, values: tupl
         yield from sorted(found, reverse=not order.ascending)
         if ended:
             return
-        number = min(number * 4, _LARGEST_READ)
+        number = min(number * 2, _LARGEST_READ)
 
 
 def _first(key: int, order: Order) -> int | None:
