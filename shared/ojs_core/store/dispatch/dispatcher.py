@@ -307,14 +307,17 @@ class Dispatcher:
     async def _look_through(self, queue: str, subjects: Sequence[str], taken: list[Job], wanted: Wanted) -> Looked:
         """Claim from one subject after the other until `taken` has as many jobs as are wanted."""
         whole = True
-        for _, lanes in groupby(subjects, lambda subject: (priority_of(subject), lane_of(subject) == "front")):
-            outcome = await self._look_along(queue, list(lanes), taken, wanted)
+        alike = [list(lanes) for _, lanes in groupby(subjects, lambda one: (priority_of(one), lane_of(one) == "front"))]
+        for place, lanes in enumerate(alike, 1):
+            outcome = await self._look_along(queue, lanes, taken, wanted, before_others=place < len(alike))
             if outcome == "over":
                 return "over"
             whole = whole and outcome == "whole"
         return "whole" if whole else "part"
 
-    async def _look_along(self, queue: str, lanes: Sequence[str], taken: list[Job], wanted: Wanted) -> Looked:
+    async def _look_along(
+        self, queue: str, lanes: Sequence[str], taken: list[Job], wanted: Wanted, *, before_others: bool
+    ) -> Looked:
         """The same for lanes of one priority, merged by age."""
         left = self._parking.usable(lanes)
         whole = len(left) == len(lanes)
@@ -322,7 +325,7 @@ class Dispatcher:
         pulls = fruitless = 0
         while left and len(taken) < wanted.most:
             subject, number, end = await self._reader.next_run(left, wanted.most - len(taken), after)
-            pulled = await self._reader.pull(subject, queue, number)
+            pulled = await self._reader.pull(subject, queue, number, before_others=before_others)
             pulls += 1
             if not pulled:
                 left.remove(subject)

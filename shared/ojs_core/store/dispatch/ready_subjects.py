@@ -104,6 +104,12 @@ class ReadySubjects:
             if new == known:
                 self._spent[subject] = now + _DRY_S
 
+    def ahead(self, subject: str, now: float) -> bool:
+        """Whether a pull that brought nothing may have been ahead of a token that was heard of."""
+        last = self._found.get(subject)
+        young = last is not None and now - last.at < _AHEAD_S
+        return young and subject not in self._pulled and self._left.get(subject) != 0
+
     def let_go(self) -> None:
         """Whatever had nothing to give may have something again."""
         self._dry.clear()

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 import structlog
 
 from ojs_core.jetstream.connection import Reply
-from ojs_core.jetstream.consumers import pull, pulled
+from ojs_core.jetstream.consumers import SECOND_NS, pull, pulled
 from ojs_core.jetstream.contents import ask_info, messages, read_info, sequence_of
 from ojs_core.store.dispatch.head_tokens import HeadTokens
 from ojs_core.store.dispatch.queue_consumers import QueueConsumers
-from ojs_core.store.dispatch.ready_subjects import hand_out_order
+from ojs_core.store.dispatch.ready_subjects import ReadySubjects, hand_out_order
 from ojs_core.store.dispatch.wakeups import Wakeups
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.records.bucket import Bucket
@@ -24,6 +24,8 @@ log = structlog.get_logger(__name__)
 
 _ENDLESS: Final = 1 << 63
 _PULL_TIMEOUT_S: Final = 2.0
+_AHEAD_S: Final = 0.005
+"""How long a token is waited for that was heard of and can't be pulled yet. Where another process has it, that is in vain."""
 _GONE_S: Final = 0.5
 """How long a fetch waits to hear that tokens of a bounded queue are gone."""
 
@@ -99,43 +101,57 @@ class TokenReader:
         read, _ = await messages(self._bulk, self._config.ready_stream, which, "tokens", _PULL_TIMEOUT_S)
         return [sequence_of(message) for message in read]
 
-    async def pull(self, subject: str, queue: str, wanted: int, *, much: bool = False) -> list[Token]:
+    async def pull(
+        self, subject: str, queue: str, wanted: int, *, much: bool = False, before_others: bool = False
+    ) -> list[Token]:
         """Up to `wanted` tokens of one subject, in order, and fewer only if it has no more to give now; none while its queue is
         paused. Each has to be answered for. Who asks for `much` gets what no other process has in hand, if that is possible.
 
-        Raises OjsError backend_unavailable.
+        `before_others` says that there are subjects which this one comes before: where a token was heard of that can't be
+        pulled yet, it is waited for. Raises OjsError backend_unavailable.
         """
         known = self._wakeups.ready(queue)
         if known is None:
             return await self._pull_somehow(subject, queue, wanted, much=much)
+        now = asyncio.get_running_loop().time
         arrivals = known.arrivals
+        tokens = await self._counted(known, subject, queue, wanted, much=much)
+        if not tokens and before_others and known.ahead(subject, now()):
+            tokens = await self._counted(known, subject, queue, wanted, much=much, wait_s=_AHEAD_S)
+        if len(tokens) < wanted:
+            known.dry(subject, arrivals, now())
+        return tokens
+
+    async def _counted(
+        self, known: ReadySubjects, subject: str, queue: str, wanted: int, *, much: bool, wait_s: float = 0.0
+    ) -> list[Token]:
+        """A pull of which others of the process know."""
         known.pulling(subject, wanted)
         tokens: list[Token] = []
         try:
-            tokens = await self._pull_somehow(subject, queue, wanted, much=much)
+            tokens = await self._pull_somehow(subject, queue, wanted, much=much, wait_s=wait_s)
         finally:
-            now = asyncio.get_running_loop().time()
-            known.pulled(subject, wanted, [token.sequence for token in tokens], now)
-        if len(tokens) < wanted:
-            known.dry(subject, arrivals, now)
+            known.pulled(subject, wanted, [token.sequence for token in tokens], asyncio.get_running_loop().time())
         return tokens
 
-    async def _pull_somehow(self, subject: str, queue: str, wanted: int, *, much: bool) -> list[Token]:
+    async def _pull_somehow(self, subject: str, queue: str, wanted: int, *, much: bool, wait_s: float = 0.0) -> list[Token]:
         way = await self._consumers.way(subject, queue, much=much)
         if way == "durable":
-            tokens = await self._pull(subject, queue, wanted)
+            tokens = await self._pull(subject, queue, wanted, wait_s)
             if tokens is not None:
                 return tokens
             # It was idle and left, its leader moved, or the queue was paused.
             way = await self._consumers.make(subject, queue)
             if way == "durable":
-                return await self._pull(subject, queue, wanted) or []
+                return await self._pull(subject, queue, wanted, wait_s) or []
         return [] if way == "held" else await self._take(subject, queue, wanted)
 
-    async def _pull(self, subject: str, queue: str, wanted: int) -> list[Token] | None:
-        """From the subject's durable; None if that is gone."""
+    async def _pull(self, subject: str, queue: str, wanted: int, wait_s: float) -> list[Token] | None:
+        """From the subject's durable, which may wait so long for the first; None if it is gone."""
         stream, name = self._config.ready_stream, self._config.ready_consumer(subject)
         which = {"batch": wanted, "no_wait": True}
+        if wait_s:
+            which["expires"] = int(wait_s * SECOND_NS)
         while True:
             found = pulled(await pull(self._bulk, stream, name, which, _PULL_TIMEOUT_S))
             if not found:

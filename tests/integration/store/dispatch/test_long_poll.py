@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -230,6 +231,26 @@ async def test_priorities_hold_among_what_was_pushed_before_the_fetch(store: Sto
         jobs = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (-1, 0, 7)]
         assert [(await fetch(store, queue))[0].id for _ in jobs] == [job.id for job in reversed(jobs)]
     assert len(asked) < 10, "of 61 fetches; again now and then, where a machine takes long for them"
+
+
+async def test_a_priority_whose_token_can_not_be_pulled_yet_is_not_passed_over(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await fetch(store, queue) == []
+    pushed = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (0, 7)]
+    reader = store.dispatcher._reader
+    pull = reader._pull_somehow
+    early = [store.config.ready(queue, 7)]
+
+    async def ahead(subject: str, *rest: Any, **more: Any) -> Any:
+        if subject in early:
+            early.remove(subject)
+            return []
+        return await pull(subject, *rest, **more)
+
+    monkeypatch.setattr(reader, "_pull_somehow", ahead)
+    assert [job.id for _ in pushed for job in await fetch(store, queue)] == [job.id for job in reversed(pushed)]
+    assert not early
 
 
 async def test_as_many_fetches_as_there_are_jobs_get_one_each(store: Store, queue: str) -> None:

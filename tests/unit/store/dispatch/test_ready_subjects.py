@@ -90,6 +90,24 @@ def test_an_arrival_that_can_not_be_pulled_yet_is_soon_tried_again(known: ReadyS
     assert known.giving(100.014) == [LINE]
 
 
+def test_only_a_young_arrival_can_be_what_a_pull_in_vain_was_ahead_of(known: ReadySubjects) -> None:
+    assert not known.ahead(LINE, 100.0)
+    known.told({HIGH: 1}, 0, 100.0)
+    known.arrived(LINE, 100.0)
+    assert known.ahead(LINE, 100.05)
+    assert not known.ahead(HIGH, 100.05)
+    assert not known.ahead(LINE, 100.2)
+
+
+def test_what_others_pull_or_have_pulled_no_pull_is_ahead_of(known: ReadySubjects) -> None:
+    known.told({}, 0, 100.0)
+    known.arrived(LINE, 100.0)
+    known.pulling(LINE, 1)
+    assert not known.ahead(LINE, 100.01)
+    known.pulled(LINE, 1, [1], 100.01)
+    assert not known.ahead(LINE, 100.02)
+
+
 def test_what_the_stream_names_is_tried_whatever_it_had_before(known: ReadySubjects) -> None:
     known.told({LINE: 1}, 0, 100.0)
     known.dry(LINE, known.arrivals, 100.1)
