@@ -16,6 +16,7 @@ from support.nats import NatsServer
 from support.waiting import eventually
 
 OpenStore = Callable[..., Awaitable[Store]]
+MakeServer = Callable[..., NatsServer]
 
 _names = count(1)
 
@@ -77,7 +78,7 @@ def nats_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsClust
 
 
 @pytest.fixture
-def own_server(tmp_path: Path) -> Callable[..., NatsServer]:
+def own_server(tmp_path: Path) -> MakeServer:
     """A server that isn't started yet, with settings of its own: `own_server(more="…")`."""
 
     def make(**options: Any) -> NatsServer:

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import nats
 import pytest
 
-from integration.conftest import OpenStore
+from integration.conftest import MakeServer, OpenStore
 from integration.samples import acked, draft, fetch
 from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.domain.job import Job, State
@@ -18,8 +17,6 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.store import Store
 from support.nats import NatsServer
-
-MakeServer = Callable[..., NatsServer]
 
 
 class Elsewhere:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import pytest
 from msgspec import Raw
 
-from integration.conftest import OpenStore
+from integration.conftest import MakeServer, OpenStore
 from integration.samples import acked, draft, failed, fetch, refusal
 from integration.store.test_crons import unchanged, wanted
 from integration.store.workflows.flows import chain, coordinate, create, end
@@ -32,8 +31,6 @@ from support.waiting import eventually
 MIB = 1024 * 1024
 LIMIT = 64 * MIB
 RESERVE = LIMIT // 8
-
-MakeServer = Callable[..., NatsServer]
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from integration.conftest import OpenStore
+from integration.conftest import MakeServer, OpenStore
 from integration.samples import draft, fetch, refusal, tokens
 from ojs_core.domain.job import Job
 from ojs_core.jetstream.api import call, put
@@ -21,7 +21,6 @@ from ojs_core.telemetry import metrics
 from support.nats import NatsServer
 from support.waiting import eventually
 
-MakeServer = Callable[..., NatsServer]
 _SECOND_NS = 1_000_000_000
 
 
