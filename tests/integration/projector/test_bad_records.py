@@ -42,7 +42,7 @@ from ojs_projector.projector import Projector
 from ojs_scheduler import build as scheduler
 from support.nats import NatsServer
 from support.truth import all_events
-from support.waiting import eventually
+from support.waiting import answered, eventually
 
 PATIENT: Final = 60.0
 HUGE: Final = 10**30
@@ -272,15 +272,15 @@ class World:
 
     async def _lists(self, ids: list[str]) -> None:
         queries = self.queries
-        page = await queries.jobs(JobsAsk(limit=200, whole=True))
+        page = await answered(queries.jobs, JobsAsk(limit=200, whole=True))
         assert set(ids) <= {row.id for row in page.jobs}
         found = await self.store.records.many([row.id for row in page.jobs])
         for stored in found.values():
             if stored.job is not None:
                 encode(job_view(stored.job))
-        await queries.queues(QueuesAsk())
-        await queries.workers(WorkersAsk())
-        await queries.workflows(WorkflowsAsk())
+        await answered(queries.queues, QueuesAsk())
+        await answered(queries.workers, WorkersAsk())
+        await answered(queries.workflows, WorkflowsAsk())
         await self.store.pools.all()
         await self.store.queues.all()
         await self.store.crons.all()

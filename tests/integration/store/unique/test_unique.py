@@ -39,7 +39,7 @@ from ojs_core.store.store import Store
 from ojs_core.store.unique import unique as uniqueness
 from ojs_core.store.unique.locks import YOUNG_MS, Lock, encode_lock
 from support.nats import NatsServer
-from support.waiting import eventually
+from support.waiting import answered, eventually
 
 REJECT: dict[str, Any] = {"keys": ["type", "args"]}
 
@@ -501,7 +501,7 @@ async def test_of_500_concurrent_pushes_through_several_gateways_one_job_lives(
 ) -> None:
     stores = [await open_store(shared_nats_server.url) for _ in range(4)]
     drafts = [unique([queue], under(strategy), queue=queue) for _ in range(500)]
-    pushes = (stores[index % 4].jobs.push(job) for index, job in enumerate(drafts))
+    pushes = (answered(stores[index % 4].jobs.push, job) for index, job in enumerate(drafts))
     results = await asyncio.gather(*pushes, return_exceptions=True)
     answers = Counter(outcome(result) for result in results)
     found = await states(stores[0], drafts)
