@@ -23,13 +23,14 @@ _IDLE_S: Final = 30
 
 
 class OrderedConsumer:
-    """One follower's consumers, one after the other; `live` while it has one."""
+    """One follower's consumers, one after the other; `live` while it has one. A pull brings `batch` messages at most."""
 
-    def __init__(self, nats: Connection, stream: str, name: str, subjects: Sequence[str]) -> None:
+    def __init__(self, nats: Connection, stream: str, name: str, subjects: Sequence[str], batch: int = BATCH) -> None:
         self._nats = nats
         self._stream = stream
         self._name = name
         self._subjects = list(subjects)
+        self._batch = batch
         self._incarnation = 0
         self._count = 0
         self.live = False
@@ -59,8 +60,8 @@ class OrderedConsumer:
         return int(answer.get("num_pending", 0))
 
     def pull(self, wait_s: float, margin_s: float) -> Coroutine[Any, Any, Collected | Failed]:
-        """Ask for up to `BATCH` messages, wait up to `wait_s` for the first and `margin_s` longer for the answer."""
-        which = {"batch": BATCH, "max_bytes": most_bytes(self._nats), "no_wait": True, "expires": int(wait_s * SECOND_NS)}
+        """Ask for messages, wait up to `wait_s` for the first and `margin_s` longer for the answer."""
+        which = {"batch": self._batch, "max_bytes": most_bytes(self._nats), "no_wait": True, "expires": int(wait_s * SECOND_NS)}
         return pull(self._nats, self._stream, self._current, which, wait_s + margin_s)
 
     def take(self, outcome: Collected | Failed) -> list[Delivery]:
