@@ -20,7 +20,6 @@ from ojs_core.domain.job import EMPTY_OBJECT, Job
 MAX_PAIRS: Final = 16
 """Members of a job's `meta` that it is found by: the first ones with a plain value."""
 _MAX_LABEL: Final = 200
-_EMPTY: Final = bytes(EMPTY_OBJECT)
 _PAIR, _TAG = "mt"
 
 SCHEMA: Final = """
@@ -58,7 +57,7 @@ def _label(kind: str, text: str) -> str:
 
 def labels_of(job: Job) -> str | None:
     """All labels of a job, as JSON; None if it has none. Metadata that can't be read has none."""
-    labels = [] if job.meta == _EMPTY else _pairs(job.meta)
+    labels = [] if job.meta == EMPTY_OBJECT else _pairs(job.meta)
     if job.tags:
         labels += [tag_label(tag) for tag in job.tags]
     return _encode(list(dict.fromkeys(labels))).decode() if labels else None
