@@ -19,7 +19,7 @@ from nats.aio.client import Client, Srv
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.errors import ProtocolError
-from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
+from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MAX_CONTROL_LINE_SIZE, Parser
 
 from ojs_core.base.loops import start_loop
 from ojs_core.telemetry import metrics
@@ -36,6 +36,8 @@ _MEASURED: Final = 17
 """One request of so many is measured; a prime, since requests come in pairs and fours."""
 
 _MESSAGES: Final = (b"MSG ", b"HMSG ")
+_KEPT: Final = 256 * 1024
+"""The largest message that is put together again with each read until it is whole, of 32 KiB each."""
 
 _BATCH_COMPLETED: Final = b"NATS/1.0 409 Batch Completed"
 """Follows the last message of a pull that names `max_bytes`, which its count has closed already: it may meet the next pull
@@ -98,38 +100,54 @@ class _DirectParser(Parser):
     """nats-py's parser with a shortcut: whole messages for a subscription in `direct` are cut out of what was read.
 
     nats-py tries expressions on a buffer whose head it then deletes. It still has the rest: whatever is no message, and a
-    message of which a part has not come yet.
+    large message of which a part has not come yet. A small one waits in `buf` for its end.
     """
 
     nc: _DirectClient
 
     async def parse(self, data: bytes = b"") -> None:
-        begins = not self.buf and self.state == AWAITING_CONTROL_LINE
+        if self.state == AWAITING_MSG_PAYLOAD:
+            missing = self.needed + len(b"\r\n") - len(self.buf)
+            await super().parse(data[:missing])
+            data = data[missing:]
+        if self.state != AWAITING_CONTROL_LINE:
+            return
+        if self.buf:
+            data = bytes(self.buf) + data
+            self.buf.clear()
         try:
-            place = self._taken(data) if begins else 0
+            place, ended = self._taken(data)
         except (IndexError, ValueError):
             raise ProtocolError("nats: malformed MSG") from None
-        if place < len(data):
+        if place == len(data):
+            return
+        if ended:
             await super().parse(data[place:])
+        else:
+            self.buf.extend(data[place:])
 
-    def _taken(self, data: bytes) -> int:
-        """Hand over the messages that `data` begins with; up to where that went."""
+    def _taken(self, data: bytes) -> tuple[int, bool]:
+        """Hand over the messages that `data` begins with. Up to where that went, and false if a small message follows whose end
+        has not come yet.
+        """
         place = 0
         while data.startswith(_MESSAGES, place):
             line = data.find(b"\r\n", place)
             if line < 0:
-                break
+                return place, len(data) - place >= MAX_CONTROL_LINE_SIZE
             words = data[place:line].split()
             body = line + 2
             end = body + int(words[-1])
-            if end + 2 > len(data) or (handler := self.nc.direct.get(int(words[2]))) is None:
-                break
+            if (handler := self.nc.direct.get(int(words[2]))) is None:
+                return place, True
+            if end + 2 > len(data):
+                return place, end - place > _KEPT
             headed = len(words[0]) == len(b"HMSG")
             start = body + int(words[-2]) if headed else body
             reply = words[3] if len(words) == (6 if headed else 5) else b""
             self.nc.hand_over(handler, words[1], reply, data[start:end], data[body:start] if headed else None)
             place = end + 2
-        return place
+        return place, not any(word.startswith(data[place:]) for word in _MESSAGES)
 
 
 class _DirectClient(Client):

@@ -53,7 +53,13 @@ class Recorder(_DirectClient):
         self.pings += 1
 
 
-BODIES = st.binary(max_size=40) | st.sampled_from([b"MSG a 1 2\r\n", b"\r\n", b"PING\r\n", b"HMSG "])
+LARGE = 300_000
+"""More than is put together by the shortcut."""
+BODIES = (
+    st.binary(max_size=40)
+    | st.sampled_from([b"MSG a 1 2\r\n", b"\r\n", b"PING\r\n", b"HMSG "])
+    | st.sampled_from([b"MSG a 1 2\r\n" * 30_000, b"x" * LARGE])
+)
 MESSAGES = st.builds(
     Message,
     st.sampled_from([1, 2, OTHER]),
@@ -64,7 +70,7 @@ MESSAGES = st.builds(
 )
 
 
-@given(st.lists(MESSAGES, max_size=8), st.lists(st.integers(1, 60), max_size=30), st.integers(0, 8))
+@given(st.lists(MESSAGES, max_size=8), st.lists(st.integers(1, 60) | st.integers(1, LARGE), max_size=30), st.integers(0, 8))
 @example([Message(1, b"a", b"", b"MSG a 1 0\r\n", None)], [9], 0)
 def test_every_message_arrives_once_whole_and_in_order(messages: list[Message], cuts: list[int], ping: int) -> None:
     wire = [message.wire for message in messages]
@@ -99,3 +105,28 @@ async def test_a_handler_that_fails_keeps_nobody_from_the_next_message() -> None
     good = Message(1, b"a", b"", b"x", None)
     await client._ps.parse(good._replace(sid=2).wire + good.wire)
     assert client.seen == [good]
+
+
+async def test_messages_that_are_cut_by_every_read_take_the_shortcut(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Recorder({1})
+    slow: list[int] = []
+
+    async def unparsed(sid: int, *_: object) -> None:
+        slow.append(sid)
+
+    monkeypatch.setattr(client, "_process_msg", unparsed)
+    messages = [Message(1, b"a", b"", b"x" * 50, None) for _ in range(200)]
+    stream = b"".join(message.wire for message in messages)
+    for place in range(0, len(stream), 101):
+        await client._ps.parse(stream[place : place + 101])
+    assert (client.seen, slow) == (messages, [])
+
+
+async def test_after_a_large_message_the_shortcut_is_taken_again() -> None:
+    client = Recorder({1})
+    large, small = (Message(1, b"a", b"", b"x" * size, None) for size in (LARGE, 50))
+    stream = large.wire + small.wire * 3
+    for place in range(0, len(stream), 32_768):
+        await client._ps.parse(stream[place : place + 32_768])
+    assert client.seen == [large, small, small, small]
+    assert not client._ps.buf
