@@ -18,14 +18,14 @@ from ojs_core.jetstream.consumers import NOTHING, SECOND_NS, Delivery, most_byte
 
 log = structlog.get_logger(__name__)
 
-BATCH: Final = 500
+_BATCH: Final = 500
 _IDLE_S: Final = 30
 
 
 class OrderedConsumer:
     """One follower's consumers, one after the other; `live` while it has one. A pull brings `batch` messages at most."""
 
-    def __init__(self, nats: Connection, stream: str, name: str, subjects: Sequence[str], batch: int = BATCH) -> None:
+    def __init__(self, nats: Connection, stream: str, name: str, subjects: Sequence[str], batch: int = _BATCH) -> None:
         self._nats = nats
         self._stream = stream
         self._name = name

@@ -26,6 +26,9 @@ class _Arrival(NamedTuple):
     number: int
     at: float
 
+    def young(self, now: float) -> bool:
+        return now - self.at < _AHEAD_S
+
 
 class ReadySubjects:
     """One queue's. All times are loop times. What the stream said is trusted for `sure_s` seconds."""
@@ -78,7 +81,7 @@ class ReadySubjects:
         """The subject had nothing more to give, by a request sent when `since` tokens had arrived."""
         last = self._found.get(subject)
         if last is not None and last.number <= since:
-            self._dry[subject] = now + (_AHEAD_DRY_S if now - last.at < _AHEAD_S else _DRY_S)
+            self._dry[subject] = now + (_AHEAD_DRY_S if last.young(now) else _DRY_S)
             self._left[subject] = 0
 
     def pulling(self, subject: str, number: int) -> None:
@@ -107,8 +110,7 @@ class ReadySubjects:
     def ahead(self, subject: str, now: float) -> bool:
         """Whether a pull that brought nothing may have been ahead of a token that was heard of."""
         last = self._found.get(subject)
-        young = last is not None and now - last.at < _AHEAD_S
-        return young and subject not in self._pulled and self._left.get(subject) != 0
+        return last is not None and last.young(now) and subject not in self._pulled and self._left.get(subject) != 0
 
     def let_go(self) -> None:
         """Whatever had nothing to give may have something again."""

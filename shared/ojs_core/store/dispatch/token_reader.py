@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 _ENDLESS: Final = 1 << 63
 _PULL_TIMEOUT_S: Final = 2.0
-_AHEAD_S: Final = 0.005
+_CATCH_UP_S: Final = 0.005
 """How long a token is waited for that was heard of and can't be pulled yet. Where another process has it, that is in vain."""
 _GONE_S: Final = 0.5
 """How long a fetch waits to hear that tokens of a bounded queue are gone."""
@@ -117,7 +117,7 @@ class TokenReader:
         arrivals = known.arrivals
         tokens = await self._counted(known, subject, queue, wanted, much=much)
         if not tokens and before_others and known.ahead(subject, now()):
-            tokens = await self._counted(known, subject, queue, wanted, much=much, wait_s=_AHEAD_S)
+            tokens = await self._counted(known, subject, queue, wanted, much=much, wait_s=_CATCH_UP_S)
         if len(tokens) < wanted:
             known.dry(subject, arrivals, now())
         return tokens
