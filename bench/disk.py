@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 _BLOCK: Final = 512
 """Bytes of what `st_blocks` counts."""
+_READ: Final = 1 << 20
 
 
 def sizes(folder: Path | None) -> dict[str, int]:
@@ -22,6 +24,15 @@ def _taken(path: Path) -> int:
         return path.lstat().st_blocks * _BLOCK
     except FileNotFoundError:  # moved or merged meanwhile
         return 0
+
+
+def read_once(folder: Path | None) -> None:
+    """Read all files of a folder, so that what is measured next doesn't wait for the disk."""
+    for path in folder.rglob("*") if folder is not None else ():
+        if path.is_file():
+            with contextlib.suppress(OSError), path.open("rb") as file:
+                while file.read(_READ):
+                    pass
 
 
 def grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

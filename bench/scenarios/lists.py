@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Final
 from urllib.parse import urlencode
 
+from bench.disk import read_once
 from bench.load import Phase, drive
 from bench.messages import timestamp
 from bench.plan import Bench
@@ -95,6 +96,7 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
         now = store.clock.now()
         yield await _stored(bench, store, number, now)
         singles, pairs = _lists(_filters(now), _SORTS), _lists(_pairs(now), _SORTS[:2])
+        await asyncio.to_thread(read_once, None if bench.data is None else bench.data / "projector")
         ends = _lists([{}, {"state": "completed"}, {"queue": ALIKE}, {"tag": ALIKE}, {"type": "mail.*"}], _SORTS)
         yield await _read(bench, VARIANTS[0], singles, depth=1)
         yield await _read(bench, VARIANTS[1], pairs, depth=1)

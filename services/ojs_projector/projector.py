@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -37,6 +38,7 @@ from ojs_core.store.workflows.records import workflow_reader
 from ojs_core.telemetry import metrics
 from ojs_projector.answers import Answers
 from ojs_projector.gauges import Gauges
+from ojs_projector.index.checkpoints import Checkpoints
 from ojs_projector.index.file import IndexFile
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.index.watermark import Watermark
@@ -77,6 +79,7 @@ class Projector:
         self._answers: Answers | None = None
         self._relay: Relay | None = None
         self._model: Model | None = None
+        self._checkpoints: Checkpoints | None = None
         self._feed: Feed | None = None
         self._safety: SafetyNet | None = None
         self._keeper: StatisticsWriter | None = None
@@ -102,6 +105,7 @@ class Projector:
         path = self._place.take() if self._place is not None else None
         self._model = model = Model(path, self._searched, self._copied)
         model.attach(*await self._bucket())
+        self._checkpoints = Checkpoints(path) if path is not None else None
         model.time_buckets.begin(store.clock.now(), await self._last_span(), store.instance)
         self.reached.advance(model.applied)
         reading = await self._connect("feed")
@@ -149,6 +153,7 @@ class Projector:
             self._feed.close()
         for nats in self._connections:
             await nats.close()
+        await self._leave_file()
         if self._model is not None:
             self._model.close()
         if self._place is not None:
@@ -225,6 +230,7 @@ class Projector:
                 self.reached.advance(model.applied)
                 await asyncio.sleep(0)
             model.apply(seen[start : start + at_once])
+            await self._keep_up(model)
         if building and (model.complete or not batch.behind):
             model.reached_end()
             await model.make_orders()
@@ -234,21 +240,34 @@ class Projector:
             keeper.caught_up(model.applied, at)
         if not seen:
             model.save()
+            await self._keep_up(model)
         self._lag_ms = self._store.clock.now() - batch.records[-1].at if batch.behind and batch.records else 0
         self.reached.advance(model.applied)
         await relay.take(seen)
         if not batch.behind:
             await self._pause(began + pace_s(len(batch.records)) - loop.time())
 
+    async def _keep_up(self, model: Model) -> None:
+        if self._checkpoints is not None and model.saved:
+            await self._checkpoints.keep_up()
+
     async def _pause(self, seconds: float) -> None:
         if seconds > 0:
             await within(seconds, self.reached.wanted)
 
     async def _rebuild(self, model: Model, feed: Feed, answers: Answers) -> None:
-        model.rebuild(*await self._bucket())
+        bucket = await self._bucket()
+        await self._leave_file()
+        model.rebuild(*bucket)
         await answers.fit()
         model.time_buckets.begin(self._store.clock.now(), await self._last_span(), self._store.instance)
         await feed.seek(1)
+
+    async def _leave_file(self) -> None:
+        """Nothing but the model has the file open afterwards."""
+        if self._checkpoints is not None:
+            with contextlib.suppress(sqlite3.DatabaseError):
+                await self._checkpoints.ended()
 
     # Housekeeping
 

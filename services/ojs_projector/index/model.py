@@ -54,7 +54,7 @@ _NOT_TAKEN: Final = (
     sqlite3.ProgrammingError,
 )
 """Of one record; a broken or full file raises other errors."""
-_SAVED_TOGETHER: Final = 20
+_SAVED_TOGETHER: Final = 10
 """Batches that are written as one, unless whoever reads has nothing to do. What a crash takes back is read again."""
 
 
@@ -154,6 +154,11 @@ class Model:
         if self.ordering is None:
             return read
         return read * _READING + self.ordering.progress * (1 - _READING)
+
+    @property
+    def saved(self) -> bool:
+        """Whether everything that was taken up is in the file, or its log."""
+        return not self._db.in_transaction
 
     def close(self) -> None:
         """What can't be saved any more is read again the next time. May be called twice."""

@@ -10,6 +10,7 @@ import msgspec
 
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.feed import Record
+from ojs_projector.index.checkpoints import LONG
 from ojs_projector.index.crons import SCHEMA as CRONS
 from ojs_projector.index.labels import SCHEMA as LABELS
 from ojs_projector.index.locks import SCHEMA as LOCKS
@@ -27,8 +28,8 @@ _LARGEST_LOG: Final = 64 * 1024 * 1024
 
 _PAGE_BYTES: Final = 8_192
 """A job grows with each transition: in a larger page it moves less often."""
-_LARGEST_CHECKPOINT: Final = 4_000
-"""Pages of the log before they are moved into the file: what changes often is moved once for many transactions."""
+_LONGEST_LOG: Final = 2 * LONG
+"""Pages of the log that are moved by whoever has written the last of them, should nobody else have done it (checkpoints.py)."""
 
 # The indexes here are partial, so a job pays only for the state it is in, and for what is unusual of it. `n` is this file's own
 # number of a job, which stays while the job does; `labels` is what it is found by, as JSON (labels.py); `entries` the number of
@@ -205,7 +206,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         # What the orders of a rebuild make of it is given back.
         db.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
-        db.execute(f"PRAGMA wal_autocheckpoint = {_LARGEST_CHECKPOINT}")
+        db.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST_LOG}")
         # What a savepoint would restore is never written to the disk.
         db.execute("PRAGMA temp_store = MEMORY")
         tables: Any = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

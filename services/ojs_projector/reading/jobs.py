@@ -18,7 +18,7 @@ from ojs_projector.index.rows import job_rows, limit_of
 from ojs_projector.reading.filters import END, Filters, Subset
 from ojs_projector.reading.orders import Order, Position, ordered
 
-MAX_PASSED: Final = 5_000
+MAX_PASSED: Final = 2_500
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 _KEYED: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 
