@@ -19,6 +19,7 @@ _SHOWN: Final = (
     "worker, tags, dead_letter, leaves_at"
 )
 
+_STATES: Final = {state.value: state for state in State}
 _decode_tags: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -68,7 +69,7 @@ def _job_row(
         id=job_id,
         type=job_type,
         queue=queue,
-        state=State(state),
+        state=_STATES[state],
         priority=priority,
         attempt=attempt,
         created_at=created_at,

@@ -111,9 +111,8 @@ class Filters:
     def unordered(self) -> Iterator[Subset]:
         """The others, which can only be read as a whole."""
         if self._type is not None and self._type.endswith("*"):
-            span = (self._type[:-1], self._type[:-1] + _HIGHEST)
             index = "jobs INDEXED BY of_type"
-            yield Subset(frozenset({"type"}), index, "", None, "type BETWEEN ? AND ?", [span])
+            yield Subset(frozenset({"type"}), index, "", None, "type BETWEEN ? AND ?", [_span(self._type)])
         if self.words:
             asked = " AND ".join(f'"{word}"' for word in self.words)
             join = " CROSS JOIN jobs ON jobs.n = words.rowid"
@@ -140,6 +139,14 @@ class Filters:
             left -= db.execute(counted, (*values, *bounds, left)).fetchone()[0]
         return most - left
 
+    def leave_out_empty_states(self, db: sqlite3.Connection) -> None:
+        """States in which no job of the queue and the type is, by the kept numbers, are no ranges of a set."""
+        if self._state is None:
+            job_type = self._type if self._type is not None and not self._type.endswith("*") else ALL
+            kept = "SELECT state FROM counts WHERE queue = ? AND type = ? AND n > 0"
+            found = db.execute(kept, (self._queue or ALL, job_type)).fetchall()
+            self._states = tuple(state for state in _STATES if (state,) in found)
+
     def counted(self, db: sqlite3.Connection, names: frozenset[str] | None = None) -> int | None:
         """How many jobs fit these filters, or all, by the numbers that are kept; None if that takes more than queue, type and
         state.
@@ -148,14 +155,18 @@ class Filters:
         if not asked <= {"queue", "type", "state"} or (self.since, self.until) != (-END, END):
             return None
         queue = (self._queue if "queue" in asked else None) or ALL
-        job_type = (self._type if "type" in asked else None) or ALL
-        prefix = job_type.removesuffix("*")
-        last = prefix if job_type == prefix else prefix + _HIGHEST
+        first, last = _span((self._type if "type" in asked else None) or ALL)
         if "state" in asked:
             condition, state = "state = ?", self._state
         else:
             condition, state = "state <> ?", DEAD
-        values = (queue, prefix, last, state)
+        values = (queue, first, last, state)
         summed = f"SELECT coalesce(sum(n), 0) FROM counts WHERE queue = ? AND type BETWEEN ? AND ? AND {condition}"
         number: int = db.execute(summed, values).fetchone()[0]
         return number
+
+
+def _span(job_type: str) -> tuple[str, str]:
+    """The first and the last type that fits one, or all that begin as one with `*` at its end does."""
+    prefix = job_type.removesuffix("*")
+    return (prefix, prefix if job_type == prefix else prefix + _HIGHEST)

@@ -71,10 +71,11 @@ class _Search:
         self._filters = filters
         self._offset = min(ask.offset, MAX_OFFSET)
         self._wanted = self._offset + limit_of(ask.limit) + 1
-        self._order = Order(ask.sort, ask.ascending, _after(ask), filters.since, filters.until)
+        self._order = Order(ask.sort, ask.ascending, _after(ask), filters.since, filters.until, self._wanted)
 
     def page(self) -> _Found:
         db, filters = self._db, self._filters
+        filters.leave_out_empty_states(db)
         total = filters.counted(db)
         base = next(filters.ordered())
         if self._order.sort == "created_at" and filters.but(base) is None:
@@ -116,14 +117,15 @@ class _Search:
         last = None
         passed = 0
         for entry in ordered(self._db, self._filters, base, self._order):
-            if entry.fits:
-                taken.append(_Place(entry[:3], entry.n))
+            key, at, job_id, n, fits = entry
+            if fits:
+                taken.append(_Place((key, at, job_id), n))
                 if len(taken) == self._wanted:
                     break
                 continue
             passed += 1
             if passed == MAX_PASSED:
-                last = entry[:3]
+                last = (key, at, job_id)
                 break
         return self._cut(taken, last, total)
 

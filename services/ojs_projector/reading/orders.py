@@ -15,20 +15,14 @@ from typing import Any, Final, NamedTuple
 from ojs_core.read.messages import Sort
 from ojs_projector.reading.filters import END, Filters, Subset
 
-_FIRST_READ: Final = 16
+_FIRST_READ: Final = 8
 _LARGEST_READ: Final = 2_000
 
 Position = tuple[int, int, str]
 
 
-class Entry(NamedTuple):
-    """A job in an order, by its position; `fits` if it has everything else that is asked for."""
-
-    key: int
-    at: int
-    id: str
-    n: int
-    fits: int
+Entry = tuple[int, int, str, int, int]
+"""A job in an order: its position, its number, and whether it has everything else that is asked for. As SQLite gives it."""
 
 
 class Order(NamedTuple):
@@ -39,6 +33,8 @@ class Order(NamedTuple):
     after: Position
     since: int
     until: int
+    wanted: int
+    """How many are probably read."""
 
     @property
     def unscheduled(self) -> int:
@@ -57,7 +53,8 @@ class _Part(NamedTuple):
 def ordered(db: sqlite3.Connection, filters: Filters, base: Subset, order: Order) -> Iterator[Entry]:
     """The jobs of `base`, one of the filters' sets, and among them some that are not; read as they are asked for."""
     for part in _parts(filters, base, order):
-        ranges = [_entries(db, filters, part, values, order) for values in part.subset.ranges]
+        number = _FIRST_READ + order.wanted // max(1, len(part.subset.ranges))
+        ranges = [_entries(db, filters, part, values, order, number) for values in part.subset.ranges]
         yield from heapq.merge(*ranges, reverse=not order.ascending)
 
 
@@ -75,8 +72,10 @@ def _parts(filters: Filters, base: Subset, order: Order) -> Sequence[_Part]:
     return [low, plain, high] if order.ascending else [high, plain, low]
 
 
-def _entries(db: sqlite3.Connection, filters: Filters, part: _Part, values: tuple[Any, ...], order: Order) -> Iterator[Entry]:
-    """One range."""
+def _entries(
+    db: sqlite3.Connection, filters: Filters, part: _Part, values: tuple[Any, ...], order: Order, number: int
+) -> Iterator[Entry]:
+    """One range; `number` are read first, then more and more."""
     subset, at = part.subset, part.subset.at
     others = filters.but(subset)
     fits = part.condition if others is None else f"{part.condition} AND {others.sql}"
@@ -99,9 +98,8 @@ def _entries(db: sqlite3.Connection, filters: Filters, part: _Part, values: tupl
         f"SELECT {part.key}, {at}, jobs.id, jobs.n, {fits} FROM {subset.source} WHERE {subset.where} "
         f"AND ({columns}) {beyond} ({marks}) {within} ORDER BY {sorting} LIMIT ?"
     )
-    number = _FIRST_READ
     while True:
-        found = [Entry._make(row) for row in db.execute(statement, (*checked, *values, *start, *stop, number))]
+        found: list[Entry] = db.execute(statement, (*checked, *values, *start, *stop, number)).fetchall()
         ended = len(found) < number
         if not ended:
             last = found[-1][:2]
@@ -111,11 +109,21 @@ def _entries(db: sqlite3.Connection, filters: Filters, part: _Part, values: tupl
                 number *= 4
                 continue
             start = last[-len(start) :]
-        found = [entry for entry in found if (entry[:3] > order.after if order.ascending else entry[:3] < order.after)]
-        yield from sorted(found, reverse=not order.ascending)
+        found.sort(reverse=not order.ascending)
+        yield from _behind(found, order)
         if ended:
             return
         number = min(number * 2, _LARGEST_READ)
+
+
+def _behind(entries: list[Entry], order: Order) -> list[Entry]:
+    """Those of sorted entries that come after where the order begins."""
+    place = 0
+    while place < len(entries) and (
+        entries[place][:3] <= order.after if order.ascending else entries[place][:3] >= order.after
+    ):
+        place += 1
+    return entries[place:] if place else entries
 
 
 def _first(key: int, order: Order) -> int | None:
