@@ -54,7 +54,7 @@ _NOT_TAKEN: Final = (
     sqlite3.ProgrammingError,
 )
 """Of one record; a broken or full file raises other errors."""
-_SAVED_TOGETHER: Final = 10
+_SAVED_TOGETHER: Final = 20
 """Batches that are written as one, unless whoever reads has nothing to do. What a crash takes back is read again."""
 
 

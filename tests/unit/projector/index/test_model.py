@@ -258,21 +258,21 @@ def test_a_rebuild_writes_many_batches_at_once_and_loses_none_that_were_whole(tm
     path = tmp_path / "index.sqlite"
     model = Model(path)
     model.attach(STREAM, 100)
-    for n in range(1, 16):
+    for n in range(1, 31):
         model.apply([seen(n, job(f"job-{n}"))])
-    assert lists.queue(model, "default", NOW).counts == Counts(available=15)
+    assert lists.queue(model, "default", NOW).counts == Counts(available=30)
     model.db.close()  # as if killed: what was not saved is read again
     again = Model(path)
     again.attach(STREAM, 100)
-    assert (again.partial, again.applied) == (True, 10)
-    assert lists.queue(again, "default", NOW).counts == Counts(available=10)
-    again.apply([seen(n, job(f"job-{n}")) for n in range(11, 16)])
+    assert (again.partial, again.applied) == (True, 20)
+    assert lists.queue(again, "default", NOW).counts == Counts(available=20)
+    again.apply([seen(n, job(f"job-{n}")) for n in range(21, 31)])
     again.reached_end()
     asyncio.run(again.make_orders())
     again.close()
     once_more = Model(path)
     once_more.attach(STREAM, 100)
-    assert (once_more.partial, once_more.applied) == (False, 15)
+    assert (once_more.partial, once_more.applied) == (False, 30)
     once_more.close()
 
 
