@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from bench.report import ALL, Summary, cpu_figure, number, summarise, table
 from bench.result import Report
 
-_FIGURES: Final = ("jobs/s", "p50 ms", "p99 ms")
+_FIGURES: Final = ("jobs/s", "p50 ms", "p99 ms", "cores")
 _NOTICEABLE: Final = 0.05
 
 

@@ -22,6 +22,18 @@ _QUEUES: Final = 100
 _WARMUP_S: Final = 3.0
 
 
+class Watch(Phase):
+    """Ends with its window, whoever still waits then."""
+
+    def open_window(self, seconds: float) -> None:
+        super().open_window(seconds)
+        asyncio.get_running_loop().call_later(seconds, self._end)
+
+    def _end(self) -> None:
+        self.last = perf_counter()
+        self.finish()
+
+
 class _Poller(Looper):
     def __init__(self, target: Target, phase: Phase, request: bytes) -> None:
         super().__init__(target, phase)
@@ -38,7 +50,7 @@ class _Poller(Looper):
 
 async def run(bench: Bench) -> AsyncIterator[Result]:
     await bench.reset()
-    phase = Phase()
+    phase = Watch()
     name = bench.queue("idle")
     queues = [f"{name}-{place}" for place in range(_QUEUES)]
     pollers = []
@@ -47,13 +59,8 @@ async def run(bench: Bench) -> AsyncIterator[Result]:
         request = bench.requests.fetch(*named, count=1, worker=f"bench-{index}", wait_ms=_WAIT_MS)
         pollers.append(_Poller(bench.target, phase, request))
 
-    def end() -> None:
-        phase.last = perf_counter()
-        phase.finish()
-
-    window = 2 * bench.plan.duration
-    asyncio.get_running_loop().call_later(_WARMUP_S + window, end)
-    spent = await drive(phase, pollers, seconds=2 * window, warmup=_WARMUP_S, meter=bench.meter)
+    spent = await drive(phase, pollers, seconds=2 * bench.plan.duration, warmup=_WARMUP_S, meter=bench.meter)
     cores = {} if spent is None else {name: used.cpu_s / spent.seconds for name, used in spent.processes.items()}
     more = {"cores": sum(used for name, used in cores.items() if name != GENERATOR)} if cores else {}
-    yield outcome("idle", f"{bench.plan.pollers:,} polls of {_OF_ONE} queues", phase, spent, rate=False, more=more)
+    variant = f"{bench.plan.pollers:,} polls of {_OF_ONE} queues"
+    yield outcome("idle", variant, phase, spent, rate=False, sampled=False, more=more)

@@ -5,7 +5,7 @@ import pytest
 
 from bench.compare import compare, costs, ratios
 from bench.report import render, summarise, table
-from bench.result import Report
+from bench.result import Report, Result
 from unit.bench.results import enqueue, report, spent
 
 
@@ -68,6 +68,13 @@ def test_comparison_gives_ratios_with_their_direction() -> None:
         ["enqueue", "32 connections", "p50 ms", "2", "4", "2.00", "", "worse", ""],
         ["enqueue", "32 connections", "p99 ms", "8", "16", "2.00", "", "worse", ""],
     ]
+
+
+def test_what_takes_cores_without_jobs_is_compared() -> None:
+    idle = [Result(scenario="idle", variant="polls", jobs=0, seconds=5.0, more={"cores": cores}) for cores in (1.6, 0.08)]
+    [cores] = ratios(report(idle[0]), report(idle[1]))
+    assert (cores.figure, cores.word) == ("cores", "better")
+    assert cores.ratio == pytest.approx(0.05)
 
 
 def test_repetitions_are_compared_in_pairs() -> None:
