@@ -77,7 +77,7 @@ class ListHandlers:
         self._limits = context.limits
 
     async def jobs(self, call: Call) -> Response:
-        """GET /jobs?state&queue&type&tag&error_type&worker&meta.…&text&since&until&sort&order: the newest first by default."""
+        """GET /jobs, by the filters of `JobsAsk` and in its orders: the newest first by default."""
         return Response(200, await self._jobs(call, parse_page(call.queries)))
 
     async def admin_jobs(self, call: Call) -> Response:
