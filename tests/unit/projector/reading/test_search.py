@@ -19,6 +19,7 @@ from ojs_core.read.messages import JobsAsk
 from ojs_projector.index import labels, texts
 from ojs_projector.index.model import Model
 from ojs_projector.reading import jobs, orders
+from ojs_projector.reading.filters import Filters
 from unit.projector.samples import NOW, epoch, fresh, gone, job, seen
 
 QUEUES, TYPES, TAGS = ("a", "b"), ("mail.send", "mail.read", "bill"), ("x", "y", "z")
@@ -168,6 +169,18 @@ def test_no_list_by_age_is_sorted_or_scanned_as_a_whole(ask: JobsAsk) -> None:
         assert "TEMP B-TREE" not in plan, plan
         assert "SCAN jobs" not in plan, plan
         assert "SCAN labels" not in plan, plan
+
+
+def test_states_without_a_job_of_the_queue_and_type_are_not_looked_at() -> None:
+    model = fresh()
+    model.apply([seen(1, job("a", queue="q", type="x")), seen(2, job("b", State.COMPLETED, queue="q", type="y"))])
+    model.apply([seen(3, job("c", State.CANCELLED, queue="other", type="x"))])
+    looked_at = {}
+    for name, ask in (("queue", JobsAsk(queue="q")), ("both", JobsAsk(queue="q", type="x")), ("none", JobsAsk(queue="none"))):
+        filters = Filters(ask)
+        filters.leave_out_empty_states(model.db)
+        looked_at[name] = next(filters.ordered()).ranges
+    assert looked_at == {"queue": [("q", "available"), ("q", "completed")], "both": [("q", "available")], "none": []}
 
 
 def tagged(model: Model, tag: str) -> list[str]:
