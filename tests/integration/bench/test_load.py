@@ -71,13 +71,15 @@ async def test_refusals_and_lost_connections_are_counted_and_the_load_goes_on() 
 
 
 async def test_a_watch_ends_with_its_window_however_long_connecting_took() -> None:
-    asked = asyncio.Event()
+    asked, left = asyncio.Event(), asyncio.Event()
 
     async def never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         asked.set()
         await reader.read()
         writer.close()
+        await writer.wait_closed()
+        left.set()
 
     listener = await asyncio.start_server(never_answer, "127.0.0.1", 0)
     async with listener:
@@ -85,6 +87,7 @@ async def test_a_watch_ends_with_its_window_however_long_connecting_took() -> No
         phase = Watch()
         waiting = Pusher(target, phase, repeat(Requests(target).push("q")))
         await drive(phase, [waiting], seconds=0.2, warmup=0.05)
+        await left.wait()
     assert asked.is_set()
     assert phase.seconds >= 0.2
     assert not phase.errors
