@@ -21,17 +21,21 @@ async def test_exactly_as_many_are_taken_as_there_is_room_for(store: Store, othe
     pushes = [attempt(one, queue, priority=n % 3) for n in range(16) for one in (store, other)]
     taken = [job for job in await asyncio.gather(*pushes) if job is not None]
     assert len(taken) == 20
-    assert await eventually(lambda: only_tokens(store, queue)) == 20
+    assert await only_tokens(store, queue) == 20
     found = await fetch(store, queue, count=7)
     assert len(found) == 7
     refilled = [await attempt(one, queue) for one in (store, other) for _ in range(8)]
     assert sum(job is not None for job in refilled) == 7
 
 
-async def only_tokens(store: Store, queue: str) -> int | None:
-    """The number of tokens once no place is held any more."""
-    held = await subjects(store, store.config.ready_stream, store.config.seat_of_queue(queue))
-    return None if held else await tokens(store, queue)
+async def only_tokens(store: Store, queue: str) -> int:
+    """The number of tokens once no place is held any more: a push is answered before its place is given back."""
+
+    async def none_is_held() -> bool:
+        return not await subjects(store, store.config.ready_stream, store.config.seat_of_queue(queue))
+
+    await eventually(none_is_held)
+    return await tokens(store, queue)
 
 
 async def test_the_bound_holds_while_two_gateways_push_and_a_third_party_drains(store: Store, other: Store, queue: str) -> None:
