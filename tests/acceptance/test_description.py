@@ -21,6 +21,7 @@ ELSEWHERE: Final = {
     ("GET", "/metrics"),  # text
     ("GET", "/ojs/v1/events/stream"),  # streams
     ("GET", "/ojs/v1/jobs/{job_id}/events"),
+    ("GET", "/ojs/v1/jobs/{job_id}/progress/stream"),
     ("GET", "/ojs/v1/queues/{queue}/events"),
     ("GET", "/ojs/v1/admin/stats/stream"),
     ("GET", "/ojs/v1/ws"),
@@ -130,6 +131,16 @@ def jobs(client: Client) -> None:
     client("GET", f"/events/{dead}/history")
     client("GET", "/unique-jobs")
     client("POST", "/jobs/results", {"ids": [dead, "nothing"]})
+    client("GET", f"/jobs/{dead}/progress")
+    client("GET", f"/jobs/{NOBODY}/progress", status=404)
+    client("PUT", f"/jobs/{NOBODY}/progress", {"progress": 0.5}, 404)
+    running = client.push("de.pr")
+    assert len(client.fetch("de.pr")) == 1
+    whole = {"progress": 0.5, "message": "half", "data": {"rows": 7}, "worker_id": "w", "attempt": 1}
+    assert client("PUT", f"/jobs/{running}/progress", whole)["accepted"] is True
+    client("POST", "/workers/progress", {"job_id": running, "percentage": 60})
+    client("PUT", f"/jobs/{running}/progress", {"message": "no number"}, 400)
+    client("GET", f"/jobs/{running}/progress")
     client("POST", f"/admin/jobs/{dead}/retry")
     client("GET", f"/jobs/{dead}/result?wait=true&timeout=0", status=408)
     client.fetch()

@@ -65,6 +65,9 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
     max_parent_results_bytes: int = 4_194_304
     """What a job is given of earlier results; what is beyond comes as a reference."""
 
+    max_progress_bytes: int = 4_096
+    """What a worker may tell of a job's progress, as JSON."""
+
     max_attempts: int = 10_000
     max_duration_ms: int = LONGEST_MS
     """Ten years, for every duration; also keeps sums of them far from any overflow."""

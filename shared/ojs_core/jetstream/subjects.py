@@ -25,6 +25,7 @@ _IN_LINE: Final = 3
 Kind = Literal[
     "job",
     "blob",
+    "progress",
     "unique",
     "idempotency",
     "worker",
@@ -213,6 +214,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Subject of the hint that a member of a workflow is about to start or to end."""
         _check(workflow_id, job_id)
         return f"ojs.step.workflow.{workflow_id}.{job_id}"
+
+    def progress(self, job_id: str) -> str:
+        """Subject of what a job's worker has told of its progress."""
+        return self.record("progress", job_id)
 
     def queue(self, name: str) -> str:
         """Subject of a queue's record; `_default` is nobody's name."""
