@@ -267,12 +267,13 @@ async def test_a_message_that_is_nested_deeply_is_refused(socket: aiohttp.Client
     assert (await socket.receive_json(timeout=20))["action"] == "subscribed"
 
 
-async def test_a_cursor_beyond_the_end_is_told(http: Session) -> None:
+@pytest.mark.parametrize("cursor", ["999999999999", "evt_0042"])
+async def test_a_cursor_of_another_stream_is_told(http: Session, cursor: str) -> None:
     job_id = await push(http, "ev.beyond")
-    async with http.get("/ojs/v1/events?after=999999999999") as answer:
+    async with http.get(f"/ojs/v1/events?after={cursor}") as answer:
         refused = (await answer.json(content_type=None))["error"]
         assert (answer.status, refused["details"]["field"]) == (400, "after")
-    async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": "999999999999"}) as response:
+    async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": cursor}) as response:
         stream = Stream(response)
         assert (await stream.frame())["event"] == "reset"
         assert (await stream.frame())["event"] == "system.gap"

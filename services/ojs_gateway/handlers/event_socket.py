@@ -76,6 +76,10 @@ class _Sender(NamedTuple):
     followed: Followed
     task: asyncio.Task[None]
 
+    def end(self) -> None:
+        self.task.cancel()
+        self.followed.subscription.close()  # by itself, too: a task that never began closes nothing
+
 
 class _Socket:
     """One WebSocket and its subscriptions, by their ids."""
@@ -102,7 +106,7 @@ class _Socket:
                 await self._answer(message.data if message.type is WSMsgType.TEXT else "")
         finally:
             for sender in self._senders.values():
-                sender.task.cancel()
+                sender.end()
             await asyncio.gather(*(sender.task for sender in self._senders.values()), return_exceptions=True)
             await self._leave()
 
@@ -155,7 +159,7 @@ class _Socket:
         """Begin a subscription, in the place of one that has its id."""
         followed = await self._following.open(channel, after)
         if name in self._senders:
-            self._senders[name].task.cancel()
+            self._senders[name].end()
         task = asyncio.create_task(self._forward(name, followed, told_before=after is not None), name=name)
         self._senders[name] = _Sender(followed, task)
 
@@ -167,7 +171,7 @@ class _Socket:
             field = "channel" if request.subscription_id is None and request.channel is not None else "subscription_id"
             raise invalid(field, f"{field} must be one of a subscription of this connection")
         sender = self._senders.pop(name)
-        sender.task.cancel()
+        sender.end()
         return {**_acknowledged("unsubscribed"), "channel": sender.followed.channel.name, "subscription_id": name}
 
     async def _resume(self, request: _Request) -> dict[str, Any]:
@@ -216,7 +220,6 @@ class _Socket:
                     await self._send_notice(name, followed, found)
         except ConnectionError:
             log.debug("websocket left", subscription=name)
-        finally:
             subscription.close()
 
     async def _send_event(self, name: str, channel: Channel, told: Told) -> None:

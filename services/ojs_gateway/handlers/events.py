@@ -26,6 +26,7 @@ from ojs_gateway.hub import Found, HubReset, Missed
 
 _DEFAULT_LIMIT: Final = 100
 _MAX_LIMIT: Final = 1_000
+_BEYOND: Final = 10**18
 
 
 class EventHandlers:
@@ -97,7 +98,7 @@ class EventHandlers:
     async def _sse(self, call: Call, name: str) -> StreamedResponse:
         channel = channel_of(name, call.queries)
         last = call.header("Last-Event-ID") or call.query("last_event_id")
-        after = cursor_of(last, "Last-Event-ID") if last else None
+        after = _after(last) if last else None
         followed = await self._following.open(channel, after)
         writer = _Writer(self._context, self._following, followed, call.dialect.reader, replays=after is not None)
         return sse(writer.write, followed.subscription.close, lambda: self._context.stopping)
@@ -153,6 +154,8 @@ class _Writer:
                 notice = b'event: missed\ndata: {"missed":%d}\n\n' % found.number + notice
             elif isinstance(found, HubReset):
                 notice = b'event: reset\ndata: {"last":"%d"}\n\n' % found.kept.last + notice
+            else:
+                notice = b":events-dropped %d\n\n" % found.number + notice
             return notice
         if self._channel.job_id is not None and (end := ends(found.type)) is not None:
             self._ended = end
@@ -168,6 +171,14 @@ class _Writer:
         except OjsError as error:
             return error.code == "not_found"
         return False
+
+
+def _after(last_event_id: str) -> int:
+    """The cursor that an id stands for. Another server's is beyond all: an `EventSource` that is refused is so for ever."""
+    try:
+        return cursor_of(last_event_id, "Last-Event-ID")
+    except OjsError:
+        return _BEYOND
 
 
 def _limit(text: str | None) -> int:

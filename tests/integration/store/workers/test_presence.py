@@ -102,8 +102,11 @@ async def test_that_a_worker_died_is_told_once_by_however_many_reapers_and_jobs(
     gateway = await open_store(own_nats.url)
     await gateway.workers.beat(WorkerRecord(id="w", state=state))
     jobs = [await held(gateway, queue) for _ in range(5)]
-    for job in jobs:
-        await eventually(lambda job_id=job.id: died(reaping, job_id))
+
+    async def all_died() -> bool:
+        return None not in [await died(reaping, job.id) for job in jobs]
+
+    await eventually(all_died)
     events = EventReader(gateway.bulk, gateway.config)
     [event] = (await events.read(0, EventFilter(types=("worker.stopped",)), 10)).events
     assert msgspec.json.decode(event.body)["data"] == {"worker_id": "w", "reason": reason}
