@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -25,6 +26,8 @@ EVENTS: Final = "events"
 ALL: Final = "all"
 _CHANNELS: Final = "job:<id>, queue:<name>, all or events"
 _MAX_FILTERS: Final = 100
+_SHARED: Final = 128
+"""What is made of an event is made once for all who are told of it at that time."""
 _TYPE: Final = re.compile(r"[a-z_]{1,40}(\.[a-z_]{1,40}){0,3}(\.\*)?|\*", re.ASCII)
 _CURSOR: Final = re.compile(r"([0-9]{1,18})(\.5)?", re.ASCII)
 
@@ -66,19 +69,28 @@ class Channel(Struct, frozen=True, kw_only=True):
         if self.job_id is not None and not replace(self.wanted, types=()).admits(event):
             return []  # of others, what doesn't fit isn't brought
         if event.live:
-            return [Told(event.type, str(cursor), lifted(event.body))] if self._is_told(event.type) else []
+            return [Told(event.type, str(cursor), _lifted(event.body))] if self._is_told(event.type) else []
         itself = [Told(event.type, str(event.sequence), event.body)] if self.wanted.admits_type(event.type) else []
-        change = state_change(event) if self._is_told(STATE_CHANGED) else None
+        change = _change(event) if event.type in ENTERED and self._is_told(STATE_CHANGED) else None
         if change is None:
             return itself
         number = f"{event.sequence - 1}.5" if itself else str(event.sequence)
-        return [Told(STATE_CHANGED, number, encode(change)), *itself]
+        return [Told(STATE_CHANGED, number, change), *itself]
 
     def _is_told(self, event_type: str) -> bool:
         """Whether a type is told that isn't stored."""
         if self.name == EVENTS:
             return event_type in self.wanted.types
         return self.wanted.admits_type(event_type)
+
+
+@lru_cache(maxsize=_SHARED)
+def _change(event: StoredEvent) -> bytes | None:
+    change = state_change(event)
+    return None if change is None else encode(change)
+
+
+_lifted: Final = lru_cache(maxsize=_SHARED)(lifted)
 
 
 def ends(event_type: str) -> bool | None:

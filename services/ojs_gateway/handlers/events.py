@@ -132,8 +132,9 @@ class _Writer:
                 await response.write(frame("error", error_body(error, "")))
                 return  # the client connects again with its Last-Event-ID
             if found is not None:
-                await response.write(self._told(found))
                 surely_last = False
+                if told := self._told(found):
+                    await response.write(told)
             elif not finished:
                 if await self._gone():
                     return
