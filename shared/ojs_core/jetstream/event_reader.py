@@ -137,8 +137,9 @@ class EventReader:
         """Up to `limit` events with a sequence above `after` (0: from the oldest kept)."""
         found: list[StoredEvent] = []
         cursor = after
+        size = min(limit, _READ) if wanted.exact else _READ
         for _ in range(_READS):
-            which = {"next_by_subj": wanted.subject, "seq": cursor + 1, "batch": _READ, "max_bytes": _READ_BYTES}
+            which = {"next_by_subj": wanted.subject, "seq": cursor + 1, "batch": size, "max_bytes": _READ_BYTES}
             batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
             for left, event in zip(range(len(batch) - 1, -1, -1), map(_event, batch), strict=True):
                 cursor = event.sequence
