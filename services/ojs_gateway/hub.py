@@ -24,6 +24,8 @@ BUFFER: Final = 1_000
 LIVE_BUFFER: Final = 500
 _HEARD: Final = 10_000
 """Live events that one gateway may have yet to hand on; beyond that it passes over what comes."""
+_LISTENS_S: Final = 2.0
+"""How long a subscriber waits, at most, until live events arrive: without NATS it goes on, as with stored ones."""
 _PAGE: Final = 500
 _AT_ONCE: Final = 100
 _FULL_RETRY_S: Final = 10
@@ -222,6 +224,8 @@ class EventHub:
         self._index = _Index()
         self._tail: asyncio.Task[None] | None = None
         self._ears: asyncio.Task[None] | None = None
+        self._listens = asyncio.Event()
+        """Set while live events arrive."""
         self._hearing = 0
         """How many subscriptions want live events."""
         self._cursor: int | None = None
@@ -243,8 +247,14 @@ class EventHub:
             self._cursor = None
             self._tail = start_loop("event-tail", self._follow)
         self._hearing += hears
-        if hears and self._ears is None:
-            self._ears = start_loop("event-ears", self._hear)
+        if hears:
+            if self._ears is None:
+                self._ears = start_loop("event-ears", self._hear)
+            try:
+                await within(_LISTENS_S, self._listens)
+            except BaseException:
+                subscription.close()
+                raise
         return subscription
 
     def leave(self, subscription: Subscription) -> None:
@@ -256,6 +266,7 @@ class EventHub:
         if not self._hearing and self._ears is not None:
             self._ears.cancel()
             self._ears = None
+            self._listens.clear()
         if not self._subscriptions and self._tail is not None:
             self._tail.cancel()
             self._tail = None
@@ -280,6 +291,8 @@ class EventHub:
 
         stop = await self.reader.listen(take)
         try:
+            await self.reader.kept()  # answered on the same connection, after the server has heard of the subscription
+            self._listens.set()
             while True:
                 await self._offer(await heard.get())
         finally:

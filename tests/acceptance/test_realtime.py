@@ -335,6 +335,18 @@ async def test_a_socket_goes_on_after_an_event(http: Session, socket: aiohttp.Cl
         assert (await hear(again))["data"]["subject"] == pushed[2]
 
 
+async def test_what_has_gone_is_not_gone_on_with(http: Session, socket: aiohttp.ClientWebSocketResponse) -> None:
+    job_id = await push(http, "ev.removed")
+    first = await get(http, "/events?queues=ev.removed")
+    for channel in (f"job:{job_id}", "queue:ev.removed"):
+        await ask(socket, {"action": "subscribe", "channel": channel})
+    await post(http, "/queues/ev.removed/purge", {})
+    async with http.get(f"/ojs/v1/jobs/{job_id}") as answer:
+        assert answer.status == 404
+    resumed = await ask(socket, {"action": "resume", "last_event_id": first["cursor"]})
+    assert resumed["channels"] == ["queue:ev.removed"]
+
+
 @pytest.mark.parametrize("number", ["999999999999", "evt_0042"])
 async def test_an_event_that_is_not_known_can_not_be_gone_on_after(
     socket: aiohttp.ClientWebSocketResponse, number: str

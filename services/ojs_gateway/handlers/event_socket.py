@@ -175,15 +175,23 @@ class _Socket:
         return {**_acknowledged("unsubscribed"), "channel": sender.followed.channel.name, "subscription_id": name}
 
     async def _resume(self, request: _Request) -> dict[str, Any]:
-        """Have all subscriptions go on after an event; without any, those that follow begin there."""
+        """Have all subscriptions go on after an event; without any, those that follow begin there.
+
+        One to what has gone meanwhile ends, and isn't named in the answer.
+        """
         if request.last_event_id is None:
             raise invalid("last_event_id", "last_event_id is required: the id of the last event that was received")
         after = await self._known(request.last_event_id)
-        for name, sender in list(self._senders.items()):
-            await self._follow(name, sender.followed.channel, after)
-        channels = [sender.followed.channel.name for sender in self._senders.values()]
-        if not channels:
+        if not self._senders:
             self._after = after
+        for name, sender in list(self._senders.items()):
+            try:
+                await self._follow(name, sender.followed.channel, after)
+            except OjsError as error:
+                if error.code != "not_found":
+                    raise
+                self._senders.pop(name).end()
+        channels = [sender.followed.channel.name for sender in self._senders.values()]
         return {**_acknowledged("resumed"), "last_event_id": str(request.last_event_id), "channels": channels}
 
     async def _known(self, last_event_id: str | int) -> int:
