@@ -188,7 +188,7 @@ def workers(client: Client) -> None:
     client("POST", "/admin/workers/directive", {"directive": "quiet"})
     client("DELETE", "/admin/workers/w", status=409)
     client("DELETE", "/admin/workers/nobody", status=404)
-    client("POST", "/workers/deregister", {"worker_id": "w"})
+    client("POST", "/workers/deregister", {"worker_id": "w", "reason": "signal"})
 
 
 def queues(client: Client) -> None:
@@ -338,7 +338,8 @@ def system_itself(client: Client) -> None:
     client("POST", "/admin/system/maintenance", {"enabled": False})
     client("GET", "/admin/system/config")
     client("GET", "/middleware")
-    client("GET", "/events?types=job.*&limit=5&page=1")
+    client("GET", "/events?types=job.*&limit=5")
+    client("GET", "/events?type=job.completed&page=1&per_page=50")
     client("GET", "/events?types=!", status=400)
     client("POST", "/admin/reset")
 

@@ -58,7 +58,11 @@ class ProgressHandlers:
         """GET /jobs/{id}/progress/stream: what stands, each change, and the job's end."""
         job = await self._store.jobs.get(job_id_of(call.parameters[0]))
         also_unnamed = call.dialect.reader == "ui"
-        return sse(lambda response: self._follow(response, job.id, also_unnamed=also_unnamed), lambda: None)
+        return sse(
+            lambda response: self._follow(response, job.id, also_unnamed=also_unnamed),
+            lambda: None,
+            lambda: self._context.stopping,
+        )
 
     async def _follow(self, response: web.StreamResponse, job_id: str, *, also_unnamed: bool) -> None:
         changed = asyncio.Event()

@@ -340,6 +340,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return f"ojs.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
     @property
+    def live_events(self) -> str:
+        """All events that no stream keeps."""
+        return "ojs.live.>"
+
+    @property
     def events_stored(self) -> str:
         """Told without an answer after events were stored, for those who wait for more."""
         return "ojs.control.events"
