@@ -98,6 +98,10 @@ class JobProgress:
         """A job, and what stands of its progress. Raises OjsError not_found."""
         job = await self._jobs.get(job_id)
         _, progress = await self._documents.read(job_id)
+        recent = self._recent.get(job_id)
+        kept = None if recent is None else recent.progress
+        if kept is not None and (progress is None or kept.at > progress.at):  # it is still to be stored
+            progress = kept
         return job, standing(progress, job)
 
     async def clear(self) -> None:

@@ -62,6 +62,13 @@ async def test_of_what_comes_within_a_second_the_latest_is_stored(store: Store, 
     assert len(heard.fractions) <= 5
 
 
+async def test_who_reports_reads_its_own_report_at_once(store: Store, queue: str) -> None:
+    job = await active(store, queue)
+    for number in (0.1, 0.2, 0.3):
+        await store.progress.report(job.id, Report(fraction=number), JobHolder(), Heard())
+        assert await fraction(store, job.id) == number
+
+
 async def test_what_is_still_to_be_stored_is_stored_when_the_process_stops(store: Store, other: Store, queue: str) -> None:
     job = await active(store, queue)
     for number in (0.1, 0.2, 0.3):
