@@ -141,6 +141,19 @@ def jobs(client: Client) -> None:
     client("POST", "/workers/progress", {"job_id": running, "percentage": 60})
     client("PUT", f"/jobs/{running}/progress", {"message": "no number"}, 400)
     client("GET", f"/jobs/{running}/progress")
+    for method, path in (("PUT", f"/jobs/{running}/checkpoint"), ("POST", f"/jobs/{running}/checkpoint")):
+        client(method, path, {"state": {"step": 1}, "worker_id": "w", "attempt": 1})
+    for method in ("POST", "PUT"):
+        client(method, f"/checkpoints/{running}", {"state": [1], "step_index": 2, "metadata": {"attempt": "1"}})
+    for path in (f"/jobs/{running}/checkpoint", f"/checkpoints/{running}"):
+        client("PUT", path, {"state": {}})
+        client("GET", path)
+        client("GET", f"/checkpoints/{running}/resume")
+        client("DELETE", path)
+    client("GET", f"/checkpoints/{running}/resume")
+    client("GET", f"/jobs/{running}/checkpoint", status=404)
+    client("PUT", f"/jobs/{running}/checkpoint", {"state": 1, "worker_id": "another"}, 409)
+    client("PUT", f"/jobs/{running}/checkpoint", {}, 400)
     client("POST", f"/admin/jobs/{dead}/retry")
     client("GET", f"/jobs/{dead}/result?wait=true&timeout=0", status=408)
     client.fetch()

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
+    from ojs_core.domain.checkpoints import Checkpoint
     from ojs_core.domain.job import Job
 
 log = structlog.get_logger(__name__)
@@ -80,15 +81,34 @@ class WorkerHandlers:
         with self._store.dispatcher.returning(jobs) as undelivered:
             inputs = await self._inputs(jobs, undelivered)
             shown = [job for job in jobs if job.id in inputs]
+            checkpoints = await self._checkpoints(shown, undelivered)
+            shown = [job for job in shown if job.id in undelivered]
             try:
-                body = encode(fetched_jobs(shown, inputs))
+                body = encode(fetched_jobs(shown, inputs, checkpoints))
             except RECORD_ERRORS:  # not the others' fault
                 shown = [job for job in shown if self._can_be_shown(job, inputs, undelivered)]
-                body = encode(fetched_jobs(shown, inputs))
+                body = encode(fetched_jobs(shown, inputs, checkpoints))
             if not call.gone:
                 tracing.handed_out(shown)
                 undelivered.difference_update(job.id for job in shown)
         return Response(200, body)
+
+    async def _checkpoints(self, jobs: list[Job], undelivered: set[str]) -> dict[str, Checkpoint]:
+        """What jobs go on from. The attempt of one ends if that can't be read: it would begin anew without a word."""
+        found: dict[str, Checkpoint] = {}
+        for job in jobs:
+            if not job.checkpoint:
+                continue
+            try:
+                checkpoint = await self._store.checkpoints.last(job.id)
+            except OjsError as error:
+                if error.info.retryable:
+                    raise
+                self._fail(job, error.message, undelivered)
+            else:
+                if checkpoint is not None:
+                    found[job.id] = checkpoint
+        return found
 
     def _can_be_shown(self, job: Job, inputs: Mapping[str, Sequence[Raw]], undelivered: set[str]) -> bool:
         try:

@@ -11,6 +11,8 @@ from ojs_gateway.http.call import Call, Response, StreamedResponse
 
 Handler = Callable[[Call], Awaitable[Response | StreamedResponse]]
 
+_PREFIX: Final = "/ojs/v1"
+_DOUBLED: Final = "/ojs/v1/ojs/v1/"
 _ANY: Final = "{}"
 """The child of a node that stands for any segment."""
 
@@ -27,7 +29,8 @@ class _Node:
 class Router:
     """Templates are paths in which `{name}` stands for one segment; literal segments go before it.
 
-    `/v1/…` is another name for `/ojs/v1/…`, for tools that leave out the prefix.
+    `/v1/…` is another name for `/ojs/v1/…`, for tools that leave out the prefix. So is `/ojs/v1/ojs/v1/…`, which official SDKs
+    send for checkpoints: their durable contexts have the prefix, and their transports put it in front once more.
     """
 
     def __init__(self) -> None:
@@ -59,6 +62,9 @@ class Router:
             path = "/ojs" + path
         parameters: tuple[str, ...] = ()
         node = self._literal.get(path)
+        if node is None and path.startswith(_DOUBLED):
+            path = path[len(_PREFIX) :]
+            node = self._literal.get(path)
         if node is None:
             node, parameters = self._walk(path)
         handler = node.methods.get(method)

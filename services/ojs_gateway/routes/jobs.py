@@ -6,6 +6,7 @@ from typing import Final
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.read.messages import Sort
+from ojs_core.wire.jobs.checkpoints import CheckpointBody, DeletedCheckpoint, OneCheckpoint, Resume, SavedCheckpoint
 from ojs_core.wire.jobs.filters import MAX_MEMBERS, MAX_TEXT
 from ojs_core.wire.jobs.job import AdminChangedJob, OneJob, PushedJob
 from ojs_core.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
@@ -16,6 +17,7 @@ from ojs_core.wire.jobs.traces import JobHistory, JobRetries, JobTrace
 from ojs_core.wire.jobs.unique import UniqueJobPage
 from ojs_core.wire.workers.requests import CancelBody, IdsBody
 from ojs_gateway.handlers.admin import AdminHandlers
+from ojs_gateway.handlers.checkpoints import CheckpointHandlers
 from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.progress import ProgressHandlers
@@ -55,6 +57,15 @@ _PROGRESS_BODY: Final = body_of(
     message=text(most=MAX_MESSAGE),
     data=OBJECT | {"description": f"Up to {DEFAULT_LIMITS.max_progress_bytes} bytes as JSON."},
     checkpoint=ANYTHING | {"description": "Refused."},
+    worker_id=SHORT,
+    attempt=whole(1),
+)
+_CHECKPOINT_BODY: Final = body_of(
+    CheckpointBody,
+    "state",
+    state=ANYTHING | {"description": f"Any JSON; with `metadata` up to {DEFAULT_LIMITS.max_checkpoint_bytes} bytes."},
+    step_index=whole(),
+    metadata=OBJECT,
     worker_id=SHORT,
     attempt=whole(1),
 )
@@ -142,6 +153,45 @@ JOBS: Final = Part(
                     "`progress` with what the other operation answers, at last `completed`, `failed` or `cancelled`.",
                 )
             },
+            errors=("not_found",),
+        ),
+        Route(
+            CheckpointHandlers,
+            CheckpointHandlers.save,
+            (
+                "PUT /jobs/{job_id}/checkpoint putJobCheckpoint",
+                "POST /jobs/{job_id}/checkpoint saveJobCheckpoint",
+                "POST /checkpoints/{job_id} saveCheckpoint",
+                "PUT /checkpoints/{job_id} putCheckpoint",
+            ),
+            "Save what a later attempt can go on from",
+            {200: SavedCheckpoint},
+            "In the place of what was saved before. It is given to who fetches the job next.",
+            body=_CHECKPOINT_BODY,
+            errors=("not_found", "conflict", "envelope_too_large"),
+        ),
+        Route(
+            CheckpointHandlers,
+            CheckpointHandlers.read,
+            ("GET /jobs/{job_id}/checkpoint getJobCheckpoint", "GET /checkpoints/{job_id}"),
+            "Read what was saved last",
+            {200: OneCheckpoint},
+            errors=("not_found",),
+        ),
+        Route(
+            CheckpointHandlers,
+            CheckpointHandlers.resume,
+            ("GET /checkpoints/{job_id}/resume resumeCheckpoint",),
+            "Ask whether there is something to go on from",
+            {200: Resume},
+            errors=("not_found",),
+        ),
+        Route(
+            CheckpointHandlers,
+            CheckpointHandlers.delete,
+            ("DELETE /jobs/{job_id}/checkpoint deleteJobCheckpoint", "DELETE /checkpoints/{job_id}"),
+            "Delete what was saved",
+            {200: DeletedCheckpoint},
             errors=("not_found",),
         ),
         Route(

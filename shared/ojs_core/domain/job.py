@@ -200,6 +200,8 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors: tuple[JobError, ...] = ()
     retry_delay_ms: Ms | None = None
     dead_letter: bool = False
+    checkpoint: bool = False
+    """Whether there may be a checkpoint of it: a record of its own, which goes when the job has ended."""
     deleted: bool = False
     """A tombstone: the job is gone for every reader, the record only guards its id until its TTL."""
 

@@ -26,6 +26,7 @@ Kind = Literal[
     "job",
     "blob",
     "progress",
+    "checkpoint",
     "unique",
     "idempotency",
     "worker",
@@ -218,6 +219,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def progress(self, job_id: str) -> str:
         """Subject of what a job's worker has told of its progress."""
         return self.record("progress", job_id)
+
+    def checkpoint(self, job_id: str) -> str:
+        """Subject of what a job's worker has saved to go on from."""
+        return self.record("checkpoint", job_id)
 
     def queue(self, name: str) -> str:
         """Subject of a queue's record; `_default` is nobody's name."""

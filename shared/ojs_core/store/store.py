@@ -25,6 +25,7 @@ from ojs_core.store.crons import Crons
 from ojs_core.store.dispatch.dispatcher import Dispatcher
 from ojs_core.store.jobs.atomic_changes import AtomicChanges
 from ojs_core.store.jobs.batches import Batches
+from ojs_core.store.jobs.checkpoints import Checkpoints
 from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.jobs.progress import JobProgress
@@ -88,6 +89,7 @@ class Store:
         guards = Guards(self.room, self.queues, self.capacity, self.permits, self.unique)
         self.jobs = Jobs(bucket, guards)
         self.progress = JobProgress(bucket, self.jobs)
+        self.checkpoints = Checkpoints(bucket, self.jobs)
         self.batches = Batches(bucket, guards, self.atomic)
         self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
         self.dispatcher = Dispatcher(bucket, guards, self.jobs, self.pools, limiter)
@@ -141,6 +143,7 @@ class Store:
         await self.dispatcher.close()
         await self.unique.locks.close()
         await self.progress.close()
+        await self.checkpoints.close()
         await self.queues.stop()
         await self.pools.stop()
         await self.presence.stop()

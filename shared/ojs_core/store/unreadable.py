@@ -11,6 +11,7 @@ from ojs_core.jetstream.api import purge_unheard
 from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.jetstream.subjects import ANY, REST, Kind, Wildcard
 from ojs_core.store.crons import cron_reader
+from ojs_core.store.jobs.checkpoints import checkpoint_reader
 from ojs_core.store.jobs.progress import progress_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
@@ -37,6 +38,7 @@ _READERS: Final[dict[Kind, RecordReader[Any]]] = {
         job_reader,
         blob_reader,
         progress_reader,
+        checkpoint_reader,
         lock_reader,
         request_reader,
         worker_reader,

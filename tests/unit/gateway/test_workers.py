@@ -212,10 +212,10 @@ async def test_registering_and_leaving(http: aiohttp.ClientSession, store: FakeS
 async def test_a_job_that_can_not_be_shown_does_not_keep_others_from_being_delivered(
     http: aiohttp.ClientSession, store: FakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fetched_jobs(jobs: list[Job], inputs: Any) -> FetchedJobs:
+    def fetched_jobs(jobs: list[Job], *more: Any) -> FetchedJobs:
         if any(job.type == "poison" for job in jobs):
             raise OverflowError("date value out of range")
-        return original(jobs, inputs)
+        return original(jobs, *more)
 
     original = answers.fetched_jobs
     monkeypatch.setattr("ojs_gateway.handlers.workers.fetched_jobs", fetched_jobs)

@@ -19,6 +19,7 @@ NAMED: list[Callable[[str], str]] = [
     CONFIG.batch_timer,
     CONFIG.unique,
     CONFIG.progress,
+    CONFIG.checkpoint,
     CONFIG.workflow,
     lambda name: CONFIG.definition(name, "op", "shape"),
     lambda name: CONFIG.definition("id", name, "shape"),

@@ -7,6 +7,8 @@ The one package that is read through its name: `transitions.push(…)`, `transit
 
 from __future__ import annotations
 
+from ojs_core.domain.transitions.checkpoint import note_checkpoint as note_checkpoint
+from ojs_core.domain.transitions.checkpoint import require_checkpointable as require_checkpointable
 from ojs_core.domain.transitions.claim import JobHolder as JobHolder
 from ojs_core.domain.transitions.claim import claim as claim
 from ojs_core.domain.transitions.claim import extend as extend

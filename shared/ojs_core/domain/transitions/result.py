@@ -53,6 +53,8 @@ class Transition(Struct, frozen=True):
     """The body of `job.result_blob`."""
     drops: Blob | None = None
     """What the record named before, and nothing names any more."""
+    ends_checkpoint: bool = False
+    """Whether the job may have a checkpoint that nobody goes on from any more."""
 
 
 class Rearm(Struct, frozen=True):

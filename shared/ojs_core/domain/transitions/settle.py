@@ -20,7 +20,8 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
 
     A live timer that is due at the right time for the right service is kept, unless `fresh` asks for a new one; otherwise
     the next deadline gets a timer under this transition's op and the old one is cancelled. An op is never armed twice. A
-    timer that is the record itself ends with every write.
+    timer that is the record itself ends with every write. A checkpoint ends with its job, but for a dead letter, which may be
+    retried.
     """
     live = old.timer if old is not None else None
     deadline = next_deadline(new)
@@ -33,8 +34,10 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
     kept = timer is live
     released = old.permits if old is not None and old.permits and new.state is not State.ACTIVE else ()
     left = old is not None and old.token is not None and new.token != old.token and new.state is not State.ACTIVE
+    noted = new.checkpoint or (old is not None and old.checkpoint)
+    ends_checkpoint = noted and (new.deleted or (new.terminal and not new.dead_letter))
     return Transition(
-        job=replace(new, timer=timer),
+        job=replace(new, timer=timer, checkpoint=False) if ends_checkpoint else replace(new, timer=timer),
         arm=None if kept or timer is None or timer.every_s is not None else timer,
         cancel=None if kept or live is None or not may_have_message(live, moment.now) else live.op,
         token=new.token == moment.op,
@@ -44,6 +47,7 @@ def settle(old: Job | None, new: Job, moment: Moment, *, fresh: bool = False) ->
         claim=claim_of(old) if released and old is not None else None,
         ttl_s=retention_s(new) if new.terminal or new.deleted else None,
         drops=old.result_blob if old is not None and new.result_blob is None else None,
+        ends_checkpoint=ends_checkpoint,
     )
 
 

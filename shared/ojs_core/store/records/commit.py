@@ -109,6 +109,9 @@ class Committer:
                 told(transition.job, transition.ttl_s)
         if transition.drops is not None:
             self._drop_result(transition.job.id, transition.drops)
+        if transition.ends_checkpoint:
+            for ended in self._signals.checkpoints_ended:
+                ended(transition.job.id)
 
     async def repeat_token(self, job: Job, sequence: int) -> None:
         """Publish an available job's token once more, in case the first was lost; `sequence` is its record's.

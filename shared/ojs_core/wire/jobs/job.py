@@ -45,6 +45,16 @@ class FailedAttempt(Struct, kw_only=True, omit_defaults=True):
     ) = UNSET
 
 
+class JobCheckpoint(Struct, kw_only=True, omit_defaults=True):
+    """What an attempt goes on from (ojs-durable-execution §6.1)."""
+
+    state: Annotated[Raw, Meta(description="Any JSON.")]
+    sequence: Annotated[int, Meta(ge=1)]
+    created_at: Timestamp
+    step_index: int | UnsetType = UNSET
+    metadata: JsonObject | UnsetType = UNSET
+
+
 class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     """A job. Members that a client has added come back as they were sent."""
 
@@ -105,6 +115,9 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
 
     previous_state: State | UnsetType = UNSET
     rate_limit_until: Annotated[Timestamp, Meta(description="When its limit has room again.")] | UnsetType = UNSET
+    checkpoint: (
+        Annotated[JobCheckpoint, Meta(description="What an earlier attempt has saved, to whoever fetches it.")] | UnsetType
+    ) = UNSET
     parent_results: (
         Annotated[list[Raw], Meta(description="What earlier steps of its workflow hand on, to whoever fetches it.")] | UnsetType
     ) = UNSET

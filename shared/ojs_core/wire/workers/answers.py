@@ -8,8 +8,10 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.times import format_ms
+from ojs_core.domain.checkpoints import Checkpoint
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
+from ojs_core.wire.jobs.checkpoints import job_checkpoint
 from ojs_core.wire.jobs.job import JobView, job_answer, job_view, with_extra
 from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
 
@@ -78,16 +80,21 @@ class DeregisteredWorker(Struct):
     worker_id: str
 
 
-def fetched_jobs(jobs: Iterable[Job], inputs: Mapping[str, Sequence[Raw]] = {}) -> FetchedJobs:
-    """Fetched jobs; `inputs` are the results that members of workflows are given."""
-    return FetchedJobs([_fetched(job, inputs) for job in jobs])
+def fetched_jobs(
+    jobs: Iterable[Job], inputs: Mapping[str, Sequence[Raw]] = {}, checkpoints: Mapping[str, Checkpoint] = {}
+) -> FetchedJobs:
+    """Fetched jobs; `inputs` are the results that members of workflows are given, `checkpoints` what attempts go on from."""
+    return FetchedJobs([_fetched(job, inputs, checkpoints.get(job.id)) for job in jobs])
 
 
-def _fetched(job: Job, inputs: Mapping[str, Sequence[Raw]]) -> JobView:
-    if job.workflow is None:
+def _fetched(job: Job, inputs: Mapping[str, Sequence[Raw]], checkpoint: Checkpoint | None) -> JobView:
+    if job.workflow is None and checkpoint is None:
         return job_view(job)
     answer = job_answer(job)
-    answer.parent_results = list(inputs.get(job.id, ()))
+    if job.workflow is not None:
+        answer.parent_results = list(inputs.get(job.id, ()))
+    if checkpoint is not None:
+        answer.checkpoint = job_checkpoint(checkpoint)
     return with_extra(answer, job)
 
 
