@@ -65,6 +65,14 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
     max_parent_results_bytes: int = 4_194_304
     """What a job is given of earlier results; what is beyond comes as a reference."""
 
+    max_schemas: int = 1_000
+    """Schemas of arguments that are registered, each version counted."""
+    max_schema_bytes: int = 65_536
+    max_schema_nodes: int = 1_000
+    """Schemas inside one document, each `$ref` counted as what it stands for."""
+    max_schema_patterns: int = 50
+    max_pattern_chars: int = 1_000
+
     max_attempts: int = 10_000
     max_duration_ms: int = LONGEST_MS
     """Ten years, for every duration; also keeps sums of them far from any overflow."""

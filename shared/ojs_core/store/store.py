@@ -42,6 +42,7 @@ from ojs_core.store.records.records import Records
 from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.writer import Writer
 from ojs_core.store.reset import Drop, Reset
+from ojs_core.store.schemas import Schemas
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
 from ojs_core.store.workers.presence import Presence, Workers
@@ -76,6 +77,7 @@ class Store:
         self._bucket = bucket = Bucket(nats, bulk, config, self.clock, self.records, self.committer, writer, self.signals)
         self.queues = Queues(bucket, instance)
         self.pools = FairPools(bucket, instance)
+        self.schemas = Schemas(bucket, instance, self.queues)
         self.atomic = Atomic(bucket)
         self.unique = Uniqueness(bucket, self.atomic)
         alerts = ThresholdAlerts(bucket)
@@ -98,6 +100,7 @@ class Store:
         self._reset.listeners.append(self.workflows.clear)
         self._reset.listeners.append(self.queues.reset)
         self._reset.listeners.append(self.pools.reset)
+        self._reset.listeners.append(self.schemas.reset)
         self._reset.listeners.append(alerts.clear)
         self._reset.listeners.append(self.permits.clear)
         self._reset.listeners.append(self.committer.lanes.clear)
@@ -139,6 +142,7 @@ class Store:
         await self.unique.locks.close()
         await self.queues.stop()
         await self.pools.stop()
+        await self.schemas.stop()
         await self.presence.stop()
         for nats in (self._bulk, self._nats):
             await nats.close()

@@ -1,0 +1,87 @@
+"""Arguments against a schema, by a compiled validator (docs/adr/045).
+
+The library is written in Rust. It is told to fetch nothing, to match patterns in linear time, which it can without
+look-around and back-references, and to leave values out of its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final
+
+import jsonschema_rs
+import msgspec
+from msgspec import Raw, Struct
+
+from ojs_core.domain.schemas.document import modern, refused
+
+MAX_FINDINGS: Final = 20
+_LISTED_BYTES: Final = 4_096
+"""The library finds all problems at once or the first one; all of large arguments could be hundreds of thousands."""
+_PATTERN_BYTES: Final = 524_288
+"""What one pattern may take when it is compiled."""
+_LONGEST: Final = 200
+_MASK: Final = "the value"
+
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class Finding(Struct, frozen=True):
+    """One thing that is wrong with a job's arguments: where, what, and by which keyword of the schema. No values are in it."""
+
+    path: str
+    message: str
+    schema_path: str
+
+
+class Validator:
+    """A compiled schema. It is about all arguments, or, if its type is `object`, about the only one."""
+
+    def __init__(self, document: Raw) -> None:
+        """Raises OjsError invalid_request for what isn't JSON Schema 2020-12."""
+        schema = modern(_decode(document))
+        self._of_one = type(schema) is dict and schema.get("type") == "object"
+        try:
+            self._compiled = jsonschema_rs.Draft202012Validator(
+                schema,
+                validate_formats=True,
+                mask=_MASK,
+                pattern_options=jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=_PATTERN_BYTES),
+                offline=True,
+            )
+        except jsonschema_rs.ValidationError as error:
+            raise refused(".".join(map(str, error.instance_path)), _unsuitable(error)) from None
+        except jsonschema_rs.ReferencingError as error:
+            raise refused("", error.message[:_LONGEST]) from None
+
+    def findings(self, args: Raw) -> Sequence[Finding]:
+        """What is wrong with the arguments, the first things of it; nothing if they fit."""
+        value: Any = _decode(args)
+        place = "args"
+        if self._of_one:
+            if len(value) != 1:
+                message = f"the schema is of one object, so there must be one argument, not {len(value)}"
+                return (Finding(place, message, "type"),)
+            value, place = value[0], "args[0]"
+        if self._compiled.is_valid(value):
+            return ()
+        if len(args) <= _LISTED_BYTES:
+            return [_finding(error, place) for error in islice(self._compiled.iter_errors(value), MAX_FINDINGS)]
+        try:
+            self._compiled.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return (_finding(error, place),)
+        return ()
+
+
+def _finding(error: jsonschema_rs.ValidationError, place: str) -> Finding:
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path]
+    schema_path = "/".join(map(str, error.schema_path))
+    return Finding((place + "".join(steps))[:_LONGEST], error.message[:_LONGEST], schema_path[:_LONGEST])
+
+
+def _unsuitable(error: jsonschema_rs.ValidationError) -> str:
+    if error.message.endswith('is not a "regex"'):
+        return "it is no pattern that can be matched in linear time: no look-around, no back-references, no large repetitions"
+    return f"not valid draft 2020-12: {error.message[:_LONGEST]}"
