@@ -142,7 +142,8 @@ class Schemas:
                 return known.admitted(wanted, most)
             return replace(old, mode=wanted.mode, compatibility=wanted.compatibility)
 
-        return created, await self._change(decide)
+        record = await self._change(decide)
+        return created, record
 
     async def delete(self, find: DecideSchema) -> SchemaRecord:
         """Remove the version that `find` finds; jobs that are there stay as they are. Raises whatever `find` raises."""
