@@ -35,6 +35,9 @@ _ONE: Final = frozenset(
 )
 _LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS: Final = frozenset({"dependentSchemas", "patternProperties", "properties"})
+_SAME_VALUE: Final = _ONE & {"else", "if", "not", "then"}
+_SAME_VALUE_LISTS: Final = _LISTS - {"prefixItems"}
+_BELOW: Final = _ONE - _SAME_VALUE - {"contentSchema"}
 _DEFINITIONS: Final = ("$defs", "definitions")
 _REFUSED: Final = {
     "$anchor": "name the place by its path, as in #/$defs/name",
@@ -100,6 +103,44 @@ def resolved(document: Any, reference: str) -> Any:
         name = unquote(part).replace("~1", "/").replace("~0", "~")
         found = found[int(name)] if type(found) is list else found[name]
     return found
+
+
+def branching(document: Any) -> int:
+    """How many schemas may look at one value, at most, of a document that was `checked`: what its size has to be multiplied by
+    for the work of validating it.
+    """
+    document = modern(document)
+    return _looks(document, document)
+
+
+def _looks(document: Any, schema: Any) -> int:
+    beside = list(_beside(document, schema))
+    return max(len(beside), sum(_looks_below(document, one) for one in beside))
+
+
+def _beside(document: Any, schema: Any) -> Iterator[Any]:
+    """The schemas that look at the same value, the schema itself included."""
+    yield schema
+    if type(schema) is not dict:
+        return
+    for keyword, value in schema.items():
+        if keyword == "$ref":
+            yield from _beside(document, resolved(document, value))
+        elif keyword in _SAME_VALUE:
+            yield from _beside(document, value)
+        elif keyword in _SAME_VALUE_LISTS or keyword == "dependentSchemas":
+            for one in value if type(value) is list else value.values():
+                yield from _beside(document, one)
+
+
+def _looks_below(document: Any, schema: Any) -> int:
+    """How many look at a member or item, at most: it is in one property and one place, and may fit all patterns."""
+    if type(schema) is not dict:
+        return 0
+    named = [*schema.get("properties", {}).values(), *schema.get("prefixItems", [])]
+    most = max((_looks(document, one) for one in named), default=0)
+    others = [schema[keyword] for keyword in _BELOW if keyword in schema]
+    return most + sum(_looks(document, one) for one in [*others, *schema.get("patternProperties", {}).values()])
 
 
 class _Unfolding:

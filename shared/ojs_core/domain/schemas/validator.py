@@ -14,10 +14,12 @@ import jsonschema_rs
 import msgspec
 from msgspec import Raw, Struct
 
-from ojs_core.domain.schemas.document import modern, refused
+from ojs_core.domain.schemas.document import branching, modern, refused
 
 MAX_FINDINGS: Final = 20
-_LISTED_BYTES: Final = 4_096
+_MOST_WORK: Final = 16 * 1_048_576
+"""Bytes of arguments, times how many schemas may look at one value: some 20 ns each, while nobody else is answered."""
+_LISTED_WORK: Final = 16_384
 """The library finds all problems at once or the first one; all of large arguments could be hundreds of thousands."""
 _PATTERN_BYTES: Final = 524_288
 """What one pattern may take when it is compiled."""
@@ -39,8 +41,9 @@ class Validator:
     """A compiled schema. It is about all arguments, or, if its type is `object`, about the only one."""
 
     def __init__(self, document: Raw) -> None:
-        """Raises OjsError invalid_request for what isn't JSON Schema 2020-12."""
-        schema = modern(_decode(document))
+        """Of a document that was `checked`. Raises OjsError invalid_request for what isn't JSON Schema 2020-12."""
+        sent = _decode(document)
+        schema = modern(sent)
         self._of_one = type(schema) is dict and schema.get("type") == "object"
         try:
             self._compiled = jsonschema_rs.Draft202012Validator(
@@ -54,11 +57,17 @@ class Validator:
             raise refused(".".join(map(str, error.instance_path)), _unsuitable(error)) from None
         except jsonschema_rs.ReferencingError as error:
             raise refused("", error.message[:_LONGEST]) from None
+        self._branching = branching(sent)
 
     def findings(self, args: Raw) -> Sequence[Finding]:
         """What is wrong with the arguments, the first things of it; nothing if they fit."""
-        value: Any = _decode(args)
         place = "args"
+        work = len(args) * self._branching
+        if work > _MOST_WORK:
+            most = _MOST_WORK // self._branching
+            message = f"{len(args):,} bytes are too much to hold them to a schema with so many branches; the limit is {most:,}"
+            return (Finding(place, message, ""),)
+        value: Any = _decode(args)
         if self._of_one:
             if len(value) != 1:
                 message = f"the schema is of one object, so there must be one argument, not {len(value)}"
@@ -66,7 +75,7 @@ class Validator:
             value, place = value[0], "args[0]"
         if self._compiled.is_valid(value):
             return ()
-        if len(args) <= _LISTED_BYTES:
+        if work <= _LISTED_WORK:
             return [_finding(error, place) for error in islice(self._compiled.iter_errors(value), MAX_FINDINGS)]
         try:
             self._compiled.validate(value)

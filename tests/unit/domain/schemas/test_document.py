@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.domain.schemas.document import DIALECT, checked, modern
+from ojs_core.domain.schemas.document import DIALECT, branching, checked, modern
 
 LIMITS = replace(DEFAULT_LIMITS, max_schema_nodes=20, max_schema_patterns=2, max_pattern_chars=10)
 
@@ -84,3 +84,22 @@ def test_lists_of_items_are_read_as_older_drafts_have_them_unless_the_document_s
     }
     said = {"$schema": DIALECT} | old
     assert modern(said) == said
+
+
+@pytest.mark.parametrize(
+    ("document", "looks"),
+    [
+        ({}, 1),
+        ({"properties": {"a": {}, "b": {"items": {}}}, "prefixItems": [{}, {}]}, 1),
+        ({"anyOf": [{}, {"allOf": [True, True]}]}, 5),
+        ({"items": {"$ref": "#/$defs/a"}, "$defs": {"a": {"oneOf": [{}, {}]}}}, 4),
+        ({"allOf": [{"properties": {"a": {}}}, {"additionalProperties": {"not": {}}}]}, 3),
+        ({"allOf": [{"items": {"anyOf": [{}, {}]}}, {"items": {"anyOf": [{}, {}]}}]}, 6),
+        ({"if": {}, "then": {}, "else": {}, "dependentSchemas": {"a": {}}}, 5),
+        ({"patternProperties": {"a": {}, "b": {}}, "properties": {"c": {}}}, 3),
+        ({"items": [{"anyOf": [{}]}]}, 2),
+    ],
+)
+def test_branching_is_how_many_schemas_look_at_one_value(document: Any, looks: int) -> None:
+    checked(document, DEFAULT_LIMITS)
+    assert branching(document) == looks

@@ -67,6 +67,16 @@ def test_small_arguments_get_several_findings_and_large_ones_the_first() -> None
     assert found(schema, [1] * 100_000) == [("args[0]", "items/type")]
 
 
+def test_what_would_take_long_is_not_begun() -> None:
+    schema = {"items": {"anyOf": [{"const": -number} for number in range(1, 900)] + [{}]}}
+    numbers = list(range(100_000))
+    began = time.monotonic()
+    [finding] = Validator(raw(schema)).findings(raw(numbers))
+    assert time.monotonic() - began < 5
+    assert "the limit is 18,6" in finding.message
+    assert Validator(raw({"items": {"type": "integer"}})).findings(raw(numbers)) == ()
+
+
 def test_a_pattern_takes_time_that_grows_with_the_text_alone() -> None:
     validator = Validator(raw({"items": {"pattern": "^(a+)+$"}}))
     began = time.monotonic()
