@@ -100,7 +100,7 @@ class Catalogue:
 
 def mode_of(record: SchemaRecord, draft: Job, of_queue: Mode | None) -> Mode:
     """What becomes of a job that doesn't fit: the type's word comes first, then the queue's. A job that names its schema asks
-    to be held to it (ojs-core §6.1); others are warned of, so that a schema can be added without harm (ojs-schema-registry
+    to be held to it (ojs-core §7.1); others are warned of, so that a schema can be added without harm (ojs-schema-registry
     §7.2).
     """
     return record.mode or of_queue or ("strict" if draft.schema is not None else "warn")

@@ -6,7 +6,7 @@ so a value is looked at a bounded number of times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -105,42 +105,60 @@ def resolved(document: Any, reference: str) -> Any:
     return found
 
 
-def branching(document: Any) -> int:
+def branching(document: Any, weigh: Callable[[str], int]) -> int:
     """How many schemas may look at one value, at most, of a document that was `checked`: what its size has to be multiplied by
-    for the work of validating it.
+    for the work of validating it. A pattern counts as many as `weigh` says.
     """
-    document = modern(document)
-    return _looks(document, document)
+    return _Branching(modern(document), weigh).looks()
 
 
-def _looks(document: Any, schema: Any) -> int:
-    beside = list(_beside(document, schema))
-    return max(len(beside), sum(_looks_below(document, one) for one in beside))
+class _Branching:
+    def __init__(self, document: Any, weigh: Callable[[str], int]) -> None:
+        self._document = document
+        self._weigh = weigh
+
+    def looks(self) -> int:
+        return self._looks(self._document)
+
+    def _looks(self, schema: Any) -> int:
+        beside = list(self._beside(schema))
+        return max(sum(self._own(one) for one in beside), sum(self._below(one) for one in beside))
+
+    def _own(self, schema: Any) -> int:
+        if type(schema) is not dict:
+            return 1
+        return 1 + sum(self._weigh(pattern) for pattern in _patterns(schema))
+
+    def _beside(self, schema: Any) -> Iterator[Any]:
+        """The schemas that look at the same value, the schema itself included."""
+        yield schema
+        if type(schema) is not dict:
+            return
+        for keyword, value in schema.items():
+            if keyword == "$ref":
+                yield from self._beside(resolved(self._document, value))
+            elif keyword in _SAME_VALUE:
+                yield from self._beside(value)
+            elif keyword in _SAME_VALUE_LISTS or keyword == "dependentSchemas":
+                for one in value if type(value) is list else value.values():
+                    yield from self._beside(one)
+
+    def _below(self, schema: Any) -> int:
+        """How many look at a member or item, at most: it is in one property and one place, and may fit all patterns."""
+        if type(schema) is not dict:
+            return 0
+        named = [*schema.get("properties", {}).values(), *schema.get("prefixItems", [])]
+        others = [schema[keyword] for keyword in _BELOW if keyword in schema]
+        others += schema.get("patternProperties", {}).values()
+        return max((self._looks(one) for one in named), default=0) + sum(self._looks(one) for one in others)
 
 
-def _beside(document: Any, schema: Any) -> Iterator[Any]:
-    """The schemas that look at the same value, the schema itself included."""
-    yield schema
-    if type(schema) is not dict:
-        return
-    for keyword, value in schema.items():
-        if keyword == "$ref":
-            yield from _beside(document, resolved(document, value))
-        elif keyword in _SAME_VALUE:
-            yield from _beside(document, value)
-        elif keyword in _SAME_VALUE_LISTS or keyword == "dependentSchemas":
-            for one in value if type(value) is list else value.values():
-                yield from _beside(document, one)
-
-
-def _looks_below(document: Any, schema: Any) -> int:
-    """How many look at a member or item, at most: it is in one property and one place, and may fit all patterns."""
-    if type(schema) is not dict:
-        return 0
-    named = [*schema.get("properties", {}).values(), *schema.get("prefixItems", [])]
-    most = max((_looks(document, one) for one in named), default=0)
-    others = [schema[keyword] for keyword in _BELOW if keyword in schema]
-    return most + sum(_looks(document, one) for one in [*others, *schema.get("patternProperties", {}).values()])
+def _patterns(schema: dict[str, Any]) -> list[Any]:
+    """The patterns that stand in a schema itself."""
+    patterns = [schema["pattern"]] if "pattern" in schema else []
+    if type(schema.get("patternProperties")) is dict:
+        patterns += schema["patternProperties"]
+    return patterns
 
 
 class _Unfolding:
@@ -211,9 +229,7 @@ class _Unfolding:
                 raise refused(_join(path, keyword), f"{keyword} is not supported; {instead}")
         if not top and ("$id" in schema or "$schema" in schema):
             raise refused(path, "$id and $schema may stand at the top of the document only")
-        patterns = [schema["pattern"]] if "pattern" in schema else []
-        if type(schema.get("patternProperties")) is dict:
-            patterns += schema["patternProperties"]
+        patterns = _patterns(schema)
         self._patterns += len(patterns)
         for pattern in patterns:
             if type(pattern) is str and len(pattern) > self._limits.max_pattern_chars:

@@ -21,8 +21,10 @@ _MOST_WORK: Final = 16 * 1_048_576
 """Bytes of arguments, times how many schemas may look at one value: some 20 ns each, while nobody else is answered."""
 _LISTED_WORK: Final = 16_384
 """The library finds all problems at once or the first one; all of large arguments could be hundreds of thousands."""
-_PATTERN_BYTES: Final = 524_288
-"""What one pattern may take when it is compiled."""
+_PATTERN_BYTES: Final = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536)
+"""What a pattern may take when it is compiled: the last is the most; the first that is enough says how long a byte takes."""
+_BYTES_A_LOOK: Final = 512
+"""A pattern of so many bytes takes as long for a byte of text as a schema does for a byte of arguments, at worst."""
 _LONGEST: Final = 200
 _MASK: Final = "the value"
 
@@ -50,14 +52,14 @@ class Validator:
                 schema,
                 validate_formats=True,
                 mask=_MASK,
-                pattern_options=jsonschema_rs.RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=_PATTERN_BYTES),
+                pattern_options=_options(_PATTERN_BYTES[-1]),
                 offline=True,
             )
         except jsonschema_rs.ValidationError as error:
             raise refused(".".join(map(str, error.instance_path)), _unsuitable(error)) from None
         except jsonschema_rs.ReferencingError as error:
             raise refused("", error.message[:_LONGEST]) from None
-        self._branching = branching(sent)
+        self._branching = branching(sent, _weight)
 
     def findings(self, args: Raw) -> Sequence[Finding]:
         """What is wrong with the arguments, the first things of it; nothing if they fit."""
@@ -82,6 +84,21 @@ class Validator:
         except jsonschema_rs.ValidationError as error:
             return (_finding(error, place),)
         return ()
+
+
+def _options(size: int) -> jsonschema_rs.RegexOptions:
+    return jsonschema_rs.RegexOptions(size_limit=size, dfa_size_limit=_PATTERN_BYTES[-1])
+
+
+def _weight(pattern: str) -> int:
+    """How many schemas a pattern counts as, by its size when it is compiled."""
+    for size in _PATTERN_BYTES:
+        try:
+            jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=_options(size), offline=True)
+        except jsonschema_rs.ValidationError:
+            continue
+        return size // _BYTES_A_LOOK
+    return _PATTERN_BYTES[-1] // _BYTES_A_LOOK
 
 
 def _finding(error: jsonschema_rs.ValidationError, place: str) -> Finding:

@@ -96,10 +96,12 @@ def test_lists_of_items_are_read_as_older_drafts_have_them_unless_the_document_s
         ({"allOf": [{"properties": {"a": {}}}, {"additionalProperties": {"not": {}}}]}, 3),
         ({"allOf": [{"items": {"anyOf": [{}, {}]}}, {"items": {"anyOf": [{}, {}]}}]}, 6),
         ({"if": {}, "then": {}, "else": {}, "dependentSchemas": {"a": {}}}, 5),
-        ({"patternProperties": {"a": {}, "b": {}}, "properties": {"c": {}}}, 3),
+        ({"patternProperties": {"a": {"not": {}}, "b": {}}, "properties": {"c": {}}}, 21),
+        ({"patternProperties": {"a": {"anyOf": [{}] * 30}}}, 31),
+        ({"anyOf": [{"pattern": "a"}, {"pattern": "b"}]}, 23),
         ({"items": [{"anyOf": [{}]}]}, 2),
     ],
 )
 def test_branching_is_how_many_schemas_look_at_one_value(document: Any, looks: int) -> None:
     checked(document, DEFAULT_LIMITS)
-    assert branching(document) == looks
+    assert branching(document, lambda _pattern: 10) == looks

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
 
@@ -75,6 +76,16 @@ def test_what_would_take_long_is_not_begun() -> None:
     assert time.monotonic() - began < 5
     assert "the limit is 18,6" in finding.message
     assert Validator(raw({"items": {"type": "integer"}})).findings(raw(numbers)) == ()
+
+
+def test_a_pattern_that_takes_long_for_each_letter_is_for_short_texts_only() -> None:
+    choice = random.Random(1)
+    texts = ["".join(choice.choice("xy") for _ in range(length)) for length in (10_000, 1_000_000)]
+    heavy, light = Validator(raw({"items": {"pattern": "x[xy]{250}z"}})), Validator(raw({"items": {"pattern": "^[A-Z]{3}$"}}))
+    began = time.monotonic()
+    assert [one.schema_path for text in texts for one in heavy.findings(raw([text]))] == ["items/pattern", ""]
+    assert [one.schema_path for text in texts for one in light.findings(raw([text]))] == ["items/pattern", "items/pattern"]
+    assert time.monotonic() - began < 5
 
 
 def test_a_pattern_takes_time_that_grows_with_the_text_alone() -> None:
