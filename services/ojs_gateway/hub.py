@@ -1,7 +1,8 @@
 """Live events for many subscribers: one tail of the event stream per gateway, a bounded buffer for each subscriber.
 
 A subscriber that reads too slowly loses its buffer, not its events: it reads on from the stream where it was. Only what the
-stream itself has let go of is lost, and it is told how many that were.
+stream itself has let go of is lost, and it is told how many that were. Of live events, which no stream keeps, it loses the
+oldest, and is told how many, too.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ import structlog
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop
 from ojs_core.base.waiting import within
-from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_core.jetstream.event_reader import EventFilter, EventReader, Kept, StoredEvent
 
 log = structlog.get_logger(__name__)
 
 BUFFER: Final = 1_000
+LIVE_BUFFER: Final = 500
+_HEARD: Final = 10_000
+"""Live events that one gateway may have yet to hand on; beyond that it passes over what comes."""
+_LISTENS_S: Final = 2.0
+"""How long a subscriber waits, at most, until live events arrive: without NATS it goes on, as with stored ones."""
 _PAGE: Final = 500
 _AT_ONCE: Final = 100
 _FULL_RETRY_S: Final = 10
@@ -35,28 +41,49 @@ class Missed(NamedTuple):
     """Events that left the stream before the subscriber could read them; up to `number`, since not all may have matched."""
 
     number: int
+    kept: Kept
 
 
 class HubReset(NamedTuple):
-    """The cursor is beyond the `last` event: it is of a stream that is no more. What follows begins with the oldest event."""
+    """The cursor is beyond the last event: it is of a stream that is no more. What follows begins with the oldest event."""
 
-    last: int
+    kept: Kept
+
+
+class Dropped(NamedTuple):
+    """Live events that a subscriber was too slow for: how many, the oldest and the newest."""
+
+    number: int
+    oldest: StoredEvent
+    newest: StoredEvent
+
+
+Found = StoredEvent | Missed | HubReset | Dropped
 
 
 class Subscription:
     """One subscriber's events; `next` waits for them. Made by `EventHub.subscribe`, ended by `close`."""
 
-    def __init__(self, hub: EventHub, wanted: EventFilter, cursor: int) -> None:
+    def __init__(self, hub: EventHub, wanted: EventFilter, cursor: int, *, hears: bool = False) -> None:
         self._hub = hub
         self.wanted = wanted
+        self.hears = hears
+        """Whether it wants live events, too."""
         self._cursor = cursor
         self._buffer: deque[StoredEvent] = deque()
+        self._heard: deque[StoredEvent] = deque()
+        self._dropped: Dropped | None = None
         self._arrived = asyncio.Event()
         self._live = False
         self._checked = False
 
-    async def next(self, timeout_s: float) -> StoredEvent | Missed | HubReset | None:
-        """The next event, what was missed, that all begins anew, or None when nothing has come in time.
+    @property
+    def cursor(self) -> int:
+        """The sequence of the last stored event that it was given, or where it began."""
+        return self._cursor
+
+    async def next(self, timeout_s: float) -> Found | None:
+        """The next event, what was missed or dropped, that all begins anew, or None when nothing has come in time.
 
         Raises OjsError while NATS is away.
         """
@@ -74,6 +101,11 @@ class Subscription:
                 if gap is not None:
                     return gap
                 continue
+            if self._dropped is not None:
+                dropped, self._dropped = self._dropped, None
+                return dropped
+            if self._heard:
+                return self._heard.popleft()
             left = until - loop.time()
             if left <= 0:
                 return None
@@ -83,6 +115,9 @@ class Subscription:
 
     def offer(self, event: StoredEvent) -> None:
         """Called by the hub for every event that may be wanted."""
+        if event.live:
+            self._hear(event)
+            return
         if not self._live or not self.wanted.admits(event):
             return
         if len(self._buffer) >= BUFFER:
@@ -93,8 +128,17 @@ class Subscription:
             self._buffer.append(event)
         self._arrived.set()
 
+    def _hear(self, event: StoredEvent) -> None:
+        if not self.hears or not self.wanted.admits(event):
+            return
+        if len(self._heard) >= LIVE_BUFFER:
+            gone, before = self._heard.popleft(), self._dropped
+            self._dropped = Dropped(1, gone, gone) if before is None else Dropped(before.number + 1, before.oldest, gone)
+        self._heard.append(event)
+        self._arrived.set()
+
     def resume(self) -> None:
-        """Called by the hub when its tail has begun: what was stored before that has to be read."""
+        """Read the stream once more before waiting: as the hub's tail begins, or where what was told last may not be all."""
         self._live = False
         self._checked = False
         self._arrived.set()
@@ -105,14 +149,14 @@ class Subscription:
     async def _catch_up(self) -> Missed | HubReset | None:
         """Read on from the stream; live again once nothing more is stored."""
         if not self._checked:
-            first, last = await self._hub.reader.kept()
+            kept = await self._hub.reader.kept()
             self._checked = True
-            if self._cursor > last:
+            if self._cursor > kept.last:
                 self._buffer.clear()
-                self._cursor = first - 1
-                return HubReset(last)
-            if first > self._cursor + 1 and self._cursor > 0:
-                missed, self._cursor = Missed(first - self._cursor - 1), first - 1
+                self._cursor = max(kept.first - 1, 0)
+                return HubReset(kept)
+            if kept.first > self._cursor + 1 and self._cursor > 0:
+                missed, self._cursor = Missed(kept.first - self._cursor - 1, kept), kept.first - 1
                 return missed
         self._live = True  # first, so that nothing falls between the page and what comes live
         try:
@@ -179,26 +223,50 @@ class EventHub:
         self._subscriptions: set[Subscription] = set()
         self._index = _Index()
         self._tail: asyncio.Task[None] | None = None
+        self._ears: asyncio.Task[None] | None = None
+        self._listens = asyncio.Event()
+        """Set while live events arrive."""
+        self._hearing = 0
+        """How many subscriptions want live events."""
         self._cursor: int | None = None
         """How far the tail has come."""
 
-    async def subscribe(self, wanted: EventFilter, after: int | None = None) -> Subscription:
-        """Events above the cursor `after` (0: all that are kept), or from about now on. Raises backend_unavailable."""
+    async def subscribe(self, wanted: EventFilter, after: int | None = None, *, hears: bool = False) -> Subscription:
+        """Events above the cursor `after` (0: all that are kept), or from about now on; if it `hears`, live ones, too.
+
+        Raises backend_unavailable.
+        """
         cursor = await self.reader.last_sequence() if after is None else after
         if len(self._subscriptions) >= self._most:
             message = f"this gateway has {self._most:,} subscriptions to events already, as many as it takes"
             raise OjsError("backend_unavailable", message, retry_after=_FULL_RETRY_S)
-        subscription = Subscription(self, wanted, cursor)
+        subscription = Subscription(self, wanted, cursor, hears=hears)
         self._subscriptions.add(subscription)
         self._index.add(subscription)
         if self._tail is None:
             self._cursor = None
             self._tail = start_loop("event-tail", self._follow)
+        self._hearing += hears
+        if hears:
+            if self._ears is None:
+                self._ears = start_loop("event-ears", self._hear)
+            try:
+                await within(_LISTENS_S, self._listens)
+            except BaseException:
+                subscription.close()
+                raise
         return subscription
 
     def leave(self, subscription: Subscription) -> None:
-        self._subscriptions.discard(subscription)
+        if subscription not in self._subscriptions:
+            return
+        self._subscriptions.remove(subscription)
         self._index.discard(subscription)
+        self._hearing -= subscription.hears
+        if not self._hearing and self._ears is not None:
+            self._ears.cancel()
+            self._ears = None
+            self._listens.clear()
         if not self._subscriptions and self._tail is not None:
             self._tail.cancel()
             self._tail = None
@@ -212,7 +280,26 @@ class EventHub:
                 subscription.resume()
         async for event in self.reader.follow(self._cursor, _ALL):
             self._cursor = event.sequence
-            for number, subscription in enumerate(self._index.candidates(event)):
-                if number % _AT_ONCE == _AT_ONCE - 1:  # those who got it write it now, and others have their turn
-                    await asyncio.sleep(0)
-                subscription.offer(event)
+            await self._offer(event)
+
+    async def _hear(self) -> None:
+        heard: asyncio.Queue[StoredEvent] = asyncio.Queue(_HEARD)
+
+        def take(event: StoredEvent) -> None:
+            if not heard.full():
+                heard.put_nowait(event)
+
+        stop = await self.reader.listen(take)
+        try:
+            await self.reader.kept()  # answered on the same connection, after the server has heard of the subscription
+            self._listens.set()
+            while True:
+                await self._offer(await heard.get())
+        finally:
+            await stop()
+
+    async def _offer(self, event: StoredEvent) -> None:
+        for number, subscription in enumerate(self._index.candidates(event)):
+            if number % _AT_ONCE == _AT_ONCE - 1:  # those who got it write it now, and others have their turn
+                await asyncio.sleep(0)
+            subscription.offer(event)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.base.lru import Lru
 from ojs_core.domain.transitions import LIVENESS_MS, Liveness
+from ojs_core.store.announce import announce_lost
 from ojs_core.store.store import Store
-from ojs_core.store.workers.presence import covers
+from ojs_core.store.workers.presence import STOPPED, covers
 
 _FRESH_MS: Final = 500
+_TOLD_BYTES: Final = 1_000_000
+_ENTRY_BYTES: Final = 200
 
 
 class WorkerLiveness:
@@ -17,6 +21,8 @@ class WorkerLiveness:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[str, tuple[int, Liveness]] = {}
+        self._told = Lru[int](_TOLD_BYTES)
+        """Of workers whose death this process has told, when they were heard of last."""
 
     async def of(self, worker_id: str, now: int) -> Liveness:
         """What is known of a worker at `now` (server time, Unix ms)."""
@@ -31,4 +37,9 @@ class WorkerLiveness:
         if record is None:
             return Liveness(seen_at=None, covered=False)
         beats = await self._store.presence.of("gateway")
-        return Liveness(seen_at=record.seen_at, covered=covers(beats, now - LIVENESS_MS, now))
+        covered = covers(beats, now - LIVENESS_MS, now)
+        dead = covered and record.state != STOPPED and record.seen_at + LIVENESS_MS <= now
+        if dead and self._told.get(worker_id) != record.seen_at:
+            self._told.put(worker_id, record.seen_at, len(worker_id) + _ENTRY_BYTES)
+            await announce_lost(self._store, record)
+        return Liveness(seen_at=record.seen_at, covered=covered)

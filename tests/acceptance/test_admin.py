@@ -6,29 +6,23 @@ from typing import Any
 
 import pytest
 
-from support.system import Answer, System
+from support.system import System
 
 QUEUE = "ad.a"
 
 
-def call(system: System, method: str, path: str, body: object = None, status: int = 200) -> Any:
-    answer: Answer = system.request(method, f"/ojs/v1{path}", body)
-    assert answer.status == status, answer
-    return answer.body
-
-
 def push(system: System, queue: str = QUEUE, **options: Any) -> str:
     options["queue"] = queue
-    view = call(system, "POST", "/jobs", {"type": "a.b", "args": [1], "options": options}, 201)
+    view = system.call("POST", "/jobs", {"type": "a.b", "args": [1], "options": options}, 201)
     return str(view["job"]["id"])
 
 
 def fail(system: System, queue: str = QUEUE, **options: Any) -> str:
     """A job that was pushed, fetched and failed."""
     job_id = push(system, queue, **options)
-    [job] = call(system, "POST", "/workers/fetch", {"queues": [queue], "worker_id": "w"})["jobs"]
+    [job] = system.call("POST", "/workers/fetch", {"queues": [queue], "worker_id": "w"})["jobs"]
     assert job["id"] == job_id
-    call(system, "POST", "/workers/nack", {"job_id": job_id, "error": {"message": "no", "type": "E"}})
+    system.call("POST", "/workers/nack", {"job_id": job_id, "error": {"message": "no", "type": "E"}})
     return job_id
 
 
@@ -40,8 +34,8 @@ def test_totals_are_exact_at_once(system: System) -> None:
     discarded(system)
     push(system)
     push(system, "ad.b", delay_until="+PT1H")
-    call(system, "POST", "/workers/heartbeat", {"worker_id": "w"})
-    view = call(system, "GET", "/admin/stats")
+    system.call("POST", "/workers/heartbeat", {"worker_id": "w"})
+    view = system.call("GET", "/admin/stats")
     assert (view["queues"], view["workers"]) == (2, 1)
     counts = {"available": 1, "scheduled": 1, "discarded": 1}
     assert {state: number for state, number in view["jobs"].items() if number} == counts
@@ -53,39 +47,39 @@ def test_totals_are_exact_at_once(system: System) -> None:
 def test_queues_are_listed_in_pages_and_controlled(system: System) -> None:
     for name in ("ad.a", "ad.b", "ad.c"):
         push(system, name)
-    view = call(system, "GET", "/admin/queues?page=2&per_page=2")
+    view = system.call("GET", "/admin/queues?page=2&per_page=2")
     assert [queue["name"] for queue in view["items"]] == ["ad.c"]
     assert (view["pagination"]["total"], view["pagination"]["page"], view["pagination"]["per_page"]) == (3, 2, 2)
-    assert call(system, "POST", "/admin/queues/ad.a/pause")["queue"]["paused"] is True
-    assert call(system, "GET", "/admin/queues/ad.a")["paused"] is True
-    assert call(system, "POST", "/admin/queues/ad.a/resume")["queue"]["paused"] is False
-    call(system, "PUT", "/admin/queues/ad.a/config", {"retention": {"completed": "P1D"}})
-    detail = call(system, "GET", "/admin/queues/ad.a")
+    assert system.call("POST", "/admin/queues/ad.a/pause")["queue"]["paused"] is True
+    assert system.call("GET", "/admin/queues/ad.a")["paused"] is True
+    assert system.call("POST", "/admin/queues/ad.a/resume")["queue"]["paused"] is False
+    system.call("PUT", "/admin/queues/ad.a/config", {"retention": {"completed": "P1D"}})
+    detail = system.call("GET", "/admin/queues/ad.a")
     assert (detail["config"]["retention"], detail["counts"]["available"]) == ({"completed": "PT24H"}, 1)
 
 
 def test_one_job_is_retried_and_cancelled(system: System) -> None:
     dead = discarded(system)
-    job = call(system, "POST", f"/admin/jobs/{dead}/retry")["job"]
+    job = system.call("POST", f"/admin/jobs/{dead}/retry")["job"]
     assert (job["id"], job["state"], job["attempt"]) == (dead, "available", 0)
-    assert call(system, "POST", f"/admin/jobs/{dead}/cancel", {"reason": "enough"})["job"]["state"] == "cancelled"
-    job = call(system, "POST", f"/admin/jobs/{dead}/retry")["job"]
+    assert system.call("POST", f"/admin/jobs/{dead}/cancel", {"reason": "enough"})["job"]["state"] == "cancelled"
+    job = system.call("POST", f"/admin/jobs/{dead}/retry")["job"]
     assert (job["state"], job["previous_state"], "cancelled_at" in job) == ("available", "cancelled", False)
-    call(system, "POST", f"/admin/jobs/{dead}/retry", status=409)
-    [job] = call(system, "POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})["jobs"]
-    call(system, "POST", "/workers/ack", {"job_id": job["id"]})
+    system.call("POST", f"/admin/jobs/{dead}/retry", status=409)
+    [job] = system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})["jobs"]
+    system.call("POST", "/workers/ack", {"job_id": job["id"]})
     waiting = fail(system, retry={"initial_interval": "PT1H"})
-    assert call(system, "POST", f"/admin/jobs/{waiting}/retry")["job"]["previous_state"] == "retryable"
+    assert system.call("POST", f"/admin/jobs/{waiting}/retry")["job"]["previous_state"] == "retryable"
 
 
 def test_failed_attempts_are_told_with_what_follows(system: System) -> None:
     job_id = fail(system, retry={"initial_interval": "PT1H", "max_attempts": 5})
-    view = call(system, "GET", f"/jobs/{job_id}/retries")
+    view = system.call("GET", f"/jobs/{job_id}/retries")
     [retry] = view["retries"]
     assert (retry["attempt"], retry["state"], retry["type"]) == (1, "retryable", "E")
     assert retry["started_at"] <= retry["failed_at"] < retry["next_retry_at"]
     assert (view["policy"]["max_attempts"], view["policy"]["initial_interval"]) == (5, "PT1H")
-    assert call(system, "GET", f"/jobs/{push(system)}/retries")["retries"] == []
+    assert system.call("GET", f"/jobs/{push(system)}/retries")["retries"] == []
 
 
 def test_many_jobs_are_retried_cancelled_and_deleted_only_when_confirmed(system: System) -> None:
@@ -94,25 +88,25 @@ def test_many_jobs_are_retried_cancelled_and_deleted_only_when_confirmed(system:
     refused: list[dict[str, Any]] = [{"filter": {"state": "discarded"}, "confirm": False}, {"filter": {"queue": QUEUE}}]
     for body in refused:
         for action in ("retry", "cancel", "delete"):
-            error = call(system, "POST", f"/admin/jobs/bulk/{action}", body, 400)["error"]
+            error = system.call("POST", f"/admin/jobs/bulk/{action}", body, 400)["error"]
             assert error["details"]["field"] == "confirm"
-    view = call(system, "POST", "/admin/jobs/bulk/retry", {"filter": {"queue": QUEUE, "state": "discarded"}, "confirm": True})
+    view = system.call("POST", "/admin/jobs/bulk/retry", {"filter": {"queue": QUEUE, "state": "discarded"}, "confirm": True})
     assert (view["action"], view["matched"], view["succeeded"], view["failed"], view["errors"]) == ("retry", 3, 3, 0, [])
-    assert {call(system, "GET", f"/jobs/{job_id}")["job"]["state"] for job_id in dead} == {"available"}
+    assert {system.call("GET", f"/jobs/{job_id}")["job"]["state"] for job_id in dead} == {"available"}
     none = {"filter": {"queue": QUEUE, "since": "2999-01-01T00:00:00Z"}, "confirm": True}
-    assert call(system, "POST", "/admin/jobs/bulk/cancel", none)["matched"] == 0
-    assert call(system, "POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["succeeded"] == 3
-    dry = call(system, "POST", "/admin/jobs/bulk/delete", {"filter": {"type": "a.*"}, "confirm": True, "dry_run": True})
-    done = call(system, "POST", "/admin/jobs/bulk/delete", {"filter": {"type": "a.*"}, "confirm": True})
+    assert system.call("POST", "/admin/jobs/bulk/cancel", none)["matched"] == 0
+    assert system.call("POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["succeeded"] == 3
+    dry = system.call("POST", "/admin/jobs/bulk/delete", {"filter": {"type": "a.*"}, "confirm": True, "dry_run": True})
+    done = system.call("POST", "/admin/jobs/bulk/delete", {"filter": {"type": "a.*"}, "confirm": True})
     assert dry == done | {"dry_run": True}
     assert (done["action"], done["succeeded"]) == ("delete", 4)
-    call(system, "GET", f"/jobs/{kept}", status=404)
+    system.call("GET", f"/jobs/{kept}", status=404)
 
 
 def test_a_bulk_action_says_which_jobs_it_left(system: System) -> None:
     active = push(system)
-    call(system, "POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})
-    view = call(system, "POST", "/admin/jobs/bulk/delete", {"filter": {"state": "active"}, "confirm": True})
+    system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})
+    view = system.call("POST", "/admin/jobs/bulk/delete", {"filter": {"state": "active"}, "confirm": True})
     assert (view["matched"], view["succeeded"], view["failed"]) == (1, 0, 1)
     assert view["errors"][0]["job_id"] == active
     assert "active" in view["errors"][0]["error"]
@@ -120,9 +114,9 @@ def test_a_bulk_action_says_which_jobs_it_left(system: System) -> None:
 
 def test_active_jobs_are_cancelled_in_bulk_only_if_they_are_named(system: System) -> None:
     active = push(system)
-    call(system, "POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})
-    assert call(system, "POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["matched"] == 0
+    system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w"})
+    assert system.call("POST", "/admin/jobs/bulk/cancel", {"filter": {"queue": QUEUE}, "confirm": True})["matched"] == 0
     named = {"filter": {"queue": QUEUE, "state": "active"}, "confirm": True}
-    assert call(system, "POST", "/admin/jobs/bulk/cancel", named)["succeeded"] == 1
-    beat = call(system, "POST", "/workers/heartbeat", {"worker_id": "w", "active_jobs": [active]})
+    assert system.call("POST", "/admin/jobs/bulk/cancel", named)["succeeded"] == 1
+    beat = system.call("POST", "/workers/heartbeat", {"worker_id": "w", "active_jobs": [active]})
     assert beat["cancelled_jobs"] == [active]

@@ -2,7 +2,8 @@
 
 Each file in `fixtures/clients` is one client's session. A call sends method, path and body; `reads` are the members its code
 uses, by dotted path, with a value or the kind of value that it needs; `keeps` names values for later calls, `nulls`
-members that may be null. What it does in brackets sets the scene.
+members that may be null. What it does in brackets sets the scene. A call that `streams` sends these headers instead, and reads
+server-sent events to their end: the data of each under its type, with `_` for `.`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import aiohttp
 import pytest
 
 from ojs_core.base.times import parse_timestamp
+from support.event_streams import Stream
 
 FILES = sorted((Path(__file__).parents[1] / "fixtures" / "clients").glob("*.json"))
 SESSIONS: dict[str, Any] = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 KEPT = re.compile(r"\{(\w+)\}")
 ABSENT = object()
+STREAMED = {"Content-Type": "text/event-stream*", "OJS-Version": "1.0"}
 SENT_BY_ITSELF = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
@@ -79,7 +82,7 @@ def complaints(
     call: Mapping[str, Any], answer: aiohttp.ClientResponse, body: Any, session: Mapping[str, Any], kept: Any
 ) -> list[str]:
     found = [] if answer.status == call["status"] else [f"status {answer.status}, not {call['status']}: {body}"]
-    for name, pattern in session["answers"].items():
+    for name, pattern in (session["answers"] if "streams" not in call else STREAMED).items():
         if not fnmatchcase(answer.headers.get(name, ""), pattern):
             found.append(f"header {name} is {answer.headers.get(name)!r}, not {pattern!r}")
     for path, expected in filled(call["reads"], kept).items():
@@ -98,9 +101,13 @@ async def test_an_official_client_finds_what_it_reads(http: aiohttp.ClientSessio
     for call in session["calls"]:
         method, target, body = filled(call["send"], kept)
         data = None if body is None else json.dumps(body)
-        headers = session["headers"] | (session.get("body_headers", {}) if data is not None else {})
+        headers = call.get("streams") or session["headers"] | (session.get("body_headers", {}) if data is not None else {})
         async with http.request(method, target, data=data, headers=headers, skip_auto_headers=SENT_BY_ITSELF) as answer:
-            received = await answer.json(content_type=None)
+            if "streams" in call:
+                frames = await Stream(answer).rest()
+                received = {frame["event"].replace(".", "_"): json.loads(frame["data"]) for frame in frames}
+            else:
+                received = await answer.json(content_type=None)
             assert complaints(call, answer, received, session, kept) == [], f"{session['client']} {call['does']}"
         kept |= {key: member(received, where) for key, where in call.get("keeps", {}).items()}
 

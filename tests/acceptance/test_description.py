@@ -21,6 +21,7 @@ ELSEWHERE: Final = {
     ("GET", "/metrics"),  # text
     ("GET", "/ojs/v1/events/stream"),  # streams
     ("GET", "/ojs/v1/jobs/{job_id}/events"),
+    ("GET", "/ojs/v1/jobs/{job_id}/progress/stream"),
     ("GET", "/ojs/v1/queues/{queue}/events"),
     ("GET", "/ojs/v1/admin/stats/stream"),
     ("GET", "/ojs/v1/ws"),
@@ -130,6 +131,16 @@ def jobs(client: Client) -> None:
     client("GET", f"/events/{dead}/history")
     client("GET", "/unique-jobs")
     client("POST", "/jobs/results", {"ids": [dead, "nothing"]})
+    client("GET", f"/jobs/{dead}/progress")
+    client("GET", f"/jobs/{NOBODY}/progress", status=404)
+    client("PUT", f"/jobs/{NOBODY}/progress", {"progress": 0.5}, 404)
+    running = client.push("de.pr")
+    assert len(client.fetch("de.pr")) == 1
+    whole = {"progress": 0.5, "message": "half", "data": {"rows": 7}, "worker_id": "w", "attempt": 1}
+    assert client("PUT", f"/jobs/{running}/progress", whole)["accepted"] is True
+    client("POST", "/workers/progress", {"job_id": running, "percentage": 60})
+    client("PUT", f"/jobs/{running}/progress", {"message": "no number"}, 400)
+    client("GET", f"/jobs/{running}/progress")
     client("POST", f"/admin/jobs/{dead}/retry")
     client("GET", f"/jobs/{dead}/result?wait=true&timeout=0", status=408)
     client.fetch()
@@ -177,7 +188,7 @@ def workers(client: Client) -> None:
     client("POST", "/admin/workers/directive", {"directive": "quiet"})
     client("DELETE", "/admin/workers/w", status=409)
     client("DELETE", "/admin/workers/nobody", status=404)
-    client("POST", "/workers/deregister", {"worker_id": "w"})
+    client("POST", "/workers/deregister", {"worker_id": "w", "reason": "signal"})
 
 
 def queues(client: Client) -> None:
@@ -351,7 +362,8 @@ def system_itself(client: Client) -> None:
     client("POST", "/admin/system/maintenance", {"enabled": False})
     client("GET", "/admin/system/config")
     client("GET", "/middleware")
-    client("GET", "/events?types=job.*&limit=5&page=1")
+    client("GET", "/events?types=job.*&limit=5")
+    client("GET", "/events?type=job.completed&page=1&per_page=50")
     client("GET", "/events?types=!", status=400)
     client("POST", "/admin/reset")
 

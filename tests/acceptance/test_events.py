@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,63 +10,8 @@ import aiohttp
 import nats
 import pytest
 
+from support.event_streams import Session, Stream, get, post, push, run
 from support.system import System
-
-Session = aiohttp.ClientSession
-
-
-async def post(http: Session, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    async with http.post(f"/ojs/v1{path}", json=body) as answer:
-        assert answer.status < 300, await answer.text()
-        view: dict[str, Any] = await answer.json(content_type=None)
-        return view
-
-
-async def get(http: Session, path: str) -> dict[str, Any]:
-    async with http.get(f"/ojs/v1{path}") as answer:
-        assert answer.status == 200, await answer.text()
-        view: dict[str, Any] = await answer.json(content_type=None)
-        return view
-
-
-async def push(http: Session, queue: str, **options: Any) -> str:
-    view = await post(http, "/jobs", {"type": "test.event", "args": [1], "options": {"queue": queue, **options}})
-    return str(view["job"]["id"])
-
-
-async def run(http: Session, queue: str) -> str:
-    """Fetch one job and acknowledge it."""
-    found = await post(http, "/workers/fetch", {"queues": [queue], "worker_id": "w-events", "wait_ms": 5000})
-    job_id = str(found["jobs"][0]["id"])
-    await post(http, "/workers/ack", {"job_id": job_id, "result": {"ok": True}})
-    return job_id
-
-
-class Stream:
-    """An SSE connection, read frame by frame."""
-
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-
-    async def frame(self) -> dict[str, str]:
-        """The next frame with data; comments are passed over."""
-        fields: dict[str, str] = {}
-        async with asyncio.timeout(20):
-            async for raw in self._response.content:
-                line = raw.decode().rstrip("\n")
-                if line == "" and "data" in fields:
-                    return fields
-                if line == "":
-                    fields = {}
-                elif not line.startswith(":"):
-                    name, _, value = line.partition(": ")
-                    fields[name] = value
-        raise AssertionError("the stream ended")
-
-    async def connected(self) -> None:
-        """Wait for the first bytes, which say that the subscription stands."""
-        async with asyncio.timeout(20):
-            assert await self._response.content.readline() == b": connected\n"
 
 
 async def test_polling_sees_at_once_what_was_answered_and_pages_by_cursor(http: Session) -> None:
@@ -87,15 +31,13 @@ async def test_polling_sees_at_once_what_was_answered_and_pages_by_cursor(http: 
     assert (again["events"], again["has_more"]) == ([], False)
     pages = [await get(http, f"/events?queue=ev.poll&per_page=2&page={number}") for number in (1, 2, 9)]
     ids = [event["id"] for event in page["events"]]
-    assert [[event["id"] for event in one["events"]] for one in pages] == [ids[:2], ids[2:4], []]
-    assert pages[0]["pagination"] | {"next_cursor": "-"} == {
-        "limit": 2,
-        "offset": 0,
-        "has_more": True,
-        "next_cursor": "-",
-        "page": 1,
-        "per_page": 2,
-    }
+    newest = ids[::-1]
+    assert [[event["id"] for event in one["events"]] for one in pages] == [newest[:2], newest[2:4], []]
+    assert pages[0]["pagination"] == {"limit": 2, "offset": 0, "has_more": True, "total": len(ids), "page": 1, "per_page": 2}
+    assert pages[2]["pagination"]["has_more"] is False
+    await push(http, "ev.poll")
+    later = await get(http, f"/events?queue=ev.poll&after={pages[0]['cursor']}")
+    assert [event["type"] for event in later["events"]] == ["job.enqueued"]
 
 
 async def test_filters_apply_together(http: Session) -> None:
@@ -109,16 +51,48 @@ async def test_filters_apply_together(http: Session) -> None:
     assert (await get(http, "/events?job_types=other.type"))["events"] == []
 
 
-@pytest.mark.parametrize("query", ["types=job.>", "types=a.b.c.d.e.f", "queues=*", "queues=a.>", "after=soon", "limit=-1"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "types=job.>",
+        "types=a.b.c.d.e.f",
+        "queues=*",
+        "queues=a.>",
+        "after=soon",
+        "cursor=garbage",
+        "limit=-1",
+        "sources=ojs://*",
+        "types=job.state_changed",
+        "types=job.heartbeat",
+    ],
+)
 async def test_a_bad_filter_is_refused(http: Session, query: str) -> None:
     async with http.get(f"/ojs/v1/events?{query}") as answer:
         assert answer.status == 400
         assert query.split("=", maxsplit=1)[0].rstrip("s") in (await answer.json(content_type=None))["error"]["message"]
 
 
+@pytest.mark.parametrize("query", ["page=1&after=5", "per_page=5&cursor=5", "page=1&types=job.*", "page=1&job_types=a"])
+async def test_what_pages_can_not_be_counted_of_is_refused(http: Session, query: str) -> None:
+    async with http.get(f"/ojs/v1/events?{query}") as answer:
+        assert answer.status == 400
+
+
+async def test_pages_of_one_type_are_counted_among_others(http: Session) -> None:
+    for _ in range(5):
+        await push(http, "ev.count")
+        await run(http, "ev.count")
+    page = await get(http, "/events?type=job.completed&page=2&per_page=2")
+    everything = await get(http, "/events?types=job.completed")
+    assert page["pagination"]["total"] == 5
+    assert [event["id"] for event in page["events"]] == [event["id"] for event in everything["events"]][::-1][2:4]
+    assert (await get(http, "/events?type=cron.triggered&page=1"))["pagination"]["total"] == 0
+
+
 async def test_sse_brings_a_jobs_events_in_order_and_goes_on_after_the_last_event_id(http: Session) -> None:
     job_id = await push(http, "ev.sse")
-    async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": "0"}) as response:
+    path = f"/ojs/v1/jobs/{job_id}/events?types=job.enqueued,job.started,job.completed"
+    async with http.get(path, headers={"Last-Event-ID": "0"}) as response:
         assert response.content_type == "text/event-stream"
         stream = Stream(response)
         await stream.connected()
@@ -130,10 +104,9 @@ async def test_sse_brings_a_jobs_events_in_order_and_goes_on_after_the_last_even
         completed = await stream.frame()
         assert (started["event"], completed["event"]) == ("job.started", "job.completed")
         assert json.loads(completed["data"])["subject"] == job_id
-    async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": enqueued["id"]}) as response:
-        stream = Stream(response)
-        assert (await stream.frame())["id"] == started["id"]
-        assert (await stream.frame())["id"] == completed["id"]
+        assert await stream.rest() == []
+    async with http.get(path, headers={"Last-Event-ID": enqueued["id"]}) as response:
+        assert await Stream(response).rest() == [started, completed]
 
 
 async def test_sse_of_a_queue_begins_now_and_by_every_name(http: Session) -> None:
@@ -164,6 +137,11 @@ async def test_what_left_the_stream_is_counted_for_who_comes_late(http: Session,
         missed = await stream.frame()
         assert missed["event"] == "missed"
         assert json.loads(missed["data"])["missed"] >= 3
+        gap = await stream.frame()
+        told = json.loads(gap["data"])
+        assert (gap["event"], told["channel"]) == ("system.gap", "queue:ev.gone")
+        assert told["estimated_missed_count"] >= 3
+        assert told["gap_start"] < told["gap_end"]
         job_id = await push(http, "ev.gone")
         assert json.loads((await stream.frame())["data"])["subject"] == job_id
 
@@ -231,7 +209,8 @@ async def test_heartbeats_are_told_to_who_listens_and_kept_nowhere(http: Session
         assert (event["type"], event["subject"]) == ("job.heartbeat", job_id)
         assert (event["data"]["worker_id"], event["data"]["attempt"]) == ("w-beat", 1)
         assert event["data"]["visible_until"]
-        assert (await get(http, "/events?types=job.heartbeat"))["events"] == []
+        kept = await get(http, "/events?queues=ev.beat")
+        assert [event["type"] for event in kept["events"]] == ["job.enqueued", "job.started"]
     finally:
         await connection.close()
 
@@ -273,27 +252,29 @@ async def test_a_filter_that_can_not_be_kept_is_refused(
 
 
 async def test_a_filter_counts_in_every_channel(http: Session, socket: aiohttp.ClientWebSocketResponse) -> None:
+    await push(http, "ev.both")
     wanted = {"event_types": ["job.completed"]}
     await socket.send_json({"action": "subscribe", "channel": "queue:ev.both", "filter": wanted})
     assert (await socket.receive_json(timeout=20))["action"] == "subscribed"
-    await push(http, "ev.both")
     await run(http, "ev.both")
-    assert (await socket.receive_json(timeout=20))["event"]["type"] == "job.completed"
+    assert (await socket.receive_json(timeout=20))["event"] == "job.completed"
 
 
-async def test_a_message_that_is_nested_too_deeply_is_told_so(socket: aiohttp.ClientWebSocketResponse) -> None:
-    await socket.send_str('{"action":"subscribe","x":' + "[" * 20_000 + "]" * 20_000 + "}")
-    assert "nested too deeply" in (await socket.receive_json(timeout=20))["error"]["message"]
+async def test_a_message_that_is_nested_deeply_is_refused(socket: aiohttp.ClientWebSocketResponse) -> None:
+    await socket.send_str('{"action":"subscribe","filter":' + "[" * 20_000 + "]" * 20_000 + "}")
+    assert "not a request" in (await socket.receive_json(timeout=20))["error"]["message"]
     await socket.send_json({"action": "subscribe"})
     assert (await socket.receive_json(timeout=20))["action"] == "subscribed"
 
 
-async def test_a_cursor_beyond_the_end_is_told(http: Session) -> None:
+@pytest.mark.parametrize("cursor", ["999999999999", "evt_0042"])
+async def test_a_cursor_of_another_stream_is_told(http: Session, cursor: str) -> None:
     job_id = await push(http, "ev.beyond")
-    async with http.get("/ojs/v1/events?after=999999999999") as answer:
+    async with http.get(f"/ojs/v1/events?after={cursor}") as answer:
         refused = (await answer.json(content_type=None))["error"]
         assert (answer.status, refused["details"]["field"]) == (400, "after")
-    async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": "999999999999"}) as response:
+    async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": cursor}) as response:
         stream = Stream(response)
         assert (await stream.frame())["event"] == "reset"
+        assert (await stream.frame())["event"] == "system.gap"
         assert json.loads((await stream.frame())["data"])["subject"] == job_id

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.system import Answer, System
-
-
-def call(system: System, method: str, path: str, body: object = None, status: int = 200) -> Any:
-    answer: Answer = system.request(method, f"/ojs/v1{path}", body)
-    assert answer.status == status, answer
-    return answer.body
+from support.system import System
 
 
 def beat(system: System, worker_id: str, **members: Any) -> Any:
-    return call(system, "POST", "/workers/heartbeat", {"worker_id": worker_id, **members})
+    return system.call("POST", "/workers/heartbeat", {"worker_id": worker_id, **members})
 
 
 def test_workers_are_listed_at_once_with_what_they_hold(system: System) -> None:
     said = {"hostname": "box", "pid": 41, "queues": ["fl.a"], "concurrency": 5, "started_at": "2027-01-01T00:00:00Z"}
-    call(system, "POST", "/workers/register", {"worker_id": "w1", **said})
+    system.call("POST", "/workers/register", {"worker_id": "w1", **said})
     beat(system, "w2", state="quiet")
-    call(system, "POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "fl.a"}}, 201)
-    call(system, "POST", "/workers/fetch", {"queues": ["fl.a"], "worker_id": "w1"})
-    view = call(system, "GET", "/admin/workers")
+    system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "fl.a"}}, 201)
+    system.call("POST", "/workers/fetch", {"queues": ["fl.a"], "worker_id": "w1"})
+    view = system.call("GET", "/admin/workers")
     first, second = view["items"]
     assert {name: first[name] for name in said} == said
     assert (first["id"], first["state"], first["directive"], first["active_jobs"]) == ("w1", "running", "none", 1)
@@ -31,65 +25,65 @@ def test_workers_are_listed_at_once_with_what_they_hold(system: System) -> None:
     assert (second["id"], second["state"], second["active_jobs"]) == ("w2", "quiet", 0)
     assert view["summary"] == {"total": 2, "running": 1, "quiet": 1, "terminate": 0, "stale": 0, "active": 2}
     assert (view["pagination"]["total"], view["pagination"]["page"]) == (2, 1)
-    assert [item["id"] for item in call(system, "GET", "/admin/workers?state=quiet")["items"]] == ["w2"]
-    assert [item["id"] for item in call(system, "GET", "/admin/workers?page=2&per_page=1")["items"]] == ["w2"]
-    detail = call(system, "GET", "/admin/workers/w1")
+    assert [item["id"] for item in system.call("GET", "/admin/workers?state=quiet")["items"]] == ["w2"]
+    assert [item["id"] for item in system.call("GET", "/admin/workers?page=2&per_page=1")["items"]] == ["w2"]
+    detail = system.call("GET", "/admin/workers/w1")
     assert {name: value for name, value in detail.items() if name != "jobs"} == first
-    call(system, "GET", "/admin/workers/nobody", status=404)
-    call(system, "GET", "/admin/workers?state=asleep", status=400)
-    assert call(system, "GET", "/metrics")["workers_active"] == 2
+    system.call("GET", "/admin/workers/nobody", status=404)
+    system.call("GET", "/admin/workers?state=asleep", status=400)
+    assert system.call("GET", "/metrics")["workers_active"] == 2
 
 
 def test_a_directive_comes_with_the_next_heartbeat_and_stays(system: System) -> None:
     assert beat(system, "w")["state"] == "running"
-    assert call(system, "POST", "/admin/workers/w/quiet")["directive"] == "quiet"
+    assert system.call("POST", "/admin/workers/w/quiet")["directive"] == "quiet"
     assert [beat(system, "w")["state"], beat(system, "w", state="quiet")["state"]] == ["quiet", "quiet"]
-    assert call(system, "GET", "/admin/workers/w")["directive"] == "quiet"
+    assert system.call("GET", "/admin/workers/w")["directive"] == "quiet"
     assert beat(system, "w", state="terminate")["state"] == "terminate", "its own word may be stronger"
-    call(system, "POST", "/admin/workers/w/directive", {"directive": "running"})
+    system.call("POST", "/admin/workers/w/directive", {"directive": "running"})
     assert beat(system, "w", state="quiet")["state"] == "running"
-    call(system, "POST", "/admin/workers/nobody/quiet", status=404)
+    system.call("POST", "/admin/workers/nobody/quiet", status=404)
 
 
 def test_all_workers_are_directed_at_once_but_not_those_that_come_later(system: System) -> None:
     for name in ("a", "b"):
         beat(system, name)
-    assert call(system, "POST", "/admin/workers/directive", {"directive": "terminate"})["workers"] == 2
+    assert system.call("POST", "/admin/workers/directive", {"directive": "terminate"})["workers"] == 2
     assert {beat(system, name)["state"] for name in ("a", "b")} == {"terminate"}
     assert beat(system, "c")["state"] == "running"
-    call(system, "POST", "/workers/register", {"worker_id": "a"})
+    system.call("POST", "/workers/register", {"worker_id": "a"})
     assert beat(system, "a")["state"] == "running", "it has begun anew"
-    error = call(system, "POST", "/admin/workers/directive", {"directive": "dance"}, 400)["error"]
+    error = system.call("POST", "/admin/workers/directive", {"directive": "dance"}, 400)["error"]
     assert error["details"]["field"] == "directive"
 
 
 def test_only_workers_that_are_silent_can_be_removed(system: System) -> None:
     beat(system, "w")
-    error = call(system, "DELETE", "/admin/workers/w", status=409)["error"]
+    error = system.call("DELETE", "/admin/workers/w", status=409)["error"]
     assert error["details"]["worker_id"] == "w"
-    call(system, "POST", "/workers/deregister", {"worker_id": "w"})
-    assert call(system, "GET", "/admin/workers")["items"] == []
-    call(system, "DELETE", "/admin/workers/w", status=404)
+    system.call("POST", "/workers/deregister", {"worker_id": "w"})
+    assert system.call("GET", "/admin/workers")["items"] == []
+    system.call("DELETE", "/admin/workers/w", status=404)
 
 
 def test_a_worker_that_leaves_gets_no_new_jobs_until_it_goes_on(system: System) -> None:
     for n in range(4):
-        call(system, "POST", "/jobs", {"type": "a.b", "args": [n], "options": {"queue": "fl.leave"}}, 201)
+        system.call("POST", "/jobs", {"type": "a.b", "args": [n], "options": {"queue": "fl.leave"}}, 201)
 
     def fetched(worker_id: str) -> int:
         ask = {"queues": ["fl.leave"], "worker_id": worker_id, "wait_ms": 0}
-        return len(call(system, "POST", "/workers/fetch", ask)["jobs"])
+        return len(system.call("POST", "/workers/fetch", ask)["jobs"])
 
     for state in ("quiet", "drain", "terminate"):
         beat(system, "leaves", state=state)
         assert (fetched("leaves"), fetched(f"stays-{state}")) == (0, 1)
-        health = call(system, "GET", "/workers/leaves/health", status=503)
+        health = system.call("GET", "/workers/leaves/health", status=503)
         assert (health["state"], health["status"]) == (state, "draining")
     beat(system, "leaves", state="running")
-    assert call(system, "GET", "/workers/leaves/health")["status"] == "healthy"
+    assert system.call("GET", "/workers/leaves/health")["status"] == "healthy"
     assert fetched("leaves") == 1
     beat(system, "leaves", state="quiet")
-    call(system, "POST", "/workers/deregister", {"worker_id": "leaves"})
-    call(system, "GET", "/workers/leaves/health", status=404)
-    call(system, "POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "fl.leave"}}, 201)
+    system.call("POST", "/workers/deregister", {"worker_id": "leaves"})
+    system.call("GET", "/workers/leaves/health", status=404)
+    system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "fl.leave"}}, 201)
     assert fetched("leaves") == 1, "a worker that begins anew under the same id"

@@ -9,31 +9,25 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.system import Answer, System
+from support.system import System
 
 STATES = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
 DEAD: dict[str, Any] = {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}
 
 
-def call(system: System, method: str, path: str, body: object = None, status: int = 200) -> Any:
-    answer: Answer = system.request(method, f"/ojs/v1{path}", body)
-    assert answer.status == status, answer
-    return answer.body
-
-
 def push(system: System, queue: str, job_type: str = "test.list", **options: Any) -> str:
     options["queue"] = queue
-    view = call(system, "POST", "/jobs", {"type": job_type, "args": [1], "options": options}, 201)
+    view = system.call("POST", "/jobs", {"type": job_type, "args": [1], "options": options}, 201)
     return str(view["job"]["id"])
 
 
 def fetch(system: System, queue: str, count: int = 1) -> list[str]:
-    jobs = call(system, "POST", "/workers/fetch", {"queues": [queue], "count": count, "worker_id": "w1"})["jobs"]
+    jobs = system.call("POST", "/workers/fetch", {"queues": [queue], "count": count, "worker_id": "w1"})["jobs"]
     return [str(job["id"]) for job in jobs]
 
 
 def fail(system: System, job_id: str, **error: Any) -> None:
-    call(system, "POST", "/workers/nack", {"job_id": job_id, "error": {"message": "broken", **error}})
+    system.call("POST", "/workers/nack", {"job_id": job_id, "error": {"message": "broken", **error}})
 
 
 def dead_letter(system: System, queue: str, job_type: str = "test.list", error_type: str = "E") -> str:
@@ -54,24 +48,24 @@ def one_of_each(system: System, queue: str) -> dict[str, str]:
         jobs[state] = push(system, queue, retry={"initial_interval": "PT1H"})  # it stays retryable however slow the test is
         assert fetch(system, queue) == [jobs[state]]
     fail(system, jobs["retryable"])
-    call(system, "POST", "/workers/ack", {"job_id": jobs["completed"]})
+    system.call("POST", "/workers/ack", {"job_id": jobs["completed"]})
     fail(system, jobs["discarded"], retryable=False)
     jobs["scheduled"] = push(system, queue, delay_until="+PT1H")
     jobs["pending"] = push(system, queue, pending=True)
     jobs["cancelled"] = push(system, queue)
-    call(system, "DELETE", f"/jobs/{jobs['cancelled']}")
+    system.call("DELETE", f"/jobs/{jobs['cancelled']}")
     jobs["available"] = push(system, queue)
     return jobs
 
 
 def test_a_queues_statistics_count_every_state_exactly_and_at_once(system: System) -> None:
     one_of_each(system, "ls.stats")
-    view = call(system, "GET", "/queues/ls.stats/stats")
+    view = system.call("GET", "/queues/ls.stats/stats")
     assert {state: view["queue"][state] for state in STATES} == dict.fromkeys(STATES, 1)
     assert (view["queue"]["name"], view["stats"]["depth"]) == ("ls.stats", 1)
     for number in range(2, 30):
         push(system, "ls.stats")
-        assert call(system, "GET", "/queues/ls.stats/stats")["queue"]["available"] == number
+        assert system.call("GET", "/queues/ls.stats/stats")["queue"]["available"] == number
 
 
 def test_a_queue_is_text_for_clients_that_name_their_version(system: System) -> None:
@@ -91,7 +85,7 @@ def test_queues_are_listed_by_name_in_pages(system: System) -> None:
     found = []
     path = "/queues?limit=2"
     for _ in names:
-        view = call(system, "GET", path)
+        view = system.call("GET", path)
         assert view["pagination"]["total"] == len(names)
         found += [queue["name"] for queue in view["queues"]]
         if not view["pagination"]["has_more"]:
@@ -103,18 +97,18 @@ def test_queues_are_listed_by_name_in_pages(system: System) -> None:
 def test_jobs_are_listed_by_state_queue_and_type_with_cursors_that_stay_right(system: System) -> None:
     jobs = one_of_each(system, "ls.jobs")
     for state in STATES:
-        assert ids(call(system, "GET", f"/jobs?queue=ls.jobs&state={state}")) == [jobs[state]]
+        assert ids(system.call("GET", f"/jobs?queue=ls.jobs&state={state}")) == [jobs[state]]
     other = push(system, "ls.other", "test.other")
-    assert ids(call(system, "GET", "/jobs?type=test.other")) == [other]
-    assert ids(call(system, "GET", "/jobs?type=test.other&queue=ls.jobs")) == []
+    assert ids(system.call("GET", "/jobs?type=test.other")) == [other]
+    assert ids(system.call("GET", "/jobs?type=test.other&queue=ls.jobs")) == []
     pushed = {push(system, "ls.many") for _ in range(7)}
     # Those of one millisecond are in the order of their ids.
-    many = ids(call(system, "GET", "/jobs?queue=ls.many&order=asc"))
+    many = ids(system.call("GET", "/jobs?queue=ls.many&order=asc"))
     assert set(many) == pushed
-    first = call(system, "GET", "/jobs?queue=ls.many&limit=3")
+    first = system.call("GET", "/jobs?queue=ls.many&limit=3")
     assert ids(first) == many[:-4:-1]
     push(system, "ls.many")  # a newer one moves no page
-    rest = call(system, "GET", f"/jobs?queue=ls.many&limit=10&cursor={first['pagination']['next_cursor']}")
+    rest = system.call("GET", f"/jobs?queue=ls.many&limit=10&cursor={first['pagination']['next_cursor']}")
     assert ids(rest) == many[-4::-1]
     assert rest["pagination"]["has_more"] is False
 
@@ -123,7 +117,7 @@ def test_jobs_are_listed_by_state_queue_and_type_with_cursors_that_stay_right(sy
     ("query", "field"), [("state=dead", "state"), ("limit=x", "limit"), ("offset=-1", "offset"), ("page=one", "page")]
 )
 def test_a_bad_list_query_is_refused_by_name(system: System, query: str, field: str) -> None:
-    error = call(system, "GET", f"/jobs?{query}", status=400)["error"]
+    error = system.call("GET", f"/jobs?{query}", status=400)["error"]
     assert error["details"]["field"] == field
 
 
@@ -131,7 +125,7 @@ def test_a_jobs_detail_tells_who_when_and_why(system: System) -> None:
     job_id = push(system, "ls.detail", retry={"initial_interval": "PT1H"})
     fetch(system, "ls.detail")
     fail(system, job_id, type="Flaky")
-    view = call(system, "GET", f"/admin/jobs/{job_id}")
+    view = system.call("GET", f"/admin/jobs/{job_id}")
     walk = [(entry["event"], entry.get("from"), entry["to"], entry.get("worker_id")) for entry in view["timeline"]]
     assert walk == [
         ("pushed", None, "available", None),
@@ -149,16 +143,16 @@ def test_dead_letters_are_listed_counted_read_and_filtered(system: System) -> No
     plain = push(system, "ls.dead", retry={"max_attempts": 1})
     fetch(system, "ls.dead")
     fail(system, plain)  # discarded, but no dead letter
-    assert ids(call(system, "GET", "/dead-letter?queue=ls.dead")) == [second, first]
-    assert ids(call(system, "GET", "/dead-letter?error_type=Timeout")) == [first]
-    assert ids(call(system, "GET", "/dead-letter?type=test.other")) == [second]
-    assert ids(call(system, "GET", "/dead-letter?since=2999-01-01T00:00:00Z")) == []
-    assert call(system, "GET", f"/dead-letter/{first}")["job"]["errors"][0]["type"] == "Timeout"
-    call(system, "GET", f"/dead-letter/{plain}", status=404)
-    stats = call(system, "GET", "/dead-letter/stats")
+    assert ids(system.call("GET", "/dead-letter?queue=ls.dead")) == [second, first]
+    assert ids(system.call("GET", "/dead-letter?error_type=Timeout")) == [first]
+    assert ids(system.call("GET", "/dead-letter?type=test.other")) == [second]
+    assert ids(system.call("GET", "/dead-letter?since=2999-01-01T00:00:00Z")) == []
+    assert system.call("GET", f"/dead-letter/{first}")["job"]["errors"][0]["type"] == "Timeout"
+    system.call("GET", f"/dead-letter/{plain}", status=404)
+    stats = system.call("GET", "/dead-letter/stats")
     assert (stats["total"], stats["by_queue"]) == (2, {"ls.dead": 2})
-    assert call(system, "GET", "/dead-letter/stats?queue=")["total"] == 2
-    call(system, "GET", "/dead-letter/stats?queue=*", status=400)
+    assert system.call("GET", "/dead-letter/stats?queue=")["total"] == 2
+    system.call("GET", "/dead-letter/stats?queue=*", status=400)
     assert stats["by_error_type"] == {"Timeout": 1, "Broken": 1}
     assert stats["by_type"] == {"test.list": 1, "test.other": 1}
 
@@ -166,19 +160,19 @@ def test_dead_letters_are_listed_counted_read_and_filtered(system: System) -> No
 def test_dead_letters_are_retried_and_purged_by_filter_only_when_confirmed(system: System) -> None:
     wanted = {dead_letter(system, "ls.bulk") for _ in range(3)}
     kept = dead_letter(system, "ls.kept")
-    error = call(system, "POST", "/dead-letter/retry", {"filter": {"queue": "ls.bulk"}}, status=400)["error"]
+    error = system.call("POST", "/dead-letter/retry", {"filter": {"queue": "ls.bulk"}}, status=400)["error"]
     assert error["details"]["field"] == "confirm"
-    view = call(system, "POST", "/dead-letter/retry", {"filter": {"queue": "ls.bulk"}, "confirm": True})
+    view = system.call("POST", "/dead-letter/retry", {"filter": {"queue": "ls.bulk"}, "confirm": True})
     assert (view["retried"], view["total_matched"], view["remaining"]) == (3, 3, 0)
     assert set(fetch(system, "ls.bulk", 10)) == wanted
-    assert ids(call(system, "GET", "/dead-letter")) == [kept]
-    call(system, "DELETE", "/dead-letter", status=400)
-    call(system, "POST", "/dead-letter/purge", {"confirm": False}, status=400)
-    call(system, "DELETE", "/dead-letter", {"filter": {"queue": ""}, "confirm": True}, status=400)
-    assert call(system, "DELETE", "/dead-letter?queue=ls.none&confirm=true")["deleted"] == 0
-    assert call(system, "POST", "/dead-letter/purge", {"confirm": True})["deleted"] == 1
-    assert ids(call(system, "GET", "/dead-letter")) == []
-    call(system, "GET", f"/jobs/{kept}", status=404)
+    assert ids(system.call("GET", "/dead-letter")) == [kept]
+    system.call("DELETE", "/dead-letter", status=400)
+    system.call("POST", "/dead-letter/purge", {"confirm": False}, status=400)
+    system.call("DELETE", "/dead-letter", {"filter": {"queue": ""}, "confirm": True}, status=400)
+    assert system.call("DELETE", "/dead-letter?queue=ls.none&confirm=true")["deleted"] == 0
+    assert system.call("POST", "/dead-letter/purge", {"confirm": True})["deleted"] == 1
+    assert ids(system.call("GET", "/dead-letter")) == []
+    system.call("GET", f"/jobs/{kept}", status=404)
 
 
 def test_small_and_large_jobs_are_listed_as_they_are(system: System) -> None:
@@ -186,15 +180,15 @@ def test_small_and_large_jobs_are_listed_as_they_are(system: System) -> None:
     pushed = {}
     for name, content in args.items():
         body = {"type": f"test.{name}", "args": content, "meta": {"n": name}, "options": {"queue": "ls.sizes"}}
-        pushed[name] = call(system, "POST", "/jobs", body, 201)["job"]["id"]
+        pushed[name] = system.call("POST", "/jobs", body, 201)["job"]["id"]
 
     def same() -> list[str]:
-        listed = call(system, "GET", "/jobs?queue=ls.sizes&order=asc")["jobs"]
+        listed = system.call("GET", "/jobs?queue=ls.sizes&order=asc")["jobs"]
         for found in listed:
-            assert found == call(system, "GET", f"/jobs/{found['id']}")["job"]
+            assert found == system.call("GET", f"/jobs/{found['id']}")["job"]
         return [found["state"] for found in listed]
 
     assert same() == ["available", "available"]
     for job_id in fetch(system, "ls.sizes", count=2):
-        call(system, "POST", "/workers/ack", {"job_id": job_id, "result": {"of": job_id}})
+        system.call("POST", "/workers/ack", {"job_id": job_id, "result": {"of": job_id}})
     assert same() == ["completed", "completed"]

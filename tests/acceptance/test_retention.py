@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from acceptance.test_lists import call, dead_letter, fetch, push
+from acceptance.test_lists import dead_letter, fetch, push
 from support.system import System
 from support.waiting import until
 
@@ -15,7 +15,7 @@ def completed(system: System, queue: str, result: Any, **options: Any) -> dict[s
     """The answer to the ack of a new job."""
     job_id = push(system, queue, **options)
     assert fetch(system, queue) == [job_id]
-    answer: dict[str, Any] = call(system, "POST", "/workers/ack", {"job_id": job_id, "result": result})
+    answer: dict[str, Any] = system.call("POST", "/workers/ack", {"job_id": job_id, "result": result})
     return answer
 
 
@@ -26,15 +26,15 @@ def test_a_result_of_a_mebibyte_comes_back_as_it_was(system: System) -> None:
     assert acked["job"]["result"] == result
     size = acked["job"]["result_size_bytes"]
     assert size > 1_048_000
-    assert call(system, "GET", f"/jobs/{job_id}")["job"]["result"] == result
-    assert call(system, "GET", f"/jobs/{job_id}/result?wait=true")["result"] == result
-    assert call(system, "POST", "/jobs/results", {"ids": [job_id]})["results"][job_id]["result"] == result
-    assert call(system, "GET", f"/admin/jobs/{job_id}")["result"] == result
-    [listed] = call(system, "GET", "/jobs?queue=large")["jobs"]
+    assert system.call("GET", f"/jobs/{job_id}")["job"]["result"] == result
+    assert system.call("GET", f"/jobs/{job_id}/result?wait=true")["result"] == result
+    assert system.call("POST", "/jobs/results", {"ids": [job_id]})["results"][job_id]["result"] == result
+    assert system.call("GET", f"/admin/jobs/{job_id}")["result"] == result
+    [listed] = system.call("GET", "/jobs?queue=large")["jobs"]
     assert (listed["id"], listed["result_size_bytes"], "result" in listed) == (job_id, size, False)
-    purged = call(system, "POST", "/queues/large/purge", {"states": ["completed"]})
+    purged = system.call("POST", "/queues/large/purge", {"states": ["completed"]})
     assert purged["purged_count"] == 1
-    call(system, "GET", f"/jobs/{job_id}/result", status=404)
+    system.call("GET", f"/jobs/{job_id}/result", status=404)
 
 
 @pytest.mark.parametrize("result", ["small", "l" * 100_000])
@@ -45,9 +45,9 @@ def test_a_result_with_a_time_of_its_own_leaves_before_its_job(system: System, r
         return system.request("GET", f"/ojs/v1/jobs/{job_id}/result").status == 410
 
     until(gone)
-    job = call(system, "GET", f"/jobs/{job_id}")["job"]
+    job = system.call("GET", f"/jobs/{job_id}")["job"]
     assert (job["state"], job["result_ttl"], "result" in job) == ("completed", 1, False)
-    assert call(system, "POST", "/jobs/results", {"ids": [job_id]})["results"][job_id]["result"] is None
+    assert system.call("POST", "/jobs/results", {"ids": [job_id]})["results"][job_id]["result"] is None
 
 
 def test_a_unique_job_that_exists_is_answered_with_its_result(system: System) -> None:
@@ -55,35 +55,35 @@ def test_a_unique_job_that_exists_is_answered_with_its_result(system: System) ->
     result = "r" * 100_000
     job_id = completed(system, "once", result, unique=unique)["id"]
     body = {"type": "test.list", "args": [1], "options": {"queue": "once", "unique": unique}}
-    existing = call(system, "POST", "/jobs", body)["job"]
+    existing = system.call("POST", "/jobs", body)["job"]
     assert (existing["id"], existing["result"]) == (job_id, result)
-    [existing] = call(system, "POST", "/jobs/batch", {"jobs": [body]})["jobs"]
+    [existing] = system.call("POST", "/jobs/batch", {"jobs": [body]})["jobs"]
     assert (existing["id"], existing["result"]) == (job_id, result)
 
 
 def test_a_workflow_shows_and_hands_on_large_results(system: System) -> None:
     steps = [{"type": "test.step", "args": [], "options": {"queue": "flow"}} for _ in range(2)]
-    workflow = call(system, "POST", "/workflows", {"type": "chain", "name": "large", "steps": steps}, 201)["workflow"]
+    workflow = system.call("POST", "/workflows", {"type": "chain", "name": "large", "steps": steps}, 201)["workflow"]
     [first] = fetch(system, "flow")
     result = "r" * 1_000_000
-    call(system, "POST", "/workers/ack", {"job_id": first, "result": result})
+    system.call("POST", "/workers/ack", {"job_id": first, "result": result})
 
     def second() -> Any:
-        return call(system, "POST", "/workers/fetch", {"queues": ["flow"], "wait_ms": 500})["jobs"]
+        return system.call("POST", "/workers/fetch", {"queues": ["flow"], "wait_ms": 500})["jobs"]
 
     [job] = until(second)
     assert job["parent_results"] == [result]
-    shown = call(system, "GET", f"/workflows/{workflow['id']}")["workflow"]["steps"]
+    shown = system.call("GET", f"/workflows/{workflow['id']}")["workflow"]["steps"]
     assert shown[0]["result"] == result
 
 
 def test_a_workflow_shows_as_many_large_results_as_one_answer_has_room_for(system: System) -> None:
     jobs = [{"type": "test.member", "args": [], "options": {"queue": "flow"}} for _ in range(9)]
-    workflow = call(system, "POST", "/workflows", {"type": "group", "name": "large", "jobs": jobs}, 201)["workflow"]
+    workflow = system.call("POST", "/workflows", {"type": "group", "name": "large", "jobs": jobs}, 201)["workflow"]
     ids = fetch(system, "flow", 9)
     for job_id in ids:
-        call(system, "POST", "/workers/ack", {"job_id": job_id, "result": "r" * 1_000_000})
-    steps = call(system, "GET", f"/workflows/{workflow['id']}")["workflow"]["steps"]
+        system.call("POST", "/workers/ack", {"job_id": job_id, "result": "r" * 1_000_000})
+    steps = system.call("GET", f"/workflows/{workflow['id']}")["workflow"]["steps"]
     referred = [step for step in steps if step["result"] == {"$ref": f"/ojs/v1/jobs/{step['job_id']}/result"}]
     assert (len(steps), len(referred)) == (9, 1)
     assert len(system.request("GET", referred[0]["result"]["$ref"]).body["result"]) == 1_000_000
@@ -91,22 +91,22 @@ def test_a_workflow_shows_as_many_large_results_as_one_answer_has_room_for(syste
 
 def test_a_queue_keeps_its_newest_dead_letters(system: System) -> None:
     limits = {"dead_letter": {"retention": {"max_age": "P90D", "max_count": 2}}}
-    assert call(system, "PUT", "/queues/dead/config", limits)["config"]["dead_letter"] == limits["dead_letter"]
+    assert system.call("PUT", "/queues/dead/config", limits)["config"]["dead_letter"] == limits["dead_letter"]
     ids = [dead_letter(system, "dead") for _ in range(4)]
     other = dead_letter(system, "other")
 
     def pruned() -> bool:
-        return bool(call(system, "GET", "/dead-letter/stats?queue=dead")["total"] == 2)
+        return bool(system.call("GET", "/dead-letter/stats?queue=dead")["total"] == 2)
 
     until(pruned)
-    assert [job["id"] for job in call(system, "GET", "/dead-letter?queue=dead")["jobs"]] == [ids[3], ids[2]]
-    call(system, "GET", f"/dead-letter/{ids[0]}", status=404)
-    events = call(system, "GET", "/events?types=dead_letter.pruned")["events"]
+    assert [job["id"] for job in system.call("GET", "/dead-letter?queue=dead")["jobs"]] == [ids[3], ids[2]]
+    system.call("GET", f"/dead-letter/{ids[0]}", status=404)
+    events = system.call("GET", "/events?types=dead_letter.pruned")["events"]
     told = {(event["subject"], event["data"]["count"], event["data"]["reason"]) for event in events}
     assert told == {(ids[0], 1, "max_count"), (ids[1], 1, "max_count")}
-    stats = call(system, "GET", "/dead-letter/stats?queue=dead")["retention"]
+    stats = system.call("GET", "/dead-letter/stats?queue=dead")["retention"]
     assert (stats["max_age"], stats["max_count"]) == ("P90D", 2)
-    common = call(system, "GET", "/admin/dead-letter/stats")["retention"]
+    common = system.call("GET", "/admin/dead-letter/stats")["retention"]
     assert (common["max_age"], common["max_count"], common["next_prune_at"] > events[0]["time"]) == ("P180D", 10_000, True)
-    detail = call(system, "GET", f"/dead-letter/{other}")["job"]
+    detail = system.call("GET", f"/dead-letter/{other}")["job"]
     assert detail["leaves_at"] > detail["discarded_at"]

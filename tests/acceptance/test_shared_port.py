@@ -75,8 +75,12 @@ def test_one_that_dies_leaves_its_clients_to_the_other_and_comes_back(pair: Comm
         return False
 
     until(is_answered)
-    until(lambda: len(gateways(pair)) == 2)
-    [newcomer] = [line for line in gateways(pair) if line["pid"] != survivor["pid"]]
+
+    def newcomers() -> list[dict[str, Any]]:
+        return [line for line in gateways(pair) if line["pid"] not in {victim["pid"], survivor["pid"]}]
+
+    until(newcomers)  # nobody comes before the victim has ended, and its port is closed
+    [newcomer] = newcomers()
     until(lambda: push(url) == 201 and pushed(newcomer) > 0)
 
 

@@ -15,6 +15,7 @@ from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET, Patch, QueueCo
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.operations.queue_removal import QueueRemoval, tell_of_queue
 from ojs_core.read.client import settled
+from ojs_core.read.numbers import Queue
 from ojs_core.wire.queues.answers import configured_queue, deleted_queue, purged_queue, queue_detail, switched_queue
 from ojs_core.wire.queues.requests import parse_config, parse_create, parse_deletion, parse_purge, parse_queue_limit
 from ojs_gateway.context import Context
@@ -23,13 +24,22 @@ from ojs_gateway.http.call import Call, Response
 log = structlog.get_logger(__name__)
 
 
+async def known_queue(context: Context, name: str) -> tuple[QueueRecord | None, Queue]:
+    """What is set for a queue, and its numbers. Raises not_found if nobody ever configured it or pushed to it."""
+    record, queue = await asyncio.gather(context.store.queues.get(name), context.queries.queue(name))
+    if record is None and queue.created_at is None:
+        settled(queue)
+        raise not_found("queue", name)
+    return record, queue
+
+
 class QueueHandlers:
     """Handlers under /queues and /admin/queues. Any name stands for a queue; `_default` for the policy of all of them."""
 
     def __init__(self, context: Context) -> None:
+        self._context = context
         self._removal = QueueRemoval(context.store, context.queries)
         self._store = context.store
-        self._queries = context.queries
         self._limits = context.limits
 
     # Configuration
@@ -47,10 +57,7 @@ class QueueHandlers:
     async def read(self, call: Call) -> Response:
         """GET /queues/{name}: settings and numbers; 404 if nobody ever configured it or pushed to it."""
         name = queue_name(call.parameters[0], "queue", self._limits)
-        record, queue = await asyncio.gather(self._store.queues.get(name), self._queries.queue(name))
-        if record is None and queue.created_at is None:
-            settled(queue)
-            raise not_found("queue", name)
+        record, queue = await known_queue(self._context, name)
         return Response(200, queue_detail(queue, record, await self._common(name), self._store.clock.now()))
 
     async def read_config(self, call: Call) -> Response:

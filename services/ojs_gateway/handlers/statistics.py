@@ -10,7 +10,7 @@ from ojs_core.wire.statistics.answers import history_answer
 from ojs_core.wire.statistics.requests import parse_history, period_of
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.sse import KEEP_ALIVE_S, sse
+from ojs_gateway.http.sse import KEEP_ALIVE, KEEP_ALIVE_S, sse
 from ojs_gateway.statistics_stream import Frame, StatisticsStream
 
 
@@ -40,7 +40,9 @@ class StatisticsHandlers:
     async def stream(self, call: Call) -> StreamedResponse:
         """GET /admin/stats/stream: the event `stats` every two seconds, for the admin UI `metrics`, too."""
         self._pulse.join()
-        return sse(lambda response: self._write(response, call.dialect.reader), self._pulse.leave)
+        return sse(
+            lambda response: self._write(response, call.dialect.reader), self._pulse.leave, lambda: self._context.stopping
+        )
 
     async def _write(self, response: web.StreamResponse, reader: Reader) -> None:
         seen: Frame | None = None
@@ -50,4 +52,4 @@ class StatisticsHandlers:
                 seen = frame
                 await response.write(frame.metrics + frame.stats if reader == "ui" else frame.stats)
             else:
-                await response.write(b": keep-alive\n\n")
+                await response.write(KEEP_ALIVE)

@@ -11,6 +11,7 @@ from ojs_core.domain.job import State
 from ojs_core.read.client import Queries, settled
 from ojs_core.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
 from ojs_core.read.walk import walk
+from ojs_core.store.announce import announce_lost
 from ojs_core.store.workers.directives import Wish
 from ojs_core.wire.pages import parse_page
 from ojs_core.wire.workers.fleet import (
@@ -89,6 +90,7 @@ class WorkerAdminHandlers:
             raise OjsError("conflict", message, details={"worker_id": worker_id, "state": row.record.state})
         await self._store.workers.remove(worker_id)
         await self._directives.withdraw(worker_id)
+        await announce_lost(self._store, row.record)
         return Response(200, RemovedWorker(True, worker_id))
 
     async def _worker(self, call: Call) -> WorkerRow:

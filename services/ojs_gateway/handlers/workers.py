@@ -33,6 +33,7 @@ from ojs_core.wire.workers.answers import (
 )
 from ojs_core.wire.workers.fleet import worker_health
 from ojs_core.wire.workers.requests import (
+    SHUTDOWN,
     Fetch,
     Nack,
     parse_ack,
@@ -183,7 +184,7 @@ class WorkerHandlers:
         beat = await call.read(parse_heartbeat, self._limits)
         held = [job_id for job_id in beat.job_ids if is_job_id(job_id)]
         record = _record(beat.worker)
-        _, outcome, directive, _ = await asyncio.gather(
+        _, outcome, directive, quieted = await asyncio.gather(
             self._store.workers.beat(record),
             self._store.jobs.extend(held, beat.worker.id, beat.lease_ms),
             self._context.directives.of(record),
@@ -196,6 +197,7 @@ class WorkerHandlers:
             state = _directed(outcome.jobs) or state
         for job in outcome.jobs:
             self._tell_of(job)
+        await self._tell_of_worker(record, quieted=quieted)
         return Response(200, heartbeat_answer(state, outcome.extended, outcome.cancelled, self._store.clock.now()))
 
     def _tell_of(self, job: Job) -> None:
@@ -205,6 +207,13 @@ class WorkerHandlers:
         if job.visible_until is not None:
             told["visible_until"] = format_ms(job.visible_until)
         tell(self._store, "job.heartbeat", scope=job.queue, subject=job.id, data=told)
+
+    async def _tell_of_worker(self, worker: WorkerRecord, *, quieted: bool) -> None:
+        told = {"worker_id": worker.id, "active_jobs": worker.active_jobs}
+        if quieted:
+            await announce(self._store, "worker.quiet", scope="worker", subject=worker.id, data=told)
+        told |= {"queues": worker.queues, "state": worker.state}
+        tell(self._store, "worker.heartbeat", scope="worker", subject=worker.id, data=told)
 
     async def health(self, call: Call) -> Response:
         """GET /workers/{id}/health: 200 while it takes jobs; 503 if it is about to leave, or was not heard of for 30 s."""
@@ -227,13 +236,13 @@ class WorkerHandlers:
     async def deregister(self, call: Call) -> Response:
         """POST /workers/deregister, DELETE /workers/{id}."""
         if (named := _from_path(call)) is not None:
-            worker_id = short_text(named, "the worker's id", self._limits)
+            worker_id, reason = short_text(named, "the worker's id", self._limits), SHUTDOWN
         else:
-            worker_id = await call.read(parse_deregister, self._limits)
+            worker_id, reason = await call.read(parse_deregister, self._limits)
         if not await self._store.workers.remove(worker_id):
             raise not_found("worker", worker_id)
         await self._context.directives.withdraw(worker_id)
-        stopped = {"worker_id": worker_id, "reason": "shutdown"}
+        stopped = {"worker_id": worker_id, "reason": reason}
         await announce(self._store, "worker.stopped", scope="worker", subject=worker_id, data=stopped)
         return Response(200, DeregisteredWorker(True, worker_id))
 

@@ -8,21 +8,32 @@ from typing import Final
 import structlog
 from aiohttp import hdrs, web
 
+from ojs_core.wire.media_types import EVENT_STREAM_TYPE
 from ojs_gateway.http.call import StreamedResponse
 
 log = structlog.get_logger(__name__)
 
 KEEP_ALIVE_S: Final = 15.0
-_RETRY_MS: Final = 2_000
+KEEP_ALIVE: Final = b":heartbeat\n\n"
+"""A comment, for proxies that close what is silent (ojs-realtime §2.4)."""
+SHUTDOWN: Final = "server.shutdown"
+SHUTDOWN_DATA: Final = b'{"reason":"shutdown","grace_period_ms":0}'
+"""What every stream and socket is told last when its gateway stops (ojs-realtime §4.6): the connection ends with it."""
+_RETRY_MS: Final = 3_000
 _HEADERS: Final = {
-    hdrs.CONTENT_TYPE: "text/event-stream",
+    hdrs.CONTENT_TYPE: EVENT_STREAM_TYPE,
     hdrs.CACHE_CONTROL: "no-cache",
     "X-Accel-Buffering": "no",
 }
 
 
-def sse(write: Callable[[web.StreamResponse], Awaitable[None]], close: Callable[[], None]) -> StreamedResponse:
-    """An answer into which `write` writes events until it returns; `close` is called in any case."""
+def sse(
+    write: Callable[[web.StreamResponse], Awaitable[None]], close: Callable[[], None], stopping: Callable[[], bool]
+) -> StreamedResponse:
+    """An answer into which `write` writes events until it returns; `close` is called in any case.
+
+    When `write` has returned because the gateway is `stopping`, the client is told so.
+    """
 
     async def serve(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
         response = web.StreamResponse(headers={**headers, **_HEADERS})
@@ -32,6 +43,8 @@ def sse(write: Callable[[web.StreamResponse], Awaitable[None]], close: Callable[
                 return response
             await response.write(b": connected\nretry: %d\n\n" % _RETRY_MS)
             await write(response)
+            if stopping():
+                await response.write(frame(SHUTDOWN, SHUTDOWN_DATA))
         except ConnectionError:
             log.debug("event stream ended by its client")
         finally:
@@ -39,3 +52,9 @@ def sse(write: Callable[[web.StreamResponse], Awaitable[None]], close: Callable[
         return response
 
     return StreamedResponse(serve)
+
+
+def frame(event_type: str, data: bytes, number: str | None = None) -> bytes:
+    """One event; `number` is the id that a client sends when it connects again."""
+    head = b"" if number is None else b"id: %s\n" % number.encode()
+    return b"%sevent: %s\ndata: %s\n\n" % (head, event_type.encode(), data)

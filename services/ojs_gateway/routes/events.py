@@ -13,6 +13,7 @@ from ojs_gateway.openapi.schema import TEXT, text, whole
 _FILTERS: Final = (
     Parameter("types", TEXT, "Types with commas between them; one may end in .*"),
     Parameter("type", TEXT, "Another name of `types`."),
+    Parameter("event_types", TEXT, "Another name of `types`."),
     Parameter("queues", TEXT, "Queues with commas between them."),
     Parameter("queue", TEXT, "Another name of `queues`."),
     Parameter("job_types", TEXT, "Job types with commas between them."),
@@ -22,7 +23,7 @@ _FROM: Final = (
     Parameter("Last-Event-ID", TEXT, "Goes on after this event.", "header"),
     Parameter("last_event_id", TEXT, "The same, for clients that can't set headers."),
 )
-_STREAM: Final = Other("text/event-stream", "Server-sent events; each has an event of OJS as its data.")
+_STREAM: Final = Other("text/event-stream", "Server-sent events; docs/events.md says what each has as its data.")
 _CURSOR: Final = text(pattern="^[0-9]+$", most=18)
 
 EVENTS: Final = Part(
@@ -35,12 +36,12 @@ EVENTS: Final = Part(
             ("GET /events listEvents",),
             "Poll events",
             {200: EventPage},
-            "The oldest first. `pagination` is there when `page` or `per_page` is asked for.",
+            "The oldest first. With `page` or `per_page` the newest first, and `pagination` says how many there are.",
             query=(
                 Parameter("after", _CURSOR, "`cursor` of an earlier answer."),
                 Parameter("cursor", _CURSOR, "Another name of `after`."),
                 Parameter("limit", whole(1, 1_000) | {"default": 100}),
-                Parameter("page", whole(1), "Counts pages in place of `after`."),
+                Parameter("page", whole(1), "Counts pages from the newest, of one type and one queue at most."),
                 Parameter("per_page", whole(1, MAX_NUMBERED) | {"default": ADMIN_PAGE}, "More counts as the most."),
                 *_FILTERS,
             ),
@@ -52,7 +53,7 @@ EVENTS: Final = Part(
             "Follow events",
             {200: _STREAM},
             query=(
-                Parameter("channel", text(pattern="^(job:.+|queue:.+|events)$"), "Together with the filters."),
+                Parameter("channel", text(pattern="^(job:.+|queue:.+|all|events)$"), "Together with the filters."),
                 *_FILTERS,
                 *_FROM,
             ),
@@ -63,7 +64,8 @@ EVENTS: Final = Part(
             ("GET /jobs/{job_id}/events subscribeJobEvents",),
             "Follow a job's events",
             {200: _STREAM},
-            query=_FROM,
+            "It ends with the job: that of a finished one tells how it ended, and ends.",
+            query=(*_FILTERS, *_FROM),
             errors=("not_found",),
         ),
         Route(
@@ -72,8 +74,8 @@ EVENTS: Final = Part(
             ("GET /queues/{queue}/events subscribeQueueEvents",),
             "Follow a queue's events",
             {200: _STREAM},
-            query=_FROM,
-            errors=("queue_name_too_long",),
+            query=(*_FILTERS, *_FROM),
+            errors=("not_found", "queue_name_too_long"),
         ),
         Route(
             EventHandlers,
@@ -81,7 +83,8 @@ EVENTS: Final = Part(
             ("GET /ws websocketConnect",),
             "Follow events over a WebSocket",
             {101: Other(None, "The connection is a WebSocket from here on.")},
-            'Clients send `{"action": "subscribe", "channel": …, "filter": {…}}` and `{"action": "unsubscribe", …}`.',
+            'Clients send `{"action": "subscribe", "channel": …, "filter": {…}}`, `{"action": "unsubscribe", …}` and '
+            '`{"action": "resume", "last_event_id": …}`; the subprotocol is `ojs.v1` (docs/events.md).',
             errors=("invalid_request",),
         ),
     ),

@@ -10,6 +10,7 @@ from ojs_core.wire.jobs.filters import MAX_MEMBERS, MAX_TEXT
 from ojs_core.wire.jobs.job import AdminChangedJob, EnqueuedJob, OneJob, PushedJob
 from ojs_core.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
 from ojs_core.wire.jobs.priority import ChangedPriority, PriorityBody
+from ojs_core.wire.jobs.progress import MAX_MESSAGE, ProgressAnswer, ProgressBody, ReportedProgress
 from ojs_core.wire.jobs.results import JobResult, JobResults
 from ojs_core.wire.jobs.traces import JobHistory, JobRetries, JobTrace
 from ojs_core.wire.jobs.unique import UniqueJobPage
@@ -17,8 +18,10 @@ from ojs_core.wire.workers.requests import CancelBody, IdsBody
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
+from ojs_gateway.handlers.progress import ProgressHandlers
 from ojs_gateway.openapi.common import (
     NUMBERED,
+    OBJECT,
     PAGED,
     PERIOD,
     PRIORITY,
@@ -27,8 +30,9 @@ from ojs_gateway.openapi.common import (
     STATE,
 )
 from ojs_gateway.openapi.envelope import ENVELOPE, PUSH_REFUSALS
-from ojs_gateway.openapi.route import Parameter, Part, Route
+from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import (
+    ANYTHING,
     FLAG,
     TEXT,
     body_of,
@@ -36,9 +40,24 @@ from ojs_gateway.openapi.schema import (
     number,
     one_of,
     text,
+    whole,
 )
 
 _CANCEL_BODY: Final = body_of(CancelBody, reason=SHORT)
+_PROGRESS_STREAM: Final = Other(
+    "text/event-stream", "`progress` with what is answered to who reads it; the last is `completed`, `failed` or `cancelled`."
+)
+_PROGRESS_BODY: Final = body_of(
+    ProgressBody,
+    job_id=text("Needed where the path doesn't name the job."),
+    progress=number(about="From 0 to 1; what is beyond counts as the end."),
+    percentage=number(about="The same from 0 to 100."),
+    message=text(most=MAX_MESSAGE),
+    data=OBJECT | {"description": f"Up to {DEFAULT_LIMITS.max_progress_bytes} bytes as JSON."},
+    checkpoint=ANYTHING | {"description": "Refused."},
+    worker_id=SHORT,
+    attempt=whole(1),
+)
 _SORTS: Final[tuple[str, ...]] = Sort.__args__  # type: ignore[attr-defined]
 _META: Final = f"Up to {MAX_MEMBERS} parameters `meta.<key>=<value>` ask for members of `meta`."
 _FILTERS: Final = (
@@ -91,6 +110,39 @@ JOBS: Final = Part(
         ),
         Route(
             JobHandlers, JobHandlers.read, ("GET /jobs/{job_id} getJob",), "Read a job", {200: OneJob}, errors=("not_found",)
+        ),
+        Route(
+            ProgressHandlers,
+            ProgressHandlers.report,
+            ("PUT /jobs/{job_id}/progress reportJobProgress", "POST /workers/progress reportProgress"),
+            "Report how far a job has come",
+            {200: ReportedProgress},
+            "A sign of life as well: it renews the lease. A job that isn't active, or that another worker holds, stays as it "
+            "is. One report a second is stored for a job, the latest.",
+            body=_PROGRESS_BODY,
+            errors=("not_found", "metadata_too_large", "unsupported"),
+        ),
+        Route(
+            ProgressHandlers,
+            ProgressHandlers.read,
+            ("GET /jobs/{job_id}/progress getJobProgress",),
+            "Read how far a job has come",
+            {200: ProgressAnswer},
+            "1 once a job that has told of its progress is completed.",
+            errors=("not_found",),
+        ),
+        Route(
+            ProgressHandlers,
+            ProgressHandlers.stream,
+            ("GET /jobs/{job_id}/progress/stream streamJobProgress",),
+            "Follow how far a job has come",
+            {
+                200: Other(
+                    "text/event-stream",
+                    "`progress` with what the other operation answers, at last `completed`, `failed` or `cancelled`.",
+                )
+            },
+            errors=("not_found",),
         ),
         Route(
             ListHandlers,

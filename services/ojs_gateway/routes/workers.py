@@ -24,7 +24,7 @@ from ojs_core.wire.workers.fleet import (
     WorkerDetail,
     WorkerHealth,
 )
-from ojs_core.wire.workers.requests import AckBody, ErrorBody, FetchBody, NackBody, WorkerBody
+from ojs_core.wire.workers.requests import STOP_REASONS, AckBody, DeregisterBody, ErrorBody, FetchBody, NackBody, WorkerBody
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.handlers.workers import WorkerHandlers
 from ojs_gateway.openapi.common import (
@@ -163,7 +163,7 @@ WORKERS: Final = Part(
             ("POST /workers/deregister deregisterWorker", "DELETE /workers/{worker_id}"),
             "Say that a worker is gone",
             {200: DeregisteredWorker},
-            body=body_of(WorkerBody, **{**_WORKER_MEMBERS, "worker_id": _WORKER_IN_BODY}),
+            body=body_of(DeregisterBody, worker_id=_WORKER_IN_BODY, reason=one_of(*STOP_REASONS)),
             errors=("not_found",),
         ),
     ),

@@ -27,7 +27,7 @@ class Message(Struct, frozen=True):
     @property
     def at(self) -> int:
         """When it was stored (server time, Unix ms)."""
-        return _unix_ms(self.time)
+        return unix_ms(self.time)
 
 
 def subject_of(reply: Reply) -> str:
@@ -42,10 +42,11 @@ def sequence_of(reply: Reply) -> int:
 
 def stored_at(reply: Reply) -> int:
     """As `subject_of`: server time, Unix ms."""
-    return _unix_ms((header(reply.headers, b"Nats-Time-Stamp") or b"1970-01-01T00:00:00Z").decode())
+    return unix_ms((header(reply.headers, b"Nats-Time-Stamp") or b"1970-01-01T00:00:00Z").decode())
 
 
-def _unix_ms(stamp: str) -> int:
+def unix_ms(stamp: str) -> int:
+    """A time as nats-server writes it, in Unix ms."""
     return int(datetime.fromisoformat(stamp).timestamp() * 1000)
 
 
@@ -97,6 +98,7 @@ class StreamState(Struct, frozen=True):
 
     first_seq: int = 0
     last_seq: int = 0
+    first_ts: str = ""
     consumer_count: int = 0
     subjects: dict[str, int] = {}
 

@@ -1,9 +1,12 @@
-"""Reading stored events: pages after a cursor for polling, and a tail for SSE and WebSocket."""
+"""Reading stored events: pages after a cursor or before the end for polling, and a tail for SSE and WebSocket; and hearing live
+ones, which are stored nowhere.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -11,7 +14,7 @@ from msgspec import Struct
 
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection, Reply
-from ojs_core.jetstream.contents import messages, sequence_of, stream_info, subject_of
+from ojs_core.jetstream.contents import messages, sequence_of, stream_info, subject_of, unix_ms
 from ojs_core.jetstream.subjects import StoreConfig
 
 _READ: Final = 1_000
@@ -20,6 +23,9 @@ _READ_TIMEOUT_S: Final = 5.0
 _READS: Final = 10
 """Reads for one page; a rarer match is found by asking again with the page's cursor."""
 _FALLBACK_S: Final = 1.0
+_TWO_WORDS: Final = re.compile(r"[a-z_]+\.[a-z_]+", re.ASCII)
+_STORED: Final = "ojs.events."
+_LIVE: Final = "ojs.live."
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
@@ -34,7 +40,7 @@ class EventFilter(Struct, frozen=True, kw_only=True):
     subject_id: str | None = None
 
     def admits(self, event: StoredEvent) -> bool:
-        if self.types and not any(_matches(event.type, wanted) for wanted in self.types):
+        if not self.admits_type(event.type):
             return False
         if self.queues and event.queue not in self.queues:
             return False
@@ -42,15 +48,24 @@ class EventFilter(Struct, frozen=True, kw_only=True):
             return False
         return not self.job_types or event.job_type in self.job_types
 
+    def admits_type(self, event_type: str) -> bool:
+        return not self.types or any(_matches(event_type, wanted) for wanted in self.types)
+
     @property
     def subject(self) -> str:
         """The narrowest subject that covers all that is wanted."""
-        exact = len(self.types) == 1 and self.types[0].count(".") == 1 and "*" not in self.types[0]
-        event_type = self.types[0] if exact else "*.*"
+        narrow = len(self.types) == 1 and _TWO_WORDS.fullmatch(self.types[0]) is not None
+        event_type = self.types[0] if narrow else "*.*"
         queue = self.queues[0].replace(".", "_") if len(self.queues) == 1 else "*"
         if (event_type, queue, self.subject_id) == ("*.*", "*", None):
             return "ojs.events.>"
         return f"ojs.events.{event_type}.{queue}.{self.subject_id or '*'}"
+
+    @property
+    def exact(self) -> bool:
+        """Whether `subject` covers nothing else, so that the stream itself can count what is wanted."""
+        types = not self.types or (len(self.types) == 1 and _TWO_WORDS.fullmatch(self.types[0]) is not None)
+        return types and len(self.queues) <= 1 and not self.job_types
 
 
 class _Data(Struct):
@@ -65,7 +80,7 @@ _decode_body: Final = msgspec.json.Decoder(_Body).decode
 
 
 class StoredEvent(NamedTuple):
-    """One event of the stream: its sequence (the cursor after it), what its subject says, and its JSON."""
+    """One event: its sequence (the cursor after it), what its subject says, and its JSON. A live one has the sequence 0."""
 
     sequence: int
     type: str
@@ -77,6 +92,11 @@ class StoredEvent(NamedTuple):
     def job_type(self) -> str | None:
         return _decode_body(self.body).data.job_type
 
+    @property
+    def live(self) -> bool:
+        """Whether it is stored nowhere."""
+        return not self.sequence
+
 
 class EventPage(NamedTuple):
     """Events, oldest first. `cursor` goes on after all that was looked at, matches or not."""
@@ -84,6 +104,26 @@ class EventPage(NamedTuple):
     events: list[StoredEvent]
     cursor: int
     has_more: bool
+
+
+class NewestPage(NamedTuple):
+    """Events, the newest first, and how many match altogether. `cursor` goes on with what comes after all of them."""
+
+    events: list[StoredEvent]
+    total: int
+    cursor: int
+
+
+class Kept(NamedTuple):
+    """Sequences of the oldest event that is kept and of the last; if there is none, the first is above the last, or both are 0.
+
+    `begun_at`: when the stream was made; `oldest_at`: when the oldest that is kept was stored, None if there is none (Unix ms).
+    """
+
+    first: int
+    last: int
+    begun_at: int = 0
+    oldest_at: int | None = None
 
 
 class EventReader:
@@ -97,8 +137,9 @@ class EventReader:
         """Up to `limit` events with a sequence above `after` (0: from the oldest kept)."""
         found: list[StoredEvent] = []
         cursor = after
+        size = min(limit, _READ) if wanted.exact else _READ
         for _ in range(_READS):
-            which = {"next_by_subj": wanted.subject, "seq": cursor + 1, "batch": _READ, "max_bytes": _READ_BYTES}
+            which = {"next_by_subj": wanted.subject, "seq": cursor + 1, "batch": size, "max_bytes": _READ_BYTES}
             batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
             for left, event in zip(range(len(batch) - 1, -1, -1), map(_event, batch), strict=True):
                 cursor = event.sequence
@@ -110,14 +151,48 @@ class EventReader:
                 return EventPage(found, cursor, has_more=False)
         return EventPage(found, cursor, has_more=True)
 
+    async def newest(self, wanted: EventFilter, passed: int, limit: int) -> NewestPage:
+        """Up to `limit` events that come before the `passed` newest; only for an `exact` filter, by which the stream counts.
+
+        Where they begin is looked for by halves: a stream can't be read backwards.
+        """
+        kept = await self.kept()
+        if kept.first > kept.last:
+            return NewestPage([], 0, kept.last)
+        low, high = kept.first, kept.last + 1
+        total = await self._from(low, wanted)
+        most = min(total, passed + limit)
+        if most <= passed:
+            return NewestPage([], total, kept.last)
+        if total == high - low:  # nothing else lies between
+            low, high = high - most, high - most
+        while low < high - 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if await self._from(middle, wanted) >= most else (low, middle)
+        page = await self.read(low - 1, wanted, most - passed)
+        return NewestPage(page.events[::-1], total, kept.last)
+
+    async def _from(self, sequence: int, wanted: EventFilter) -> int:
+        """How many events there are that match, from a sequence on."""
+        which = {"next_by_subj": wanted.subject, "seq": sequence, "batch": 1, "max_bytes": _READ_BYTES}
+        batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
+        return len(batch) + pending
+
     async def last_sequence(self) -> int:
         """The cursor after everything stored now."""
-        return (await self.kept())[1]
+        return (await self.kept()).last
 
-    async def kept(self) -> tuple[int, int]:
-        """The sequences of the oldest event that is kept and of the last; if there is none, the first is above the last."""
-        state = (await stream_info(self._nats, self._config.events_stream)).state
-        return state.first_seq, state.last_seq
+    async def kept(self) -> Kept:
+        """What the stream still has."""
+        info = await stream_info(self._nats, self._config.events_stream)
+        first, last = info.state.first_seq, info.state.last_seq
+        return Kept(first, last, unix_ms(info.created), unix_ms(info.state.first_ts) if 0 < first <= last else None)
+
+    async def listen(self, heard: Callable[[StoredEvent], None]) -> Callable[[], Awaitable[None]]:
+        """Have live events told as they come, from now on. Returns the way to end it."""
+        return await self._nats.listen(
+            self._config.live_events, lambda found: heard(_told(found.subject.decode().removeprefix(_LIVE), 0, found.data))
+        )
 
     async def follow(self, after: int, wanted: EventFilter) -> AsyncIterator[StoredEvent]:
         """Events above `after` as they come, without end; raises OjsError backend_unavailable when NATS is away.
@@ -141,8 +216,12 @@ class EventReader:
 
 
 def _event(message: Reply) -> StoredEvent:
-    event_type, scope, subject_id = subject_of(message).removeprefix("ojs.events.").rsplit(".", 2)
-    return StoredEvent(sequence_of(message), event_type, scope.replace("_", "."), subject_id, message.data)
+    return _told(subject_of(message).removeprefix(_STORED), sequence_of(message), message.data)
+
+
+def _told(subject: str, sequence: int, body: bytes) -> StoredEvent:
+    event_type, scope, subject_id = subject.rsplit(".", 2)
+    return StoredEvent(sequence, event_type, scope.replace("_", "."), subject_id, body)
 
 
 def _matches(event_type: str, wanted: str) -> bool:

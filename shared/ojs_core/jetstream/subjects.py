@@ -25,6 +25,7 @@ _IN_LINE: Final = 3
 Kind = Literal[
     "job",
     "blob",
+    "progress",
     "unique",
     "idempotency",
     "worker",
@@ -215,6 +216,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(workflow_id, job_id)
         return f"ojs.step.workflow.{workflow_id}.{job_id}"
 
+    def progress(self, job_id: str) -> str:
+        """Subject of what a job's worker has told of its progress."""
+        return self.record("progress", job_id)
+
     def queue(self, name: str) -> str:
         """Subject of a queue's record; `_default` is nobody's name."""
         _check(name)
@@ -339,6 +344,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Subject of an event that no stream keeps (heartbeats)."""
         _check(event_type, scope, subject_id)
         return f"ojs.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
+
+    @property
+    def live_events(self) -> str:
+        """All events that no stream keeps."""
+        return "ojs.live.>"
 
     @property
     def events_stored(self) -> str:

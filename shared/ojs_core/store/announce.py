@@ -6,30 +6,45 @@ What is true stands in the records.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import structlog
 
-from ojs_core.base.ids import new_job_id
+from ojs_core.base.ids import derived_job_id, new_job_id
 from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event
 from ojs_core.jetstream.api import parse_ack
 from ojs_core.jetstream.connection import Failed
 from ojs_core.jetstream.subjects import encode_token
+from ojs_core.store.workers.directives import LEAVING
 
 if TYPE_CHECKING:
     from ojs_core.store.store import Store
+    from ojs_core.store.workers.presence import WorkerRecord
 
 log = structlog.get_logger(__name__)
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
-async def announce(store: Store, event_type: str, *, scope: str, subject: str, data: dict[str, Any]) -> None:
-    """Store an event of `subject`, filed under `scope` (a queue or another kind of thing). Never raises."""
+class Once(NamedTuple):
+    """What makes an event the same however often it is announced: a text, and a moment (Unix ms)."""
+
+    what: str
+    at: int
+
+
+async def announce(
+    store: Store, event_type: str, *, scope: str, subject: str, data: dict[str, Any], once: Once | None = None
+) -> None:
+    """Store an event of `subject`, filed under `scope` (a queue or another kind of thing). Never raises.
+
+    Announced again with the same `once`, by whichever process, it has the same id, and is stored once in two minutes.
+    """
     name = store.config.event(event_type, scope, encode_token(subject))
-    answer = await store.nats.request(name, _event(store, event_type, subject, data))
+    headers = "" if once is None else f"Nats-Msg-Id: {encode_token(once.what)}\r\n"
+    answer = await store.nats.request(name, _event(store, event_type, subject, data, once), headers)
     if isinstance(answer, Failed) or parse_ack(answer.data).error is not None:
         log.warning("an event was not stored", type=event_type, subject=subject)
         return
@@ -45,10 +60,17 @@ def tell(store: Store, event_type: str, *, scope: str, subject: str, data: dict[
     store.nats.publish(name, _event(store, event_type, subject, data))
 
 
-def _event(store: Store, event_type: str, subject: str, data: dict[str, Any]) -> bytes:
+async def announce_lost(store: Store, worker: WorkerRecord) -> None:
+    """Store that a worker has stopped without a word: `shutdown` if it had said that it would, else `error`. Never raises."""
+    stopped = {"worker_id": worker.id, "reason": "shutdown" if worker.state in LEAVING else "error"}
+    once = Once(f"worker.stopped {worker.seen_at} {worker.id}", worker.seen_at)
+    await announce(store, "worker.stopped", scope="worker", subject=worker.id, data=stopped, once=once)
+
+
+def _event(store: Store, event_type: str, subject: str, data: dict[str, Any], once: Once | None = None) -> bytes:
     now = store.clock.now()
     event = Event(
-        id=f"evt_{new_job_id(now)}",
+        id=f"evt_{new_job_id(now) if once is None else derived_job_id(once.at, 'event', once.what)}",
         type=event_type,
         source="ojs://ojs-nats/gateway",
         time=format_ms(now),

@@ -27,6 +27,7 @@ from ojs_core.store.jobs.atomic_changes import AtomicChanges
 from ojs_core.store.jobs.batches import Batches
 from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.jobs.jobs import Jobs
+from ojs_core.store.jobs.progress import JobProgress
 from ojs_core.store.queues.fair_pools import FairPools
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.blocked_jobs import BlockedJobs
@@ -88,6 +89,7 @@ class Store:
         self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts)
         guards = Guards(self.room, self.queues, self.capacity, self.permits, self.unique)
         self.jobs = Jobs(bucket, guards)
+        self.progress = JobProgress(bucket, self.jobs)
         self.batches = Batches(bucket, guards, self.atomic)
         self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
         self.dispatcher = Dispatcher(bucket, guards, self.jobs, self.pools, limiter)
@@ -98,6 +100,7 @@ class Store:
         self.unreadable = UnreadableRecords(bucket, self.permits)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget)
         self._reset.listeners.append(self.workflows.clear)
+        self._reset.listeners.append(self.progress.clear)
         self._reset.listeners.append(self.queues.reset)
         self._reset.listeners.append(self.pools.reset)
         self._reset.listeners.append(self.schemas.reset)
@@ -140,6 +143,7 @@ class Store:
         await self.room.stop()
         await self.dispatcher.close()
         await self.unique.locks.close()
+        await self.progress.close()
         await self.queues.stop()
         await self.pools.stop()
         await self.schemas.stop()

@@ -11,6 +11,7 @@ from ojs_core.jetstream.api import purge_unheard
 from ojs_core.jetstream.reading import RecordReader, Unreadable
 from ojs_core.jetstream.subjects import ANY, REST, Kind, Wildcard
 from ojs_core.store.crons import cron_reader
+from ojs_core.store.jobs.progress import progress_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.rate_limits.permits import Permits, limit_reader
@@ -36,6 +37,7 @@ _READERS: Final[dict[Kind, RecordReader[Any]]] = {
     for reader in (
         job_reader,
         blob_reader,
+        progress_reader,
         lock_reader,
         request_reader,
         worker_reader,

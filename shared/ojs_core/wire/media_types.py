@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 OJS_TYPE: Final = "application/openjobspec+json"
+EVENT_STREAM_TYPE: Final = "text/event-stream"
 JSON_TYPE: Final = "application/json"
 
 

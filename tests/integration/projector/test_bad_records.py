@@ -105,6 +105,7 @@ def _documents(name: str) -> dict[Kind, dict[str, Any]]:
             "log": [{"n": 1, "outcome": "triggered", "tick": 1, "at": 1}],
         },
         "worker": {"id": name, "state": "running", "queues": ["q"], "pid": 1, "seen_at": 1, "labels": {"a": 1}},
+        "progress": {"job_id": name, "attempt": 1, "at": 1, "op": "o", "fraction": 0.5, "message": "m", "data": {"a": 1}},
         "unique": {"owner": name, "op": "op", "at": 1, "also": []},
         "limit": {"name": name, "policy": {"key": "k", "concurrency": 1}, "holders": [["j", "o", 1, 1]], "grants": [[1, 1]]},
         "crossing": {"name": name, "created_at": 1, "level": "exceeded", "log": [[1, 1, "rate_limit.exceeded", {}]]},

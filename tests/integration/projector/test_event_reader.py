@@ -8,6 +8,7 @@ import pytest
 from integration.samples import put_raw
 from ojs_core.jetstream import event_reader as module
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_core.store.announce import tell
 from ojs_core.store.store import Store
 from support.waiting import eventually
 
@@ -78,6 +79,68 @@ async def test_pages_go_on_at_their_cursor(store: Store, reader: EventReader) ->
         found += [event.sequence for event in page.events]
         cursor, more = page.cursor, page.has_more
     assert found == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "newest"),
+    [
+        (EventFilter(), [5, 4, 3, 2, 1]),
+        (EventFilter(types=("job.enqueued",)), [2, 1]),
+        (EventFilter(queues=("b.c",)), [5, 2]),
+        (EventFilter(types=("job.heartbeat",), queues=("a",)), [4]),
+        (EventFilter(queues=("nowhere",)), []),
+    ],
+)
+async def test_the_newest_are_read_from_the_end(
+    store: Store, reader: EventReader, wanted: EventFilter, newest: list[int]
+) -> None:
+    await some(store)
+    for passed in range(len(newest) + 2):
+        for limit in (1, 2, 10):
+            page = await reader.newest(wanted, passed, limit)
+            assert [event.sequence for event in page.events] == newest[passed : passed + limit]
+            assert (page.total, page.cursor) == (len(newest), 5)
+
+
+async def test_the_newest_of_nothing_are_none(reader: EventReader) -> None:
+    assert await reader.newest(EventFilter(), 0, 10) == ([], 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "exact"),
+    [
+        (EventFilter(), True),
+        (EventFilter(types=("job.enqueued",), queues=("a",), subject_id="1"), True),
+        (EventFilter(types=("job.*",)), False),
+        (EventFilter(types=("job.enqueued", "job.started")), False),
+        (EventFilter(types=("bulk.cancel.completed",)), False),
+        (EventFilter(queues=("a", "b")), False),
+        (EventFilter(job_types=("t",)), False),
+    ],
+)
+def test_the_stream_counts_what_one_subject_covers(wanted: EventFilter, exact: bool) -> None:
+    assert wanted.exact is exact
+
+
+async def test_what_is_kept_says_since_when(store: Store, reader: EventReader) -> None:
+    empty = await reader.kept()
+    assert (empty.first, empty.last, empty.oldest_at) == (0, 0, None)
+    await some(store)
+    kept = await reader.kept()
+    assert (kept.first, kept.last) == (1, 5)
+    assert kept.oldest_at is not None
+    assert 0 < kept.begun_at <= kept.oldest_at
+
+
+async def test_live_events_are_heard_with_what_their_subjects_say(store: Store, reader: EventReader) -> None:
+    heard: list[StoredEvent] = []
+    stop = await reader.listen(heard.append)
+    await reader.kept()  # what is told on another connection may be faster than the subscription
+    tell(store, "job.heartbeat", scope="b.c", subject="1", data={"job_type": "t"})
+    await eventually(lambda: len(heard) == 1)
+    assert shown(heard) == [(0, "job.heartbeat", "b.c", "1")]
+    assert (heard[0].live, heard[0].job_type) == (True, "t")
+    await stop()
 
 
 async def test_a_cursor_moves_on_past_what_does_not_match(

@@ -3,71 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.jetstream.event_reader import EventFilter, EventPage, EventReader, StoredEvent
-from ojs_gateway.hub import BUFFER, EventHub, HubReset, Missed, Subscription, _Index
+from ojs_core.base.errors import OjsError
+from ojs_core.jetstream.event_reader import EventFilter, Kept, StoredEvent
+from ojs_gateway.hub import BUFFER, LIVE_BUFFER, Dropped, HubReset, Missed, Subscription, _Index
+from support.fake_events import FakeReader, hub_of
 from support.waiting import eventually
 
 ALL = EventFilter()
-
-
-class FakeReader:
-    """The event stream as a list; `page` is how much one read brings."""
-
-    def __init__(self, page: int = 3) -> None:
-        self.events: list[StoredEvent] = []
-        self.first = 1
-        self.page = page
-        self.more = asyncio.Event()
-        self.fail = False
-        """Whether the tail breaks off once, when more is stored."""
-
-    def store(self, number: int = 1) -> None:
-        for _ in range(number):
-            sequence = self.events[-1].sequence + 1 if self.events else 1
-            self.events.append(StoredEvent(sequence, "job.enqueued", "q", "id", b"{}"))
-        self.more.set()
-
-    def drop(self, number: int) -> None:
-        del self.events[:number]
-        self.first += number
-
-    async def last_sequence(self) -> int:
-        await asyncio.sleep(0)
-        return self.events[-1].sequence if self.events else 0
-
-    async def kept(self) -> tuple[int, int]:
-        await asyncio.sleep(0)
-        return self.first, self.events[-1].sequence if self.events else self.first - 1
-
-    async def read(self, after: int, _wanted: EventFilter, limit: int) -> EventPage:
-        await asyncio.sleep(0)
-        newer = [event for event in self.events if event.sequence > after]
-        page = newer[: min(limit, self.page)]
-        await asyncio.sleep(0)
-        return EventPage(page, page[-1].sequence if page else after, has_more=len(newer) > len(page))
-
-    async def follow(self, after: int, _wanted: EventFilter) -> AsyncIterator[StoredEvent]:
-        while True:
-            self.more.clear()
-            for event in [event for event in self.events if event.sequence > after]:
-                after = event.sequence
-                yield event
-            await self.more.wait()
-            if self.fail:
-                self.fail = False
-                raise unavailable("NATS is away")
-
-
-def hub_of(reader: FakeReader, most: int = 100) -> EventHub:
-    return EventHub(cast("EventReader", reader), most)
 
 
 async def drained(subscription: Any) -> list[int]:
@@ -111,13 +59,56 @@ async def test_a_slow_reader_has_a_bounded_buffer_and_loses_nothing() -> None:
     subscription.close()
 
 
+BEAT = StoredEvent(0, "job.heartbeat", "q", "id", b'{"id":"evt_1"}')
+
+
+async def test_live_events_come_to_those_who_hear_them_and_want_them() -> None:
+    reader = FakeReader()
+    hub = hub_of(reader)
+    hears, deaf = await hub.subscribe(ALL, hears=True), await hub.subscribe(ALL)
+    other = await hub.subscribe(EventFilter(queues=("other",)), hears=True)
+    reader.tell(BEAT)
+    assert await hears.next(5) == BEAT
+    assert [await subscription.next(0.05) for subscription in (deaf, other)] == [None, None]
+    hears.close()
+    other.close()
+    await eventually(lambda: reader.heard is None)
+    deaf.close()
+
+
+async def test_of_live_events_a_slow_reader_loses_the_oldest_and_is_told_how_many() -> None:
+    reader = FakeReader()
+    hub = hub_of(reader)
+    subscription = await hub.subscribe(ALL, hears=True)
+    beats = [StoredEvent(0, "job.heartbeat", "q", "id", b'{"id":"evt_%d"}' % number) for number in range(LIVE_BUFFER + 3)]
+    for beat in beats:
+        reader.tell(beat)
+    await eventually(lambda: subscription._dropped is not None and subscription._dropped.number == 3)
+    assert await subscription.next(1) == Dropped(3, beats[0], beats[2])
+    assert [await subscription.next(1) for _ in range(LIVE_BUFFER)] == beats[3:]
+    reader.store()  # those that are kept are not among them
+    assert await drained(subscription) == [1]
+    subscription.close()
+
+
+async def test_a_gateway_listens_to_live_events_only_while_somebody_hears_them() -> None:
+    reader = FakeReader()
+    hub = hub_of(reader)
+    subscription = await hub.subscribe(ALL)
+    assert await subscription.next(0.05) is None
+    assert hub._ears is None
+    subscription.close()
+    subscription.close()  # twice is once
+    assert hub._hearing == 0
+
+
 async def test_what_left_the_stream_is_counted_once() -> None:
     reader = FakeReader()
     reader.store(10)
     reader.drop(6)
     hub = hub_of(reader)
     subscription = await hub.subscribe(ALL, after=2)
-    assert await subscription.next(1) == Missed(4)
+    assert await subscription.next(1) == Missed(4, Kept(7, 10))
     assert await drained(subscription) == [7, 8, 9, 10]
     subscription.close()
 
@@ -139,7 +130,7 @@ async def test_a_cursor_beyond_the_end_is_told_and_all_that_is_kept_follows() ->
     reader = FakeReader()
     reader.store(3)
     subscription = await hub_of(reader).subscribe(ALL, after=999)
-    assert await subscription.next(1) == HubReset(3)
+    assert await subscription.next(1) == HubReset(Kept(1, 3))
     assert await drained(subscription) == [1, 2, 3]
     reader.store()
     assert await drained(subscription) == [4]
@@ -155,7 +146,7 @@ async def test_a_stream_that_begins_anew_is_told_to_those_who_follow_it() -> Non
     assert await subscription.next(0.05) is None
     reader.events.clear()
     reader.store(2)  # the tail fails, and finds another stream
-    assert await subscription.next(10) == HubReset(2)
+    assert await subscription.next(10) == HubReset(Kept(1, 2))
     assert await drained(subscription) == [1, 2]
     subscription.close()
 

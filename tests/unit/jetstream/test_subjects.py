@@ -18,6 +18,7 @@ NAMED: list[Callable[[str], str]] = [
     lambda name: CONFIG.due("scheduler", name),
     CONFIG.batch_timer,
     CONFIG.unique,
+    CONFIG.progress,
     CONFIG.workflow,
     lambda name: CONFIG.definition(name, "op", "shape"),
     lambda name: CONFIG.definition("id", name, "shape"),

@@ -42,8 +42,13 @@ _decode_trace: Final = msgspec.json.Decoder(_TraceContext).decode
 
 
 def job_event(job: Job, entry: Entry, event_type: str, **members: Any) -> Event:
-    """An event of one job; `data` gets the members that all of them have."""
-    data: dict[str, Any] = {"job_id": job.id, "job_type": job.type, "queue": job.queue, **members}
+    """An event of one job; `data` gets the members that all of them have.
+
+    `state` is the job's once the entry was written, `previous_state` the one before: each is left out where there was none.
+    """
+    states = {"state": entry.after, "previous_state": entry.before}
+    known = {name: state for name, state in states.items() if state is not None}
+    data: dict[str, Any] = {"job_id": job.id, "job_type": job.type, "queue": job.queue, **known, **members}
     trace = trace_id(job.meta)
     if trace is not None:
         data["trace_id"] = trace

@@ -20,6 +20,19 @@ from ojs_core.domain.transitions.retention import result_expires_at
 RESULT_BYTES: Final = 4_096
 """A larger result is read from the job; the event goes without."""
 
+ENTERED: Final = {
+    "job.scheduled": State.SCHEDULED,
+    "job.enqueued": State.AVAILABLE,
+    "job.started": State.ACTIVE,
+    "job.retrying": State.RETRYABLE,
+    "job.completed": State.COMPLETED,
+    "job.cancelled": State.CANCELLED,
+    "job.discarded": State.DISCARDED,
+}
+"""Events that tell that a job has come into a state. Of those of one entry that changes the state, one is such an event and has
+that state in its data.
+"""
+
 _NOBODY: Final = "unknown"
 """Worker id of a fetch that named none: the member is required."""
 
@@ -74,7 +87,7 @@ def _lifecycle(facts: Facts) -> list[Event]:
         case "expired":
             return [_expired(facts), *_outcome(facts)]
         case "cancelled":
-            return [job_event(job, entry, "job.cancelled", **_given(reason=entry.reason, previous_state=entry.before))]
+            return [job_event(job, entry, "job.cancelled", **_given(reason=entry.reason))]
         case "reprioritised":
             return [_reprioritised(facts)]
         case "deleted":
@@ -102,8 +115,7 @@ def _scheduled(facts: Facts) -> Event:
 def _enqueued(facts: Facts) -> Event:
     job, entry = facts.job, facts.entry
     scheduled_at = _scheduled_at(job) if entry.before is State.SCHEDULED else None
-    members = _given(scheduled_at=scheduled_at, previous_state=entry.before)
-    return job_event(job, entry, "job.enqueued", priority=job.priority, **members)
+    return job_event(job, entry, "job.enqueued", priority=job.priority, **_given(scheduled_at=scheduled_at))
 
 
 def _scheduled_at(job: Job) -> str | None:

@@ -182,8 +182,9 @@ class Jobs:
         self.cache.drop(job_id)
         return Change(before, after)
 
-    async def extend(self, job_ids: Sequence[str], worker: str, lease_ms: int | None) -> Extended:
-        """Hold on to the active jobs among `job_ids` for `worker`; writes only those whose lease is half gone.
+    async def extend(self, job_ids: Sequence[str], worker: str | None, lease_ms: int | None) -> Extended:
+        """Hold on to the active jobs among `job_ids` for `worker`, None for whoever has them; writes only those whose lease is
+        half gone.
 
         All are read: the cache doesn't know what another gateway cancelled or the reaper ended, and where nothing is
         written, nothing would contradict it.
@@ -197,7 +198,7 @@ class Jobs:
             jobs=[job for job in jobs if job.state is State.ACTIVE],
         )
 
-    async def _extend(self, job_id: str, current: Stored, worker: str, lease_ms: int | None) -> Job | None:
+    async def _extend(self, job_id: str, current: Stored, worker: str | None, lease_ms: int | None) -> Job | None:
         """The job if the worker still holds it or it was cancelled, else None."""
         certain = False
         async for _ in tries(self._clock):
@@ -241,6 +242,10 @@ class Jobs:
                     await asyncio.sleep(0.002)
         finally:
             await stop()
+
+    def holds(self, job_id: str) -> bool:
+        """Whether this process has handed the job out and has heard of no end of that attempt. It may have ended elsewhere."""
+        return self.cache.get(job_id) is not None
 
     def remember(self, sequence: int, job: Job) -> None:
         """Keep the record of a job that this process has handed out; one that is over is forgotten."""

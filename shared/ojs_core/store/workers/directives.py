@@ -96,16 +96,18 @@ class Directives:
             await self._put(subject, b"", _WITHDRAWN_S)
         await self._note(worker_id, leaving=False)
 
-    async def heard(self, worker: WorkerRecord) -> None:
+    async def heard(self, worker: WorkerRecord) -> bool:
         """Note what a heartbeat says, for fetches through any gateway; writes only when it is another than before.
 
-        What can't be written now is with the next heartbeat.
+        What can't be written now is with the next heartbeat. Whether it says for the first time that the worker takes no more.
         """
         await self._begin()
+        leaving = worker.state in LEAVING
         try:
-            await self._note(worker.id, leaving=worker.state in LEAVING)
+            return await self._note(worker.id, leaving=leaving) and leaving
         except OjsError as error:
             log.debug("a worker's leave isn't noted", reason=error.message)
+            return False
 
     async def leaving(self, worker_id: str) -> bool:
         """Whether the worker's last heartbeat, as of some milliseconds ago, said that it takes no more jobs."""
@@ -113,12 +115,15 @@ class Directives:
             await self._begin()
         return bool(self._leaving) and self._subject(worker_id, LEAVE) in self._leaving
 
-    async def _note(self, worker_id: str, *, leaving: bool) -> None:
+    async def _note(self, worker_id: str, *, leaving: bool) -> bool:
+        """Whether it was another before."""
         if not leaving and not self._leaving:
-            return
+            return False
         subject = self._subject(worker_id, LEAVE)
-        if leaving != (subject in self._leaving):
-            await self._put(subject, b"{}" if leaving else b"", _LEAVING_S if leaving else _WITHDRAWN_S)
+        if leaving == (subject in self._leaving):
+            return False
+        await self._put(subject, b"{}" if leaving else b"", _LEAVING_S if leaving else _WITHDRAWN_S)
+        return True
 
     async def _begin(self) -> None:
         if not self._watch.loaded:

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.events import EventPage
+from ojs_core.wire.events import STATE_CHANGED, EventPage, Told
 from ojs_core.wire.members import encode, members
 
 _decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -32,6 +32,11 @@ def event_body(stored: bytes, reader: Reader) -> bytes:
         data = _decode(event["data"])
         more |= {name: data[name] for name in _LIFTED if name in data}
     return encode(more | event)
+
+
+def told_body(told: Told, reader: Reader) -> bytes:
+    """The data of an event on a stream; that of a change of state is no event of its own, and the same for all."""
+    return told.data if told.type == STATE_CHANGED else event_body(told.data, reader)
 
 
 def _page(answer: EventPage, reader: Reader) -> dict[str, Any]:

@@ -6,13 +6,14 @@ import re
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE
+from ojs_core.wire.media_types import EVENT_STREAM_TYPE, JSON_TYPE, OJS_TYPE
 
 Reader = Literal["standard", "sdk", "cli", "ui"]
 """The official SDKs, the official command line, the official admin UI, and everybody else."""
 
 _PROFILED: Final = f'{OJS_TYPE}; profile="{JSON_TYPE}"'
 """The Python SDK throws away the body of an answer whose type lacks these words."""
+_OF_CLI: Final = (OJS_TYPE, EVENT_STREAM_TYPE)
 _MAJOR_1: Final = re.compile(r"1(\.\d{1,6}){0,2}(-[0-9A-Za-z.-]{1,32})?", re.ASCII)
 
 
@@ -41,8 +42,8 @@ def dialect_of(user_agent: str | None, accept: str | None, ojs_version: str | No
     reader: Reader = "standard"
     if ojs_version is not None:
         reader = "sdk"
-    elif agent.startswith("Go-http-client/") and OJS_TYPE in accepted:  # what else is written in Go may ask for plain JSON
-        reader = "cli"
+    elif agent.startswith("Go-http-client/") and any(one in accepted for one in _OF_CLI):
+        reader = "cli"  # what else is written in Go may ask for plain JSON
     elif agent.startswith("Mozilla/"):
         reader = "ui"
     return Dialect(content_type, reader, ojs_version is None or _MAJOR_1.fullmatch(ojs_version.strip()) is not None)

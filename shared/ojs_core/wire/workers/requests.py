@@ -32,6 +32,9 @@ from ojs_core.domain.worker import Worker
 from ojs_core.wire.jobs.retry import merge_retry, parse_retry
 
 _ACTIONS: Final[tuple[Action, ...]] = ("RETRY", "DISCARD", "DEAD_LETTER", "FAIL")
+SHUTDOWN: Final = "shutdown"
+STOP_REASONS: Final = (SHUTDOWN, "signal", "error")
+"""Why a worker stops (ojs-events §4.3)."""
 _STATES: Final = frozenset({"running", "quiet", "terminate", "drain"})
 
 
@@ -202,6 +205,11 @@ class WorkerBody(Struct):
     started_at: str | None = None
 
 
+class DeregisterBody(Struct):
+    worker_id: str | None = None
+    reason: str | None = None
+
+
 def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
     """POST /workers/heartbeat: `active_jobs` is a list of ids, or a number with the ids in `active_job_ids`.
 
@@ -221,15 +229,23 @@ def parse_register(body: bytes, limits: PayloadLimits) -> Worker:
     return _worker(struct_of(body, WorkerBody), 0, limits)
 
 
-def parse_deregister(body: bytes, limits: PayloadLimits) -> str:
-    """POST /workers/deregister: the worker's id. Raises invalid_payload, invalid_request."""
-    return _worker(struct_of(body, WorkerBody), 0, limits).id
+def parse_deregister(body: bytes, limits: PayloadLimits) -> tuple[str, str]:
+    """POST /workers/deregister: the worker's id, and why it stops. Raises invalid_payload, invalid_request."""
+    sent = struct_of(body, DeregisterBody)
+    if sent.reason is not None and sent.reason not in STOP_REASONS:
+        raise invalid("reason", f"reason must be one of {', '.join(STOP_REASONS)}, not {sent.reason[:40]!r}")
+    return _named(sent.worker_id, limits), sent.reason or SHUTDOWN
+
+
+def _named(sent: str | None, limits: PayloadLimits) -> str:
+    worker_id = _worker_id(sent, limits)
+    if worker_id is None:
+        raise invalid("worker_id", "worker_id is required: a text that is unique to the worker")
+    return worker_id
 
 
 def _worker(sent: WorkerBody, active: int, limits: PayloadLimits) -> Worker:
-    worker_id = _worker_id(sent.worker_id, limits)
-    if worker_id is None:
-        raise invalid("worker_id", "worker_id is required: a text that is unique to the worker")
+    worker_id = _named(sent.worker_id, limits)
     labels = _kept(sent.labels, "labels", limits)
     if len(labels) > limits.max_label_bytes:
         raise invalid("labels", f"labels is {len(labels)} bytes; the limit is {limits.max_label_bytes} bytes")

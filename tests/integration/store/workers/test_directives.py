@@ -110,8 +110,13 @@ async def test_every_gateway_hears_that_a_worker_leaves_and_that_it_goes_on(
         await eventually(is_known, SECONDS)
 
     assert not await there.leaving("w.leaves")
-    for state, leaving in (("quiet", True), ("running", False), ("drain", True), ("terminate", True)):
-        await here.heard(WorkerRecord(id="w.leaves", state=state))
+    for state, leaving, first in (
+        ("quiet", True, True),
+        ("running", False, False),
+        ("drain", True, True),
+        ("terminate", True, False),
+    ):
+        assert await here.heard(WorkerRecord(id="w.leaves", state=state)) is first
         assert await here.leaving("w.leaves") == leaving, "who heard it need not wait"
         await settled(leaving)
         assert not await there.leaving("w")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import msgspec
 import pytest
 
 import ojs_reaper
@@ -12,6 +13,7 @@ from integration.conftest import OpenStore
 from integration.samples import draft, fetch, timers
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import deadlines
+from ojs_core.jetstream.event_reader import EventFilter, EventReader
 from ojs_core.runtime.service import Service
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
@@ -91,6 +93,23 @@ async def test_a_silent_workers_job_comes_back_while_gateways_listen(
     assert [error.type for error in found.errors] == ["worker_death"]
     assert [entry.event for entry in found.transitions] == ["pushed", "claimed", "worker_died"], "once"
     assert [again.attempt for again in await fetch(gateway, queue)] == [2]
+
+
+@pytest.mark.parametrize(("state", "reason"), [("running", "error"), ("terminate", "shutdown")])
+async def test_that_a_worker_died_is_told_once_by_however_many_reapers_and_jobs(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str, state: str, reason: str
+) -> None:
+    gateway = await open_store(own_nats.url)
+    await gateway.workers.beat(WorkerRecord(id="w", state=state))
+    jobs = [await held(gateway, queue) for _ in range(5)]
+
+    async def all_died() -> bool:
+        return None not in [await died(reaping, job.id) for job in jobs]
+
+    await eventually(all_died)
+    events = EventReader(gateway.bulk, gateway.config)
+    [event] = (await events.read(0, EventFilter(types=("worker.stopped",)), 10)).events
+    assert msgspec.json.decode(event.body)["data"] == {"worker_id": "w", "reason": reason}
 
 
 async def test_a_worker_that_beats_keeps_its_job(

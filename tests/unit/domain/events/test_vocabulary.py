@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_core.domain.events.envelope import Event
-from ojs_core.domain.events.vocabulary import events_of
+from ojs_core.domain.events.vocabulary import ENTERED, events_of
 from ojs_core.domain.job import Entry, Job, Retry, State
 from ojs_core.domain.transitions import (
     Failure,
@@ -205,6 +205,17 @@ def test_events_say_all_that_is_required(case: str) -> None:
             assert isinstance(event.data["error"]["retryable"], bool)
         if "timeout_kind" in event.data:
             assert event.data["elapsed_seconds"] >= event.data["limit_seconds"] > 0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_events_say_the_state_and_one_of_them_that_the_job_has_come_into_it(case: str) -> None:
+    job = CASES[case][1]()
+    entry = job.transitions[-1]
+    events = events_of(job, entry)
+    for event in events:
+        assert (event.data.get("state"), event.data.get("previous_state")) == (entry.after, entry.before)
+    if events and entry.after not in {None, entry.before}:
+        assert [event.data["state"] for event in events if ENTERED.get(event.type) is entry.after] == [entry.after]
 
 
 def test_the_envelope_is_that_of_the_specification() -> None:

@@ -51,6 +51,11 @@ def test_what_is_written_in_go_is_the_command_line_if_it_asks_for_the_ojs_type(a
     assert dialect_of("Go-http-client/1.1", accept, None).reader == "standard"
 
 
+def test_the_command_line_follows_events_by_their_media_type() -> None:
+    assert dialect_of("Go-http-client/1.1", "text/event-stream", None).reader == "cli"
+    assert dialect_of("curl/8", "text/event-stream", None).reader == "standard"
+
+
 @pytest.mark.parametrize(
     ("version", "supported"),
     [

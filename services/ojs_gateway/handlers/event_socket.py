@@ -1,0 +1,300 @@
+"""Events over a WebSocket: the messages of ojs-realtime §3 and of ojs-events §6.2.
+
+Both ask by `action`. What answers has both names of itself, `type` and `action`. In the channel `events` an event stands under
+`event`; in the others that is its type, and it stands under `data` (docs/adr/046).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import structlog
+from aiohttp import WSCloseCode, WSMsgType, hdrs, web
+from msgspec import Raw, Struct
+
+from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.times import format_ms
+from ojs_core.jetstream.event_reader import EventReader, StoredEvent
+from ojs_core.wire.dialects.events import told_body
+from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.errors import error_body
+from ojs_core.wire.events import Told, time_of
+from ojs_core.wire.members import encode
+from ojs_gateway.channels import EVENTS, FILTERS, Channel, channel_of, cursor_of
+from ojs_gateway.context import Context
+from ojs_gateway.handlers.following import Followed, Following, final
+from ojs_gateway.http.sse import KEEP_ALIVE_S, SHUTDOWN, SHUTDOWN_DATA
+from ojs_gateway.hub import Dropped, HubReset, Missed
+
+log = structlog.get_logger(__name__)
+
+SUBPROTOCOL: Final = "ojs.v1"
+_MAX_SUBSCRIPTIONS: Final = 50
+"""Subscriptions on one WebSocket."""
+_MAX_MESSAGE_BYTES: Final = 65_536
+_ACTIONS: Final = "subscribe, unsubscribe or resume"
+_CLOSING: Final = {WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED, WSMsgType.ERROR}
+_BODY_HEADERS: Final = frozenset({hdrs.CONTENT_TYPE, hdrs.CONTENT_LENGTH})
+
+
+async def serve_socket(
+    context: Context,
+    following: Following,
+    events: EventReader,
+    reader: Reader,
+    request: web.BaseRequest,
+    headers: Mapping[str, str],
+) -> web.StreamResponse:
+    """Answer a request by a WebSocket, until it is closed. Raises method_not_allowed, invalid_request."""
+    if request.method != hdrs.METH_GET:
+        raise OjsError("method_not_allowed", f"{request.method} opens no WebSocket; only GET does", allow=hdrs.METH_GET)
+    socket = web.WebSocketResponse(heartbeat=KEEP_ALIVE_S, max_msg_size=_MAX_MESSAGE_BYTES, protocols=(SUBPROTOCOL,))
+    if not socket.can_prepare(request).ok:
+        raise invalid("Upgrade", "this path speaks WebSocket; connect with a WebSocket client")
+    socket.headers.update({name: value for name, value in headers.items() if name not in _BODY_HEADERS})
+    await socket.prepare(request)
+    await _Socket(context, following, events, socket, reader).serve()
+    return socket
+
+
+class _Request(Struct, forbid_unknown_fields=True):
+    """A client's message. `type` is another name of `action`; `event_types` of that filter."""
+
+    action: str | None = None
+    type: str | None = None
+    channel: str | None = None
+    subscription_id: str | None = None
+    filter: dict[str, list[str]] = {}
+    event_types: list[str] | None = None
+    last_event_id: str | int | None = None
+
+
+class _Sender(NamedTuple):
+    followed: Followed
+    task: asyncio.Task[None]
+
+    def end(self) -> None:
+        self.task.cancel()
+        self.followed.subscription.close()  # by itself, too: a task that never began closes nothing
+
+
+class _Socket:
+    """One WebSocket and its subscriptions, by their ids."""
+
+    def __init__(
+        self, context: Context, following: Following, events: EventReader, socket: web.WebSocketResponse, reader: Reader
+    ) -> None:
+        self._context = context
+        self._following = following
+        self._events = events
+        self._socket = socket
+        self._reader = reader
+        self._count = 0
+        self._senders: dict[str, _Sender] = {}
+        self._after: int | None = None
+        """Where subscriptions begin, after a `resume` that came ahead of them."""
+
+    async def serve(self) -> None:
+        try:
+            while not self._context.stopping:
+                message = await self._context.unless_stopping(self._socket.receive())
+                if message is None or message.type in _CLOSING:
+                    break
+                await self._answer(message.data if message.type is WSMsgType.TEXT else "")
+        finally:
+            for sender in self._senders.values():
+                sender.end()
+            await asyncio.gather(*(sender.task for sender in self._senders.values()), return_exceptions=True)
+            await self._leave()
+
+    async def _leave(self) -> None:
+        if not self._context.stopping or self._socket.closed:
+            await self._socket.close()
+            return
+        told = {"type": "event", "event": SHUTDOWN, "data": Raw(SHUTDOWN_DATA), "timestamp": self._now()}
+        try:
+            await self._send(encode(told))
+        except ConnectionError:
+            log.debug("websocket left")
+        await self._socket.close(code=WSCloseCode.GOING_AWAY)
+
+    async def _answer(self, text: str) -> None:
+        try:
+            request = msgspec.json.decode(text, type=_Request)
+            action = request.action if request.action is not None else request.type
+            if action == "subscribe":
+                answer = await self._subscribe(request)
+            elif action == "unsubscribe":
+                answer = self._unsubscribe(request)
+            elif action == "resume":
+                answer = await self._resume(request)
+            else:
+                raise invalid("action", f"action must be {_ACTIONS}, not {(action or '')[:40]!r}")
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            await self._refuse(OjsError("invalid_payload", f"not a request: {error}"))
+        except OjsError as error:
+            await self._refuse(error)
+        else:
+            await self._send(encode(answer))
+
+    async def _subscribe(self, request: _Request) -> dict[str, Any]:
+        channel = _channel(request)
+        name = self._named(channel.name) if channel.name != EVENTS else None
+        if name is None and len(self._senders) >= _MAX_SUBSCRIPTIONS:
+            raise invalid("action", f"a connection has at most {_MAX_SUBSCRIPTIONS} subscriptions; unsubscribe from one first")
+        after = self._after if request.last_event_id is None else await self._known(request.last_event_id)
+        if name is None:
+            self._count += 1
+            name = f"sub_{self._count}"
+        elif request.last_event_id is None:  # another filter: it goes on where it is
+            after = self._senders[name].followed.subscription.cursor
+        await self._follow(name, channel, after)
+        answer = {**_acknowledged("subscribed"), "channel": channel.name, "subscription_id": name}
+        return answer | {"event_types": channel.wanted.types} if channel.wanted.types else answer
+
+    async def _follow(self, name: str, channel: Channel, after: int | None) -> None:
+        """Begin a subscription, in the place of one that has its id."""
+        followed = await self._following.open(channel, after)
+        if name in self._senders:
+            self._senders[name].end()
+        task = asyncio.create_task(self._forward(name, followed, told_before=after is not None), name=name)
+        self._senders[name] = _Sender(followed, task)
+
+    def _unsubscribe(self, request: _Request) -> dict[str, Any]:
+        name = request.subscription_id
+        if name is None and request.channel is not None:
+            name = self._named(request.channel)
+        if name is None or name not in self._senders:
+            field = "channel" if request.subscription_id is None and request.channel is not None else "subscription_id"
+            raise invalid(field, f"{field} must be one of a subscription of this connection")
+        sender = self._senders.pop(name)
+        sender.end()
+        return {**_acknowledged("unsubscribed"), "channel": sender.followed.channel.name, "subscription_id": name}
+
+    async def _resume(self, request: _Request) -> dict[str, Any]:
+        """Have all subscriptions go on after an event; without any, those that follow begin there.
+
+        One to what has gone meanwhile ends, and isn't named in the answer.
+        """
+        if request.last_event_id is None:
+            raise invalid("last_event_id", "last_event_id is required: the id of the last event that was received")
+        after = await self._known(request.last_event_id)
+        if not self._senders:
+            self._after = after
+        for name, sender in list(self._senders.items()):
+            try:
+                await self._follow(name, sender.followed.channel, after)
+            except OjsError as error:
+                if error.code != "not_found":
+                    raise
+                self._senders.pop(name).end()
+        channels = [sender.followed.channel.name for sender in self._senders.values()]
+        return {**_acknowledged("resumed"), "last_event_id": str(request.last_event_id), "channels": channels}
+
+    async def _known(self, last_event_id: str | int) -> int:
+        """The cursor that an id stands for. Raises OjsError with unknown_event_id (ojs-realtime §5.5.2)."""
+        try:
+            after = cursor_of(str(last_event_id), "last_event_id")
+        except OjsError as error:
+            raise _unknown(error.message) from None
+        if after > (last := await self._events.last_sequence()):
+            raise _unknown(f"last_event_id is beyond the last event, {last}: what it counted is no more; read the state anew")
+        return after
+
+    def _named(self, channel: str) -> str | None:
+        """The id of the newest subscription to a channel."""
+        return next((name for name, one in reversed(self._senders.items()) if one.followed.channel.name == channel), None)
+
+    async def _forward(self, name: str, followed: Followed, *, told_before: bool) -> None:
+        channel, subscription, finished = followed
+        try:
+            if finished is not None and not told_before:
+                for told in final(channel, finished, subscription.cursor):
+                    await self._send_event(name, channel, told)
+            while True:
+                try:
+                    found = await subscription.next(KEEP_ALIVE_S)
+                except OjsError as error:
+                    await self._refuse(error)
+                    await asyncio.sleep(1)
+                    continue
+                if isinstance(found, StoredEvent):
+                    for told in channel.told(found, subscription.cursor):
+                        await self._send_event(name, channel, told)
+                elif found is not None:
+                    await self._send_notice(name, followed, found)
+        except ConnectionError:
+            log.debug("websocket left", subscription=name)
+            subscription.close()
+
+    async def _send_event(self, name: str, channel: Channel, told: Told) -> None:
+        body = Raw(told_body(told, self._reader))
+        if channel.name == EVENTS:
+            head: dict[str, Any] = {"action": "event", "subscription_id": name, "cursor": told.id, "event": body}
+        else:
+            head = self._event(name, channel, told.type, body, told.id, time_of(told))
+        await self._send(encode(head))
+
+    async def _send_notice(self, name: str, followed: Followed, found: Missed | HubReset | Dropped) -> None:
+        channel = followed.channel
+        if isinstance(found, Missed):
+            await self._send(encode({"action": "missed", "subscription_id": name, "missed": found.number}))
+        elif isinstance(found, HubReset):
+            await self._send(encode({"action": "reset", "subscription_id": name, "last": str(found.kept.last)}))
+        else:
+            warning = {"type": "warning", "code": "events_dropped", "count": found.number, "channel": channel.name}
+            await self._send(encode(warning))
+        event_type, data = self._following.notice(found, channel)
+        await self._send(
+            encode(self._event(name, channel, event_type, Raw(data), str(followed.subscription.cursor), self._now()))
+        )
+
+    def _event(self, name: str, channel: Channel, event_type: str, data: Raw, number: str, at: str) -> dict[str, Any]:
+        return {
+            "type": "event",
+            "channel": channel.name,
+            "subscription_id": name,
+            "event": event_type,
+            "data": data,
+            "id": number,
+            "timestamp": at,
+        }
+
+    async def _refuse(self, error: OjsError) -> None:
+        body = msgspec.json.decode(error_body(error, ""))
+        code = "unknown_event_id" if isinstance(error, _UnknownEventError) else body["error"]["code"]
+        await self._send(encode({"type": "error", "code": code, "message": error.message, **body}))
+
+    async def _send(self, body: bytes) -> None:
+        await self._socket.send_str(body.decode())
+
+    def _now(self) -> str:
+        return format_ms(self._context.store.clock.now())
+
+
+def _channel(request: _Request) -> Channel:
+    """The channel of a subscription with its filters. Raises invalid_request, not_found."""
+    for name in request.filter:
+        if name not in FILTERS:
+            raise invalid("filter", f"filter has no member {name[:40]!r}, only {', '.join(FILTERS)}")
+    query = {name: ",".join(values) for name, values in request.filter.items()}
+    if request.event_types is not None:
+        if "event_types" in query:
+            raise invalid("event_types", "event_types stands beside filter and in it; use one of both")
+        query["event_types"] = ",".join(request.event_types)
+    return channel_of(request.channel or EVENTS, query)
+
+
+def _acknowledged(what: str) -> dict[str, Any]:
+    return {"type": what, "action": what}
+
+
+class _UnknownEventError(OjsError):
+    """Has a code of its own on a WebSocket (ojs-realtime §5.5.2)."""
+
+
+def _unknown(message: str) -> OjsError:
+    return _UnknownEventError("invalid_request", message, details={"field": "last_event_id"})

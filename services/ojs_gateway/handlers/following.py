@@ -1,0 +1,75 @@
+"""What server-sent events and WebSockets have in common: a channel is opened, and what has finished is told."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ojs_core.domain.events.vocabulary import events_of
+from ojs_core.domain.job import TERMINAL, Job
+from ojs_core.jetstream.event_reader import EventReader, StoredEvent
+from ojs_core.wire.events import Told, dropped, gap
+from ojs_core.wire.members import encode
+from ojs_gateway.channels import Channel
+from ojs_gateway.context import Context
+from ojs_gateway.handlers.queues import known_queue
+from ojs_gateway.hub import Dropped, EventHub, HubReset, Missed, Subscription
+
+GAP: Final = "system.gap"
+DROPPED: Final = "system.events_dropped"
+
+
+class Followed(NamedTuple):
+    """A channel that is followed. `finished` is its job, if it is one of a job that was in a terminal state then."""
+
+    channel: Channel
+    subscription: Subscription
+    finished: Job | None
+
+
+class Following:
+    """The subscriptions of one gateway."""
+
+    def __init__(self, context: Context, reader: EventReader) -> None:
+        self._context = context
+        self._hub = EventHub(reader, context.max_subscriptions)
+
+    async def open(self, channel: Channel, after: int | None = None) -> Followed:
+        """Follow a channel from a cursor, or from now. Raises not_found for a job or queue that isn't there."""
+        subscription = await self._hub.subscribe(channel.source, after, hears=channel.hears)
+        try:
+            finished = await self.finished(channel)  # after the subscription: no change can fall between
+            if channel.queue is not None:
+                await known_queue(self._context, channel.queue)
+        except BaseException:
+            subscription.close()
+            raise
+        return Followed(channel, subscription, finished)
+
+    async def finished(self, channel: Channel) -> Job | None:
+        """The channel's job if it has come to its end. Raises not_found if it is no more."""
+        if channel.job_id is None:
+            return None
+        job = await self._context.store.jobs.get(channel.job_id)
+        return job if job.state in TERMINAL else None
+
+    def notice(self, found: Missed | HubReset | Dropped, channel: Channel) -> tuple[str, bytes]:
+        """What a subscriber is told of events that it didn't get: type and data (ojs-realtime §4.4, §4.5)."""
+        now = self._context.store.clock.now()
+        match found:
+            case Missed():
+                return GAP, encode(gap(channel.name, found.kept, found.number, now))
+            case HubReset():
+                return GAP, encode(gap(channel.name, found.kept, None, now))
+            case Dropped():
+                return DROPPED, encode(dropped(channel.name, found.number, found.oldest.body, found.newest.body, now))
+
+
+def final(channel: Channel, job: Job, cursor: int) -> list[Told]:
+    """How a finished job has ended, as it was told when it did; nothing if its log doesn't have that any more."""
+    ended = next((entry for entry in reversed(job.transitions) if entry.after is job.state is not entry.before), None)
+    told: list[Told] = []
+    cursor = max(cursor, 1)  # even if nothing is stored yet
+    for event in events_of(job, ended) if ended is not None else ():
+        if event.subject == job.id:
+            told += channel.told(StoredEvent(cursor, event.type, job.queue, job.id, encode(event)), cursor)
+    return told

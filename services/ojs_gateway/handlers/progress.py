@@ -1,0 +1,88 @@
+"""Progress of jobs: reported by workers, read once or followed."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Final
+
+from ojs_core.base.ids import job_id_of
+from ojs_core.base.waiting import within
+from ojs_core.jetstream.subjects import ANY
+from ojs_core.store.announce import tell
+from ojs_core.wire.jobs.progress import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.sse import KEEP_ALIVE_S, sse
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from ojs_core.domain.job import Job
+    from ojs_core.domain.progress import Progress
+
+_SETTLING_S: Final = 0.002
+"""A record's message is seen when it is sent, which may be just before it is stored."""
+
+
+class ProgressHandlers:
+    """Handlers of progress."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._limits = context.limits
+
+    async def report(self, call: Call) -> Response:
+        """PUT /jobs/{id}/progress, POST /workers/progress: a sign of life for the job as well."""
+        named = call.parameters[0] if call.parameters else None
+        ask = await call.read(parse_progress, self._limits, named)
+        job, progress, accepted = await self._store.progress.report(ask.job_id, ask.report, ask.holder, self._tell)
+        return Response(200, reported_progress(job, progress, accepted=accepted))
+
+    def _tell(self, job: Job, progress: Progress) -> None:
+        tell(self._store, "job.progress", scope=job.queue, subject=job.id, data=progress_event(job, progress))
+
+    async def read(self, call: Call) -> Response:
+        """GET /jobs/{id}/progress."""
+        job, progress = await self._store.progress.get(job_id_of(call.parameters[0]))
+        headers: tuple[tuple[str, str], ...] = (("Cache-Control", "no-cache"),)
+        if progress is not None:
+            headers += (("Last-Modified", formatdate(progress.at / 1_000, usegmt=True)),)
+            if progress.fraction is not None:
+                headers += (("X-OJS-Progress", f"{progress.fraction:.4g}"),)
+        return Response(200, progress_answer(job, progress), headers)
+
+    async def stream(self, call: Call) -> StreamedResponse:
+        """GET /jobs/{id}/progress/stream: what stands, each change, and the job's end."""
+        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
+        also_unnamed = call.dialect.reader == "ui"
+        return sse(
+            lambda response: self._follow(response, job.id, also_unnamed=also_unnamed),
+            lambda: None,
+            lambda: self._context.stopping,
+        )
+
+    async def _follow(self, response: web.StreamResponse, job_id: str, *, also_unnamed: bool) -> None:
+        changed = asyncio.Event()
+        config = self._store.config
+        seen: tuple[int, str | None] | None = None
+        async with AsyncExitStack() as listening:
+            for subject in (config.live_event("job.progress", ANY, job_id), config.job(job_id)):
+                listening.push_async_callback(await self._store.nats.listen(subject, lambda _message: changed.set()))
+            while not self._context.stopping:
+                changed.clear()
+                job, progress = await self._store.progress.get(job_id)
+                stands = job.attempt, None if progress is None else progress.op
+                if stands != seen or job.terminal:
+                    seen = stands
+                    await response.write(progress_frame(job, progress, named=True))
+                    if also_unnamed:
+                        await response.write(progress_frame(job, progress, named=False))
+                if job.terminal:
+                    return
+                if await self._context.unless_stopping(within(KEEP_ALIVE_S, changed)):
+                    await asyncio.sleep(_SETTLING_S)
+                elif not self._context.stopping:
+                    await response.write(b": keep-alive\n\n")

@@ -1,0 +1,144 @@
+"""Progress records: beside their jobs, at most one write a second for each, and a sign of life as well (docs/adr/043)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.lru import Lru
+from ojs_core.base.waiting import within
+from ojs_core.domain.job import Job
+from ojs_core.domain.progress import Progress, Report, of_attempt, reported, standing
+from ojs_core.domain.transitions import JobHolder, Moment
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.store.jobs.jobs import Jobs
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.documents import Beside, Documents
+
+log = structlog.get_logger(__name__)
+
+_EVERY_S: Final = 1.0
+"""Between two writes of one job's progress; what comes sooner is kept here until then (ojs-progress §6.2)."""
+_TTL_S: Final = 7 * 86_400
+"""How long a record stays after its last report."""
+_KNOWN: Final = 10_000
+"""Jobs whose last report this process remembers."""
+
+
+def _sound(job_id: str, progress: Progress) -> None:
+    if progress.job_id != job_id:
+        raise ValueError("it is the record of another job")
+
+
+progress_reader: Final = RecordReader("progress", msgspec.json.Decoder(Progress).decode, _sound)
+
+Told = Callable[[Job, Progress], None]
+"""Called when progress is stored."""
+
+
+class _Recent:
+    """A job that has reported within the last second: as it was then, what stands, and the write that is to come."""
+
+    __slots__ = ("holder", "job", "progress", "until", "writing")
+
+    def __init__(self, job: Job, holder: JobHolder, progress: Progress | None, until: float) -> None:
+        self.job = job
+        self.holder = holder
+        self.progress = progress
+        self.until = until
+        self.writing: asyncio.Task[None] | None = None
+
+
+class JobProgress:
+    """What workers report of their jobs."""
+
+    def __init__(self, bucket: Bucket, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._clock = bucket.clock
+        self._documents = Documents(bucket, bucket.config.progress, progress_reader, lambda found, op: found.op == op)
+        self._recent: Lru[_Recent] = Lru(_KNOWN)
+        self._writes: set[asyncio.Task[None]] = set()
+        self._closing = asyncio.Event()
+
+    async def report(self, job_id: str, report: Report, holder: JobHolder, told: Told) -> tuple[Job, Progress | None, bool]:
+        """Note a report: the job, what stands of its progress, and whether this report is about its running attempt.
+
+        One that isn't is passed over (§6.1). Else the lease is renewed as by a heartbeat. What comes within a second of the
+        last write is kept, and the latest stored when the second is over; where this process has handed the job out, nobody is
+        asked about it either. Raises OjsError not_found.
+        """
+        loop = asyncio.get_running_loop()
+        recent = self._recent.get(job_id)
+        if recent is not None and (recent.holder != holder or loop.time() >= recent.until):
+            recent = None
+        if recent is None or not self._jobs.holds(job_id):
+            held = await self._jobs.extend([job_id], holder.worker, None)
+            job = next(iter(held.jobs), None)
+            if job is None or holder.attempt not in (None, job.attempt):
+                found, progress = await self.get(job_id)
+                return found, progress, False
+            if recent is None or recent.job.attempt != job.attempt:
+                return job, await self._write_now(job, report, holder, told), True
+        new = reported(recent.progress, recent.job, report, self._clock.moment())
+        if new is not None:
+            recent.progress = new
+            if recent.writing is None:
+                recent.writing = asyncio.create_task(self._write_later(recent, told), name=f"progress-{job_id}")
+                self._writes.add(recent.writing)
+                recent.writing.add_done_callback(self._writes.discard)
+        return recent.job, recent.progress, True
+
+    async def get(self, job_id: str) -> tuple[Job, Progress | None]:
+        """A job, and what stands of its progress. Raises OjsError not_found."""
+        job = await self._jobs.get(job_id)
+        _, progress = await self._documents.read(job_id)
+        return job, standing(progress, job)
+
+    async def clear(self) -> None:
+        """Forget everything (reset)."""
+        self._recent.clear()
+
+    async def close(self) -> None:
+        """Store at once what was still to be stored."""
+        self._closing.set()
+        if self._writes:
+            await asyncio.wait(self._writes, timeout=_EVERY_S)
+
+    async def _write_now(self, job: Job, report: Report, holder: JobHolder, told: Told) -> Progress | None:
+        changed = await self._documents.change(job.id, lambda old, moment: reported(old, job, report, moment), _beside)
+        progress = of_attempt(changed.new, job)
+        self._recent.put(job.id, _Recent(job, holder, progress, asyncio.get_running_loop().time() + _EVERY_S), 1)
+        if progress is not None and changed.new is not changed.old:
+            told(job, progress)
+        return progress
+
+    async def _write_later(self, recent: _Recent, told: Told) -> None:
+        loop = asyncio.get_running_loop()
+        await within(recent.until - loop.time(), self._closing)
+        recent.writing = None
+        recent.until = loop.time() + _EVERY_S
+        latest, job = recent.progress, recent.job
+        assert latest is not None
+
+        def decide(old: Progress | None, moment: Moment) -> Progress | None:
+            if old is not None and old.at > latest.at:  # through another gateway, or of a later attempt
+                return None
+            return replace(latest, op=moment.op)
+
+        try:
+            changed = await self._documents.change(job.id, decide, _beside)
+        except OjsError as error:
+            log.debug("progress was not stored", job_id=job.id, reason=error.message)
+            return
+        if changed.new is not None and changed.new is not changed.old:
+            told(job, changed.new)
+
+
+def _beside(_old: Progress | None, _new: Progress) -> Beside:
+    return Beside(ttl_s=_TTL_S)
