@@ -45,7 +45,7 @@ class Context:
         self.aside = LargeBodies()
         self.middleware = chain.names
         """What every push goes through, the outermost first."""
-        self.prepare = Preparation(chain, limits, store.clock.now)
+        self.prepare = Preparation(chain, limits, store.clock.now, store.schemas.check)
         self.max_subscriptions = max_subscriptions
         self.test_mode = test_mode
         self.unconfirmed_bulk = unconfirmed_bulk

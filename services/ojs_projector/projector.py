@@ -30,6 +30,7 @@ from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.rate_limits.threshold_alerts import alert_reader
 from ojs_core.store.records.records import job_reader
+from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import lock_reader
@@ -308,6 +309,8 @@ def _seen(record: Record) -> Seen:
                 queue_reader.decode(name, body)
             case "pool":
                 pool_reader.decode(name, body)
+            case "schema":
+                schema_reader.decode(name, body)
             case _:
                 pass
     except Unreadable as problem:

@@ -45,7 +45,7 @@ def build(store: Store, settings: Settings) -> Service:
     """A scheduler that is not started yet. Raises StartupProblem if an enqueue middleware can't be imported."""
     chain = configured_chain(settings)
     chain.freeze()
-    prepare = Preparation(chain, PayloadLimits(), store.clock.now)
+    prepare = Preparation(chain, PayloadLimits(), store.clock.now, store.schemas.check)
     outbox = store.outbox()
     batches = DueLoop("batch", outbox.messages, outbox.handle)
     return Scheduler(

@@ -218,6 +218,7 @@ def queues(client: Client) -> None:
         "allowed_job_types": ["a.*"],
         "starvation_prevention": {"enabled": True, "rotation_interval": "PT1M"},
         "strict_pause": True,
+        "schema_validation": "off",
     }
     client("POST", "/queues", {"name": "de.q", "config": settings}, 201)
     client("POST", "/queues", {"name": "de.q"}, 409)
@@ -324,6 +325,29 @@ def limits(client: Client) -> None:
     client("DELETE", "/admin/pools/de-pool", status=404)
 
 
+def schemas(client: Client) -> None:
+    document = {"type": "array", "items": [{"type": "string"}]}
+    body = {"uri": "urn:de:1", "type": "de.schema", "version": 1, "schema": document, "validation": {"mode": "warn"}}
+    client("POST", "/schemas", body | {"compatibility": "full"}, 201)
+    client("POST", "/schemas", body, 409)
+    client("POST", "/schemas", {"job_type": "de.schema", "version": "2.0.0", "schema": {"$ref": "http://x"}}, 400)
+    client("PUT", "/admin/schemas/de.schema/2.0.0", {"args_schema": document, "validation": {}}, 201)
+    client("PUT", "/admin/schemas/de.schema/2.0.0", {"schema": document, "validation": {"mode": "strict"}})
+    client("GET", "/schemas?limit=1")
+    client("GET", "/schemas/urn:de:1")
+    client("GET", "/schemas/de.none", status=404)
+    client("GET", "/schemas/de.schema/versions")
+    client("GET", "/schemas/de.schema/1")
+    client("GET", "/admin/schemas")
+    client("GET", "/admin/schemas/de.schema")
+    client("GET", "/admin/schemas/de.schema/2.0.0")
+    client("POST", "/jobs", {"type": "de.schema", "args": [1]}, 400)
+    client("DELETE", "/schemas/de.schema/2.0.0")
+    client("DELETE", "/schemas/de.schema/2.0.0", status=404)
+    client("POST", "/jobs", {"type": "de.schema", "args": [1]}, 201)
+    client("DELETE", "/schemas/urn:de:1")
+
+
 def unreadable(client: Client) -> None:
     client.put_record("queue.torn", b"[]")
     client("GET", "/admin/unreadable?kind=queue")
@@ -366,6 +390,7 @@ WALKS: Final[tuple[Callable[[Client], None], ...]] = (
     crons,
     workflows,
     limits,
+    schemas,
     unreadable,
     system_itself,
 )

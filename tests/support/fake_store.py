@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError, duplicate, not_found
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.domain.transitions.result import Change
@@ -216,6 +217,18 @@ class Atomic:
         return None if self._store.failure is not None else min(jobs, self.room)
 
 
+class Schemas:
+    """`findings` is what is wrong with any job, `seen` are those that were asked about."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.seen: list[Job] = []
+
+    async def check(self, draft: Job) -> Sequence[Finding]:
+        self.seen.append(draft)
+        return self.findings
+
+
 class FakeStore:
     """`failure` is raised by every operation while it is set."""
 
@@ -237,6 +250,7 @@ class FakeStore:
         self.workers = Workers(self)
         self.capacity = Capacity()
         self.room = Room()
+        self.schemas = Schemas()
         self.presence = Presence()
 
     def check(self) -> None:

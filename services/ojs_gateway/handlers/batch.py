@@ -10,10 +10,11 @@ from msgspec import Raw
 
 from ojs_core.base.errors import OjsError, indexed
 from ojs_core.domain.job import Job
+from ojs_core.domain.schemas.validator import Finding
 from ojs_core.telemetry import tracing
 from ojs_core.wire.jobs.bulk import parse_batch, pushed_batch, read_draft
 from ojs_core.wire.jobs.job import job_view
-from ojs_core.wire.members import encode
+from ojs_core.wire.members import AnswerWarning, encode, warnings_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results
 from ojs_gateway.http.call import Call, Response
@@ -36,17 +37,20 @@ class BatchHandlers:
         sent = await call.read_jobs(parse_batch, self._limits)
         drafts: list[Job] = []
         dropped: list[int] = []
+        warnings: list[AnswerWarning] = []
         for index, draft in enumerate(await _drafts(self._context, sent.jobs)):
             if index % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)
+            told: list[Finding] = []
             try:
-                prepared = await self._context.prepare(draft)
+                prepared = await self._context.prepare(draft, told)
             except OjsError as error:
                 raise indexed(error, index) from None
             if prepared is None:
                 dropped.append(index)
             else:
                 drafts.append(prepared)
+                warnings += warnings_of(told, f"jobs[{index}].")
         try:
             jobs = await tracing.enqueued_all(drafts, self._store.batches.push) if drafts else []
         except OjsError as error:
@@ -56,7 +60,7 @@ class BatchHandlers:
         status = 201 if len(superfluous) < len(jobs) else 200
         headers = pressure_headers(self._store, (draft.queue for draft in drafts))
         views = await _views(await with_results(self._context.store, jobs))
-        return Response(status, pushed_batch(views, superfluous, dropped), headers)
+        return Response(status, pushed_batch(views, superfluous, dropped, warnings), headers)
 
 
 async def _drafts(context: Context, envelopes: Sequence[Raw]) -> list[Job]:

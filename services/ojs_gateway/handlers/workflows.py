@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError, invalid, not_found
+from ojs_core.base.errors import OjsError, invalid, not_found, placed
+from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.workflows.definition import Definition
 from ojs_core.read.messages import WorkflowsAsk
 from ojs_core.store.workflows.records import StoredWorkflow
+from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.pages import parse_page
 from ojs_core.wire.workflows.answers import (
     OneWorkflow,
@@ -46,7 +50,7 @@ class WorkflowHandlers:
         definition = await call.parsed(
             await call.body(self._limits.max_body_bytes), parse_workflow, self._store.clock.now(), self._limits
         )
-        definition = await self._prepared(definition)
+        definition, warnings = await self._prepared(definition)
         try:
             stored = await self._store.workflows.create(definition)
         except OjsError as error:
@@ -54,7 +58,8 @@ class WorkflowHandlers:
             raise
         pressed = pressure_headers(self._store, (draft.queue for draft in definition.jobs.values()))
         headers = (("Location", _LOCATION + stored.record.id), *pressed)
-        return Response(201, await self._answer(stored, StepPage(0, self._limits.max_workflow_page)), headers)
+        answer = await self._answer(stored, StepPage(0, self._limits.max_workflow_page))
+        return Response(201, replace(answer, warnings=warnings or UNSET), headers)
 
     async def list(self, call: Call) -> Response:
         """GET /workflows?state: the newest first, with the paging of all lists."""
@@ -85,11 +90,16 @@ class WorkflowHandlers:
         stored = await self._store.workflows.get(_id(call))
         return Response(200, workflow_progress(stored.graph, stored.record))
 
-    async def _prepared(self, definition: Definition) -> Definition:
-        """The definition with every job as the enqueue middleware leaves it."""
+    async def _prepared(self, definition: Definition) -> tuple[Definition, Sequence[AnswerWarning]]:
+        """The definition with every job as the enqueue middleware leaves it, and what its sender is warned of."""
         jobs = {}
+        warnings: list[AnswerWarning] = []
         for node, draft in definition.jobs.items():
-            prepared = await self._prepare(draft)
+            told: list[Finding] = []
+            try:
+                prepared = await self._prepare(draft, told)
+            except OjsError as error:
+                raise placed(error, definition.places[node]) from None
             if prepared is None:
                 raise OjsError(
                     "invalid_workflow",
@@ -97,7 +107,8 @@ class WorkflowHandlers:
                     details={"job_type": draft.type},
                 )
             jobs[node] = prepared
-        return replace(definition, jobs=jobs)
+            warnings += warnings_of(told, f"{definition.places[node]}.")
+        return replace(definition, jobs=jobs), warnings
 
     async def _answer(self, stored: StoredWorkflow, page: StepPage) -> OneWorkflow:
         _, record, graph = stored

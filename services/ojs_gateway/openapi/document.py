@@ -28,6 +28,11 @@ _IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
     "queue": (QUEUE_NAME, "The queue's name."),
     "cron": (text(pattern=r"^[a-z0-9][a-z0-9.\-]*$", most=255), "The cron entry's name."),
     "pool": (QUEUE_NAME, "The pool's name."),
+    "schema": (
+        {"type": "string", "minLength": 1, "maxLength": 2_048},
+        "The job type; by itself under /schemas also the schema's URI, with `:` and `/` encoded.",
+    ),
+    "version": (SHORT, "The version."),
     "key": ({"type": "string", "minLength": 1, "maxLength": 255}, "The limit's key."),
     "kind": (SHORT, "What kind of record it is, the first word of its key in the bucket."),
     "record": (SHORT, "The rest of its key."),

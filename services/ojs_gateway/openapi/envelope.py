@@ -29,6 +29,7 @@ PUSH_REFUSALS: Final = (
     "queue_name_too_long",
     "metadata_too_large",
     "job_type_not_allowed",
+    "schema_validation",
     "duplicate",
     "queue_full",
     "queue_paused",

@@ -18,6 +18,7 @@ from ojs_gateway.routes.events import EVENTS
 from ojs_gateway.routes.jobs import JOBS
 from ojs_gateway.routes.limits import LIMITS, POOLS
 from ojs_gateway.routes.queues import QUEUES
+from ojs_gateway.routes.schemas import SCHEMAS
 from ojs_gateway.routes.statistics import STATISTICS
 from ojs_gateway.routes.system import SYSTEM
 from ojs_gateway.routes.workers import FLEET, WORKERS
@@ -47,6 +48,7 @@ PARTS: Final = (
     FLEET,
     LIMITS,
     POOLS,
+    SCHEMAS,
     _DESCRIPTION,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.domain.schemas.record import MODES
 from ojs_core.wire.queues.answers import (
     AdminQueuePage,
     ConfiguredQueue,
@@ -77,6 +78,7 @@ _WANTED: Final = Named(
             "allowed_job_types": nullable(list_of(TEXT, most=100)),
             "starvation_prevention": nullable(PREVENTION_REQUEST),
             "strict_pause": nullable(FLAG),
+            "schema_validation": nullable(one_of(*MODES)),
         },
         about="What is sent is set, null takes one back, others stay as they are.",
     ),

@@ -27,6 +27,9 @@ CODES: Final[dict[str, CodeInfo]] = {
     "invalid_retry_policy": CodeInfo(
         422, False, "INVALID_RETRY_POLICY", "OJS-1006", "Correct the named field of the retry policy."
     ),
+    "schema_validation": CodeInfo(
+        400, False, "SCHEMA_VALIDATION_FAILED", "OJS-1008", "Correct the arguments that validation_errors names."
+    ),
     "unsupported": CodeInfo(
         422, False, "UNSUPPORTED_FEATURE", "OJS-7000", "See GET /ojs/manifest for what this server supports."
     ),
@@ -177,6 +180,19 @@ def indexed(error: OjsError, index: int) -> OjsError:
     """The error, saying which member of a batch it concerns."""
     error.details = error.details | {"index": index}
     return error
+
+
+def placed(error: OjsError, place: str) -> OjsError:
+    """The error of one job of many, saying where it stands in the request."""
+    return OjsError(
+        error.code,
+        f"{place}: {error.message}",
+        hint=error.hint,
+        details=error.details | {"field": place},
+        type=error.type,
+        canonical=error.canonical,
+        retry_after=error.retry_after,
+    )
 
 
 def conflict(message: str, job_id: str, current: str, expected: str, *, canonical: str | None = None) -> OjsError:

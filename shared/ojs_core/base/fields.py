@@ -15,6 +15,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import parse_duration_ms, parse_timestamp
 
 _Body = TypeVar("_Body", bound=Struct)
+C = TypeVar("C", bound=str)
 
 _NULL: Final = Raw(b"null")
 _members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -240,6 +241,14 @@ def flag(value: Any, path: str) -> bool:
     if type(value) is not bool:
         raise invalid(path, f"{path} must be true or false, not {shown(value)}")
     return value
+
+
+def choice(value: Any, path: str, choices: Sequence[C]) -> C:
+    """One of some words."""
+    for one in choices:
+        if value == one:
+            return one
+    raise invalid(path, f"{path} must be one of {', '.join(choices)}, not {shown(value)}")
 
 
 def mapping(value: Any, path: str) -> dict[str, Any]:

@@ -70,6 +70,14 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
     max_progress_bytes: int = 4_096
     """What a worker may tell of a job's progress, as JSON."""
 
+    max_schemas: int = 1_000
+    """Schemas of arguments that are registered, each version counted."""
+    max_schema_bytes: int = 65_536
+    max_schema_nodes: int = 1_000
+    """Schemas inside one document, each `$ref` counted as what it stands for."""
+    max_schema_patterns: int = 50
+    max_pattern_chars: int = 1_000
+
     max_attempts: int = 10_000
     max_duration_ms: int = LONGEST_MS
     """Ten years, for every duration; also keeps sums of them far from any overflow."""

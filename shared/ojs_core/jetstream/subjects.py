@@ -38,6 +38,7 @@ Kind = Literal[
     "limit",
     "crossing",
     "pool",
+    "schema",
     "stats",
     "service",
     "relay",
@@ -262,6 +263,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def pool(self, token: str) -> str:
         """Subject of a fair pool's record; `token` is its encoded name."""
         return self.record("pool", token)
+
+    def schema(self, job_type: str, version: str) -> str:
+        """Subject of the record of a version of a job type's schema, both encoded."""
+        _check(job_type, version)
+        return self._key("schema", f"{job_type}.{version}")
 
     # Limits. A scope is `key.<encoded key>` or `queue.<name>`.
 

@@ -8,18 +8,19 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.portions import in_portions
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
+from ojs_core.domain.schemas.validator import Finding
 from ojs_core.operations.outcomes import AT_ONCE, ItemOutcome
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.store.records.idempotency import KeyedRun
 from ojs_core.store.store import Store
 from ojs_core.telemetry import tracing
 
-Prepare = Callable[[Job], Awaitable[Job | None]]
+Prepare = Callable[[Job, list[Finding]], Awaitable[Job | None]]
 
 
 class BulkPush:
-    """`prepare` is the enqueue middleware, which returns None for a job that it drops. A draft that could not be read is its
-    refusal; it has its place in the answer.
+    """`prepare` is the enqueue middleware, which returns None for a job that it drops, and adds what the sender is
+    warned of. A draft that could not be read is its refusal; it has its place in the answer.
     """
 
     def __init__(self, store: Store, prepare: Prepare, rejections: RejectionEvents) -> None:
@@ -31,8 +32,9 @@ class BulkPush:
         """Push each job by itself."""
 
         async def one(index: int) -> ItemOutcome:
+            told: list[Finding] = []
             try:
-                return await self._pushed(await self._prepared(drafts[index], index), run)
+                return await self._pushed(await self._prepared(drafts[index], index, told), told, run)
             except OjsError as error:
                 return ItemOutcome(error=error)
 
@@ -44,9 +46,10 @@ class BulkPush:
         now = self._store.clock.now()
         outcomes = [ItemOutcome(rolled_back=True)] * len(drafts)
         wanted: list[Job] = []
+        told: list[list[Finding]] = [[] for _ in drafts]
         for index, draft in enumerate(drafts):
             try:
-                wanted.append(await self._prepared(draft, index))
+                wanted.append(await self._prepared(draft, index, told[index]))
             except OjsError as error:
                 outcomes[index] = ItemOutcome(error=error)
         if len(wanted) < len(drafts):
@@ -64,18 +67,21 @@ class BulkPush:
                 return created
             outcomes[error.details["index"]] = ItemOutcome(error=error)
             return outcomes
-        return [ItemOutcome(job=job, existing=job.id != draft.id) for draft, job in zip(wanted, jobs, strict=True)]
+        return [
+            ItemOutcome(job=job, existing=job.id != draft.id, warnings=found)
+            for draft, job, found in zip(wanted, jobs, told, strict=True)
+        ]
 
-    async def _prepared(self, draft: Job | OjsError, index: int) -> Job:
+    async def _prepared(self, draft: Job | OjsError, index: int, told: list[Finding]) -> Job:
         """One job of the request as it will be pushed. Raises OjsError for one that is refused, or dropped by middleware."""
         if isinstance(draft, OjsError):
             raise draft
-        prepared = await self._prepare(draft)
+        prepared = await self._prepare(draft, told)
         if prepared is None:
             raise OjsError("invalid_request", "an enqueue middleware dropped the job", details={"index": index})
         return prepared
 
-    async def _pushed(self, draft: Job, run: KeyedRun | None) -> ItemOutcome:
+    async def _pushed(self, draft: Job, told: Sequence[Finding], run: KeyedRun | None) -> ItemOutcome:
         try:
             job = await tracing.enqueued(draft, self._store.jobs.push)
         except OjsError as error:
@@ -85,7 +91,7 @@ class BulkPush:
             job = await self._store.jobs.get(draft.id)
             if job.created_at < run.began:  # it was there before anybody ran this request
                 raise
-        return ItemOutcome(job=job, existing=job.id != draft.id)
+        return ItemOutcome(job=job, existing=job.id != draft.id, warnings=told)
 
     async def _created_before(self, drafts: Sequence[Job], run: KeyedRun | None) -> list[ItemOutcome] | None:
         """The jobs, if the same request stored them before it could answer."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job
+from ojs_core.domain.schemas.validator import Finding
 
 AT_ONCE: Final = 64
 """Jobs of one request that are worked on at a time; others have requests, too."""
@@ -23,6 +24,8 @@ class ItemOutcome(Struct, frozen=True, kw_only=True):
     existing: bool = False
     error: OjsError | None = None
     rolled_back: bool = False
+    warnings: Sequence[Finding] = ()
+    """What is wrong with a job that was taken nevertheless."""
 
 
 class Rest(NamedTuple):

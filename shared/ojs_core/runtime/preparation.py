@@ -1,8 +1,8 @@
-"""What a job goes through before it is enqueued, whoever enqueues it: the enqueue middleware."""
+"""What a job goes through before it is enqueued, whoever enqueues it: the enqueue middleware, then its schema."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.job import SYSTEM_RETRY, Job
+from ojs_core.domain.schemas.validator import Finding
 from ojs_core.runtime.middleware import EnqueueChain, MiddlewareProblem
 from ojs_core.runtime.settings import Settings
 from ojs_core.wire.jobs.enqueue import parse_enqueue
@@ -20,6 +21,9 @@ from ojs_core.wire.jobs.job import envelope
 from ojs_core.wire.members import encode
 
 log = structlog.get_logger(__name__)
+
+Check = Callable[[Job], Awaitable[Sequence[Finding]]]
+"""Raises OjsError for a job that isn't taken."""
 
 
 def configured_chain(settings: Settings) -> EnqueueChain:
@@ -31,18 +35,37 @@ def configured_chain(settings: Settings) -> EnqueueChain:
 
 
 class Preparation:
-    """The chain in front of a push. `now` is server time in Unix milliseconds, for relative times that middleware sets."""
+    """The chain in front of a push, and the check of what comes out of it.
 
-    def __init__(self, chain: EnqueueChain, limits: PayloadLimits, now: Callable[[], int]) -> None:
+    `now` is server time in Unix milliseconds, for relative times that middleware sets. `check` holds a job to its schema
+    (`Schemas.check`).
+    """
+
+    def __init__(self, chain: EnqueueChain, limits: PayloadLimits, now: Callable[[], int], check: Check) -> None:
         self._chain = chain
         self._now = now
+        self._check = check
         # What middleware hands back is spelt out in full, so it may be longer than what the client sent.
         self._limits = msgspec.structs.replace(limits, max_envelope_bytes=2 * limits.max_body_bytes)
 
-    async def __call__(self, draft: Job) -> Job | None:
-        """The draft as the chain leaves it, validated again; None if a middleware dropped it. Raises OjsError."""
+    async def __call__(self, draft: Job, told: list[Finding] | None = None) -> Job | None:
+        """The draft as the chain leaves it, validated again; None if a middleware dropped it. What its sender is warned of is
+        added to `told`. Raises OjsError.
+        """
+        prepared = draft if not len(self._chain) else await self._run(draft)
+        if prepared is not None and (found := await self._check(prepared)) and told is not None:
+            told += found
+        return prepared
+
+    async def template(self, draft: Job, told: list[Finding]) -> None:
+        """Hold what jobs will be made of to its schema, unless middleware changes each of them first: then it is their turn.
+
+        Raises OjsError schema_validation.
+        """
         if not len(self._chain):
-            return draft
+            await self(draft, told)
+
+    async def _run(self, draft: Job) -> Job | None:
         try:
             changed: Any = await self._chain.run(envelope(draft))
             if changed is None:

@@ -44,6 +44,7 @@ from ojs_core.store.records.records import Records
 from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.writer import Writer
 from ojs_core.store.reset import Drop, Reset
+from ojs_core.store.schemas import Schemas
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
 from ojs_core.store.workers.presence import Presence, Workers
@@ -78,6 +79,7 @@ class Store:
         self._bucket = bucket = Bucket(nats, bulk, config, self.clock, self.records, self.committer, writer, self.signals)
         self.queues = Queues(bucket, instance)
         self.pools = FairPools(bucket, instance)
+        self.schemas = Schemas(bucket, instance, self.queues)
         self.atomic = Atomic(bucket)
         self.unique = Uniqueness(bucket, self.atomic)
         alerts = ThresholdAlerts(bucket)
@@ -103,6 +105,7 @@ class Store:
         self._reset.listeners.append(self.progress.clear)
         self._reset.listeners.append(self.queues.reset)
         self._reset.listeners.append(self.pools.reset)
+        self._reset.listeners.append(self.schemas.reset)
         self._reset.listeners.append(alerts.clear)
         self._reset.listeners.append(self.permits.clear)
         self._reset.listeners.append(self.committer.lanes.clear)
@@ -146,6 +149,7 @@ class Store:
         await self.checkpoints.close()
         await self.queues.stop()
         await self.pools.stop()
+        await self.schemas.stop()
         await self.presence.stop()
         for nats in (self._bulk, self._nats):
             await nats.close()

@@ -22,6 +22,7 @@ from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.idempotency import request_reader
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.records.writer import Conflict, Write
+from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.unique.locks import lock_reader
 from ojs_core.store.workers.directives import DIRECTIVE, LEAVE, directive_reader
@@ -49,6 +50,7 @@ _READERS: Final[dict[Kind, RecordReader[Any]]] = {
         limit_reader,
         alert_reader,
         pool_reader,
+        schema_reader,
         span_reader,
     )
 }

@@ -172,6 +172,13 @@ UNREADABLE: Final = _counter(
     "kind",
 )
 
+_UNFIT: Final = _counter(
+    "ojs_schema_violations",
+    "Jobs whose arguments don't fit their schema: rejected (mode strict), or warned of (mode warn).",
+    "queue",
+    "outcome",
+)
+
 # Hand-out
 
 _STARVED: Final = _counter(
@@ -373,6 +380,11 @@ def consumers(stream: str, used: int, limit: int) -> None:
 def starved(queue: str) -> None:
     """Count a queue, or a priority of it, that had waited too long and was served."""
     _STARVED.labels(_all_series.queue(queue)).inc()
+
+
+def unfit(queue: str, outcome: str) -> None:
+    """Count a job whose arguments don't fit its schema, `rejected` or `warned` of."""
+    _UNFIT.labels(_all_series.queue(queue), outcome).inc()
 
 
 def rejected(queue: str) -> None:

@@ -6,12 +6,14 @@ client libraries stumble over nulls where they expect an absent member. `None` s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.times import format_ms
+from ojs_core.domain.schemas.validator import Finding
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Count = Annotated[int, Meta(ge=0)]
@@ -24,6 +26,21 @@ JsonList = Annotated[Raw, Meta(extra_json_schema={"type": "array"})]
 T = TypeVar("T")
 
 encode: Final = msgspec.json.Encoder().encode
+
+
+class AnswerWarning(Struct, frozen=True):
+    """What was taken although something is not as it should be: the member of the request, and what about it."""
+
+    field: str
+    message: str
+
+
+Warnings = Annotated[list[AnswerWarning], Meta(description="What was taken although something is not as it should be.")]
+
+
+def warnings_of(findings: Iterable[Finding], place: str = "") -> list[AnswerWarning]:
+    """What a job's sender is warned of; `place` is where in the request the job stands, with a dot."""
+    return [AnswerWarning(place + one.path, one.message) for one in findings]
 
 
 class OpenStruct(Struct):

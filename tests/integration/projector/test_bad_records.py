@@ -25,6 +25,7 @@ from ojs_coordinator.coordinator import Coordinator
 from ojs_core.domain.cron.changes import Registration, delete
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.schemas.record import SchemaRecord
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import Kind, StoreConfig
 from ojs_core.read.client import Queries
@@ -119,6 +120,7 @@ def _documents(name: str) -> dict[Kind, dict[str, Any]]:
         "crossing": {"name": name, "created_at": 1, "level": "exceeded", "log": [[1, 1, "rate_limit.exceeded", {}]]},
         "queue": {"name": name, "state": "active", "config": {"rate_limit": {"limit": 1, "period_ms": 1}}, "created_at": 1},
         "pool": {"name": name, "weights": {"x": 1}, "prevention": {"interval_ms": 1, "ratio": 0.1}, "created_at": 1},
+        "schema": {"uri": f"urn:{name}", "type": name, "version": "1", "document": {"type": "array"}, "created_at": 1},
         "idempotency": {"digest": "d", "began": 1, "runner": "r", "taken": 1, "status": 200, "body": {}},
         "stats": {"start": 60_000, "length": 60_000, "queues": {"q": [1, 1, 1]}},
         "service": {"role": "gateway", "instance": name, "since": 1, "at": 1},
@@ -194,6 +196,7 @@ _KEYS: Final[dict[Kind, str]] = {
     "service": "gateway.{}",
     "limit": "key.{}",
     "crossing": "key.{}",
+    "schema": "{}.1=2E0=2E0",
     "relay": "events",
 }
 _BEGINS_AGAIN: Final = frozenset(
@@ -292,6 +295,7 @@ class World:
         await answered(queries.workers, WorkersAsk())
         await answered(queries.workflows, WorkflowsAsk())
         await self.store.pools.all()
+        await self.store.schemas.catalogue()
         await self.store.queues.all()
         await self.store.crons.all()
         await self.store.presence.of("*")
@@ -460,6 +464,21 @@ async def test_a_pool_that_can_not_be_read_leaves_the_others_as_they_are(
     await late.pools.put(Pool(name="third", weights={"d": 1}))
     with refusal("unreadable_record"):
         await late.pools.get("torn")
+
+
+async def test_a_schema_that_can_not_be_read_holds_up_no_push(
+    store: Store, open_store: OpenStore, nats_server: NatsServer
+) -> None:
+    sound = SchemaRecord(uri="urn:sound", type="sound", version="1", document=Raw(b'{"maxItems":0}'), mode="strict")
+    await store.schemas.register(sound, 10)
+    torn = b'{"uri": "urn:torn", "type": "torn", "version": "1", "document": {"$ref": "http://127.0.0.1/x"}}'
+    await put_raw(store, store.config.schema("torn", "1=2E0=2E0"), torn)
+    late = await open_store(nats_server.url)
+    assert await late.schemas.check(draft(type="torn")) == ()
+    with refusal("schema_validation"):
+        await late.schemas.check(draft(type="sound"))
+    assert [one.type for one in (await late.schemas.catalogue()).all()] == ["sound"]
+    await store.unreadable.remove("schema", "torn.1=2E0=2E0")
 
 
 async def test_a_lock_that_can_not_be_read_is_in_the_way_of_its_fingerprint_alone(store: Store) -> None:

@@ -6,10 +6,15 @@ from typing import Any
 import aiohttp
 import pytest
 import structlog
+from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.job import Job, State
+from ojs_core.domain.schemas.validator import Finding
 from ojs_core.runtime.middleware import EnqueueChain, EnqueueMiddleware, MiddlewareProblem, NextMiddleware
-from support.fake_store import FakeStore
+from ojs_core.runtime.preparation import Preparation
+from support.fake_store import FakeStore, Schemas
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
 Envelope = dict[str, Any]
@@ -216,6 +221,29 @@ async def test_what_a_middleware_leaves_is_validated_again(start: Start, chain: 
     status, body = await push(await start())
     assert (status, body["error"]["code"], body["error"]["details"]["field"]) == (400, "invalid_request", "queue")
     assert store.records == {}
+
+
+async def test_a_job_is_held_to_its_schema_as_middleware_leaves_it(start: Start, chain: EnqueueChain, store: FakeStore) -> None:
+    async def change(job: Envelope, following: NextMiddleware) -> Envelope | None:
+        return await following(job | {"args": [2]})
+
+    chain.add(change)
+    store.schemas.findings = [Finding("args[0]", "no", "items/type")]
+    status, body = await push(await start())
+    assert (status, body["warnings"]) == (201, [{"field": "args[0]", "message": "no"}])
+    assert [bytes(draft.args) for draft in store.schemas.seen] == [b"[2]"]
+
+
+async def test_what_jobs_are_made_of_is_held_to_their_schema_unless_middleware_changes_them_first() -> None:
+    schemas = Schemas()
+    schemas.findings = [Finding("args", "no", "")]
+    draft = Job(id=ID, type="a.b", args=Raw(b"[1]"), state=State.AVAILABLE)
+    for chain, found in ((EnqueueChain(), 1), (EnqueueChain(), 0)):
+        if not found:
+            chain.add(marking("m"))
+        told: list[Finding] = []
+        await Preparation(chain, PayloadLimits(), lambda: 0, schemas.check).template(draft, told)
+        assert len(told) == found
 
 
 async def test_a_bad_job_never_reaches_the_chain(start: Start, chain: EnqueueChain) -> None:

@@ -48,7 +48,7 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
 
 def test_capabilities_are_claimed_only_with_what_they_need() -> None:
     claimed = manifest(DEFAULT_LIMITS, 2_000, ())
-    assert claimed.capabilities["schema_validation"] is False
+    assert claimed.capabilities["schema_validation"] is True
     assert claimed.capabilities["unique_jobs"] is True
     assert claimed.uniqueness.strength == "strong"
     assert claimed.capabilities["batch_enqueue"] is True

@@ -34,6 +34,8 @@ NAMED: list[Callable[[str], str]] = [
     lambda name: CONFIG.seat(name, 1),
     CONFIG.seat_of_queue,
     CONFIG.pool,
+    lambda name: CONFIG.schema("type", name),
+    lambda name: CONFIG.schema(name, "1=2E0=2E0"),
     CONFIG.limit,
     lambda name: CONFIG.limit_step("key.a", name),
     lambda name: CONFIG.limit_timer(name, "op"),

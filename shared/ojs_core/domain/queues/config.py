@@ -14,6 +14,7 @@ from msgspec.structs import asdict, replace
 
 from ojs_core.base.numbers import Ms, Positive, Whole
 from ojs_core.domain.job import Retention, Retry
+from ojs_core.domain.schemas.record import Mode
 
 _NO_RETENTION: Final = Retention()
 
@@ -57,6 +58,8 @@ class QueueConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
     strict_pause: bool | None = None
     """Refuse pushes while the queue is paused (ojs-http-binding §11.3) instead of keeping them for later."""
+    schema_validation: Mode | None = None
+    """What becomes of jobs that don't fit their schema, where the schema doesn't say."""
 
 
 NOT_SET: Final = QueueConfig()

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError, duplicate
+from ojs_core.base.errors import OjsError, duplicate, placed
 from ojs_core.domain.job import Job
 from ojs_core.domain.unique import policy_of
 from ojs_core.domain.workflows.definition import Definition
@@ -34,7 +34,7 @@ class Admission:
             try:
                 jobs[node] = await self._queues.admit(draft)
             except OjsError as error:
-                raise _placed(error, definition, node) from None
+                raise placed(error, definition.places[node]) from None
         await self._permits.note(jobs.values())
         return replace(definition, jobs=jobs)
 
@@ -54,16 +54,5 @@ class Admission:
                 continue
             found = [owners[key]] if key in owners else (await self._unique.look(key, policy_of(draft), draft.id)).jobs()
             if found:
-                raise _placed(duplicate(found[0].id, found[0].state, key), definition, node)
+                raise placed(duplicate(found[0].id, found[0].state, key), definition.places[node])
             owners[key] = draft
-
-
-def _placed(error: OjsError, definition: Definition, node: int) -> OjsError:
-    place = definition.places[node]
-    return OjsError(
-        error.code,
-        f"{place}: {error.message}",
-        details=error.details | {"field": place},
-        canonical=error.canonical,
-        retry_after=error.retry_after,
-    )

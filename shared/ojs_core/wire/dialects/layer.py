@@ -18,12 +18,13 @@ from ojs_core.wire.dialects.fleet import FLEET
 from ojs_core.wire.dialects.jobs import JOBS
 from ojs_core.wire.dialects.queues import QUEUES
 from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.dialects.schemas import SCHEMAS
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.dialects.statistics import STATISTICS
 from ojs_core.wire.dialects.workflows import WORKFLOWS
 from ojs_core.wire.members import encode
 
-_SHAPES: Final[Shapes] = {**JOBS, **BULK, **QUEUES, **CRONS, **WORKFLOWS, **EVENTS, **STATISTICS, **FLEET}
+_SHAPES: Final[Shapes] = {**JOBS, **BULK, **QUEUES, **CRONS, **WORKFLOWS, **EVENTS, **STATISTICS, **FLEET, **SCHEMAS}
 
 
 def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:

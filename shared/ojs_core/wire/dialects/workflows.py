@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import encode, members
@@ -29,14 +29,19 @@ def _flat(view: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bare(answer: OneWorkflow | OneCancelledWorkflow | OneWorkflowProgress) -> dict[str, Any]:
-    return _flat(members(answer.workflow))
+    return _flat(members(answer.workflow)) | _beside(answer)
+
+
+def _beside(answer: Struct) -> dict[str, Any]:
+    """What an answer says beside the workflow itself."""
+    return {name: value for name, value in members(answer).items() if name != "workflow"}
 
 
 def _for_sdk(answer: OneWorkflow | OneCancelledWorkflow) -> dict[str, Any]:
     """The JS SDK reads the times in `metadata`."""
     view = members(answer.workflow)
     times = {name: view[name] for name in _TIMES if name in view}
-    return _flat(view | {"metadata": members(answer.workflow.metadata) | times})
+    return _flat(view | {"metadata": members(answer.workflow.metadata) | times}) | _beside(answer)
 
 
 def _cancelled_for_cli(answer: OneCancelledWorkflow) -> dict[str, Any]:
@@ -52,7 +57,7 @@ def _with_steps_counted(answer: MemberCounts) -> dict[str, Any]:
 
 
 def _for_ui(answer: OneWorkflow) -> dict[str, Any]:
-    return _flat(_with_steps(answer.workflow))
+    return _flat(_with_steps(answer.workflow)) | _beside(answer)
 
 
 def _cancelled_for_ui(answer: OneCancelledWorkflow) -> dict[str, Any]:

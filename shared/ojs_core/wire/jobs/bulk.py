@@ -18,7 +18,7 @@ from ojs_core.wire.errors import ItemError, error_view
 from ojs_core.wire.jobs.enqueue import read_envelope
 from ojs_core.wire.jobs.job import JobAnswer, job_answer
 from ojs_core.wire.jobs.selection import atomicity_of
-from ojs_core.wire.members import Count, Timestamp, Uuid
+from ojs_core.wire.members import AnswerWarning, Count, Timestamp, Uuid, Warnings, warnings_of
 
 DONE: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
 """What is said of the jobs that an operation has changed."""
@@ -97,6 +97,7 @@ class PushedBatch(Struct, kw_only=True, omit_defaults=True):
     count: Count
     deduplicated: Annotated[list[int], Meta(description="Places of jobs that a `unique` policy found.")] | UnsetType = UNSET
     dropped: Annotated[list[int], Meta(description="Places of jobs that enqueue middleware left out.")] | UnsetType = UNSET
+    warnings: Warnings | UnsetType = UNSET
 
 
 class JobSummary(Struct, kw_only=True, omit_defaults=True):
@@ -118,6 +119,7 @@ class EnqueuedItem(Struct, kw_only=True, omit_defaults=True):
     status: Literal["created", "duplicate", "failed"]
     job: JobSummary | UnsetType = UNSET
     error: ItemError | UnsetType = UNSET
+    warnings: Warnings | UnsetType = UNSET
 
 
 class BulkEnqueued(Struct):
@@ -203,12 +205,18 @@ CHANGED: Final[dict[Operation, type[BulkCancelled | BulkRetried | BulkDeleted]]]
 _ROLLED_BACK: Final = ItemError("rolled_back", "nothing was changed because other items were refused")
 
 
-def pushed_batch(jobs: Sequence[bytes], superfluous: list[int], dropped: list[int]) -> PushedBatch:
+def pushed_batch(
+    jobs: Sequence[bytes], superfluous: list[int], dropped: list[int], warnings: list[AnswerWarning]
+) -> PushedBatch:
     """`jobs` are encoded. `superfluous` are the places of existing jobs that a unique policy found, `dropped` those of jobs
     in the request that middleware left out.
     """
     return PushedBatch(
-        jobs=[Raw(job) for job in jobs], count=len(jobs), deduplicated=superfluous or UNSET, dropped=dropped or UNSET
+        jobs=[Raw(job) for job in jobs],
+        count=len(jobs),
+        deduplicated=superfluous or UNSET,
+        dropped=dropped or UNSET,
+        warnings=warnings or UNSET,
     )
 
 
@@ -225,7 +233,12 @@ def _enqueued(index: int, outcome: ItemOutcome) -> EnqueuedItem:
         existing = JobSummary(id=error.details["existing_job_id"], state=error.details["existing_job_state"])
         return EnqueuedItem(index=index, status="duplicate", job=existing, error=error_view(error))
     if outcome.job is not None:
-        return EnqueuedItem(index=index, status="duplicate" if outcome.existing else "created", job=_summary(outcome.job))
+        return EnqueuedItem(
+            index=index,
+            status="duplicate" if outcome.existing else "created",
+            job=_summary(outcome.job),
+            warnings=warnings_of(outcome.warnings) or UNSET,
+        )
     return EnqueuedItem(index=index, status="failed", error=_ROLLED_BACK if error is None else error_view(error))
 
 

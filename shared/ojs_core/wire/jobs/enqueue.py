@@ -104,7 +104,11 @@ def read_envelope(envelope: dict[str, Raw], now: int, limits: PayloadLimits, *, 
 
 
 def _job_type(raw: Raw | None, limits: PayloadLimits) -> str:
-    value = None if raw is None else value_of(raw, "type", limits)
+    return job_type_of(None if raw is None else value_of(raw, "type", limits), limits)
+
+
+def job_type_of(value: Any, limits: PayloadLimits) -> str:
+    """A job type. Raises invalid_request, job_type_too_long."""
     if value is None:
         raise invalid("type", "type is required: a dotted lower-case name such as email.send", canonical="INVALID_JOB_TYPE")
     if type(value) is str:

@@ -13,6 +13,7 @@ from ojs_core.domain.job import Retention, State
 from ojs_core.domain.queues.config import NOT_SET, Overflow, QueueConfig, layered
 from ojs_core.domain.queues.record import QueueRecord
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY
+from ojs_core.domain.schemas.record import Mode
 from ojs_core.operations.queue_removal import Deletion, Emptied, Purge, RemovalStrategy
 from ojs_core.read.numbers import Counts, Levels, Queue, QueuePage
 from ojs_core.wire.jobs.retry import RetryPolicy, retry_policy
@@ -238,6 +239,7 @@ class QueueSettings(Struct, kw_only=True, omit_defaults=True):
     dead_letter: DeadLetterSettings | UnsetType = UNSET
     allowed_job_types: tuple[str, ...] | UnsetType = UNSET
     strict_pause: bool | UnsetType = UNSET
+    schema_validation: Mode | UnsetType = UNSET
 
 
 _Effective = Annotated[QueueSettings, Meta(description="As the settings of all queues and its own work together.")]
@@ -309,6 +311,7 @@ def queue_settings(config: QueueConfig) -> QueueSettings:
         dead_letter=_dead_letter(config),
         allowed_job_types=given(config.allowed_job_types),
         strict_pause=given(config.strict_pause),
+        schema_validation=given(config.schema_validation),
     )
 
 

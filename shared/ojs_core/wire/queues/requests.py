@@ -11,6 +11,7 @@ from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import (
     before_ms,
     check_known,
+    choice,
     duration_ms,
     flag,
     integer,
@@ -26,6 +27,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Retry, State
 from ojs_core.domain.queues.config import Patch, Rate
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, read_policy
+from ojs_core.domain.schemas.record import MODES
 from ojs_core.operations.queue_removal import Deletion, Purge
 from ojs_core.wire.jobs.retry import check_retry
 from ojs_core.wire.queues.starvation import parse_rotation
@@ -224,6 +226,7 @@ _READERS: Final[dict[str, _Reader]] = {
     "dead_letter_ttl": _member("dead_letter_s", _age),
     "allowed_job_types": _member("allowed_job_types", _types),
     "strict_pause": _member("strict_pause", _flag),
+    "schema_validation": _member("schema_validation", lambda value, path, _limits: choice(value, path, MODES)),
     "starvation_prevention": _member("rotation_ms", parse_rotation),
     "max_size_bytes": _unsupported((0,), "bound the number of jobs by max_size"),
     "producers": _unsupported((["*"],), "producers aren't told apart"),

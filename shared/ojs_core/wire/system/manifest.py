@@ -15,7 +15,7 @@ from ojs_core.wire.members import Count
 OJS_VERSION: Final = "1.0"
 _CONFORMANCE_LEVEL: Final = 4
 _UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record"
-_EXTENSIONS: Final = ("admin-api", "bulk-operations", "queue-config", "realtime")
+_EXTENSIONS: Final = ("admin-api", "bulk-operations", "queue-config", "realtime", "schema-registry")
 _CAPABILITIES: Final = {
     "batch_enqueue": True,
     "cron_jobs": True,
@@ -25,7 +25,7 @@ _CAPABILITIES: Final = {
     "pause_resume": True,
     "priority_queues": True,
     "rate_limiting": True,
-    "schema_validation": False,
+    "schema_validation": True,
     "unique_jobs": True,
     "workflows": True,
 }

@@ -15,7 +15,7 @@ from ojs_core.domain.workflows.record import StepError, Workflow, WorkflowCounts
 from ojs_core.read.messages import WorkflowPage as FoundWorkflows
 from ojs_core.read.messages import WorkflowRow
 from ojs_core.wire.jobs.job import FailedAttempt, failed_attempt
-from ojs_core.wire.members import Count, Timestamp, Uuid, timestamp
+from ojs_core.wire.members import Count, Timestamp, Uuid, Warnings, timestamp
 from ojs_core.wire.pages import Indexed, Pagination, pagination, with_progress
 from ojs_core.wire.pages import Page as ListPage
 
@@ -161,6 +161,7 @@ class OneWorkflow(Struct):
     """The answer about one workflow."""
 
     workflow: WorkflowAnswer
+    warnings: Warnings | UnsetType = UNSET
 
 
 class OneCancelledWorkflow(Struct):

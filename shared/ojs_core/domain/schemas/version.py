@@ -1,0 +1,48 @@
+"""Versions of schemas and their order (ojs-schema-registry §6): SemVer, of which minor and patch may be left out."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from ojs_core.base.errors import invalid
+from ojs_core.base.fields import shown
+
+_VERSION: Final = re.compile(
+    r"(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,4}))?", re.ASCII
+)
+
+_Part = tuple[int, int, str]
+
+
+class Version(Struct, frozen=True, order=True):
+    """Sorts by SemVer's precedence (§11 there): a pre-release comes before its release."""
+
+    major: int
+    minor: int
+    patch: int
+    released: bool
+    pre_release: tuple[_Part, ...]
+    """Of each identifier whether it is a word, its number, the word."""
+
+    @property
+    def token(self) -> str:
+        """The version in full: one text for all ways to write it."""
+        words = ".".join(word if is_word else str(number) for is_word, number, word in self.pre_release)
+        return f"{self.major}.{self.minor}.{self.patch}" + (f"-{words}" if words else "")
+
+
+def parse_version(text: str, field: str = "version") -> Version:
+    """`2`, `2.0`, `2.0.0` (one and the same), `2.0.0-rc.1`. Raises OjsError invalid_request."""
+    found = _VERSION.fullmatch(text)
+    if found is None:
+        raise invalid(field, f"{field} must be a version such as 2, 2.0 or 2.0.0-rc.1 (SemVer), not {shown(text)}")
+    major, minor, patch, pre_release = found.groups()
+    parts = tuple([_part(word) for word in (pre_release or "").split(".") if word])
+    return Version(int(major), int(minor or 0), int(patch or 0), pre_release is None, parts)
+
+
+def _part(word: str) -> _Part:
+    return (0, int(word), "") if word.isdecimal() else (1, 0, word)
