@@ -43,7 +43,7 @@ def test_the_name_of_a_queue_is_text_for_sdks_and_its_members_stand_beside() -> 
 def test_the_counts_of_a_queue_stand_where_each_client_reads_them() -> None:
     answer = queue_stats(QUEUE, PAUSED, 6, NOW)
     standard = read(answer, "standard")
-    counts = msgspec.to_builtins(COUNTS)
+    counts = msgspec.to_builtins(COUNTS) | {"total": 5}
     assert standard["queue"] == {"name": "q", "status": "paused", "paused": True} | counts
     assert standard["stats"]["windows"]["5m"]["processed"] == 4
     assert {name: standard["stats"][name] for name in ("queue", "depth", "dead", "max_depth", "pressure")} == {
@@ -54,7 +54,7 @@ def test_the_counts_of_a_queue_stand_where_each_client_reads_them() -> None:
         "pressure": 0.5,
     }
     stats = standard["stats"] | counts
-    assert read(answer, "cli") == standard | {"status": "paused", "stats": stats}
+    assert read(answer, "cli") == standard | {"queue": "q", "status": "paused", "stats": stats}
     assert read(answer, "sdk") == standard | standard["queue"] | {"queue": "q", "stats": stats}
 
 
