@@ -41,23 +41,26 @@ def refusal_headers(errors: Iterable[OjsError | None]) -> Headers:
 async def limit_headers(store: Store, job: Job) -> Headers:
     """For a pushed job with a limit: how many may start, how many more now, and when one more may, in Unix seconds.
 
-    Requests themselves aren't limited. What can't be told is left out: when a job ends that holds the last permit, and all of
-    it while NATS is away, since the job is stored.
+    Requests themselves aren't limited. The latter two are told of limits of starts alone: how many of the permits of a limit of
+    concurrency are taken, and when the next will be free, depends on jobs that a push doesn't look at. They are left out while
+    NATS is away, too, since the job is stored.
     """
     policy = policy_of(job)
     if policy is None:
         return ()
+    starts = policy.rate or policy.throttle
+    if starts is None:
+        return (("X-RateLimit-Limit", str(policy.concurrency)),) if policy.concurrency else ()
     try:
         _, record = await store.permits.read(queue_scope(job.queue) if policy.key is None else key_scope(policy.key))
     except OjsError:
-        return ()
+        return (("X-RateLimit-Limit", str(starts.limit)),)
     now = store.clock.now()
     standing = permits.effective(record, policy, now)
-    rate = standing.rate or standing.throttle
-    limit = rate.limit if rate is not None else standing.concurrency
-    if limit is None:
-        return ()
+    starts = standing.rate or standing.throttle or starts
+    limit = ("X-RateLimit-Limit", str(starts.limit))
+    if standing.concurrency is not None:
+        return (limit,)
     free = permits.room(record, policy, now)
-    at = now if free.number else free.at
-    reset = () if at is None else (("X-RateLimit-Reset", str(-(-at // 1_000))),)
-    return (("X-RateLimit-Limit", str(limit)), ("X-RateLimit-Remaining", str(min(free.number, limit))), *reset)
+    reset = -(-(free.at or now) // 1_000)
+    return (limit, ("X-RateLimit-Remaining", str(free.number)), ("X-RateLimit-Reset", str(reset)))

@@ -32,7 +32,7 @@ _LOCATION: Final = "/ojs/v1/workflows/"
 _STATES: Final[dict[str, WorkflowState]] = {state: state for state in get_args(WorkflowState)} | {"active": "running"}
 """What a list may be filtered by; `active` is the admin UI's word."""
 _NEVER: Final = "pending"
-"""A workflow's first jobs are in their queues when it is stored, so none is ever in this state of ojs-workflows §5."""
+"""A workflow's first jobs are in their queues when it is stored, so none is ever in this state of ojs-workflows §8.1."""
 
 
 class WorkflowHandlers:
