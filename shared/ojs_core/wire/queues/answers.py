@@ -33,9 +33,10 @@ class QueueStatus(Struct):
 
 
 class SwitchedQueue(Struct, kw_only=True, omit_defaults=True):
-    """A queue that was paused or resumed."""
+    """A queue that was paused or resumed. `paused` stands beside it, too (ojs-admin-api §6.3)."""
 
     queue: QueueStatus
+    paused: bool
     paused_at: Timestamp | UnsetType = UNSET
     resumed_at: Timestamp | UnsetType = UNSET
 
@@ -48,7 +49,8 @@ def status_of(name: str, record: QueueRecord | None) -> QueueStatus:
 
 def switched_queue(name: str, record: QueueRecord | None) -> SwitchedQueue:
     """The answer to pause and resume."""
-    answer = SwitchedQueue(queue=status_of(name, record))
+    status = status_of(name, record)
+    answer = SwitchedQueue(queue=status, paused=status.paused)
     if record is not None and record.state == "paused":
         answer.paused_at = timestamp(record.paused_at)
     elif record is not None:
