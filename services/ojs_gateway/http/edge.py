@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -101,13 +100,12 @@ class Edge:
     async def _packed(
         self, body: bytes, accepted: str | None, more: tuple[tuple[str, str], ...]
     ) -> tuple[bytes, tuple[tuple[str, str], ...]]:
-        """A large answer as its client takes it, with its headers; as it is while too many others wait to be packed."""
+        """A large answer as its client takes it, with its headers; as it is if it would have to wait for other large work."""
         others = [value for name, value in more if name == hdrs.VARY]
         more = (*more, (hdrs.VARY, ", ".join((*others, hdrs.ACCEPT_ENCODING))))
-        if accepted is not None and accepts_gzip(accepted):
-            with contextlib.suppress(OjsError):
-                return await self._aside.run(len(body), compressed, body), (*more, (hdrs.CONTENT_ENCODING, "gzip"))
-        return body, more
+        if accepted is None or self._aside.busy or not accepts_gzip(accepted):
+            return body, more
+        return await self._aside.run(len(body), compressed, body), (*more, (hdrs.CONTENT_ENCODING, "gzip"))
 
 
 def refusal(error: OjsError, request_id: str) -> tuple[int, bytes, tuple[tuple[str, str], ...]]:
