@@ -31,7 +31,11 @@ class Gateway:
     def __init__(self, store: Store, settings: Settings, chain: EnqueueChain) -> None:
         self.chain = chain
         self._settings = settings
-        limits = PayloadLimits(max_body_bytes=settings.max_body_bytes, max_envelope_bytes=settings.max_envelope_bytes)
+        limits = PayloadLimits(
+            max_body_bytes=settings.max_body_bytes,
+            max_envelope_bytes=settings.max_envelope_bytes,
+            default_wait_ms=settings.default_wait_ms,
+        )
         self._context = Context(
             store,
             limits,

@@ -300,6 +300,25 @@ def test_a_key_is_limited_shown_and_overridden(system: System) -> None:
     call(system, "PUT", "/rate-limits/tenant:acme", {"concurrency": -1}, 400)
 
 
+def test_a_push_of_a_limited_job_says_what_can_be_told_of_its_limit(system: System) -> None:
+    def told(**limit: Any) -> dict[str, str]:
+        job = {"type": "a.b", "args": [], "options": {"queue": "told", "rate_limit": limit}}
+        headers = system.request("POST", "/ojs/v1/jobs", job).headers
+        return {name: value for name, value in headers.items() if name.startswith("X-RateLimit-")}
+
+    rate = {"key": "told", "rate": {"limit": 2, "period": "PT1H"}}
+    before = told(**rate)
+    assert (before["X-RateLimit-Limit"], before["X-RateLimit-Remaining"]) == ("2", "2")
+    assert fetch(system, "told")
+    assert told(**rate)["X-RateLimit-Remaining"] == "1"
+    assert fetch(system, "told")
+    after = told(**rate)
+    assert (after["X-RateLimit-Limit"], after["X-RateLimit-Remaining"]) == ("2", "0")
+    assert 3_500 < int(after["X-RateLimit-Reset"]) - int(before["X-RateLimit-Reset"]) < 3_700
+    assert told(key="told.at.once", concurrency=3) == {"X-RateLimit-Limit": "3"}
+    assert told(key="told.both", concurrency=3, rate={"limit": 2, "period": "PT1H"}) == {"X-RateLimit-Limit": "2"}
+
+
 def test_a_queues_limit_is_set_by_its_own_path(system: System) -> None:
     view = call(system, "PUT", "/admin/queues/slow/rate-limit", {"concurrency": 1, "rate": {"limit": 5, "period": "PT1S"}})
     assert view["config"] == {"concurrency": 1, "rate_limit": {"limit": 5, "period": "PT1S"}}

@@ -86,6 +86,7 @@ def test_statistics_say_what_was_handed_out_and_what_starves(gateways: Gateways)
     assert [job["queue"] for job in gateways.fetch("fs-critical", "fs-low", count=4)] == ["fs-critical"] * 3 + ["fs-low"]
     stats = gateways.call("GET", "/admin/scheduling/stats")
     assert (stats["window"], stats["strategy"], stats["dispatch_count_1m"]) == ("PT1M", "strict", 4)
+    assert stats["stats"] == {"queues": 2, "starved": 0, "active_jobs": 4, "available_jobs": 2}
     critical, low = stats["queues"]
     assert {name: critical[name] for name in ("name", "dispatch_count_1m", "dispatch_ratio_1m", "active_jobs", "starved")} == {
         "name": "fs-critical",

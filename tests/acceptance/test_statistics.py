@@ -16,7 +16,8 @@ from support.system import Answer, System
 
 QUEUE = "st.a"
 UI = {"User-Agent": "Mozilla/5.0"}
-CLI = {"User-Agent": "Go-http-client/1.1", "Accept": "application/openjobspec+json"}
+OJS = "application/openjobspec+json"
+CLI = {"User-Agent": "Go-http-client/1.1", "Accept": OJS, "Content-Type": OJS}
 
 
 def call(system: System, method: str, path: str, body: object = None, status: int = 200) -> Any:

@@ -23,7 +23,7 @@ class Request(Call):
     """One with this body, in the dialect of nobody in particular."""
 
     def __init__(self, body: Any = None, parameters: tuple[str, ...] = ()) -> None:
-        self.dialect = dialect_of(None, None, None)
+        self.dialect = dialect_of(None, None, None, None)
         self.parameters = parameters
         self._limits = PayloadLimits()
         self._aside = LargeBodies()

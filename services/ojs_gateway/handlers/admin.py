@@ -9,7 +9,7 @@ from ojs_core.base.fields import queue_name
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain import transitions
 from ojs_core.read.messages import QueuesAsk, WorkersAsk
-from ojs_core.read.numbers import Numbers
+from ojs_core.read.numbers import Numbers, Queue
 from ojs_core.wire.jobs.job import AdminChangedJob, job_view
 from ojs_core.wire.jobs.traces import job_history, job_retries, job_trace
 from ojs_core.wire.pages import parse_page
@@ -42,9 +42,12 @@ class AdminHandlers:
             self._queries.workers(WorkersAsk(limit=1)),
             self._queries.queues(QueuesAsk(also=tuple(records), limit=limit)),
         )
-        known = 1 if queue is not None else page.total
+        known, shown = page.total, records
+        if isinstance(found, Queue):
+            shown = {name: record for name, record in records.items() if name == found.name}
+            known = int(bool(shown) or found.created_at is not None)
         stats = admin_stats(found, known, workers.summary, self._context.uptime_s, self._store.clock.now())
-        paused = sum(record.held for record in records.values())
+        paused = sum(record.held for record in shown.values())
         briefs = [queue_in_brief(one) for one in page.queues] if detailed else None
         return Response(200, AskedStats(stats, paused, workers.summary, briefs))
 

@@ -23,7 +23,7 @@ from ojs_core.wire.members import warnings_of
 from ojs_core.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
-from ojs_gateway.pressure import pressure_headers
+from ojs_gateway.pressure import limit_headers, pressure_headers
 
 _DROPPED: Final = PushedJob(None, enqueued=False)
 _LOCATION: Final = "/ojs/v1/jobs/"
@@ -57,7 +57,8 @@ class JobHandlers:
             raise
         if job.id != draft.id:  # its uniqueness policy says `ignore`
             return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True))
-        headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *_limit_headers(job))
+        limits = await limit_headers(self._store, job) if job.rate_limit else ()
+        headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *limits)
         return Response(201, EnqueuedJob(job_view(job), warnings_of(told) or UNSET), headers)
 
     async def read(self, call: Call) -> Response:
@@ -147,14 +148,6 @@ class JobHandlers:
         if not 0 <= seconds <= self._limits.max_result_wait_s:
             raise invalid("timeout", f"timeout must be 0 to {self._limits.max_result_wait_s:.0f} seconds, not {text[:40]!r}")
         return seconds
-
-
-def _limit_headers(job: Job) -> tuple[tuple[str, str], ...]:
-    """What a limited job's own policy allows (ojs-rate-limiting §10.4); requests themselves aren't limited."""
-    policy = policy_of(job) if job.rate_limit else None
-    rate = policy and (policy.rate or policy.throttle)
-    limit = rate.limit if rate else policy and policy.concurrency
-    return (("X-RateLimit-Limit", str(limit)),) if limit else ()
 
 
 def _flag(call: Call, name: str) -> bool:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.fields import short_text
 from ojs_core.base.ids import is_job_id
+from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
 from ojs_core.domain import transitions
 from ojs_core.domain.rate_limits.policy import policy_of
@@ -60,6 +61,9 @@ _LOOK_UP_MS: Final = 1_000
 """How often a worker that is leaving is looked at again."""
 _LONGEST_CLOSED_MS: Final = 7 * 86_400_000
 """A failure can't stop a key for longer; the next one can do so again."""
+_FETCHED_BYTES: Final = 4_000_000
+"""What a gateway keeps of the queues that workers fetch from."""
+_ENTRY_BYTES: Final = 200
 _ASKED_TO: Final = ("terminate", "quiet")
 
 
@@ -74,10 +78,15 @@ class WorkerHandlers:
         self._context = context
         self._store = context.store
         self._limits = context.limits
+        self._fetched: Lru[tuple[str, ...]] = Lru(_FETCHED_BYTES)
+        """The queues that workers named in their last fetch from this gateway: not all name them in heartbeats."""
 
     async def fetch(self, call: Call) -> Response:
         """POST /workers/fetch. What is claimed for a client that left meanwhile is given back."""
-        jobs = await self._work(await call.read(parse_fetch, self._limits), call)
+        ask = await call.read(parse_fetch, self._limits)
+        if ask.worker is not None:
+            self._fetched.put(ask.worker, ask.queues, sum(map(len, ask.queues)) + _ENTRY_BYTES)
+        jobs = await self._work(ask, call)
         with self._store.dispatcher.returning(jobs) as undelivered:
             inputs = await self._inputs(jobs, undelivered)
             shown = [job for job in jobs if job.id in inputs]
@@ -204,6 +213,8 @@ class WorkerHandlers:
         beat = await call.read(parse_heartbeat, self._limits)
         held = [job_id for job_id in beat.job_ids if is_job_id(job_id)]
         record = _record(beat.worker)
+        if not record.queues:
+            record = replace(record, queues=self._fetched.get(record.id) or ())
         _, outcome, directive, quieted = await asyncio.gather(
             self._store.workers.beat(record),
             self._store.jobs.extend(held, beat.worker.id, beat.lease_ms),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, get_args
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError, invalid, not_found, placed
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.workflows.definition import Definition
-from ojs_core.read.messages import WorkflowsAsk
+from ojs_core.domain.workflows.record import WorkflowState
+from ojs_core.read.messages import WorkflowPage, WorkflowsAsk
 from ojs_core.store.workflows.records import StoredWorkflow
 from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.pages import parse_page
@@ -32,7 +33,10 @@ from ojs_gateway.http.call import Call, Response
 from ojs_gateway.pressure import pressure_headers
 
 _LOCATION: Final = "/ojs/v1/workflows/"
-_STATES: Final = ("running", "completed", "failed", "cancelled")
+_STATES: Final[dict[str, WorkflowState]] = {state: state for state in get_args(WorkflowState)} | {"active": "running"}
+"""What a list may be filtered by; `active` is the admin UI's word."""
+_NEVER: Final = "pending"
+"""A workflow's first jobs are in their queues when it is stored, so none is ever in this state of ojs-workflows §8.1."""
 
 
 class WorkflowHandlers:
@@ -65,9 +69,11 @@ class WorkflowHandlers:
         """GET /workflows?state: the newest first, with the paging of all lists."""
         asked = parse_page(call.queries)
         state = call.query("state") or None
+        if state == _NEVER:
+            return Response(200, workflow_page(WorkflowPage(workflows=[], total=0), asked))
         if state is not None and state not in _STATES:
-            raise invalid("state", f"state must be one of {', '.join(_STATES)}, not {state[:40]!r}")
-        ask = WorkflowsAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+            raise invalid("state", f"state must be one of {', '.join((*_STATES, _NEVER))}, not {state[:40]!r}")
+        ask = WorkflowsAsk(state=_STATES.get(state or ""), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         return Response(200, workflow_page(await self._queries.workflows(ask), asked))
 
     async def read(self, call: Call) -> Response:

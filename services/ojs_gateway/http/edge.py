@@ -23,15 +23,18 @@ from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
+from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.answer import Answer
 from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.http.compression import accepts_gzip, compressed
+from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 from ojs_gateway.http.router import Router
 
 log = structlog.get_logger(__name__)
 
 _OJS_VERSION: Final = istr("OJS-Version")
 _REQUEST_ID: Final = istr("X-Request-Id")
+_REQUIRES: Final = istr("OJS-Requires-Extension")
 _NOSNIFF: Final = istr("X-Content-Type-Options")
 _NO_ROUTE: Final = "none"
 _SPOKEN: Final = "1.0"
@@ -56,12 +59,14 @@ class Edge:
         tracing.answering(headers)
         request_id = request_id_of(headers.get(_REQUEST_ID))
         version = headers.get(_OJS_VERSION)
-        dialect = dialect_of(headers.get(hdrs.USER_AGENT), headers.get(hdrs.ACCEPT), version)
+        dialect = dialect_of(headers.get(hdrs.USER_AGENT), headers.get(hdrs.ACCEPT), version, headers.get(hdrs.CONTENT_TYPE))
         cors: tuple[tuple[str, str], ...] = ()
         try:
             cors = self._browsers.admit(request.method, headers)
             if not dialect.supported:
                 raise OjsError("unsupported", f"OJS-Version {version!r} is not supported; this server speaks {_SPOKEN}")
+            if _REQUIRES in headers:
+                require_extensions(",".join(headers.getall(_REQUIRES)))
             preflight = self._browsers.preflight(request.method, headers)
             if preflight is None:
                 handler, parameters, route = self._router.find(request.method, _path(request))
@@ -83,11 +88,24 @@ class Edge:
             else:
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
             status, body, more = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
+        more = (*more, *cors)
+        if len(body) >= LARGE_BYTES:
+            body, more = await self._packed(body, headers.get(hdrs.ACCEPT_ENCODING), more)
         metrics.answered(request.method, route, status, time.perf_counter() - began)
-        response = Answer(status, body, _headers(request_id, dialect, (*more, *cors)).items())
+        response = Answer(status, body, _headers(request_id, dialect, more).items())
         if self.closing:
             response.force_close()
         return response
+
+    async def _packed(
+        self, body: bytes, accepted: str | None, more: tuple[tuple[str, str], ...]
+    ) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+        """A large answer as its client takes it, with its headers; as it is if it would have to wait for other large work."""
+        others = [value for name, value in more if name == hdrs.VARY]
+        more = (*more, (hdrs.VARY, ", ".join((*others, hdrs.ACCEPT_ENCODING))))
+        if accepted is None or self._aside.busy or not accepts_gzip(accepted):
+            return body, more
+        return await self._aside.run(len(body), compressed, body), (*more, (hdrs.CONTENT_ENCODING, "gzip"))
 
 
 def refusal(error: OjsError, request_id: str) -> tuple[int, bytes, tuple[tuple[str, str], ...]]:
@@ -143,7 +161,7 @@ class _Protocol(GuardedHandler):
             raise ConnectionError("the answer has begun, so no other can be sent")
         request_id = new_request_id()
         answered, body, more = refusal(error, request_id)
-        response = Answer(answered, body, _headers(request_id, dialect_of(None, None, None), more).items())
+        response = Answer(answered, body, _headers(request_id, dialect_of(None, None, None, None), more).items())
         response.force_close()
         return response
 

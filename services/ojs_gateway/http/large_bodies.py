@@ -25,6 +25,11 @@ class LargeBodies:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="aside")
         self._waiting = 0
 
+    @property
+    def busy(self) -> bool:
+        """Whether other work is being done or waits, so that more would have to wait for it."""
+        return self._waiting > 0
+
     async def run(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`work(…)`, beside the loop if `size`, the bytes that it is about, is large. Raises what it raises, and
         backend_unavailable if too much is waiting.

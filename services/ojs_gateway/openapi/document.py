@@ -37,7 +37,7 @@ _IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
     "kind": (SHORT, "What kind of record it is, the first word of its key in the bucket."),
     "record": (SHORT, "The rest of its key."),
 }
-_ALWAYS: Final = ("unsupported", "backend_error", "unreadable_record", "backend_unavailable")
+_ALWAYS: Final = ("unsupported", "extension_not_supported", "backend_error", "unreadable_record", "backend_unavailable")
 """What any request may meet."""
 _WITH_BODY: Final = ("invalid_payload", "invalid_request", "request_timeout", "envelope_too_large", "unsupported_compression")
 _ASK_AGAIN: Final = {408, 429, 503}

@@ -97,7 +97,11 @@ WORKERS: Final = Part(
                 count=whole(1, DEFAULT_LIMITS.max_fetch_count) | {"default": 1},
                 worker_id=SHORT,
                 visibility_timeout_ms=DURATION_MS,
-                wait_ms=whole(0, DEFAULT_LIMITS.max_wait_ms) | {"default": DEFAULT_LIMITS.default_wait_ms},
+                wait_ms=whole(
+                    0,
+                    DEFAULT_LIMITS.max_wait_ms,
+                    f"Left out, as the server is set: {DEFAULT_LIMITS.default_wait_ms} unless it is set.",
+                ),
                 pool=QUEUE_NAME | {"description": "The worker's: queues of isolated pools give jobs to no other."},
             ),
             errors=("queue_name_too_long",),

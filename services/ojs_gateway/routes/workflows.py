@@ -15,7 +15,7 @@ from ojs_gateway.openapi.route import Parameter, Part, Route
 from ojs_gateway.openapi.schema import TEXT, Named, list_of, one_of, record, whole
 
 _KIND: Final = one_of(*get_args(NodeKind))
-_STATE: Final = one_of(*get_args(WorkflowState))
+_STATE: Final = one_of(*get_args(WorkflowState), "active", "pending")
 _REQUEST: Final = Named(
     "WorkflowRequest",
     record(
@@ -26,12 +26,14 @@ _REQUEST: Final = Named(
             "name": TEXT,
             "steps": list_of(OBJECT, 1, DEFAULT_LIMITS.max_workflow_jobs),
             "jobs": list_of(OBJECT, 1, DEFAULT_LIMITS.max_workflow_jobs),
+            "tasks": list_of(OBJECT, 1, DEFAULT_LIMITS.max_workflow_jobs),
             "callbacks": record({}, dict.fromkeys(CALLBACKS, OBJECT)),
+            **dict.fromkeys(CALLBACKS, OBJECT),
             "options": OBJECT,
         },
         free=True,
         about="`steps` of a chain, or with `depends_on` and no `type`; `jobs` of a group or batch. A step is a job as it is "
-        "pushed, or a workflow.",
+        "pushed, or a workflow. The admin UI says `tasks` for `jobs`, and writes a batch's callbacks beside them.",
     ),
 )
 _KNOWN: Final = ("not_found", "conflict")
@@ -57,7 +59,7 @@ WORKFLOWS: Final = Part(
             "List workflows",
             {200: WorkflowPage},
             "The newest first.",
-            query=(Parameter("state", _STATE), *PAGED),
+            query=(Parameter("state", _STATE, "`active` is `running`, and none is ever `pending`."), *PAGED),
         ),
         Route(
             WorkflowHandlers,

@@ -33,6 +33,13 @@ CODES: Final[dict[str, CodeInfo]] = {
     "unsupported": CodeInfo(
         422, False, "UNSUPPORTED_FEATURE", "OJS-7000", "See GET /ojs/manifest for what this server supports."
     ),
+    "extension_not_supported": CodeInfo(
+        422,
+        False,
+        "EXTENSION_NOT_SUPPORTED",
+        "OJS-7000",
+        "Leave OJS-Requires-Extension out, or name extensions of `extension_details` in GET /ojs/manifest.",
+    ),
     "unsupported_compression": CodeInfo(
         415, False, "UNSUPPORTED_COMPRESSION", "OJS-1017", "Send the body as it is or with Content-Encoding: gzip or deflate."
     ),

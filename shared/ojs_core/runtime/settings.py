@@ -64,6 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     storage_folder: Path | None = None
     max_body_bytes: int = DEFAULT_LIMITS.max_body_bytes
     max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
+    default_wait_ms: int = DEFAULT_LIMITS.default_wait_ms
     enqueue_middleware: tuple[str, ...] = ()
     otlp_endpoint: str | None = None
     unconfirmed_bulk: bool = False
@@ -234,6 +235,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.integer(1_024, 7_340_032),
         "BYTES",
         "largest job; Open Job Spec asks for at least 1048576",
+        _HTTP,
+    ),
+    Option(
+        "default_wait_ms",
+        setting_readers.integer(0, DEFAULT_LIMITS.max_wait_ms),
+        "MS",
+        "how long a fetch that names no wait_ms waits for a job; no official SDK names one, and 10000 suits their workers; 0 "
+        "answers at once",
         _HTTP,
     ),
     Option(

@@ -9,7 +9,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ojs_core.base.errors import CODES, OjsError
 from ojs_core.wire.members import Count, encode, given, members
 
-_WIRE_CODES: Final = {"queue_full": "QUEUE_FULL", "invalid_retry_policy": "invalid_request"}
+_WIRE_CODES: Final = {
+    "queue_full": "QUEUE_FULL",
+    "extension_not_supported": "EXTENSION_NOT_SUPPORTED",
+    "invalid_retry_policy": "invalid_request",
+}
 """Codes of `ojs_core.base.errors.CODES` that travel under another one's name."""
 _OF_A_FULL_QUEUE: Final = ("queue", "depth", "bound", "strategy")
 _DOCS: Final = "https://openjobspec.org/errors/"
@@ -62,6 +66,8 @@ class Refusal(Struct, kw_only=True, omit_defaults=True):
     depth: Count | UnsetType = UNSET
     bound: Count | UnsetType = UNSET
     strategy: str | UnsetType = UNSET
+    extension: str | UnsetType = UNSET
+    """That isn't supported (ojs-extension-lifecycle §8.3)."""
 
 
 class ErrorAnswer(Struct):
@@ -91,6 +97,7 @@ def error_body(error: OjsError, request_id: str) -> bytes:
         ojs_code=error.info.number,
         type=given(error.type),
         max_batch_size=error.details.get("max_batch_size", UNSET),
+        extension=error.details.get("extension", UNSET),
     )
     if error.code == "queue_full":
         for name in _OF_A_FULL_QUEUE:

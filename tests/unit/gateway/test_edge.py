@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import structlog
 
+from ojs_gateway.http.large_bodies import LargeBodies
 from support.fake_store import FakeStore, unavailable_store
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
@@ -71,8 +72,82 @@ async def test_a_request_id_is_echoed_and_new_ones_differ(http: aiohttp.ClientSe
 async def test_answers_take_the_media_type_that_a_client_needs(http: aiohttp.ClientSession) -> None:
     async with http.get("/ojs/manifest", headers={"Accept": "application/json"}) as answer:
         assert answer.headers["Content-Type"] == "application/json"
-    async with http.get("/nowhere", headers={"User-Agent": "python-httpx/0.28", "Accept": OJS}) as answer:
-        assert "application/json" in answer.headers["Content-Type"]
+    async with http.get("/nowhere", headers={"User-Agent": "acme/1", "Accept": OJS, "OJS-Version": "1.0"}) as answer:
+        assert "application/json" in answer.headers["Content-Type"], "the Python SDK looks for these words"
+
+
+@pytest.mark.parametrize(
+    "header", ["urn:ojs:ext:rate-limiting", "urn:ojs:spec:retry", "urn:ojs:ext:rate-limiting, urn:ojs:ext:results", ""]
+)
+async def test_a_supported_extension_may_be_required(http: aiohttp.ClientSession, header: str) -> None:
+    async with http.post("/ojs/v1/jobs", json=JOB, headers={"OJS-Requires-Extension": header}) as answer:
+        assert answer.status == 201
+
+
+@pytest.mark.parametrize("header", ["urn:ojs:ext:telepathy", "urn:ojs:ext:results,urn:ojs:ext:telepathy", "rate-limiting"])
+async def test_an_extension_that_is_missing_is_told_before_anything_is_stored(
+    http: aiohttp.ClientSession, store: FakeStore, header: str
+) -> None:
+    async with http.post("/ojs/v1/jobs", json=JOB, headers={"OJS-Requires-Extension": header}) as answer:
+        status, error = answer.status, (await answer.json(content_type=None))["error"]
+    missing = header.rpartition(",")[2]
+    assert (status, error["code"], error["extension"]) == (422, "EXTENSION_NOT_SUPPORTED", missing)
+    assert "urn:ojs:ext:rate-limiting" in error["details"]["supported_extensions"]
+    assert not store.records
+
+
+async def test_each_of_several_headers_counts(http: aiohttp.ClientSession) -> None:
+    named = [("OJS-Requires-Extension", "urn:ojs:ext:results"), ("OJS-Requires-Extension", "urn:ojs:ext:telepathy")]
+    async with http.get("/ojs/v1/health", headers=named) as answer:
+        assert answer.status == 422
+
+
+async def packed(http: aiohttp.ClientSession, path: str, accepted: str | None, **headers: str) -> tuple[bytes, dict[str, str]]:
+    """The bytes of an answer as they came, and its headers."""
+    sent = headers | ({} if accepted is None else {"Accept-Encoding": accepted})
+    async with (
+        aiohttp.ClientSession(http._base_url, auto_decompress=False) as session,
+        session.get(path, headers=sent, skip_auto_headers=["Accept-Encoding"]) as answer,
+    ):
+        return await answer.read(), dict(answer.headers)
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "gzip, deflate, br", "GZIP;q=0.5", "*", "br, x-gzip"])
+async def test_a_large_answer_comes_compressed_to_who_takes_it(http: aiohttp.ClientSession, accepted: str) -> None:
+    plain, headers = await packed(http, "/ojs/v1/openapi.json", None)
+    assert (headers.get("Content-Encoding"), headers["Vary"]) == (None, "Accept-Encoding")
+    body, headers = await packed(http, "/ojs/v1/openapi.json", accepted)
+    assert (headers["Content-Encoding"], headers["Vary"]) == ("gzip", "Accept-Encoding")
+    assert int(headers["Content-Length"]) == len(body)
+    assert len(body) < len(plain) / 5
+    assert gzip.decompress(body) == plain
+
+
+@pytest.mark.parametrize("accepted", ["", "identity", "gzip;q=0", "*;q=0.0", "gzip; q=0, *", "br"])
+async def test_an_answer_comes_as_it_is_to_who_takes_no_gzip(http: aiohttp.ClientSession, accepted: str) -> None:
+    _, headers = await packed(http, "/ojs/v1/openapi.json", accepted)
+    assert "Content-Encoding" not in headers
+
+
+async def test_a_small_answer_is_not_compressed(http: aiohttp.ClientSession) -> None:
+    _, headers = await packed(http, "/ojs/manifest", "gzip")
+    assert headers.keys().isdisjoint({"Content-Encoding", "Vary"})
+
+
+async def test_an_answer_may_vary_by_origin_as_well(start: Start) -> None:
+    http = await start(allowed_origins=("https://jobs.example.com",))
+    _, headers = await packed(http, "/ojs/v1/openapi.json", "gzip", Origin="https://jobs.example.com")
+    assert headers["Vary"] == "Origin, Accept-Encoding"
+    assert headers["Access-Control-Allow-Origin"] == "https://jobs.example.com"
+
+
+async def test_an_answer_does_not_wait_for_other_large_work_to_be_compressed(
+    http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LargeBodies, "busy", True)
+    body, headers = await packed(http, "/ojs/v1/openapi.json", "gzip")
+    assert "Content-Encoding" not in headers
+    assert msgspec.json.decode(body)["openapi"] == "3.1.0"
 
 
 async def test_an_unknown_version_is_unsupported(http: aiohttp.ClientSession) -> None:

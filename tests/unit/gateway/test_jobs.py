@@ -60,7 +60,8 @@ async def test_times_count_from_the_servers_clock(http: aiohttp.ClientSession, s
 
 
 async def test_the_go_command_line_reads_a_flat_job(http: aiohttp.ClientSession) -> None:
-    agent = {"User-Agent": "Go-http-client/1.1", "Accept": "application/openjobspec+json"}
+    ojs = "application/openjobspec+json"
+    agent = {"User-Agent": "Go-http-client/1.1", "Accept": ojs, "Content-Type": ojs}
     for method, path, body in (("POST", "/jobs", JOB), ("GET", f"/jobs/{ID}", None), ("DELETE", f"/jobs/{ID}", None)):
         _, answer = await send(http, method, path, body, **agent)
         assert answer["id"] == answer["job"]["id"] == ID

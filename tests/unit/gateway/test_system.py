@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -38,6 +39,10 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
     assert all(isinstance(value, bool) for value in body["capabilities"].values())
     assert all(isinstance(name, str) for name in body["extensions"])
     assert "admin-api" in body["extensions"], "the admin UI asks for it"
+    assert "queue-config" not in body["extensions"], "parts of it are refused"
+    assert (body["conformance_tier"], body["unique_job_strength"]) == ("runtime", "strong")
+    assert (body["schema_validation"], body["event_delivery"]) == (body["capabilities"]["schema_validation"], "at_least_once")
+    assert body["test_suite_result"]["passed"] + len(body["test_suite_result"]["failed"]) == body["test_suite_result"]["cases"]
     assert body["payload_limits"]["max_envelope_bytes"] == 2_000_000
     assert "gzip" in body["payload_limits"]["supported_compression"]
     assert body["limits"]["max_body_bytes"] == 9_000_000
@@ -54,6 +59,15 @@ def test_capabilities_are_claimed_only_with_what_they_need() -> None:
     assert claimed.capabilities["batch_enqueue"] is True
     assert claimed.limits["max_batch_jobs"] == 10_000
     assert claimed.capabilities["workflows"] is True
+
+
+def test_what_supports_an_extension_is_said_in_every_form_that_clients_read() -> None:
+    claimed = manifest(DEFAULT_LIMITS, 2_000, ())
+    details = [*claimed.extension_details.official, *claimed.extension_details.experimental]
+    assert [extension.name for extension in details] == list(claimed.extensions)
+    assert all(extension.uri.startswith("urn:ojs:ext:") and extension.uri.endswith(extension.name) for extension in details)
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+(-rc\.\d+)?", extension.version) for extension in details)
+    assert {"cron", "events", "fair_scheduling"} <= {name for name, value in claimed.capabilities.items() if value}
 
 
 async def test_the_manifest_says_how_large_batches_may_be_on_this_nats_server(

@@ -161,7 +161,30 @@ async def test_heartbeat(http: aiohttp.ClientSession, store: FakeStore, path: st
     assert (body["state"], body["jobs_extended"], body["server_time"]) == ("running", [ID], "2026-02-02T02:40:00.000Z")
     assert "cancelled_jobs" not in body
     assert store.extended == [((ID, gone), "w", None)]
-    assert store.workers.records["w"] == WorkerRecord(id="w", hostname="h", pid=7, active_jobs=3)
+    assert store.workers.records["w"] == WorkerRecord(id="w", hostname="h", pid=7, queues=("q",), active_jobs=3)
+
+
+async def test_a_worker_that_names_no_queues_is_shown_with_those_of_its_last_fetch(
+    http: aiohttp.ClientSession, store: FakeStore
+) -> None:
+    async def shown(worker: str, **more: Any) -> list[str]:
+        await send(http, "/workers/heartbeat", {"worker_id": worker, "active_jobs": [], **more})
+        return list(store.workers.records[worker].queues)
+
+    for queues in (["q"], ["r", "s"]):
+        await send(http, "/workers/fetch", {"queues": queues, "worker_id": "w", "wait_ms": 0})
+    assert await shown("w") == ["r", "s"]
+    assert await shown("w", queues=["t"]) == ["t"]
+    assert await shown("other") == []
+
+
+async def test_how_long_a_fetch_waits_that_does_not_say_is_a_setting(start: Start, store: FakeStore) -> None:
+    http = await start(default_wait_ms=7)
+    await send(http, "/workers/fetch", {"queues": ["q"]})
+    await send(http, "/workers/fetch", {"queues": ["q"], "wait_ms": 3})
+    assert [ask[-1] for ask in store.dispatcher.asked] == [7, 3]
+    async with http.get("/ojs/manifest") as answer:
+        assert (await answer.json(content_type=None))["limits"]["default_wait_ms"] == 7
 
 
 async def test_a_heartbeat_tells_which_jobs_were_cancelled(http: aiohttp.ClientSession) -> None:

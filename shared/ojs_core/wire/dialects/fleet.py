@@ -10,6 +10,7 @@ from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import members
 from ojs_core.wire.queues.fair_pools import ListedPool, PoolList
 from ojs_core.wire.queues.rate_limits import LimitAnswer, LimitPage
+from ojs_core.wire.queues.scheduling import SchedulingStats
 from ojs_core.wire.system.maintenance import MaintenanceAnswer
 from ojs_core.wire.system.manifest import Manifest
 from ojs_core.wire.workers.fleet import FleetPage, WorkerAnswer, WorkerDetail
@@ -60,6 +61,11 @@ def _pools_for_ui(answer: PoolList) -> dict[str, Any]:
     return members(answer) | {"pools": [_pool_for_ui(pool) for pool in answer.items]}
 
 
+def _dispatched_for_ui(answer: SchedulingStats) -> dict[str, Any]:
+    queues = [members(queue) | {"dispatched": queue.dispatch_count_1m} for queue in answer.queues]
+    return members(answer) | {"queues": queues}
+
+
 def _maintenance(answer: MaintenanceAnswer) -> dict[str, Any]:
     view = members(answer) | {"enabled": answer.maintenance}
     return view if answer.enabled_at is UNSET else view | {"started_at": answer.enabled_at}
@@ -76,6 +82,7 @@ FLEET: Final[Shapes] = {
     LimitAnswer: {"cli": _limit_for_cli, "ui": _limit_for_ui},
     LimitPage: {"cli": _limits_for_cli, "ui": _limits_for_ui},
     PoolList: {"ui": _pools_for_ui},
+    SchedulingStats: {"ui": _dispatched_for_ui},
     MaintenanceAnswer: {"cli": _maintenance, "ui": _maintenance},
     Manifest: {"sdk": _with_ojs_version},
 }

@@ -20,12 +20,13 @@ from ojs_core.wire.queues.answers import (
 
 
 def _counts(answer: QueueStatsAnswer) -> dict[str, int]:
-    return {name: getattr(answer.queue, name) for name in Counts.__struct_fields__}
+    return {name: getattr(answer.queue, name) for name in (*Counts.__struct_fields__, "total")}
 
 
 def _stats_for_cli(answer: QueueStatsAnswer) -> dict[str, Any]:
+    """`queue` is the name."""
     stats = members(answer.stats) | _counts(answer)
-    return members(answer) | {"status": answer.queue.status, "stats": stats}
+    return members(answer) | {"queue": answer.queue.name, "status": answer.queue.status, "stats": stats}
 
 
 def _stats_for_sdks(answer: QueueStatsAnswer) -> dict[str, Any]:

@@ -37,11 +37,26 @@ def _beside(answer: Struct) -> dict[str, Any]:
     return {name: value for name, value in members(answer).items() if name != "workflow"}
 
 
-def _for_sdk(answer: OneWorkflow | OneCancelledWorkflow) -> dict[str, Any]:
+def _for_sdk(answer: OneWorkflow) -> dict[str, Any]:
+    """The Python and Go SDKs send callbacks as steps, and look for them there."""
+    workflow = answer.workflow
+    view = _with_times(answer)
+    if workflow.callbacks is not UNSET:
+        everyone = [step.id for step in workflow.steps]
+        called = [members(step) | {"depends_on": step.depends_on or everyone} for step in workflow.callbacks.values()]
+        view["steps"] = [*workflow.steps, *called]
+    return _flat(view) | _beside(answer)
+
+
+def _cancelled_for_sdk(answer: OneCancelledWorkflow) -> dict[str, Any]:
+    return _flat(_with_times(answer))
+
+
+def _with_times(answer: OneWorkflow | OneCancelledWorkflow) -> dict[str, Any]:
     """The JS SDK reads the times in `metadata`."""
     view = members(answer.workflow)
     times = {name: view[name] for name in _TIMES if name in view}
-    return _flat(view | {"metadata": members(answer.workflow.metadata) | times}) | _beside(answer)
+    return view | {"metadata": members(answer.workflow.metadata) | times}
 
 
 def _cancelled_for_cli(answer: OneCancelledWorkflow) -> dict[str, Any]:
@@ -97,7 +112,7 @@ def _page_for_ui(answer: WorkflowPage) -> dict[str, Any]:
 
 WORKFLOWS: Final[Shapes] = {
     OneWorkflow: {"sdk": _for_sdk, "cli": _bare, "ui": _for_ui},
-    OneCancelledWorkflow: {"sdk": _for_sdk, "cli": _cancelled_for_cli, "ui": _cancelled_for_ui},
+    OneCancelledWorkflow: {"sdk": _cancelled_for_sdk, "cli": _cancelled_for_cli, "ui": _cancelled_for_ui},
     OneWorkflowProgress: {"sdk": _bare, "cli": _bare, "ui": _progress_for_ui},
     WorkflowPage: {"cli": _page_for_cli, "ui": _page_for_ui},
 }

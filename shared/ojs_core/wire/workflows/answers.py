@@ -368,7 +368,12 @@ class _Steps:
             index=position,
             type=self._graph.type_of(node),
             state=_STEP_STATES[letter],
-            depends_on=[parent.step_id(need) for need in parent.depends_on(position)] if position < parent.members else [],
+            # What a batch calls back for comes after all of its jobs, which need not be said of each callback.
+            depends_on=(
+                [parent.step_id(need) for need in parent.depends_on(position)]
+                if parent.needs or position < parent.members
+                else []
+            ),
         )
         inner = self._graph.composite(node)
         if inner is None:

@@ -1,6 +1,7 @@
 """Reading one workflow's own members: which kind it is, its steps, what they depend on and who is called back.
 
 Typed: `{"type": "chain", "steps": […]}`, `{"type": "group", "jobs": […]}`, `{"type": "batch", "jobs": […], "callbacks": {…}}`.
+The admin UI's builder says `tasks` for `jobs`, and writes `on_complete` beside them in place of `callbacks`.
 Untyped: `{"steps": [{"id", "type", "args", "depends_on"}]}`, as ojs-http-binding §14 and the SDKs have it. There callbacks
 are steps: the Python SDK marks them by `options.callback_type`, the Go SDK by their ids alone.
 """
@@ -17,10 +18,10 @@ from ojs_core.base.fields import absent, items_of, members_of, short_text, shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.workflows.graph import CALLBACKS, NodeKind, Role
 
-_TYPED: Final[dict[str, tuple[NodeKind, tuple[str, str]]]] = {
-    "chain": ("chain", ("steps", "jobs")),
-    "group": ("group", ("jobs", "steps")),
-    "batch": ("batch", ("jobs", "steps")),
+_TYPED: Final[dict[str, tuple[NodeKind, tuple[str, ...]]]] = {
+    "chain": ("chain", ("steps", "jobs", "tasks")),
+    "group": ("group", ("jobs", "steps", "tasks")),
+    "batch": ("batch", ("jobs", "steps", "tasks")),
 }
 _GO_IDS: Final[dict[str, Role]] = {"on-complete": "on_complete", "on-success": "on_success", "on-failure": "on_failure"}
 
@@ -86,7 +87,7 @@ def outline(members: dict[str, Raw], path: str, limits: PayloadLimits) -> Outlin
     return Outline(typed, items, roles, ids, ())
 
 
-def _items(members: dict[str, Raw], names: tuple[str, str], path: str, limits: PayloadLimits) -> list[Item]:
+def _items(members: dict[str, Raw], names: tuple[str, ...], path: str, limits: PayloadLimits) -> list[Item]:
     name = next((name for name in names if not absent(members.get(name, Raw()))), None)
     if name is None:
         raise invalid_workflow(f"{path}.{names[0]}", "is required: a list of at least one step")
@@ -117,7 +118,12 @@ def _item(raw: Raw, path: str, limits: PayloadLimits) -> Item:
 def _callbacks(members: dict[str, Raw], path: str) -> list[tuple[Role, Item]]:
     place = f"{path}.callbacks"
     raw = members.get("callbacks", Raw())
-    given = {} if absent(raw) else object_at(raw, place)
+    given: dict[str, Raw] = {}
+    if absent(raw):
+        place = path
+        given |= {role: members[role] for role in CALLBACKS if role in members}
+    else:
+        given |= object_at(raw, place)
     found: list[tuple[Role, Item]] = []
     for name in given:
         if name not in CALLBACKS:
@@ -130,7 +136,7 @@ def _callbacks(members: dict[str, Raw], path: str) -> list[tuple[Role, Item]]:
             body.pop("depends_on", None)
             found.append((role, Item(f"{place}.{role}", body, role)))
     if not found:
-        raise invalid_workflow(place, f"a batch needs at least one of {', '.join(CALLBACKS)}")
+        raise invalid_workflow(f"{path}.callbacks", f"a batch needs at least one of {', '.join(CALLBACKS)}")
     return found
 
 

@@ -37,7 +37,7 @@ async def prepared(store: Store, queue: str, operation: str) -> list[Job]:
     return [(await store.jobs.change(job.id, end)).after for job in await fetch(store, queue, count=3)]
 
 
-GO = dialect_of("Go-http-client/1.1", "application/openjobspec+json", None)
+GO = dialect_of("Go-http-client/1.1", "application/openjobspec+json", None, "application/openjobspec+json")
 
 
 async def test_what_needs_to_be_confirmed_needs_it_from_every_client(bulk: BulkHandlers) -> None:

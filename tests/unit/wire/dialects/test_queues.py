@@ -34,7 +34,7 @@ def read(answer: Struct, reader: Reader) -> Any:
 def test_the_name_of_a_queue_is_text_for_sdks_and_its_members_stand_beside() -> None:
     answer = switched_queue("q", PAUSED)
     named = {"name": "q", "status": "paused", "paused": True}
-    at = {"paused_at": "2027-01-15T08:00:00.000Z"}
+    at = {"paused": True, "paused_at": "2027-01-15T08:00:00.000Z"}
     assert read(answer, "standard") == {"queue": named} | at
     assert read(answer, "cli") == read(answer, "ui") == {"queue": named} | named | at
     assert read(answer, "sdk") == {"queue": "q"} | named | at
@@ -43,7 +43,7 @@ def test_the_name_of_a_queue_is_text_for_sdks_and_its_members_stand_beside() -> 
 def test_the_counts_of_a_queue_stand_where_each_client_reads_them() -> None:
     answer = queue_stats(QUEUE, PAUSED, 6, NOW)
     standard = read(answer, "standard")
-    counts = msgspec.to_builtins(COUNTS)
+    counts = msgspec.to_builtins(COUNTS) | {"total": 5}
     assert standard["queue"] == {"name": "q", "status": "paused", "paused": True} | counts
     assert standard["stats"]["windows"]["5m"]["processed"] == 4
     assert {name: standard["stats"][name] for name in ("queue", "depth", "dead", "max_depth", "pressure")} == {
@@ -54,7 +54,7 @@ def test_the_counts_of_a_queue_stand_where_each_client_reads_them() -> None:
         "pressure": 0.5,
     }
     stats = standard["stats"] | counts
-    assert read(answer, "cli") == standard | {"status": "paused", "stats": stats}
+    assert read(answer, "cli") == standard | {"queue": "q", "status": "paused", "stats": stats}
     assert read(answer, "sdk") == standard | standard["queue"] | {"queue": "q", "stats": stats}
 
 
@@ -63,6 +63,7 @@ def test_settings_and_numbers_have_the_names_of_their_readers() -> None:
     detail = queue_detail(QUEUE, PAUSED, limit, NOW)
     standard = read(detail, "standard")
     assert (standard["config"], standard["own_config"], standard["depth"]) == ({"concurrency": 2}, {}, 3)
+    assert standard["queue"] == {"name": "q", "status": "paused", "paused": True}
     assert read(detail, "cli") == standard | {"running": 2}
     assert read(detail, "ui") == standard | {"configuration": {"concurrency": 2}}
     configured = configured_queue("q", None, limit)

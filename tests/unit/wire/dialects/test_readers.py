@@ -12,22 +12,22 @@ PROFILED = 'application/openjobspec+json; profile="application/json"'
 
 
 @pytest.mark.parametrize(
-    ("user_agent", "accept", "expected"),
+    ("accept", "version", "expected"),
     [
         (None, None, OJS),
-        ("curl/8", "*/*", OJS),
-        ("curl/8", OJS, OJS),
-        ("curl/8", f"{OJS}, {PLAIN}", OJS),
-        ("curl/8", PLAIN, PLAIN),
-        ("curl/8", "Application/JSON; q=0.9, text/html", PLAIN),
-        ("python-httpx/0.27.0", OJS, PROFILED),
-        ("python-httpx/0.27.0", "*/*", PROFILED),
-        ("python-httpx/0.27.0", PLAIN, PLAIN),
-        ("my-python-httpx/1", OJS, OJS),
+        ("*/*", None, OJS),
+        (OJS, None, OJS),
+        (f"{OJS}, {PLAIN}", None, OJS),
+        (PLAIN, None, PLAIN),
+        ("Application/JSON; q=0.9, text/html", None, PLAIN),
+        (OJS, "1.0", PROFILED),
+        ("*/*", "1.0", PROFILED),
+        (PLAIN, "1.0", PLAIN),
     ],
 )
-def test_content_type_of_answers(user_agent: str | None, accept: str | None, expected: str) -> None:
-    assert dialect_of(user_agent, accept, "1.0").content_type == expected
+@pytest.mark.parametrize("user_agent", [None, "acme/1", "python-httpx/0.27.0"])
+def test_content_type_of_answers(user_agent: str | None, accept: str | None, version: str | None, expected: str) -> None:
+    assert dialect_of(user_agent, accept, version, OJS).content_type == expected
 
 
 @pytest.mark.parametrize(
@@ -43,17 +43,21 @@ def test_content_type_of_answers(user_agent: str | None, accept: str | None, exp
     ],
 )
 def test_who_reads_an_answer(user_agent: str | None, version: str | None, reader: str) -> None:
-    assert dialect_of(user_agent, OJS, version).reader == reader
+    assert dialect_of(user_agent, OJS, version, OJS).reader == reader
 
 
 @pytest.mark.parametrize("accept", [None, "*/*", PLAIN])
 def test_what_is_written_in_go_is_the_command_line_if_it_asks_for_the_ojs_type(accept: str | None) -> None:
-    assert dialect_of("Go-http-client/1.1", accept, None).reader == "standard"
+    assert dialect_of("Go-http-client/1.1", accept, None, OJS).reader == "standard"
+
+
+def test_the_command_line_says_of_every_request_that_its_body_is_ojs() -> None:
+    assert dialect_of("Go-http-client/1.1", OJS, None, None).reader == "standard"
 
 
 def test_the_command_line_follows_events_by_their_media_type() -> None:
-    assert dialect_of("Go-http-client/1.1", "text/event-stream", None).reader == "cli"
-    assert dialect_of("curl/8", "text/event-stream", None).reader == "standard"
+    assert dialect_of("Go-http-client/1.1", "text/event-stream", None, None).reader == "cli"
+    assert dialect_of("curl/8", "text/event-stream", None, None).reader == "standard"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +79,7 @@ def test_the_command_line_follows_events_by_their_media_type() -> None:
     ],
 )
 def test_any_version_of_major_1_is_spoken(version: str | None, supported: bool) -> None:
-    assert dialect_of(None, None, version).supported is supported
+    assert dialect_of(None, None, version, None).supported is supported
 
 
 @pytest.mark.parametrize(

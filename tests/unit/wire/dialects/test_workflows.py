@@ -78,6 +78,19 @@ def test_each_client_finds_its_names_in_a_workflow() -> None:
     assert read(workflow_progress(graph, record), "ui")["workflow_id"] == WF
 
 
+def test_sdks_find_callbacks_among_the_steps() -> None:
+    answer = whole(batch(job("a.b"), job("a.c"), on_complete=job("c.d")))
+    workflow = read(answer, "standard")["workflow"]
+    assert ([step["type"] for step in workflow["steps"]], workflow["callbacks"]["on_complete"]["depends_on"]) == (
+        ["a.b", "a.c"],
+        [],
+    )
+    shown = read(answer, "sdk")
+    called = shown["steps"][-1]
+    assert shown["steps"] == shown["workflow"]["steps"] == [*workflow["steps"], called]
+    assert (called["id"], called["type"], called["depends_on"]) == ("on_complete", "c.d", ["0", "1"])
+
+
 def test_a_list_counts_as_each_client_does() -> None:
     rows = [WorkflowRow(id=WF, name="n", kind="group", state="running", steps=3, steps_completed=1, created_at=1)]
     page = workflow_page(FoundWorkflows(workflows=rows, total=1), Page())

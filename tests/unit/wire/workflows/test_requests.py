@@ -42,6 +42,8 @@ def go_batch() -> dict[str, Any]:
         (dag(a="", b="a", c="a", d="b c"), ("dag", "a", "b", "c", "d")),
         (dag(b="a", a=""), ("dag", "b", "a")),
         (python_batch(), ("batch", "a.b", "a.b", "on-complete", "on-failure")),
+        ({"type": "group", "tasks": [job("x"), job("y")]}, ("group", "x", "y")),
+        ({"type": "batch", "tasks": [job("x")], "on_complete": job("callback")}, ("batch", "x", "callback")),
         (go_batch(), ("batch", "a.b", "a.b", "on-complete", "on-success")),
         (chain(job("x"), group(job("y"), chain(job("z")))), ("chain", "x", ("group", "y", ("chain", "z")))),
         (chain(dag(a="", b="")), ("chain", ("group", "a", "b"))),

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.job import Job
+from ojs_core.domain.queues.config import Rate
+from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
+from ojs_core.store.store import Store
+from ojs_core.wire.jobs.enqueue import parse_enqueue
+from ojs_gateway.pressure import limit_headers
+from support.fake_store import unavailable_store
+
+NOW = 1_800_000_000_500
+RATE = {"key": "k", "rate": {"limit": 2, "period": "PT1M"}}
+
+
+def job(**limit: Any) -> Job:
+    return parse_enqueue(msgspec.json.encode({"type": "a.b", "args": [], "rate_limit": limit}), NOW, DEFAULT_LIMITS)
+
+
+def store(record: LimitRecord | None) -> Store:
+    """One whose limits all have this record; None while NATS is away."""
+
+    async def read(_scope: str) -> tuple[int, LimitRecord]:
+        if record is None:
+            raise unavailable_store()
+        return 1, record
+
+    return cast("Store", SimpleNamespace(permits=SimpleNamespace(read=read), clock=SimpleNamespace(now=lambda: NOW)))
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (LimitRecord(name="key.k"), ("2", "2", "1800000001")),
+        (LimitRecord(name="key.k", grants=((NOW - 10_000, 1),)), ("2", "1", "1800000001")),
+        (LimitRecord(name="key.k", grants=((NOW - 10_000, 1), (NOW, 1))), ("2", "0", "1800000051")),
+        (LimitRecord(name="key.k", until=NOW + 30_000), ("2", "0", "1800000031")),
+        (LimitRecord(name="key.k", override=LimitOverride(rate=Rate(9, 60_000))), ("9", "9", "1800000001")),
+        (LimitRecord(name="key.k", override=LimitOverride(concurrency=1)), ("2",)),
+        (None, ("2",)),
+    ],
+)
+async def test_what_is_left_of_a_rate_is_told_as_far_as_it_can_be(
+    record: LimitRecord | None, expected: tuple[str, ...]
+) -> None:
+    names = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+    assert await limit_headers(store(record), job(**RATE)) == tuple(zip(names, expected, strict=False))
+
+
+async def test_of_a_limit_of_concurrency_nothing_is_read() -> None:
+    assert await limit_headers(store(None), job(key="k", concurrency=3)) == (("X-RateLimit-Limit", "3"),)
