@@ -26,6 +26,16 @@ T = TypeVar("T")
 encode: Final = msgspec.json.Encoder().encode
 
 
+class AnswerWarning(Struct, frozen=True):
+    """What was taken although something is not as it should be: the member of the request, and what about it."""
+
+    field: str
+    message: str
+
+
+Warnings = Annotated[list[AnswerWarning], Meta(description="What was taken although something is not as it should be.")]
+
+
 class OpenStruct(Struct):
     """The base of answers that may have members beside their own, such as those that a client has added to a job."""
 

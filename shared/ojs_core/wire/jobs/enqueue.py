@@ -69,7 +69,11 @@ SYSTEM_MEMBERS: Final = frozenset(
 )
 """Set by the server alone; a client's values are ignored (ojs-core §5.3)."""
 
-_TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*", re.ASCII)
+_TYPE: Final = re.compile(r"[a-z][a-zA-Z0-9_-]*(?:\.[a-z][a-zA-Z0-9_-]*)*", re.ASCII)
+_SPOKEN: Final = re.compile(r"1(?:\.[0-9]+){0,2}(?:-[a-zA-Z0-9.]+)?", re.ASCII)
+_URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]+")
+"""A scheme and something after it, without what RFC 3986 §2 has no place for; letters beyond ASCII are let be (IRIs)."""
+_MAX_VERSION: Final = 64
 _DEFAULT_RETRY: Final = Retry()
 
 
@@ -106,7 +110,7 @@ def read_envelope(envelope: dict[str, Raw], now: int, limits: PayloadLimits, *, 
 def _job_type(raw: Raw | None, limits: PayloadLimits) -> str:
     value = None if raw is None else value_of(raw, "type", limits)
     if value is None:
-        raise invalid("type", "type is required: a dotted lower-case name such as email.send", canonical="INVALID_JOB_TYPE")
+        raise invalid("type", "type is required: a dotted name such as email.send", canonical="INVALID_JOB_TYPE")
     if type(value) is str:
         if len(value) <= limits.max_type_bytes and _TYPE.fullmatch(value):
             return value
@@ -114,8 +118,7 @@ def _job_type(raw: Raw | None, limits: PayloadLimits) -> str:
             raise too_large("job_type_too_long", "type", length, limits.max_type_bytes)
     raise invalid(
         "type",
-        "type must match ^[a-z][a-z0-9_-]*(\\.[a-z][a-z0-9_-]*)*$ (dotted lower-case names such as email.send), "
-        f"not {shown(value)}",
+        f"type must match ^[a-z][a-zA-Z0-9_-]*(\\.[a-z][a-zA-Z0-9_-]*)*$ (dotted names such as email.send), not {shown(value)}",
         canonical="INVALID_JOB_TYPE",
     )
 
@@ -215,8 +218,11 @@ _Reader = Callable[[_Draft, Any, str], None]
 
 
 def _specversion(_draft: _Draft, value: Any, path: str) -> None:
-    if value != SPECVERSION:
-        raise invalid(path, f'{path} must be "{SPECVERSION}", not {shown(value)}')
+    # Every 1.x reads the same envelope: ojs-core §5.1 has clients send 1.0.0-rc.1, the JSON format 1.0. A number is one, too.
+    if type(value) in (int, float):
+        value = str(value)
+    if type(value) is not str or len(value) > _MAX_VERSION or not _SPOKEN.fullmatch(value):
+        raise invalid(path, f'{path} must be a version 1, such as "{SPECVERSION}", not {shown(value)}')
 
 
 def _id(draft: _Draft, value: Any, path: str) -> None:
@@ -226,8 +232,12 @@ def _id(draft: _Draft, value: Any, path: str) -> None:
 
 
 def _schema(draft: _Draft, value: Any, path: str) -> None:
-    if type(value) is not str or not 0 < len(value) <= draft.limits.max_uri_chars:
-        raise invalid(path, f"{path} must be a URI of at most {draft.limits.max_uri_chars} characters, not {shown(value)}")
+    if type(value) is not str or len(value) > draft.limits.max_uri_chars or not _URI.fullmatch(value):
+        raise invalid(
+            path,
+            f"{path} must be a URI with a scheme, such as urn:ojs:schema:email.send:v1, of at most "
+            f"{draft.limits.max_uri_chars} characters, not {shown(value)}",
+        )
     draft.fields["schema"] = value
 
 
