@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import UNSET
+
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.domain.cron import changes, step
 from ojs_core.domain.cron.record import Cron
@@ -12,6 +14,7 @@ from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Moment
 from ojs_core.wire.crons.answers import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
 from ojs_core.wire.crons.requests import cron_name, parse_patch, parse_registration, parse_switch
+from ojs_core.wire.members import AnswerWarning
 from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -31,10 +34,11 @@ class CronHandlers:
 
     async def register(self, call: Call) -> Response:
         """POST /cron: 201 for a new entry, 200 for one that was there (CRON-26)."""
-        wanted = await call.read_jobs(parse_registration, self._limits)
+        told: list[AnswerWarning] = []
+        wanted = await call.read_jobs(parse_registration, self._limits, told)
         await self._check_type(wanted.draft)
         created, found = await self._store.crons.register(wanted)
-        return Response(201 if created else 200, OneCron(cron_answer(found)))
+        return Response(201 if created else 200, OneCron(cron_answer(found), told or UNSET))
 
     async def _check_type(self, draft: Job) -> None:
         """Raise OjsError job_type_not_allowed; whatever else a queue may refuse will pass."""
@@ -66,12 +70,13 @@ class CronHandlers:
         if enabled is not None:
             return await self._switch(call, enabled=enabled)
         name = cron_name(call.parameters[0])
-        await self._check_type(parse_patch(body, await self._store.crons.get(name), self._limits).draft)
+        told: list[AnswerWarning] = []
+        await self._check_type(parse_patch(body, await self._store.crons.get(name), self._limits, told).draft)
 
         def decide(cron: Cron, moment: Moment) -> Step:
             return changes.register(cron, parse_patch(body, cron, self._limits), moment)
 
-        return Response(200, OneCron(cron_answer(await self._store.crons.change(name, decide))))
+        return Response(200, OneCron(cron_answer(await self._store.crons.change(name, decide)), told or UNSET))
 
     async def pause(self, call: Call) -> Response:
         """POST /cron/{name}/pause."""

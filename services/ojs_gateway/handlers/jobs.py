@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from msgspec import UNSET
+
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.ids import is_job_id, job_id_of
 from ojs_core.domain import transitions
@@ -13,9 +15,10 @@ from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.telemetry import tracing
 from ojs_core.wire.jobs.enqueue import parse_enqueue
-from ojs_core.wire.jobs.job import OneJob, PushedJob, job_view
+from ojs_core.wire.jobs.job import EnqueuedJob, OneJob, PushedJob, job_view
 from ojs_core.wire.jobs.priority import ChangedPriority, parse_priority
 from ojs_core.wire.jobs.results import NO_RESULT, JobResult, JobResults, job_result, without_expired_result
+from ojs_core.wire.members import AnswerWarning
 from ojs_core.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -37,9 +40,10 @@ class JobHandlers:
 
     async def push(self, call: Call) -> Response:
         """POST /jobs."""
+        told: list[AnswerWarning] = []
         draft = await self._context.prepare(
             await call.parsed(
-                await call.body(self._limits.max_body_bytes), parse_enqueue, self._store.clock.now(), self._limits
+                await call.body(self._limits.max_body_bytes), parse_enqueue, self._store.clock.now(), self._limits, told
             )
         )
         if draft is None:
@@ -52,7 +56,7 @@ class JobHandlers:
         if job.id != draft.id:  # its uniqueness policy says `ignore`
             return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True))
         headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *_limit_headers(job))
-        return Response(201, OneJob(job_view(job)), headers)
+        return Response(201, EnqueuedJob(job_view(job), told or UNSET), headers)
 
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}."""

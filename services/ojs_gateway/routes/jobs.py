@@ -7,7 +7,7 @@ from typing import Final
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.read.messages import Sort
 from ojs_core.wire.jobs.filters import MAX_MEMBERS, MAX_TEXT
-from ojs_core.wire.jobs.job import AdminChangedJob, OneJob, PushedJob
+from ojs_core.wire.jobs.job import AdminChangedJob, EnqueuedJob, OneJob, PushedJob
 from ojs_core.wire.jobs.lists import AdminJobPage, JobDetail, JobPage
 from ojs_core.wire.jobs.priority import ChangedPriority, PriorityBody
 from ojs_core.wire.jobs.results import JobResult, JobResults
@@ -65,7 +65,7 @@ JOBS: Final = Part(
             ("POST /jobs createJob",),
             "Push a job",
             {
-                201: OneJob,
+                201: EnqueuedJob,
                 200: PushedJob,
             },
             body=ENVELOPE,

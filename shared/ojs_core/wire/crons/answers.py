@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ojs_core.base.times import format_ms
 from ojs_core.domain.cron.record import Cron, CronRun, Overlap, RunOutcome, SkipReason
 from ojs_core.domain.job import Job, State
-from ojs_core.wire.members import Count, JsonList, JsonObject, Timestamp, Uuid, given, timestamp
+from ojs_core.wire.members import Count, JsonList, JsonObject, Timestamp, Uuid, Warnings, given, timestamp
 from ojs_core.wire.pages import Page, Pagination, pagination
 
 
@@ -45,6 +45,7 @@ class OneCron(Struct):
     """The answer about one entry."""
 
     cron: CronAnswer
+    warnings: Warnings | UnsetType = UNSET
 
 
 class DeletedCron(Struct):

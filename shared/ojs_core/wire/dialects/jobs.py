@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from ojs_core.wire.dialects.shaping import Shapes
-from ojs_core.wire.jobs.job import AdminChangedJob, JobView, OneJob, PushedJob
+from ojs_core.wire.jobs.job import AdminChangedJob, EnqueuedJob, JobView, OneJob, PushedJob
 from ojs_core.wire.jobs.lists import BareJobDetail, JobPage
 from ojs_core.wire.members import members
 from ojs_core.wire.workers.answers import AckAnswer, NackAnswer
@@ -81,6 +81,7 @@ JOBS: Final[Shapes] = {
     AdminChangedJob: {"cli": _flat, "ui": _flat},
     JobPage: {"cli": _with_total},
     OneJob: {"cli": _flat},
+    EnqueuedJob: {"cli": _flat},
     PushedJob: {"cli": _flat},
     AckAnswer: {"sdk": _with_job_id},
     NackAnswer: {"sdk": _with_job_id},

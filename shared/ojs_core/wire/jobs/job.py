@@ -22,6 +22,7 @@ from ojs_core.wire.members import (
     Seconds,
     Timestamp,
     Uuid,
+    Warnings,
     encode,
     given,
     members,
@@ -119,6 +120,12 @@ class OneJob(Struct):
     """The answer about one job."""
 
     job: JobView
+
+
+class EnqueuedJob(OneJob):
+    """A new job."""
+
+    warnings: Warnings | UnsetType = UNSET
 
 
 class AdminChangedJob(Struct):
