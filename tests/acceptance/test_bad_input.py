@@ -367,3 +367,9 @@ def test_a_lost_answer_to_an_ack_can_be_asked_for_again(system: System) -> None:
     assert (first.status, again.status, again.body) == (200, 200, first.body)
     del ack["attempt"]
     assert_refused(ask(system, "POST", "/ojs/v1/workers/ack", json.dumps(ack).encode()), 409, "conflict")
+
+
+@pytest.mark.parametrize("cursor", ["zzz", "5~1.a", "1"])
+def test_a_cursor_of_another_making_is_refused(system: System, cursor: str) -> None:
+    error = assert_refused(ask(system, "GET", f"/ojs/v1/jobs?cursor={cursor}"), 400, "invalid_request")
+    assert error["details"]["field"] == "cursor"
