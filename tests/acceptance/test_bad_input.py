@@ -347,3 +347,29 @@ segments = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_ch
 def test_no_path_or_method_makes_a_5xx(system: System, method: str, path: str) -> None:
     got = ask(system, method, path)
     assert got.status < 500, got
+
+
+def test_a_misspelt_member_is_told_and_one_that_takes_the_limit_away_refused(system: System) -> None:
+    got = push(system, GOOD | {"retry": {"max_atempts": 9}, "options": {"delay": "PT5S"}, "ext_own": 1})
+    assert got.status == 201
+    assert {one["field"] for one in got.body["warnings"]} == {"retry.max_atempts", "options.delay"}
+    assert "warnings" not in push(system, GOOD | {"retry": {"max_attempts": 9}}).body
+    assert_refused(push(system, GOOD | {"rate_limit": {"key": "a", "concurency": 1}}), 400, "invalid_request")
+
+
+def test_a_lost_answer_to_an_ack_can_be_asked_for_again(system: System) -> None:
+    pushed = push(system, GOOD | {"queue": "again"}).body["job"]
+    fetch = {"queues": ["again"], "worker_id": "w"}
+    assert ask(system, "POST", "/ojs/v1/workers/fetch", json.dumps(fetch).encode()).body["jobs"]
+    ack = {"job_id": pushed["id"], "worker_id": "w", "attempt": 1, "result": {"n": 1}}
+    first = ask(system, "POST", "/ojs/v1/workers/ack", json.dumps(ack).encode())
+    again = ask(system, "POST", "/ojs/v1/workers/ack", json.dumps(ack).encode())
+    assert (first.status, again.status, again.body) == (200, 200, first.body)
+    del ack["attempt"]
+    assert_refused(ask(system, "POST", "/ojs/v1/workers/ack", json.dumps(ack).encode()), 409, "conflict")
+
+
+@pytest.mark.parametrize("cursor", ["zzz", "5~1.a", "1"])
+def test_a_cursor_of_another_making_is_refused(system: System, cursor: str) -> None:
+    error = assert_refused(ask(system, "GET", f"/ojs/v1/jobs?cursor={cursor}"), 400, "invalid_request")
+    assert error["details"]["field"] == "cursor"

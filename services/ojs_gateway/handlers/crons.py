@@ -16,7 +16,7 @@ from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.transitions import Moment
 from ojs_core.wire.crons.answers import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
 from ojs_core.wire.crons.requests import cron_name, parse_patch, parse_registration, parse_switch
-from ojs_core.wire.members import warnings_of
+from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -36,10 +36,11 @@ class CronHandlers:
 
     async def register(self, call: Call) -> Response:
         """POST /cron: 201 for a new entry, 200 for one that was there (CRON-26)."""
-        wanted = await call.read_jobs(parse_registration, self._limits)
-        told = await self._check_job(wanted.draft)
+        told: list[AnswerWarning] = []
+        wanted = await call.read_jobs(parse_registration, self._limits, told)
+        told += warnings_of(await self._check_job(wanted.draft))
         created, found = await self._store.crons.register(wanted)
-        return Response(201 if created else 200, OneCron(cron_answer(found), warnings_of(told) or UNSET))
+        return Response(201 if created else 200, OneCron(cron_answer(found), told or UNSET))
 
     async def _check_job(self, draft: Job) -> Sequence[Finding]:
         """What an entry's owner is warned of. Raises OjsError job_type_not_allowed and schema_validation; whatever else a
@@ -76,12 +77,14 @@ class CronHandlers:
         if enabled is not None:
             return await self._switch(call, enabled=enabled)
         name = cron_name(call.parameters[0])
-        told = await self._check_job(parse_patch(body, await self._store.crons.get(name), self._limits).draft)
+        told: list[AnswerWarning] = []
+        draft = parse_patch(body, await self._store.crons.get(name), self._limits, told).draft
+        told += warnings_of(await self._check_job(draft))
 
         def decide(cron: Cron, moment: Moment) -> Step:
             return changes.register(cron, parse_patch(body, cron, self._limits), moment)
 
-        return Response(200, OneCron(cron_answer(await self._store.crons.change(name, decide)), warnings_of(told) or UNSET))
+        return Response(200, OneCron(cron_answer(await self._store.crons.change(name, decide)), told or UNSET))
 
     async def pause(self, call: Call) -> Response:
         """POST /cron/{name}/pause."""

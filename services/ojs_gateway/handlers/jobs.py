@@ -19,7 +19,7 @@ from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.jobs.job import EnqueuedJob, OneJob, PushedJob, job_view
 from ojs_core.wire.jobs.priority import ChangedPriority, parse_priority
 from ojs_core.wire.jobs.results import NO_RESULT, JobResult, JobResults, job_result, without_expired_result
-from ojs_core.wire.members import warnings_of
+from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.workers.requests import parse_cancel, parse_result_ids
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -41,12 +41,13 @@ class JobHandlers:
 
     async def push(self, call: Call) -> Response:
         """POST /jobs."""
-        told: list[Finding] = []
+        told: list[AnswerWarning] = []
+        found: list[Finding] = []
         draft = await self._context.prepare(
             await call.parsed(
-                await call.body(self._limits.max_body_bytes), parse_enqueue, self._store.clock.now(), self._limits
+                await call.body(self._limits.max_body_bytes), parse_enqueue, self._store.clock.now(), self._limits, told
             ),
-            told,
+            found,
         )
         if draft is None:
             return Response(200, _DROPPED)
@@ -59,7 +60,9 @@ class JobHandlers:
             return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True))
         limits = await limit_headers(self._store, job) if job.rate_limit else ()
         headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *limits)
-        return Response(201, EnqueuedJob(job_view(job), warnings_of(told) or UNSET), headers)
+        if found:
+            told += warnings_of(found)
+        return Response(201, EnqueuedJob(job_view(job), told or UNSET), headers)
 
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}."""

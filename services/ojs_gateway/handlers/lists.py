@@ -6,11 +6,11 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import queue_name, timestamp
+from ojs_core.base.fields import queue_name, shown, timestamp
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
 from ojs_core.read.documents import jobs_of
-from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, job_cursor
+from ojs_core.read.messages import JobPage, JobRow, JobsAsk, QueuesAsk, Sort, UniqueAsk, cursor_after, is_job_cursor, job_cursor
 from ojs_core.wire.jobs.filters import meta_members, search_text
 from ojs_core.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, job_page
 from ojs_core.wire.jobs.lists import JobPage as JobPageAnswer
@@ -86,6 +86,8 @@ class ListHandlers:
 
     async def _jobs(self, call: Call, asked: Page) -> JobPageAnswer:
         sort = _sort(call.query("sort"))
+        if asked.cursor is not None and not is_job_cursor(asked.cursor, sort):
+            raise invalid("cursor", f"cursor must be the next_cursor of a page sorted by {sort}, not {shown(asked.cursor)}")
         text = search_text(call.query("text"))
         page = await self._queries.jobs(
             JobsAsk(

@@ -35,6 +35,7 @@ from ojs_core.wire.workers.answers import (
 from ojs_core.wire.workers.fleet import worker_health
 from ojs_core.wire.workers.requests import (
     SHUTDOWN,
+    Ack,
     Fetch,
     Nack,
     parse_ack,
@@ -180,8 +181,22 @@ class WorkerHandlers:
         """POST /workers/ack, POST /jobs/{id}/ack."""
         ask = await call.read_jobs(parse_ack, self._limits, _from_path(call))
         change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment))
-        done = (await tracing.settled("ojs.ack", ask.job_id, change)).after
-        return Response(200, acknowledged(done if done.result_blob is None else replace(done, result=ask.result)))
+        try:
+            done = (await tracing.settled("ojs.ack", ask.job_id, change)).after
+        except OjsError as error:
+            done = await self._acked_before(ask, error)
+        if done.result_blob is not None and not done.result:
+            done = replace(done, result=ask.result)
+        return Response(200, acknowledged(done))
+
+    async def _acked_before(self, ask: Ack, refusal: OjsError) -> Job:
+        """The job that a repeated ack has completed already. Raises `refusal` if this is none."""
+        if refusal.code != "conflict" or ask.holder.worker is None or ask.holder.attempt is None:
+            raise refusal
+        job = await self._store.jobs.get(ask.job_id)
+        if not transitions.acked_before(job, ask.holder):
+            raise refusal
+        return await self._store.blobs.whole(job)
 
     async def nack(self, call: Call) -> Response:
         """POST /workers/nack, /workers/fail, POST /jobs/{id}/nack, /jobs/{id}/fail."""
@@ -189,7 +204,7 @@ class WorkerHandlers:
         closed_until = await self._close_limit(ask) if ask.closed_until is not None else None
         change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.nack(job, ask.failure, ask.holder, moment))
         done = await tracing.settled("ojs.nack", ask.job_id, change)
-        return Response(200, nacked(done.after, closed_until))
+        return Response(200, nacked(done.after, closed_until, ask.warnings))
 
     async def _close_limit(self, ask: Nack) -> int | None:
         """Let nothing start under the job's key before a time that its handler was told; before the nack lets another go.
@@ -229,7 +244,8 @@ class WorkerHandlers:
         for job in outcome.jobs:
             self._tell_of(job)
         await self._tell_of_worker(record, quieted=quieted)
-        return Response(200, heartbeat_answer(state, outcome.extended, outcome.cancelled, self._store.clock.now()))
+        now = self._store.clock.now()
+        return Response(200, heartbeat_answer(state, outcome.extended, outcome.cancelled, now, beat.warnings))
 
     def _tell_of(self, job: Job) -> None:
         told = {"job_id": job.id, "job_type": job.type, "queue": job.queue, "attempt": job.attempt}

@@ -27,7 +27,7 @@ STATE: Final = Named("State", {"type": "string", "enum": [*State]})
 JOB_ID: Final = {"type": "string", "format": "uuid"}
 SHORT: Final = {"type": "string", "minLength": 1, "maxLength": DEFAULT_LIMITS.max_text_chars}
 QUEUE_NAME: Final = text(pattern=r"^[a-z0-9][a-z0-9.\-]*$", most=DEFAULT_LIMITS.max_queue_bytes)
-TYPE_NAME: Final = text(pattern=r"^[a-z][a-z0-9_\-]*(\.[a-z][a-z0-9_\-]*)*$", most=DEFAULT_LIMITS.max_type_bytes)
+TYPE_NAME: Final = text(pattern=r"^[a-z][a-zA-Z0-9_\-]*(\.[a-z][a-zA-Z0-9_\-]*)*$", most=DEFAULT_LIMITS.max_type_bytes)
 PRIORITY: Final = either(whole(-100, 100), one_of("high", "normal", "low"))
 DURATION: Final = text("A duration such as PT30S (ISO 8601).")
 OBJECT: Final = map_of(ANYTHING)

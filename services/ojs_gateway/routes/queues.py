@@ -59,6 +59,7 @@ _WANTED: Final = Named(
         {},
         {
             "max_size": nullable(COUNT),
+            "max_depth": nullable(COUNT),
             "overflow_policy": nullable(one_of("reject", "drop_oldest")),
             "warning_threshold": nullable(number(0, 1)),
             "backpressure": nullable(

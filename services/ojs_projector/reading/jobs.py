@@ -8,19 +8,16 @@ that more than a page fits, an order is followed and what doesn't fit is passed 
 from __future__ import annotations
 
 import heapq
-import re
 import sqlite3
 from typing import Final, NamedTuple
 
-from ojs_core.read.messages import MAX_COUNTED, MAX_OFFSET, JobPage, JobRow, JobsAsk, job_cursor
+from ojs_core.read.messages import CURSOR, KEYED_CURSOR, MAX_COUNTED, MAX_OFFSET, JobPage, JobRow, JobsAsk, job_cursor
 from ojs_projector.index.model import Model
 from ojs_projector.index.rows import job_rows, limit_of
 from ojs_projector.reading.filters import END, Filters, Subset
 from ojs_projector.reading.orders import Order, Position, ordered
 
 MAX_PASSED: Final = 2_500
-_CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
-_KEYED: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 
 
 def jobs(model: Model, ask: JobsAsk) -> JobPage:
@@ -142,10 +139,10 @@ class _Search:
 def _after(ask: JobsAsk) -> Position:
     """Where a cursor stands; ahead of everything without one, or with one of another making."""
     if ask.sort == "created_at":
-        found = _CURSOR.fullmatch(ask.cursor or "")
+        found = CURSOR.fullmatch(ask.cursor or "")
         if found is not None:
             return (0, int(found[1]), found[2])
-    elif (keyed := _KEYED.fullmatch(ask.cursor or "")) is not None:
+    elif (keyed := KEYED_CURSOR.fullmatch(ask.cursor or "")) is not None:
         key = (END if ask.ascending else -END) if keyed[1] == "none" else int(keyed[1])
         return (key, int(keyed[2]), keyed[3])
     return (-END - 1, 0, "") if ask.ascending else (END + 1, 0, "")
@@ -158,5 +155,5 @@ def _cursor(last: Position, ask: JobsAsk) -> str:
 
 def position_of(cursor: str | None) -> tuple[int, str]:
     """Where a cursor of a list without a key stands, the latest first; ahead of everything without one."""
-    found = _CURSOR.fullmatch(cursor or "")
+    found = CURSOR.fullmatch(cursor or "")
     return (END, "") if found is None else (int(found[1]), found[2])

@@ -35,6 +35,8 @@ _ALIASES: Final = {
 """Names of the JavaScript SDK, whose workflow steps send options as written."""
 _LISTS: Final = ("keys", "args_keys", "meta_keys")
 _MEMBERS: Final = frozenset({*_LISTS, "key", "period", "period_ms", "within", "states", "on_conflict"})
+_SELECTING: Final = (*_LISTS, "key")
+_TYPE_AND_ARGS: Final = {"dimensions": ("type", "args")}
 _MOST: Final = 50
 
 
@@ -62,8 +64,9 @@ def parse_policy(sent: dict[str, Any], path: str, limits: PayloadLimits) -> Uniq
     """A policy in any client's dialect.
 
     `keys` lists dimensions and wins. `key` is a list of dimensions (Python SDK), a list of fields of args (JavaScript and Go
-    SDKs), or a text that is the key itself (CLI, which calls the period `within`). An empty list counts as none: it would make
-    all jobs equal, or none. Raises invalid_request.
+    SDKs), or a text that is the key itself (CLI, which calls the period `within`). An empty list counts as none; if nothing
+    else says what makes the job unique, an empty `key` or `keys` stands for type and all args (OJS JSON format §3.5), as no
+    work should be lost that may be another. Raises invalid_request.
     """
     given = {_ALIASES.get(name, name): value for name, value in sent.items() if value is not None and value != []}
     for name in given:
@@ -75,11 +78,19 @@ def parse_policy(sent: dict[str, Any], path: str, limits: PayloadLimits) -> Uniq
         name: text_list(given[name], f"{path}.{name}", _MOST, limits) for name in _LISTS if name in given
     }
     return UniquePolicy(
-        **_selection(given, lists, path, limits),
+        **(_selection(given, lists, path, limits) if _selects(given) or not _lists_nothing(sent) else _TYPE_AND_ARGS),
         period_ms=_period_ms(given, path, limits),
         states=_states(given.get("states"), f"{path}.states", limits),
         on_conflict=_choice(given.get("on_conflict", "reject"), f"{path}.on_conflict", _ON_CONFLICT),
     )
+
+
+def _selects(given: dict[str, Any]) -> bool:
+    return any(name in given for name in _SELECTING)
+
+
+def _lists_nothing(sent: dict[str, Any]) -> bool:
+    return sent.get("key") == [] or sent.get("keys") == []
 
 
 def _selection(given: dict[str, Any], lists: dict[str, tuple[str, ...]], path: str, limits: PayloadLimits) -> dict[str, Any]:

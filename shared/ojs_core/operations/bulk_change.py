@@ -35,7 +35,7 @@ class BulkChange:
     ) -> tuple[list[ItemOutcome], Rest | None]:
         """What became of each job, and what a filter has still before it; None for jobs that were named."""
         matched, cursor = await self._targets.of(selection)
-        outcomes = await self._outcomes(operation, selection, matched, _DECISIONS[operation])
+        outcomes = await self._outcomes(operation, selection, matched, _decision(operation, selection))
         if run is not None and run.repeated and not selection.dry_run:
             outcomes = await in_portions(outcomes, lambda outcome: self._done_before(operation, outcome, run.began), AT_ONCE)
         return outcomes, None if selection.filter is None else await self._targets.rest(selection.filter, cursor)
@@ -47,7 +47,7 @@ class BulkChange:
         outcomes: list[ItemOutcome] = []
         while True:
             matched, cursor = await self._targets.of(selection)
-            outcomes += await self._outcomes(operation, selection, matched, _CONFIRMED[operation])
+            outcomes += await self._outcomes(operation, selection, matched, _decision(operation, selection, active=True))
             if cursor is None or len(outcomes) >= _MOST_CONFIRMED:
                 break
             selection = replace(selection, cursor=cursor)
@@ -95,19 +95,24 @@ def _outcome(job_id: str, changed: Job | OjsError, *, rolled_back: bool) -> Item
     return ItemOutcome(job_id=job_id, rolled_back=rolled_back)
 
 
-def _cancelled(job: Job, moment: Moment) -> Transition:
-    if job.state is State.ACTIVE:
+def _decision(operation: Operation, selection: Selection, *, active: bool = False) -> DecideItem:
+    """What is done with each job; `active` jobs are cancelled only where an operator has confirmed it."""
+    match operation:
+        case "retry":
+            return transitions.retry_by_hand
+        case "delete":
+            return transitions.remove
+        case "cancel":
+            return lambda job, moment: _cancelled(job, moment, selection.reason, active=active)
+
+
+def _cancelled(job: Job, moment: Moment, reason: str, *, active: bool) -> Transition:
+    if job.state is State.ACTIVE and not active:
         message = f"job {job.id} is in active state; DELETE /jobs/{job.id} cancels it"
         raise conflict(message, job.id, job.state, "available, scheduled, retryable or pending")
-    return transitions.cancel(job, moment, "bulk")
+    return transitions.cancel(job, moment, reason)
 
 
-_DECISIONS: Final[dict[Operation, DecideItem]] = {
-    "cancel": _cancelled,
-    "retry": transitions.retry_by_hand,
-    "delete": transitions.remove,
-}
-_CONFIRMED: Final = _DECISIONS | {"cancel": lambda job, moment: transitions.cancel(job, moment, "bulk")}
 """Operators who name active jobs mean them (ojs-admin-api §8.2)."""
 
 

@@ -41,4 +41,6 @@ class Selection(Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     limit: int
     cursor: str | None = None
+    reason: str = "bulk"
+    """Why jobs are cancelled."""
     idempotency_key: str | None = None

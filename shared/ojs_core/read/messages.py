@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 
 from msgspec import Raw, Struct
@@ -31,6 +32,17 @@ Sort = Literal["created_at", "scheduled_at", "priority"]
 def query_subject(name: str, *, building: bool = False) -> str:
     """Where replicas with a whole index hear a question; with `building` those that build theirs, who are asked second."""
     return f"ojs.query.building.{name}" if building else f"ojs.query.{name}"
+
+
+CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
+"""Of `cursor_after`."""
+KEYED_CURSOR: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
+"""Of `job_cursor`, for what is not sorted by creation."""
+
+
+def is_job_cursor(cursor: str, sort: Sort) -> bool:
+    """Whether `job_cursor` may have made it for a list that is sorted so."""
+    return (CURSOR if sort == "created_at" else KEYED_CURSOR).fullmatch(cursor) is not None
 
 
 def cursor_after(at: int, job_id: str) -> str:

@@ -77,9 +77,16 @@ def test_every_dialect_means_a_policy(sent: dict[str, Any], expected: UniquePoli
 
 
 def test_an_empty_list_counts_as_left_out() -> None:
-    empty: dict[str, Any] = {name: [] for name in ("keys", "args_keys", "meta_keys", "states")}
+    empty: dict[str, Any] = {name: [] for name in ("args_keys", "meta_keys", "states")}
     assert policy(**empty) == policy()
     assert policy(keys=["args"], args_keys=[]) == policy(keys=["args"])
+    assert policy(key=[], args_keys=["id"]) == policy(args_keys=["id"])
+
+
+@pytest.mark.parametrize("name", ["key", "keys"])
+def test_an_empty_list_of_keys_alone_takes_type_and_all_args(name: str) -> None:
+    assert policy(**{name: []}) == policy(keys=["type", "args"])
+    assert key({name: []}, args=[5]) != key({name: []}, args=[6])
 
 
 @pytest.mark.parametrize(

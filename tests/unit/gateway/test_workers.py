@@ -145,6 +145,28 @@ async def test_only_the_holder_may_finish_a_job(http: aiohttp.ClientSession, sto
     assert store.records[ID].state is State.ACTIVE
 
 
+async def test_a_repeated_ack_of_the_same_worker_and_attempt_gets_the_same_answer(http: aiohttp.ClientSession) -> None:
+    await claimed(http)
+    ack = {"job_id": ID, "worker_id": "w", "attempt": 1, "result": {"n": 1}}
+    first = await send(http, "/workers/ack", ack)
+    assert first[0] == 200
+    assert await send(http, "/workers/ack", ack) == first
+    for other in ({"job_id": ID}, {"job_id": ID, "worker_id": "w"}, ack | {"worker_id": "v"}, ack | {"attempt": 2}):
+        status, body = await send(http, "/workers/ack", other)
+        assert (status, body["error"]["code"]) == (409, "conflict")
+
+
+async def test_what_is_left_out_of_a_report_is_told(http: aiohttp.ClientSession) -> None:
+    await claimed(http)
+    status, beat = await send(http, "/workers/heartbeat", {"worker_id": "w", "active_jobs": [ID], "pid": "main"})
+    assert (status, beat["jobs_extended"], [one["field"] for one in beat["warnings"]]) == (200, [ID], ["pid"])
+    _, beat = await send(http, "/workers/heartbeat", {"worker_id": "w", "pid": "12"})
+    assert "warnings" not in beat
+    status, body = await send(http, "/workers/nack", {"job_id": ID, "error": {"message": "m", "code": 500, "retryable": "yes"}})
+    assert (status, body["state"], [one["field"] for one in body["warnings"]]) == (200, "retryable", ["error.retryable"])
+    assert body["job"]["error"]["code"] == "500"
+
+
 async def test_a_result_beyond_the_jobs_limit_leaves_it_active(http: aiohttp.ClientSession, store: FakeStore) -> None:
     await claimed(http, result_size_limit=5)
     status, body = await send(http, "/workers/ack", {"job_id": ID, "result": "123456"})

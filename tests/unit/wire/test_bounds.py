@@ -110,10 +110,6 @@ INTEGERS: list[tuple[Parse, str]] = [
     *((_push, name) for name in ("priority", "options.timeout", "unique.period", "max_attempts")),
     *((_push, f"rate_limit.{name}") for name in ("concurrency", "max_per_second", "period")),
     *((_worker(parse_fetch, queues=["q"]), name) for name in ("visibility_timeout_ms", "count", "wait_ms")),
-    *(
-        (_worker(parse_heartbeat, worker_id="w"), name)
-        for name in ("visibility_timeout_ms", "pid", "concurrency", "active_jobs")
-    ),
     *((_worker(parse_register, worker_id="w"), name) for name in ("pid", "concurrency")),
     (_worker(parse_nack, job_id=JOB_ID, error={"message": "m"}), "attempt"),
     *((_config, name) for name in ("visibility_timeout", "default_timeout", "dead_letter_ttl", "max_size", "concurrency")),
@@ -133,6 +129,14 @@ def test_an_integer_of_any_length_is_refused_naming_its_member(parse: Parse, pat
         parse(body)
     assert refused.value.code in {"invalid_request", "invalid_retry_policy"}
     assert path.rpartition(".")[2] in refused.value.message
+
+
+@pytest.mark.parametrize("value", [HUGE, -HUGE, 10**25, 10**310], ids=["400", "-400", "25", "310"])
+@pytest.mark.parametrize("name", ["visibility_timeout_ms", "pid", "concurrency", "active_jobs"])
+def test_an_integer_of_any_length_is_left_out_of_a_heartbeat_naming_its_member(name: str, value: int) -> None:
+    beat = _worker(parse_heartbeat, worker_id="w")({name: value})
+    assert [warning.field for warning in beat.warnings] == [name]
+    assert (beat.lease_ms, beat.worker.pid, beat.worker.concurrency, beat.worker.active_jobs) == (None, None, None, 0)
 
 
 @pytest.mark.parametrize("name", ["since", "until", "enqueued_before", "enqueued_after", "older_than"])

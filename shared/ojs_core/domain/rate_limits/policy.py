@@ -41,6 +41,15 @@ class LimitPolicy(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Starts evenly spaced, `period_ms / limit` apart."""
     on_limit: OnLimit = "wait"
 
+    @property
+    def limits(self) -> bool:
+        """Whether it limits anything."""
+        return self.concurrency is not None or self.rate is not None or self.throttle is not None
+
+
+POLICY_MEMBERS: Final = frozenset({"key", "concurrency", "rate", "period", "max_per_second", "throttle", "on_limit"})
+"""Of a `rate_limit` object in any dialect."""
+
 
 def read_policy(value: dict[str, Any], path: str) -> LimitPolicy:
     """A `rate_limit` object in any dialect; `path` is where it stands, "" for a whole body.
@@ -113,8 +122,7 @@ def _whole(value: Any, path: str, low: int, high: int) -> int:
 @lru_cache(maxsize=4_096)
 def _policy(raw: bytes) -> LimitPolicy | None:
     policy = read_policy(msgspec.json.decode(raw), "rate_limit")
-    limited = policy.concurrency is not None or policy.rate is not None or policy.throttle is not None
-    return policy if limited else None
+    return policy if policy.limits else None
 
 
 def policy_of(job: Job) -> LimitPolicy | None:

@@ -31,6 +31,7 @@ from ojs_core.domain.transitions.due import needs_liveness as needs_liveness
 from ojs_core.domain.transitions.failure import Action as Action
 from ojs_core.domain.transitions.failure import Failure as Failure
 from ojs_core.domain.transitions.finish import ack as ack
+from ojs_core.domain.transitions.finish import acked_before as acked_before
 from ojs_core.domain.transitions.finish import nack as nack
 from ojs_core.domain.transitions.log import TransitionName as TransitionName
 from ojs_core.domain.transitions.log import leading_to as leading_to

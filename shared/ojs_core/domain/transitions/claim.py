@@ -13,7 +13,11 @@ from ojs_core.domain.transitions.settle import conclude, entered, require, settl
 
 
 class JobHolder(Struct, frozen=True):
-    """Who says it holds the job; what is None was not said and is not checked."""
+    """Who says it holds the job; what is None was not said and is not checked.
+
+    A job whose fetch named no worker is held by whoever knows of it: only a name that held an earlier attempt, and doesn't say
+    that it means this one, contradicts the record (docs/adr/047).
+    """
 
     worker: str | None = None
     attempt: int | None = None
@@ -22,12 +26,19 @@ class JobHolder(Struct, frozen=True):
 def require_holder(job: Job, action: str, holder: JobHolder) -> None:
     """Refuse `action` with `conflict` unless the job is active and nothing that `holder` says contradicts the record."""
     require(job, action, State.ACTIVE)
-    if holder.worker is not None and holder.worker != job.worker:
-        held = f"worker {job.worker!r}" if job.worker is not None else "a fetch that named no worker"
-        raise conflict(f"cannot {action} job {job.id}: it is held by {held}", job.id, job.state, f"held by {holder.worker!r}")
+    if holder.worker is not None and job.worker is not None and holder.worker != job.worker:
+        message = f"cannot {action} job {job.id}: it is held by worker {job.worker!r}"
+        raise conflict(message, job.id, job.state, f"held by {holder.worker!r}")
+    if job.worker is None and holder.attempt is None and _held_before(job, holder.worker):
+        message = f"cannot {action} job {job.id}: {holder.worker!r} held it before, and a fetch without a name now"
+        raise conflict(message, job.id, job.state, f"held by {holder.worker!r}, or the attempt's number")
     if holder.attempt is not None and holder.attempt != job.attempt:
         message = f"cannot {action} job {job.id}: attempt {holder.attempt} is over, attempt {job.attempt} is running"
         raise conflict(message, job.id, job.state, f"attempt {holder.attempt}")
+
+
+def _held_before(job: Job, worker: str | None) -> bool:
+    return worker is not None and any(entry.worker == worker for entry in job.transitions)
 
 
 def claim(job: Job, worker: str | None, lease_ms: int | None, moment: Moment) -> Transition:

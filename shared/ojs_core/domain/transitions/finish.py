@@ -47,6 +47,15 @@ def ack(job: Job, result: Raw, holder: JobHolder, moment: Moment) -> Transition:
     return replace(conclude(job, named, moment, "acked", worker=job.worker), apart=apart)
 
 
+def acked_before(job: Job, holder: JobHolder) -> bool:
+    """Whether an ack is the repetition of the one that completed the job, whose answer may have been lost.
+
+    Both worker and attempt have to be said and be those of the record (docs/adr/047).
+    """
+    said = holder.worker is not None and holder.attempt is not None
+    return said and job.state is State.COMPLETED and (holder.worker, holder.attempt) == (job.worker, job.attempt)
+
+
 def _apart(job: Job) -> Apart | None:
     """The result of a completed job if it is large, or leaves before its job: then it is a record of its own."""
     if not job.result or (job.result_ttl_s is None and len(job.result) <= INLINE_BYTES):

@@ -19,7 +19,7 @@ from ojs_core.domain.cron.record import OVERLAPS, Cron
 from ojs_core.domain.cron.schedule import BadZone, check_zone
 from ojs_core.domain.job import Job
 from ojs_core.wire.jobs.enqueue import SYSTEM_MEMBERS, TOP_LEVEL_ONLY, read_envelope
-from ojs_core.wire.members import encode
+from ojs_core.wire.members import AnswerWarning, encode
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{0,254}", re.ASCII)
 _EXPRESSIONS: Final = ("cron", "expression", "schedule")
@@ -47,8 +47,9 @@ _OWN: Final = frozenset(
 _NO_ARGS: Final = Raw(b"[]")
 
 
-def parse_registration(body: bytes, limits: PayloadLimits) -> Registration:
-    """POST /cron in either dialect. The job is read like that of a push, so everything in it is checked now.
+def parse_registration(body: bytes, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Registration:
+    """POST /cron in either dialect. The job is read like that of a push, so everything in it is checked now. `told`
+    takes warnings of members that have no effect.
 
     Raises OjsError: invalid_payload, invalid_request naming the field, and whatever a push of the job would be refused with.
     """
@@ -57,7 +58,7 @@ def parse_registration(body: bytes, limits: PayloadLimits) -> Registration:
     members = object_of(body)
     if "name" not in members and "cron_job" in members:
         members = members_of(members["cron_job"], "cron_job")
-    draft, options = _template(members, limits)
+    draft, options = _template(members, limits, told)
     return Registration(
         name=_name(_value(members, "name", limits)),
         expression=_expression(members, limits),
@@ -76,7 +77,7 @@ def parse_switch(body: bytes, limits: PayloadLimits) -> bool | None:
     return _flag(_value(members, "enabled", limits)) if members.keys() == {"enabled"} else None
 
 
-def parse_patch(body: bytes, cron: Cron, limits: PayloadLimits) -> Registration:
+def parse_patch(body: bytes, cron: Cron, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Registration:
     """PATCH /cron/{name}: the entry with the members that are sent; those of `options` are changed one by one."""
     sent = object_of(body)
     name = _value(sent, "name", limits)
@@ -105,7 +106,7 @@ def parse_patch(body: bytes, cron: Cron, limits: PayloadLimits) -> Registration:
     }
     if not any(name in sent for name in _EXPRESSIONS):
         merged["expression"] = cron.expression
-    return parse_registration(encode(merged), limits)
+    return parse_registration(encode(merged), limits, told)
 
 
 def cron_name(text: str) -> str:
@@ -175,7 +176,7 @@ def _description(value: Any) -> str | None:
     return value
 
 
-def _template(members: Mapping[str, Raw], limits: PayloadLimits) -> tuple[Job, Raw]:
+def _template(members: Mapping[str, Raw], limits: PayloadLimits, told: list[AnswerWarning] | None) -> tuple[Job, Raw]:
     """The draft of every run's job, its relative times counted from 0, and its options, wherever they were sent."""
     envelope = {name: raw for name, raw in members.items() if name not in _OWN}
     template = members.get("job_template")
@@ -192,7 +193,7 @@ def _template(members: Mapping[str, Raw], limits: PayloadLimits) -> tuple[Job, R
     if asked:
         envelope |= _merged_meta(envelope, asked)
         envelope["options"] = Raw(encode({name: raw for name, raw in asked.items() if name != "meta"}))
-    return read_envelope(envelope, 0, limits), options
+    return read_envelope(envelope, 0, limits, told=told, beside=_OWN), options
 
 
 def _may_be_option(name: str) -> bool:

@@ -8,7 +8,7 @@ what was sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from msgspec import Raw
@@ -31,9 +31,11 @@ from ojs_core.base.ids import is_job_id, new_job_id
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import parse_moment
 from ojs_core.domain.job import Job, Retry, State
-from ojs_core.domain.rate_limits.policy import read_policy
+from ojs_core.domain.rate_limits.policy import POLICY_MEMBERS, read_policy
 from ojs_core.domain.unique import keyed, parse_policy
-from ojs_core.wire.jobs.retry import max_attempts, merge_retry, parse_retry
+from ojs_core.wire.jobs.retry import RETRY_MEMBERS, max_attempts, merge_retry, parse_retry, snake
+from ojs_core.wire.jobs.slips import refuse_pointless, without_effect
+from ojs_core.wire.members import AnswerWarning
 
 SPECVERSION: Final = "1.0"
 
@@ -69,34 +71,50 @@ SYSTEM_MEMBERS: Final = frozenset(
 )
 """Set by the server alone; a client's values are ignored (ojs-core §5.3)."""
 
-_TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*", re.ASCII)
+_TYPE: Final = re.compile(r"[a-z][a-zA-Z0-9_-]*(?:\.[a-z][a-zA-Z0-9_-]*)*", re.ASCII)
+_SPOKEN: Final = re.compile(r"1(?:\.[0-9]+){0,2}(?:-[a-zA-Z0-9.]+)?", re.ASCII)
+_URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]+")
+"""A scheme and something after it, without what RFC 3986 §2 has no place for; letters beyond ASCII are let be (IRIs)."""
+_MAX_VERSION: Final = 64
 _DEFAULT_RETRY: Final = Retry()
 
 
-def parse_enqueue(body: bytes, now: int, limits: PayloadLimits) -> Job:
+def parse_enqueue(body: bytes, now: int, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Job:
     """The draft of one job from a request body; `now` in Unix milliseconds anchors relative timestamps.
 
-    The draft's state is `pending` or `available`, its times are absolute, `created_at` is unset. Raises OjsError:
-    invalid_payload, invalid_request, invalid_retry_policy, envelope_too_large, metadata_too_large, job_type_too_long,
-    queue_name_too_long.
+    The draft's state is `pending` or `available`, its times are absolute, `created_at` is unset. `told` takes warnings of
+    members that have no effect. Raises OjsError: invalid_payload, invalid_request, invalid_retry_policy, envelope_too_large,
+    metadata_too_large, job_type_too_long, queue_name_too_long.
     """
     if len(body) > limits.max_envelope_bytes:
         raise too_large("envelope_too_large", "the job", len(body), limits.max_envelope_bytes)
     envelope = object_of(body)
     if "type" not in envelope and "job" in envelope:
         envelope = members_of(envelope["job"], "job")
-    return read_envelope(envelope, now, limits)
+    return read_envelope(envelope, now, limits, told=told)
 
 
-def read_envelope(envelope: dict[str, Raw], now: int, limits: PayloadLimits, *, otherwise: str | None = None) -> Job:
-    """As `parse_enqueue`, for the undecoded members of one job; `otherwise` is the id of one that brings none."""
+def read_envelope(
+    envelope: dict[str, Raw],
+    now: int,
+    limits: PayloadLimits,
+    *,
+    otherwise: str | None = None,
+    told: list[AnswerWarning] | None = None,
+    beside: Collection[str] = (),
+) -> Job:
+    """As `parse_enqueue`, for the undecoded members of one job; `otherwise` is the id of one that brings none, `beside` are
+    members that may stand next to the job's, for what may be a misspelt one.
+    """
     job_type = _job_type(envelope.pop("type", None), limits)
     args = _args(envelope.pop("args", None), limits)
     options = envelope.pop("options", None)
 
-    draft = _Draft(now, limits)
+    draft = _Draft(now, limits, [] if told is None else told)
     for name, raw in envelope.items():
         draft.take(name, raw, name)
+    if draft.extra and told is not None:
+        told += without_effect(draft.extra, {*_ATTRIBUTES, "options", *beside}, "", only_close=True)
     if options is not None and not absent(options):
         for name, raw in members_of(options, "options").items():
             draft.take_option(name, raw, f"options.{name}")
@@ -110,7 +128,7 @@ def _job_type(raw: Raw | None, limits: PayloadLimits) -> str:
 def job_type_of(value: Any, limits: PayloadLimits) -> str:
     """A job type. Raises invalid_request, job_type_too_long."""
     if value is None:
-        raise invalid("type", "type is required: a dotted lower-case name such as email.send", canonical="INVALID_JOB_TYPE")
+        raise invalid("type", "type is required: a dotted name such as email.send", canonical="INVALID_JOB_TYPE")
     if type(value) is str:
         if len(value) <= limits.max_type_bytes and _TYPE.fullmatch(value):
             return value
@@ -118,8 +136,7 @@ def job_type_of(value: Any, limits: PayloadLimits) -> str:
             raise too_large("job_type_too_long", "type", length, limits.max_type_bytes)
     raise invalid(
         "type",
-        "type must match ^[a-z][a-z0-9_-]*(\\.[a-z][a-z0-9_-]*)*$ (dotted lower-case names such as email.send), "
-        f"not {shown(value)}",
+        f"type must match ^[a-z][a-zA-Z0-9_-]*(\\.[a-z][a-zA-Z0-9_-]*)*$ (dotted names such as email.send), not {shown(value)}",
         canonical="INVALID_JOB_TYPE",
     )
 
@@ -136,9 +153,10 @@ def _args(raw: Raw | None, limits: PayloadLimits) -> Raw:
 class _Draft:
     """What has been read of one job so far."""
 
-    __slots__ = ("extra", "fields", "limits", "max_attempts", "now", "pending", "retry", "verbatim")
+    __slots__ = ("extra", "fields", "limits", "max_attempts", "now", "pending", "retry", "told", "verbatim")
 
-    def __init__(self, now: int, limits: PayloadLimits) -> None:
+    def __init__(self, now: int, limits: PayloadLimits, told: list[AnswerWarning]) -> None:
+        self.told = told
         self.now = now
         self.limits = limits
         self.fields: dict[str, Any] = {}
@@ -168,13 +186,23 @@ class _Draft:
         if name == "unique":
             parse_policy(value, path, self.limits)
         elif name == "rate_limit":
-            read_policy(value, path)
+            self._check_limit(value, path)
         self.fields[name] = raw
+
+    def _check_limit(self, value: dict[str, Any], path: str) -> None:
+        policy = read_policy(value, path)
+        slips = without_effect(value, POLICY_MEMBERS, path)
+        if not policy.limits:
+            refuse_pointless(slips, path, "has no limit without it: send concurrency, rate, max_per_second or throttle")
+            slips = [AnswerWarning(path, f"{path} has no limit, and no effect: send concurrency, rate or throttle")]
+        self.told += slips
 
     def take_option(self, name: str, raw: Raw, path: str) -> None:
         if name in TOP_LEVEL_ONLY:
             raise invalid(path, f"{path} is not an option; send {name} at the top level of the job")
         self.take(name, raw, path)
+        if name not in _ATTRIBUTES and name not in SYSTEM_MEMBERS:
+            self.told += without_effect([name], _ATTRIBUTES, "options")
 
     def finish(self, job_type: str, args: Raw, otherwise: str | None) -> Job:
         fields = self.fields
@@ -219,8 +247,11 @@ _Reader = Callable[[_Draft, Any, str], None]
 
 
 def _specversion(_draft: _Draft, value: Any, path: str) -> None:
-    if value != SPECVERSION:
-        raise invalid(path, f'{path} must be "{SPECVERSION}", not {shown(value)}')
+    # Every 1.x reads the same envelope: ojs-core §5.1 has clients send 1.0.0-rc.1, the JSON format 1.0. A number is one, too.
+    if type(value) in (int, float):
+        value = str(value)
+    if type(value) is not str or len(value) > _MAX_VERSION or not _SPOKEN.fullmatch(value):
+        raise invalid(path, f'{path} must be a version 1, such as "{SPECVERSION}", not {shown(value)}')
 
 
 def _id(draft: _Draft, value: Any, path: str) -> None:
@@ -230,8 +261,12 @@ def _id(draft: _Draft, value: Any, path: str) -> None:
 
 
 def _schema(draft: _Draft, value: Any, path: str) -> None:
-    if type(value) is not str or not 0 < len(value) <= draft.limits.max_uri_chars:
-        raise invalid(path, f"{path} must be a URI of at most {draft.limits.max_uri_chars} characters, not {shown(value)}")
+    if type(value) is not str or len(value) > draft.limits.max_uri_chars or not _URI.fullmatch(value):
+        raise invalid(
+            path,
+            f"{path} must be a URI with a scheme, such as urn:ojs:schema:email.send:v1, of at most "
+            f"{draft.limits.max_uri_chars} characters, not {shown(value)}",
+        )
     draft.fields["schema"] = value
 
 
@@ -288,6 +323,7 @@ def _moment(attribute: str) -> _Reader:
 
 def _read_retry(draft: _Draft, value: Any, path: str) -> None:
     draft.retry = parse_retry(value, path, draft.limits)
+    draft.told += without_effect(map(snake, value), RETRY_MEMBERS, path)
 
 
 def _max_attempts(draft: _Draft, value: Any, path: str) -> None:
@@ -338,4 +374,5 @@ _READERS: Final[dict[str, _Reader]] = {
 }
 _KEPT: Final = frozenset({"meta", "metadata", "unique", "rate_limit"})
 """Objects that are stored and answered as sent."""
+_ATTRIBUTES: Final = frozenset({*_READERS, *_KEPT})
 TOP_LEVEL_ONLY: Final = frozenset({"type", "args", "id", "specversion", "options", "job"})

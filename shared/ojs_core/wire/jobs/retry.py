@@ -35,6 +35,7 @@ _NAMES: Final = {
     "backoff": "backoff_strategy",
 }
 """Name as sent -> member of `Retry`. camelCase spellings are looked up in snake case; unknown members are let be."""
+RETRY_MEMBERS: Final = frozenset(_NAMES)
 
 
 def _invalid(field: str, message: str) -> OjsError:
@@ -119,7 +120,8 @@ _READERS: Final[dict[str, Callable[[Any, str, PayloadLimits], Any]]] = {
 }
 
 
-def _snake(name: str) -> str:
+def snake(name: str) -> str:
+    """A name in camelCase as it is in snake case."""
     return name if name.islower() else "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
@@ -132,7 +134,7 @@ def parse_retry(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
         raise _invalid(path, f"{path} must be an object, not {shown(value)}")
     members: dict[str, Any] = {}
     for name, sent in value.items():
-        member = _NAMES.get(_snake(name))
+        member = _NAMES.get(snake(name))
         if member is not None and sent is not None:
             members[member] = _READERS[member](sent, f"{path}.{name}", limits)
     return members

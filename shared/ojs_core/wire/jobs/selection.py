@@ -39,6 +39,7 @@ class ConfirmedBody(Struct, forbid_unknown_fields=True):
     confirm: bool | None = None
     dry_run: bool | None = None
     cursor: str | None = None
+    reason: str | None = None
 
 
 class SelectionBody(ConfirmedBody):
@@ -70,7 +71,13 @@ def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Payload
     if absent(sent.filter):
         raise invalid("filter", "filter is required: an object that says which jobs")
     wanted = _filter(value_of(sent.filter, "filter", limits), operation, now, limits)
-    return Selection(filter=wanted, dry_run=bool(sent.dry_run), limit=limits.max_bulk_jobs, cursor=sent.cursor or None)
+    return Selection(
+        filter=wanted,
+        dry_run=bool(sent.dry_run),
+        limit=limits.max_bulk_jobs,
+        cursor=sent.cursor or None,
+        reason=_reason(sent.reason, operation, limits),
+    )
 
 
 def parse_selection(body: bytes, operation: Operation, now: int, limits: PayloadLimits, *, confirmed: bool) -> Selection:
@@ -87,6 +94,7 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Payload
         dry_run=bool(sent.dry_run),
         limit=most if sent.limit is None else integer(sent.limit, "limit", 1, most),
         cursor=sent.cursor or None,
+        reason=_reason(sent.reason, operation, limits),
         idempotency_key=sent.idempotency_key,
     )
     if sent.job_ids is not None:
@@ -99,6 +107,14 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Payload
     if wanted.broad and not (sent.confirm or confirmed or selection.dry_run):
         raise invalid("confirm", f"this filter selects jobs of every type and queue: send confirm: true to {operation} them")
     return msgspec.structs.replace(selection, filter=wanted)
+
+
+def _reason(sent: str | None, operation: Operation, limits: PayloadLimits) -> str:
+    if sent is None:
+        return "bulk"
+    if operation != "cancel":
+        raise invalid("reason", f"reason belongs to a cancellation; a {operation} has none")
+    return short_text(sent, "reason", limits)
 
 
 def _job_id(text: str, index: int) -> str:

@@ -212,6 +212,7 @@ _DEAD_LETTER: Final[dict[str, _Reader]] = {
 }
 _READERS: Final[dict[str, _Reader]] = {
     "max_size": _member("max_size", _count),
+    "max_depth": _member("max_size", _count),
     "overflow_policy": _member("overflow_policy", _overflow),
     "warning_threshold": _member("warning_threshold", _threshold),
     "backpressure": _backpressure,

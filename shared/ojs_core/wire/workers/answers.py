@@ -13,7 +13,7 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
 from ojs_core.wire.jobs.checkpoints import job_checkpoint
 from ojs_core.wire.jobs.job import JobView, job_answer, job_view, with_extra
-from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
+from ojs_core.wire.members import AnswerWarning, Count, Timestamp, Uuid, Warnings, given, timestamp
 
 _HEARTBEAT_INTERVAL_S: Final = 5
 
@@ -50,6 +50,7 @@ class NackAnswer(JobOutcome, kw_only=True, omit_defaults=True):
 
     retry_delay_ms: Count | UnsetType = UNSET
     rate_limit_until: Timestamp | UnsetType = UNSET
+    warnings: Warnings | UnsetType = UNSET
 
 
 class HeartbeatAnswer(Struct, kw_only=True, omit_defaults=True):
@@ -60,6 +61,7 @@ class HeartbeatAnswer(Struct, kw_only=True, omit_defaults=True):
     jobs_extended: Sequence[str]
     server_time: Timestamp
     cancelled_jobs: Annotated[Sequence[str], Meta(description="Jobs that the worker should stop.")] | UnsetType = UNSET
+    warnings: Warnings | UnsetType = UNSET
 
 
 class RegisteredWorker(Struct):
@@ -103,10 +105,15 @@ def acknowledged(job: Job) -> AckAnswer:
     return AckAnswer(acknowledged=True, **_outcome(job))
 
 
-def nacked(job: Job, closed_until: int | None = None) -> NackAnswer:
+def nacked(job: Job, closed_until: int | None = None, warnings: Sequence[AnswerWarning] = ()) -> NackAnswer:
     """The answer to a nack; until `closed_until` (Unix ms) the job's limit lets nothing start."""
     delay_ms = job.retry_delay_ms if job.state is State.RETRYABLE else None
-    return NackAnswer(**_outcome(job), retry_delay_ms=given(delay_ms), rate_limit_until=timestamp(closed_until))
+    return NackAnswer(
+        **_outcome(job),
+        retry_delay_ms=given(delay_ms),
+        rate_limit_until=timestamp(closed_until),
+        warnings=list(warnings) or UNSET,
+    )
 
 
 def _outcome(job: Job) -> dict[str, Any]:
@@ -123,7 +130,9 @@ def _outcome(job: Job) -> dict[str, Any]:
     }
 
 
-def heartbeat_answer(state: str, extended: Sequence[str], cancelled: Sequence[str], now: int) -> HeartbeatAnswer:
+def heartbeat_answer(
+    state: str, extended: Sequence[str], cancelled: Sequence[str], now: int, warnings: Sequence[AnswerWarning] = ()
+) -> HeartbeatAnswer:
     """The answer to a heartbeat; `cancelled` are jobs that the worker should stop."""
     return HeartbeatAnswer(
         acknowledged=True,
@@ -131,4 +140,5 @@ def heartbeat_answer(state: str, extended: Sequence[str], cancelled: Sequence[st
         jobs_extended=extended,
         server_time=format_ms(now),
         cancelled_jobs=cancelled or UNSET,
+        warnings=list(warnings) or UNSET,
     )

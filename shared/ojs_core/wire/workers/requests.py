@@ -5,8 +5,8 @@ Every body is read in the dialects of the official clients; null members are abs
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct
 
@@ -25,17 +25,28 @@ from ojs_core.base.fields import (
 from ojs_core.base.ids import job_id_of
 from ojs_core.base.numbers import Whole
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.base.times import parse_timestamp
+from ojs_core.base.times import format_ms, parse_timestamp
 from ojs_core.domain.job import NOTHING, Job
 from ojs_core.domain.transitions import Action, Failure, JobHolder, RetryOverride
 from ojs_core.domain.worker import Worker
 from ojs_core.wire.jobs.retry import merge_retry, parse_retry
+from ojs_core.wire.members import AnswerWarning
+from ojs_core.wire.workers.tolerance import read_report, side
+
+_T = TypeVar("_T")
 
 _ACTIONS: Final[tuple[Action, ...]] = ("RETRY", "DISCARD", "DEAD_LETTER", "FAIL")
 SHUTDOWN: Final = "shutdown"
 STOP_REASONS: Final = (SHUTDOWN, "signal", "error")
 """Why a worker stops (ojs-events §4.3)."""
 _STATES: Final = frozenset({"running", "quiet", "terminate", "drain"})
+_WHOSE: Final = frozenset({"job_id", "worker_id", "attempt"})
+"""What says which job and who holds it: guessed or left out, a report could end what another is working on."""
+_NO_MESSAGE: Final = "the worker gave no message"
+_SURELY_MS: Final = 100_000_000_000
+"""A time of this size counts milliseconds: as seconds it were in the year 5138."""
+_LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999."""
 
 
 class Fetch(Struct, frozen=True):
@@ -67,12 +78,14 @@ class Nack(Struct, frozen=True):
     failure: Failure
     holder: JobHolder
     closed_until: int | None = None
+    warnings: Sequence[AnswerWarning] = ()
 
 
 class Heartbeat(Struct, frozen=True):
     worker: Worker
     job_ids: tuple[str, ...]
     lease_ms: int | None
+    warnings: Sequence[AnswerWarning] = ()
 
 
 # Fetch
@@ -94,7 +107,7 @@ def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
         raise invalid("queues", "queues is required: a list of at least one queue name")
     return Fetch(
         queue_names(sent.queues, "queues", limits),
-        1 if sent.count is None else integer(sent.count, "count", 1, limits.max_fetch_count),
+        1 if sent.count is None else integer(sent.count, "count", 0, limits.max_fetch_count) or 1,
         _worker_id(sent.worker_id, limits),
         _lease(sent.visibility_timeout_ms, limits),
         limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms),
@@ -140,32 +153,46 @@ def parse_ack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> 
 
 
 def parse_nack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> Nack:
-    """POST /workers/nack, or with the job's id from the path. Raises invalid_payload, invalid_request, not_found."""
-    sent = struct_of(body, NackBody)
+    """POST /workers/nack, or with the job's id from the path. Side members that make no sense are left out with a warning.
+
+    Raises invalid_payload, invalid_request, not_found.
+    """
+    told: list[AnswerWarning] = []
+    sent = read_report(body, NackBody, _WHOSE, told)
     requeue = bool(sent.requeue)
     error = sent.error
     if isinstance(error, str):
         error = ErrorBody(message=error)
     elif error is None:
-        if not requeue:
+        if not (requeue or told):
             raise invalid("error", "error is required: an object with at least a message")
-        error = ErrorBody(message="requeued by its worker")
-    if error.message is None:
-        raise invalid("error.message", "error.message is required: a text")
-    if error.action is not None and error.action not in _ACTIONS:
-        raise invalid("error.action", f"error.action must be one of {', '.join(_ACTIONS)}, not {error.action[:40]!r}")
+        error = ErrorBody(message="requeued by its worker" if requeue else _NO_MESSAGE)
+    message = error.message
+    if message is None:
+        message = _NO_MESSAGE
+        told.append(AnswerWarning("error.message", "error.message should be a text that says what went wrong"))
     failure = Failure(
-        message=error.message,
+        message=message,
         code=_cut(error.code, limits),
         type=_cut(error.type, limits),
         retryable=error.retryable is not False,
-        action=error.action,
-        details=_kept(error.details, "error.details", limits),
-        backtrace=_kept(error.backtrace, "error.backtrace", limits),
+        action=side(lambda: _action(error.action), None, told),
+        details=side(lambda: _kept(error.details, "error.details", limits), NOTHING, told),
+        backtrace=side(lambda: _kept(error.backtrace, "error.backtrace", limits), NOTHING, told),
         requeue=requeue,
     )
     holder = _holder(sent.worker_id, sent.attempt, limits)
-    return Nack(_job_id(sent.job_id, job_id), failure, holder, _closed_until(error.rate_limit_until))
+    closed_until = side(lambda: _closed_until(error.rate_limit_until), None, told)
+    return Nack(_job_id(sent.job_id, job_id), failure, holder, closed_until, tuple(told))
+
+
+def _action(sent: str | None) -> Action | None:
+    for action in _ACTIONS:
+        if sent == action:
+            return action
+    if sent is None:
+        return None
+    raise invalid("error.action", f"error.action must be one of {', '.join(_ACTIONS)}, not {sent[:40]!r}")
 
 
 def _closed_until(text: str | None) -> int | None:
@@ -202,7 +229,7 @@ class WorkerBody(Struct):
     queues: list[str] | None = None
     concurrency: Whole | None = None
     labels: Raw = NOTHING
-    started_at: str | None = None
+    started_at: str | int | float | None = None
 
 
 class DeregisterBody(Struct):
@@ -213,15 +240,18 @@ class DeregisterBody(Struct):
 def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
     """POST /workers/heartbeat: `active_jobs` is a list of ids, or a number with the ids in `active_job_ids`.
 
-    What can't be a job id is left out. Raises invalid_payload, invalid_request.
+    What can't be a job id is left out; so, with a warning, are side members that make no sense. Raises invalid_payload,
+    invalid_request.
     """
-    sent = struct_of(body, WorkerBody)
+    told: list[AnswerWarning] = []
+    sent = read_report(body, WorkerBody, _WHOSE, told)
     named = [*(sent.active_job_ids or ()), *(sent.active_jobs if isinstance(sent.active_jobs, list) else ())]
     ids = tuple(dict.fromkeys(job_id.lower() for job_id in named))
     if len(ids) > limits.max_active_jobs:
         raise invalid("active_jobs", f"active_jobs has {len(ids)} entries; the limit is {limits.max_active_jobs}")
     active = sent.active_jobs if isinstance(sent.active_jobs, int) else len(ids)
-    return Heartbeat(_worker(sent, active, limits), ids, _lease(sent.visibility_timeout_ms, limits))
+    lease_ms = side(lambda: _lease(sent.visibility_timeout_ms, limits), None, told)
+    return Heartbeat(_worker(sent, active, limits, told), ids, lease_ms, tuple(told))
 
 
 def parse_register(body: bytes, limits: PayloadLimits) -> Worker:
@@ -244,22 +274,45 @@ def _named(sent: str | None, limits: PayloadLimits) -> str:
     return worker_id
 
 
-def _worker(sent: WorkerBody, active: int, limits: PayloadLimits) -> Worker:
+def _worker(sent: WorkerBody, active: int, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Worker:
+    """`told` takes what is wrong with side members, which are left out then; without it they are refused."""
+
+    def read(reader: Callable[[], _T], otherwise: _T) -> _T:
+        return reader() if told is None else side(reader, otherwise, told)
+
     worker_id = _named(sent.worker_id, limits)
-    labels = _kept(sent.labels, "labels", limits)
-    if len(labels) > limits.max_label_bytes:
-        raise invalid("labels", f"labels is {len(labels)} bytes; the limit is {limits.max_label_bytes} bytes")
     return Worker(
         id=worker_id,
         state=sent.state if sent.state in _STATES else "running",
-        hostname=None if sent.hostname is None else short_text(sent.hostname, "hostname", limits),
+        hostname=read(lambda: _text(sent.hostname, "hostname", limits), None),
         pid=sent.pid,
-        queues=text_list(sent.queues or [], "queues", limits.max_queues, limits),
+        queues=read(lambda: text_list(sent.queues or [], "queues", limits.max_queues, limits), ()),
         concurrency=sent.concurrency,
-        labels=labels,
-        started_at=None if sent.started_at is None else short_text(sent.started_at, "started_at", limits),
+        labels=read(lambda: _labels(sent.labels, limits), NOTHING),
+        started_at=read(lambda: _started_at(sent.started_at, limits), None),
         active_jobs=active,
     )
+
+
+def _text(sent: str | None, path: str, limits: PayloadLimits) -> str | None:
+    return None if sent is None else short_text(sent, path, limits)
+
+
+def _labels(sent: Raw, limits: PayloadLimits) -> Raw:
+    labels = _kept(sent, "labels", limits)
+    if len(labels) > limits.max_label_bytes:
+        raise invalid("labels", f"labels is {len(labels)} bytes; the limit is {limits.max_label_bytes} bytes")
+    return labels
+
+
+def _started_at(sent: str | float | None, limits: PayloadLimits) -> str | None:
+    """A text as it is; a number as Unix time, in seconds or milliseconds."""
+    if isinstance(sent, str | None):
+        return _text(sent, "started_at", limits)
+    ms = sent if sent >= _SURELY_MS else sent * 1_000
+    if not 0 <= ms <= _LAST_MS:
+        raise invalid("started_at", "started_at must be a timestamp, or Unix time")
+    return format_ms(int(ms))
 
 
 # Jobs
@@ -287,7 +340,7 @@ class IdsBody(Struct):
 def parse_cancel(body: bytes, limits: PayloadLimits) -> str | None:
     """Cancellation: the reason, if the body gives one. Raises invalid_payload, invalid_request."""
     reason = struct_of(body, CancelBody).reason
-    return None if reason is None else short_text(reason, "reason", limits)
+    return _text(reason, "reason", limits)
 
 
 def parse_override(body: bytes, limits: PayloadLimits) -> Callable[[Job], RetryOverride]:
@@ -344,7 +397,7 @@ def _job_id(sent: str | None, path: str | None) -> str:
 
 
 def _worker_id(sent: str | None, limits: PayloadLimits) -> str | None:
-    return None if sent is None else short_text(sent, "worker_id", limits)
+    return _text(sent, "worker_id", limits)
 
 
 def _holder(worker: str | None, attempt: int | None, limits: PayloadLimits) -> JobHolder:

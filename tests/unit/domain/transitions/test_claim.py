@@ -182,12 +182,26 @@ def test_the_holder_or_an_unnamed_caller_finishes_the_job(answer: str, holder: J
 @pytest.mark.parametrize("answer", ["ack", "nack"])
 @pytest.mark.parametrize(
     ("worker", "holder"),
-    [("w1", JobHolder("w2")), ("w1", JobHolder("w1", 2)), ("w1", JobHolder(None, 7)), (None, JobHolder("w2"))],
+    [("w1", JobHolder("w2")), ("w1", JobHolder("w1", 2)), ("w1", JobHolder(None, 7))],
 )
 def test_a_caller_that_contradicts_the_record_is_refused(answer: str, worker: str | None, holder: JobHolder) -> None:
     with pytest.raises(OjsError) as refusal:
         _answer(active(worker), holder, answer)
     assert (refusal.value.code, refusal.value.details["current_state"]) == ("conflict", "active")
+
+
+@pytest.mark.parametrize("answer", ["ack", "nack"])
+def test_any_name_finishes_what_a_fetch_without_one_holds(answer: str) -> None:
+    assert _answer(active(None), JobHolder("w2"), answer) is not State.ACTIVE
+
+
+@pytest.mark.parametrize("answer", ["ack", "nack"])
+def test_a_name_of_an_earlier_attempt_has_to_say_which_one_it_means(answer: str) -> None:
+    given_back = nack(active("w1"), Failure(message="m", requeue=True), ANYONE, at()).job
+    again = claim(given_back, None, None, at()).job
+    with pytest.raises(OjsError, match="held it before"):
+        _answer(again, JobHolder("w1"), answer)
+    assert _answer(again, JobHolder("w1", again.attempt), answer) is not State.ACTIVE
 
 
 @pytest.mark.parametrize("answer", ["ack", "nack"])

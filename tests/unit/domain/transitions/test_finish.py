@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import NOTHING, Blob, Job, Membership, Retention, Retry, State, Timer
-from ojs_core.domain.transitions import Failure, ack, claim, nack, remove
+from ojs_core.domain.transitions import Failure, JobHolder, ack, acked_before, claim, nack, remove
 from ojs_core.domain.transitions.finish import INLINE_BYTES
 from ojs_core.domain.transitions.result import Apart
 from unit.domain.transitions.samples import ANYONE, SECOND, T0, active, at, completed, json, once
@@ -36,6 +36,23 @@ def test_ack_completes_the_job_and_clears_its_error() -> None:
     assert (done.discarded_at, done.cancelled_at, done.visible_until, done.lease_ms) == (None, None, None, None)
     assert (transition.arm, transition.token, transition.ttl_s) == (None, False, 7 * DAY_S)
     assert done.timer is None
+
+
+@pytest.mark.parametrize(
+    ("holder", "same"),
+    [
+        (JobHolder("w1", 1), True),
+        (JobHolder("w1", 2), False),
+        (JobHolder("w2", 1), False),
+        (JobHolder("w1"), False),
+        (JobHolder(None, 1), False),
+        (ANYONE, False),
+    ],
+)
+def test_an_ack_is_a_repetition_if_worker_and_attempt_are_those_that_completed_the_job(holder: JobHolder, same: bool) -> None:
+    running = active("w1")
+    assert not acked_before(running, holder)
+    assert acked_before(ack(running, Raw(b"1"), ANYONE, at()).job, holder) is same
 
 
 def test_null_is_a_result_and_an_absent_one_is_not() -> None:

@@ -270,7 +270,11 @@ class JobLife(RuleBasedStateMachine):
         self.store(claim(self.job, worker, lease, moment), moment)
 
     def holds(self, holder: JobHolder) -> bool:
-        return holder.worker in (None, self.model.worker) and holder.attempt in (None, self.model.attempt)
+        m = self.model
+        named = holder.worker in (None, m.worker)
+        if m.worker is None:  # a name that held it before has to say which attempt it means
+            named = named or holder.attempt is not None or all(entry.worker != holder.worker for entry in self.job.transitions)
+        return named and holder.attempt in (None, m.attempt)
 
     def holder(self, worker: str | None, attempt_offset: int | None) -> JobHolder:
         return JobHolder(worker, None if attempt_offset is None else self.model.attempt + attempt_offset)

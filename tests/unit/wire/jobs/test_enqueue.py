@@ -204,7 +204,12 @@ INVALID: list[tuple[str, Any, str, str]] = [
     ("id", "550e8400-e29b-41d4-a716-446655440000", "invalid_request", "id"),
     ("id", ID.upper(), "invalid_request", "id"),
     ("specversion", "2.0", "invalid_request", "specversion"),
-    ("specversion", 1.0, "invalid_request", "specversion"),
+    ("specversion", "10", "invalid_request", "specversion"),
+    ("specversion", "0.9", "invalid_request", "specversion"),
+    ("specversion", "1.x", "invalid_request", "specversion"),
+    ("specversion", [1], "invalid_request", "specversion"),
+    ("schema", "not a uri", "invalid_request", "schema"),
+    ("schema", "order", "invalid_request", "schema"),
     ("meta", [], "invalid_request", "meta"),
     ("meta", {"k": "v" * 65_536}, "metadata_too_large", "meta"),
     ("options", [], "invalid_request", "options"),
@@ -367,3 +372,21 @@ def test_new_ids_are_uuids_of_version_7_and_carry_the_time() -> None:
     assert all(is_job_id(job_id) for job_id in ids)
     assert ids == sorted(ids)
     assert int(ids[0].replace("-", "")[:12], 16) == NOW
+
+
+@pytest.mark.parametrize("version", ["1", "1.0", "1.0.0", "1.0.0-rc.1", "1.2", 1, 1.0])
+def test_every_version_1_of_the_envelope_is_read(version: Any) -> None:
+    draft = parse_enqueue(encode({"type": "a", "args": [], "specversion": version}), NOW, DEFAULT_LIMITS)
+    assert envelope(draft)["specversion"] == "1.0"
+
+
+@pytest.mark.parametrize("name", ["sendEmail", "email.sendWelcome", "a.bC-d_E"])
+def test_a_type_may_be_in_camel_case(name: str) -> None:
+    assert parse_enqueue(encode({"type": name, "args": []}), NOW, DEFAULT_LIMITS).type == name
+
+
+@pytest.mark.parametrize("name", ["Email.Send", "email.Send", "email send", "1email", "email@send!", "", "a..b", "a."])
+def test_a_segment_of_a_type_begins_with_a_lower_case_letter(name: str) -> None:
+    with pytest.raises(OjsError) as refused:
+        parse_enqueue(encode({"type": name, "args": []}), NOW, DEFAULT_LIMITS)
+    assert refused.value.details["field"] == "type"

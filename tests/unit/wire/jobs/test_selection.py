@@ -63,3 +63,12 @@ def test_a_filter_that_may_fit_every_job_needs_a_confirmation(body: bytes) -> No
 @pytest.mark.parametrize("member", [b'"type":"a.b"', b'"queue":"q"', b'"priority":5', b'"meta":{"tenant":"acme"}'])
 def test_a_filter_that_names_what_jobs_it_is_about_needs_none(member: bytes) -> None:
     assert parse_selection(b'{"filter":{%s}}' % member, "cancel", NOW, LIMITS, confirmed=False).filter is not None
+
+
+def test_a_bulk_cancellation_may_give_a_reason_and_nothing_else_has_one() -> None:
+    body = b'{"filter":{"queue":"q"},"confirm":true,"reason":"deploy"}'
+    assert parse_selection(body, "cancel", NOW, LIMITS, confirmed=False).reason == "deploy"
+    assert parse_confirmed(body, "cancel", NOW, LIMITS).reason == "deploy"
+    with pytest.raises(OjsError) as refused:
+        parse_selection(body, "delete", NOW, LIMITS, confirmed=False)
+    assert refused.value.details["field"] == "reason"

@@ -85,3 +85,7 @@ def test_a_wrong_limit_is_refused_by_name(body: Any, field: str) -> None:
     with pytest.raises(OjsError) as refusal:
         configured(body)
     assert refusal.value.details["field"] == field
+
+
+def test_max_depth_is_another_name_of_max_size() -> None:
+    assert parse_config(b'{"max_depth":5}', DEFAULT_LIMITS) == parse_config(b'{"max_size":5}', DEFAULT_LIMITS)

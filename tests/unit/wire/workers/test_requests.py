@@ -54,7 +54,7 @@ def test_fetch(body: dict[str, Any], expected: Fetch) -> None:
         ({"queues": ["A"]}, "queues[0]"),
         ({"queues": ["a", 5]}, "queues[1]"),
         ({"queues": [f"q{n}" for n in range(101)]}, "queues"),
-        ({"queues": ["a"], "count": 0}, "count"),
+        ({"queues": ["a"], "count": -1}, "count"),
         ({"queues": ["a"], "count": 1_001}, "count"),
         ({"queues": ["a"], "count": "1"}, "count"),
         ({"queues": ["a"], "wait_ms": 30_001}, "wait_ms"),
@@ -121,16 +121,54 @@ def test_nack(body: dict[str, Any], failure: Failure) -> None:
     [
         ({"error": {"message": "m"}}, "job_id"),
         ({"job_id": ID}, "error"),
-        ({"job_id": ID, "error": {}}, "error.message"),
-        ({"job_id": ID, "error": {"message": 5}}, "error.message"),
-        ({"job_id": ID, "error": []}, "error"),
-        ({"job_id": ID, "error": {"message": "m", "action": "EXPLODE"}}, "error.action"),
-        ({"job_id": ID, "error": {"message": "m"}, "attempt": "1"}, "attempt"),
+        ({"job_id": ID, "error": {"message": "m"}, "attempt": "first"}, "attempt"),
+        ({"job_id": ID, "error": {"message": "m"}, "attempt": [1]}, "attempt"),
+        ({"job_id": ID, "error": {"message": 5}, "worker_id": {}}, "worker_id"),
     ],
 )
 def test_a_bad_nack_names_the_field(body: dict[str, Any], field: str) -> None:
     error = refused("nack", body)
     assert (error.code, error.details["field"]) == ("invalid_request", field)
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        ({"message": "m", "code": 500}, Failure(message="m", code="500")),
+        ({"message": "m", "code": 500.0, "type": 7}, Failure(message="m", code="500", type="7")),
+        ({"message": 5}, Failure(message="5")),
+        ({"message": "m", "retryable": "false"}, Failure(message="m", retryable=False)),
+        ({"message": "m", "retryable": 1}, Failure(message="m")),
+    ],
+)
+def test_a_failure_is_read_as_it_is_plainly_meant(error: dict[str, Any], failure: Failure) -> None:
+    assert call("nack", {"job_id": ID, "attempt": "2", "error": error}) == Nack(ID, failure, JobHolder(None, 2))
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"error": {"message": "m", "retryable": "yes"}}, "error.retryable"),
+        ({"error": {"message": "m", "code": {"a": 1}}}, "error.code"),
+        ({"error": {"message": "m", "action": "EXPLODE"}}, "error.action"),
+        ({"error": {"message": "m", "action": ["RETRY"]}}, "error.action"),
+        ({"error": {"message": "m", "rate_limit_until": "soon"}}, "error.rate_limit_until"),
+        ({"error": {"message": "m", "rate_limit_until": []}}, "error.rate_limit_until"),
+        ({"error": {"message": "m"}, "requeue": "perhaps"}, "requeue"),
+    ],
+)
+def test_a_failure_is_never_refused_for_a_side_member(body: dict[str, Any], field: str) -> None:
+    nack = call("nack", body | {"job_id": ID})
+    assert nack.failure == Failure(message="m")
+    assert [warning.field for warning in nack.warnings] == [field]
+    assert field in nack.warnings[0].message
+
+
+@pytest.mark.parametrize("error", [{}, {"message": None}, {"message": []}, []])
+def test_a_failure_without_a_message_says_so(error: Any) -> None:
+    nack = call("nack", {"job_id": ID, "error": error})
+    assert nack.failure == Failure(message="the worker gave no message")
+    assert nack.warnings
 
 
 @pytest.mark.parametrize(
@@ -165,14 +203,43 @@ def test_a_state_that_no_worker_has_counts_as_running() -> None:
     [
         ({}, "worker_id"),
         ({"worker_id": "w", "active_jobs": [f"{n}" for n in range(1_001)]}, "active_jobs"),
-        ({"worker_id": "w", "active_jobs": "x"}, "active_jobs"),
-        ({"worker_id": "w", "labels": {"x": "y" * 20_000}}, "labels"),
-        ({"worker_id": "w", "hostname": "h" * 300}, "hostname"),
-        ({"worker_id": "w", "queues": ["q"] * 101}, "queues"),
+        ({"worker_id": []}, "worker_id"),
     ],
 )
 def test_a_bad_heartbeat_names_the_field(body: dict[str, Any], field: str) -> None:
     assert refused("heartbeat", body).details["field"] == field
+
+
+def test_a_heartbeat_is_read_as_it_is_plainly_meant() -> None:
+    sent = {"worker_id": 7, "pid": "12", "active_jobs": 1.0, "started_at": 1_700_000_000, "hostname": 5}
+    beat = call("heartbeat", sent)
+    expected = Worker(id="7", pid=12, active_jobs=1, started_at="2023-11-14T22:13:20.000Z", hostname="5")
+    assert beat == Heartbeat(expected, (), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("active_jobs", "x"),
+        ("labels", {"x": "y" * 20_000}),
+        ("hostname", "h" * 300),
+        ("queues", ["q"] * 101),
+        ("queues", {"a": 1}),
+        ("pid", "main"),
+        ("started_at", 1e300),
+        ("started_at", {}),
+        ("visibility_timeout_ms", 0),
+        ("visibility_timeout_ms", "soon"),
+    ],
+)
+def test_a_heartbeat_is_never_refused_for_a_side_member(name: str, value: Any) -> None:
+    beat = call("heartbeat", {"worker_id": "w", "active_job_ids": [ID], name: value})
+    assert (beat.worker, beat.job_ids, beat.lease_ms) == (Worker(id="w", active_jobs=1), (ID,), None)
+    assert [warning.field for warning in beat.warnings] == [name]
+
+
+def test_a_fetch_of_no_job_is_one_of_one() -> None:
+    assert call("fetch", {"queues": ["a"], "count": 0}).count == 1
 
 
 def test_overrides_of_a_manual_retry() -> None:

@@ -98,7 +98,7 @@ def test_nesting_works_in_all_combinations_as_deep_as_is_documented() -> None:
             "on_end",
         ),
         ({"steps": [{"id": "a", "options": {"callback_type": "on_success"}, **job()}]}, "$", "only callbacks"),
-        (chain(job("Upper")), "$.steps[0].type", "lower-case"),
+        (chain(job("Upper")), "$.steps[0].type", "dotted names"),
         (chain({"type": "x"}), "$.steps[0].args", "args is required"),
         (chain(job(options={"retry": {"max_attempts": -1}})), "$.steps[0].options.retry.max_attempts", "max_attempts"),
         (chain(job(options={"queue": "_"})), "$.steps[0].options.queue", "queue"),

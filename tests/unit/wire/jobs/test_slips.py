@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
+from ojs_core.wire.crons.requests import parse_registration
+from ojs_core.wire.jobs.enqueue import parse_enqueue
+from ojs_core.wire.members import AnswerWarning, encode
+
+NOW = 1_780_000_000_000
+
+
+def told(sent: dict[str, Any]) -> list[AnswerWarning]:
+    warnings: list[AnswerWarning] = []
+    parse_enqueue(encode({"type": "a.b", "args": []} | sent), NOW, DEFAULT_LIMITS, warnings)
+    return warnings
+
+
+@pytest.mark.parametrize(
+    ("sent", "field", "meant"),
+    [
+        ({"retry": {"max_atempts": 9}}, "retry.max_atempts", "max_attempts"),
+        ({"retry": {"maxAtempts": 9}}, "retry.max_atempts", "max_attempts"),
+        ({"rate_limit": {"key": "k", "concurrency": 1, "on_limt": "drop"}}, "rate_limit.on_limt", "on_limit"),
+        ({"options": {"delay": "PT5S"}}, "options.delay", "delay_until"),
+        ({"options": {"priorty": 5}}, "options.priorty", "priority"),
+        ({"max_atempts": 5}, "max_atempts", "max_attempts"),
+        ({"option": {"queue": "x"}}, "option", "options"),
+    ],
+)
+def test_a_member_without_effect_is_told_with_what_it_may_mean(sent: dict[str, Any], field: str, meant: str) -> None:
+    (warning,) = told(sent)
+    assert warning.field == field
+    assert f"did you mean {meant}?" in warning.message
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"ext_agent": 1, "x_custom": 2, "x-other": 3, "tenant": "acme"},
+        {"options": {"ext_agent": {}, "x_custom": 1, "queue": "q", "max_attempts": 2}},
+        {"retry": {"maxAttempts": 3, "x_own": 1}},
+        {"rate_limit": {"key": "k", "rate": 1, "period": "second"}},
+    ],
+)
+def test_members_of_extensions_and_of_ones_own_are_no_slips(sent: dict[str, Any]) -> None:
+    assert told(sent) == []
+
+
+def test_an_option_that_resembles_nothing_is_told_all_the_same() -> None:
+    assert [warning.field for warning in told({"options": {"colour": "red"}})] == ["options.colour"]
+
+
+def test_a_rate_limit_whose_limit_is_misspelt_is_refused() -> None:
+    with pytest.raises(OjsError, match="did you mean concurrency") as refused:
+        told({"rate_limit": {"key": "acme", "concurency": 1}})
+    assert (refused.value.code, refused.value.details["field"]) == ("invalid_request", "rate_limit.concurency")
+
+
+def test_a_rate_limit_without_a_limit_is_told() -> None:
+    assert [warning.field for warning in told({"rate_limit": {"key": "acme"}})] == ["rate_limit"]
+
+
+def test_warnings_of_one_job_are_bounded() -> None:
+    assert len(told({"retry": {f"odd{n}": n for n in range(100)}})) == 20
+
+
+def test_a_cron_entrys_misspelt_member_is_told() -> None:
+    warnings: list[AnswerWarning] = []
+    sent = {"name": "n", "cron": "* * * * *", "type": "a", "overlap": "allow", "timezone": "UTC"}
+    parse_registration(encode(sent), PayloadLimits(), warnings)
+    assert [(one.field, "overlap_policy" in one.message) for one in warnings] == [("overlap", True)]
