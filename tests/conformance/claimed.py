@@ -3,7 +3,10 @@
 --arrangement says what it starts: one command (dev), or two of each service on one nats-server (processes) or on a cluster of
 three (cluster), where the requests of a case take turns between the two gateways.
 
-Exit status: that of the runner (0 all passed, 1 some failed, 2 nothing ran), 2 also if a pattern matches no case.
+--verdicts runs all cases instead, and says where docs/conformance.md is wrong about them.
+
+Exit status: that of the runner (0 all passed, 1 some failed, 2 nothing ran), 2 also if a pattern matches no case; with
+--verdicts 1 if the page is wrong.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ _ROOT: Final = _HERE.parents[1]
 _SLOW: Final = [f"!level-2-scheduled/cron/{name}.json" for name in ("cron-fires-on-schedule", "cron-overlap-prevention")]
 sys.path.insert(0, str(_HERE.parent))
 
+from conformance.verdicts import differences  # noqa: E402
+from ojs_command.conformance_reference import conformance  # noqa: E402
 from support.cluster import NatsCluster  # noqa: E402  # tests aren't installed
 from support.nats import NatsServer  # noqa: E402
 from support.system import Processes, System  # noqa: E402
@@ -38,6 +43,7 @@ def main() -> int:
     parser.add_argument("--arrangement", choices=["dev", "processes", "cluster"], default="dev")
     parser.add_argument("--quick", action="store_true", help="without the cases that wait for minutes to pass")
     parser.add_argument("--list", action="store_true", help="only list the cases")
+    parser.add_argument("--verdicts", action="store_true", help="run all cases, and compare with docs/conformance.md")
     parser.add_argument("patterns", nargs="*", help="files of the suites instead of those in claimed.txt")
     options = parser.parse_args()
 
@@ -45,7 +51,7 @@ def main() -> int:
     if not runner.is_file():
         print(f"there is no conformance runner at {runner}", file=sys.stderr)
         return 2
-    patterns = options.patterns or read_patterns(_HERE / "claimed.txt")
+    patterns = options.patterns or (["*"] if options.verdicts else read_patterns(_HERE / "claimed.txt"))
     names, idle = choose(options.suites, [*patterns, *_SLOW] if options.quick else patterns)
     for pattern in idle:
         print(f"the pattern {pattern} matches no case", file=sys.stderr)
@@ -58,14 +64,20 @@ def main() -> int:
     # Both end the servers below; a job in the background of a shell would otherwise ignore the first.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    with server(options.url, options.arrangement) as urls:
-        command = [sys.executable, str(runner), "--suites", str(options.suites)]
+    with server(options.url, options.arrangement) as urls, tempfile.TemporaryDirectory(prefix="ojs-verdicts-") as folder:
+        report = Path(folder) / "report.json"
+        command = [sys.executable, str(runner), "--suites", str(options.suites), "--json", str(report)]
         for url in urls:
             command += ["--url", url]
         command += ["--reset-url", f"{urls[0]}/ojs/v1/admin/reset"]
         for name in names:
             command += ["--test", name]
-        return subprocess.run(command, check=False).returncode
+        status = subprocess.run(command, check=False).returncode
+        if not options.verdicts or not report.is_file():
+            return status
+        wrong = differences(json.loads(report.read_text(encoding="utf-8"))["cases"], conformance())
+        print("\n".join(wrong) or "docs/conformance.md is right about all of them")
+        return 1 if wrong else 0
 
 
 def read_patterns(file: Path) -> list[str]:
