@@ -51,7 +51,7 @@ def assert_refused(got: Got, status: int, code: str) -> dict[str, Any]:
     """The error envelope, whole."""
     assert (got.status, got.body["error"]["code"]) == (status, code), got
     error: dict[str, Any] = got.body["error"]
-    assert got.headers["Content-Type"] == OJS_TYPE
+    assert got.headers["Content-Type"].partition(";")[0] == OJS_TYPE
     assert error["request_id"] == got.headers["X-Request-Id"]
     assert error["message"]
     assert error["hint"]
