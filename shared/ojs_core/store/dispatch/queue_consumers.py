@@ -89,6 +89,11 @@ class QueueConsumers:
             return "head"
         return await self.make(subject, queue)
 
+    def serve(self, subject: str) -> bool:
+        """Whether a durable of the subject is believed to be there."""
+        use = self._uses.get(subject)
+        return use is not None and use.durable_at is not None
+
     def limited(self, subject: str) -> None:
         """Note that jobs of a subject bring limits of their own."""
         self._use(subject).limited = True
