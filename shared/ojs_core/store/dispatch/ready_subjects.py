@@ -153,4 +153,5 @@ class ReadySubjects:
 
 def hand_out_order(subject: str) -> tuple[int, int]:
     """A sort key: priorities from high to low, and within one what had been handed out before."""
-    return -priority_of(subject), LANES.index(lane_of(subject))
+    lane = lane_of(subject)
+    return -priority_of(subject), LANES.index(lane) if lane in LANES else len(LANES)
