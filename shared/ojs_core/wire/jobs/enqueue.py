@@ -31,7 +31,7 @@ from ojs_core.base.ids import is_job_id, new_job_id
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import parse_moment
 from ojs_core.domain.job import Job, Retry, State
-from ojs_core.domain.rate_limits.policy import POLICY_MEMBERS, read_policy
+from ojs_core.domain.rate_limits.policy import POLICY_MEMBERS, RATE_MEMBERS, read_policy
 from ojs_core.domain.unique import keyed, parse_policy
 from ojs_core.domain.versions import parse_version
 from ojs_core.wire.jobs.retry import RETRY_MEMBERS, max_attempts, merge_retry, parse_retry, snake
@@ -203,6 +203,9 @@ class _Draft:
     def _check_limit(self, value: dict[str, Any], path: str) -> None:
         policy = read_policy(value, path)
         slips = without_effect(value, POLICY_MEMBERS, path)
+        for name in ("rate", "throttle"):
+            if type(rate := value.get(name)) is dict:
+                slips += without_effect(rate, RATE_MEMBERS, f"{path}.{name}")
         if not policy.limits:
             refuse_pointless(slips, path, "has no limit without it: send concurrency, rate, max_per_second or throttle")
             slips = [AnswerWarning(path, f"{path} has no limit, and no effect: send concurrency, rate or throttle")]
