@@ -370,8 +370,9 @@ def test_a_lost_answer_to_an_ack_can_be_asked_for_again(system: System) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["zzz", "5~1.a", "1"])
-def test_a_cursor_of_another_making_is_refused(system: System, cursor: str) -> None:
-    error = assert_refused(ask(system, "GET", f"/ojs/v1/jobs?cursor={cursor}"), 400, "invalid_request")
+@pytest.mark.parametrize("path", ["/jobs", "/dead-letter", "/admin/dead-letter", "/workflows"])
+def test_a_cursor_of_another_making_is_refused(system: System, path: str, cursor: str) -> None:
+    error = assert_refused(ask(system, "GET", f"/ojs/v1{path}?cursor={cursor}"), 400, "invalid_request")
     assert error["details"]["field"] == "cursor"
 
 

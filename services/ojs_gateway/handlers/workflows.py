@@ -12,10 +12,10 @@ from ojs_core.base.errors import OjsError, invalid, not_found, placed
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.workflows.definition import Definition
 from ojs_core.domain.workflows.record import WorkflowState
-from ojs_core.read.messages import WorkflowPage, WorkflowsAsk
+from ojs_core.read.messages import WorkflowPage, WorkflowsAsk, is_time_cursor
 from ojs_core.store.workflows.records import StoredWorkflow
 from ojs_core.wire.members import MOST_WARNINGS, AnswerWarning, warnings_at, warnings_of
-from ojs_core.wire.pages import parse_page
+from ojs_core.wire.pages import check_cursor, parse_page
 from ojs_core.wire.workflows.answers import (
     OneWorkflow,
     StepPage,
@@ -69,6 +69,7 @@ class WorkflowHandlers:
     async def list(self, call: Call) -> Response:
         """GET /workflows?state: the newest first, with the paging of all lists."""
         asked = parse_page(call.queries)
+        check_cursor(asked, is_time_cursor, "a page of workflows")
         state = call.query("state") or None
         if state == _NEVER:
             return Response(200, workflow_page(WorkflowPage(workflows=[], total=0), asked))
