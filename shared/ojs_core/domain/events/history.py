@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ojs_core.domain.events.envelope import event_id
 from ojs_core.domain.events.facts import Facts
+from ojs_core.domain.events.vocabulary import NOBODY
 from ojs_core.domain.job import Entry, Job, JobError, State
 from ojs_core.domain.workflows.record import CALLED_OFF
 
@@ -16,8 +17,6 @@ _CLIENTS: Final = frozenset({"activated", "cancelled", "deleted", "removed", "re
 _WORKERS: Final = frozenset({"claimed", "acked", "failed", "requeued"})
 _FAILURES: Final = frozenset({"failed", "timed_out", "stalled", "lease_expired", "worker_died", "total_timed_out"})
 """Words of the log that end an attempt without success, if one was running."""
-_NOBODY: Final = "unknown"
-"""Worker id of a fetch that named none: the member is required."""
 
 
 class Actor(NamedTuple):
@@ -111,7 +110,7 @@ def _told(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
     if entry.before is not None and entry.after is not None and entry.before is not entry.after:
         yield "job.state_changed", _changed(entry)
     if entry.event == "claimed":
-        yield "job.attempt_started", {"attempt": entry.attempt, "worker_id": entry.worker or _NOBODY}
+        yield "job.attempt_started", {"attempt": entry.attempt, "worker_id": entry.worker or NOBODY}
     elif entry.after is State.CANCELLED:
         yield "job.cancelled", {} if entry.reason is None else {"reason": entry.reason}
     elif entry.after is State.DISCARDED:
