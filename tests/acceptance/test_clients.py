@@ -2,9 +2,9 @@
 
 Each file in `fixtures/clients` is one client's session. A call sends method, path and body; `reads` are the members its code
 uses, by dotted path, with a value or the kind of value that it needs; `keeps` names values for later calls, `nulls`
-members that may be null, `headers` what this call has in place of the session's. What it does in brackets sets the scene.
-A call that `streams` sends these headers instead, and reads server-sent events to their end: the data of each under its type,
-with `_` for `.`.
+members that may be null, `headers` what this call has in place of the session's, null for one that it doesn't send. What it
+does in brackets sets the scene. A call that `streams` sends these headers instead, and reads server-sent events to their
+end: the data of each under its type, with `_` for `.`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ async def test_an_official_client_finds_what_it_reads(http: aiohttp.ClientSessio
         headers = call.get("streams") or (
             session["headers"] | (session.get("body_headers", {}) if data is not None else {}) | call.get("headers", {})
         )
-        async with http.request(method, target, data=data, headers=headers, skip_auto_headers=SENT_BY_ITSELF) as answer:
+        sent = {name: value for name, value in headers.items() if value is not None}
+        async with http.request(method, target, data=data, headers=sent, skip_auto_headers=SENT_BY_ITSELF) as answer:
             if "streams" in call:
                 frames = await Stream(answer).rest()
                 received = {frame["event"].replace(".", "_"): json.loads(frame["data"]) for frame in frames}

@@ -208,6 +208,7 @@ def workers(client: Client) -> None:
     client("POST", f"/jobs/{failed}/nack", {"error": "plain words"})
     client("POST", "/workers/fetch", {"queues": []}, 400)
     client("GET", "/admin/workers?state=running&limit=1")
+    client("GET", "/workers")
     client("POST", "/admin/workers/w/quiet")
     client("POST", "/admin/workers/w/directive", {"directive": "running"})
     client("POST", "/admin/workers/directive", {"directive": "quiet"})

@@ -60,7 +60,7 @@ def test_jobs_are_found_by_tag_error_worker_and_time_at_once(system: System) -> 
     between = [job["id"] for job in reversed(jobs) if since <= job["created_at"] <= until]
     assert found(system, since=since, until=until, tag="all") == between
     assert found(system, since="2999-01-01T00:00:00Z") == []
-    held = call(system, "GET", "/workers")["items"]
+    held = call(system, "GET", "/workers")["workers"]
     assert held == [], "a worker that never sent a heartbeat isn't listed"
 
 

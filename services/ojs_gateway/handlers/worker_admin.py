@@ -17,12 +17,14 @@ from ojs_core.wire.pages import parse_page
 from ojs_core.wire.workers.fleet import (
     WORKER_STATES,
     DirectedWorkers,
+    FleetPage,
     RemovedWorker,
     WorkerAnswer,
     fleet_page,
     parse_wish,
     worker_answer,
     worker_detail,
+    worker_list,
 )
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -36,7 +38,7 @@ async def live_workers(queries: Queries) -> list[WorkerRow]:
 
 
 class WorkerAdminHandlers:
-    """Handlers under /admin/workers. Workers that deregistered are not there."""
+    """Handlers under /admin/workers, and of the list that /workers gives. Workers that deregistered are not there."""
 
     def __init__(self, context: Context) -> None:
         self._store = context.store
@@ -44,8 +46,15 @@ class WorkerAdminHandlers:
         self._notes = context.worker_notes
         self._limits = context.limits
 
-    async def list(self, call: Call) -> Response:
+    async def admin_list(self, call: Call) -> Response:
         """GET /admin/workers?state: by id."""
+        return Response(200, await self._list(call))
+
+    async def list(self, call: Call) -> Response:
+        """GET /workers?state: the same, called by what it lists."""
+        return Response(200, worker_list(await self._list(call)))
+
+    async def _list(self, call: Call) -> FleetPage:
         asked = parse_page(call.queries, numbered=True)
         state = call.query("state") or None
         if state is not None and state not in WORKER_STATES:
@@ -53,7 +62,7 @@ class WorkerAdminHandlers:
         ask = WorkersAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         page = await self._queries.workers(ask)
         directives = [await self._notes.of(row.record) for row in page.workers]
-        return Response(200, fleet_page(page, directives, asked))
+        return fleet_page(page, directives, asked)
 
     async def read(self, call: Call) -> Response:
         """GET /admin/workers/{id}: with up to 200 of the jobs that it holds."""

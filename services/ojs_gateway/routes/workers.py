@@ -23,6 +23,7 @@ from ojs_core.wire.workers.fleet import (
     WorkerAnswer,
     WorkerDetail,
     WorkerHealth,
+    WorkerList,
 )
 from ojs_core.wire.workers.requests import (
     STOP_REASONS,
@@ -195,6 +196,7 @@ WORKERS: Final = Part(
     ),
 )
 
+_LISTED: Final = (Parameter("state", one_of(*WORKER_STATES)), *NUMBERED)
 _DIRECTIVE: Final = body_of(DirectiveBody, "directive", directive=one_of(*get_args(Wish), "resume"))
 
 FLEET: Final = Part(
@@ -203,12 +205,21 @@ FLEET: Final = Part(
     (
         Route(
             WorkerAdminHandlers,
-            WorkerAdminHandlers.list,
-            ("GET /admin/workers adminListWorkers", "GET /workers"),
+            WorkerAdminHandlers.admin_list,
+            ("GET /admin/workers adminListWorkers",),
             "List workers",
             {200: FleetPage},
             "By id. The summary counts all of them.",
-            query=(Parameter("state", one_of(*WORKER_STATES)), *NUMBERED),
+            query=_LISTED,
+        ),
+        Route(
+            WorkerAdminHandlers,
+            WorkerAdminHandlers.list,
+            ("GET /workers listWorkers",),
+            "List workers outside of the admin API",
+            {200: WorkerList},
+            "By id. The summary counts all of them.",
+            query=_LISTED,
         ),
         Route(
             WorkerAdminHandlers,

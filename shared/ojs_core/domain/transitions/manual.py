@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ojs_core.base.errors import not_found
+from ojs_core.base.errors import conflict, not_found
 from ojs_core.domain.job import NOTHING, TERMINAL, Job, Retry, State
 from ojs_core.domain.transitions.log import leading_to
 from ojs_core.domain.transitions.result import Moment, Transition
@@ -142,8 +142,15 @@ def retry_one(job: Job, moment: Moment) -> Transition:
 
     Members of workflows that were cancelled are the workflow's: its own retry does them again.
     """
-    if job.state is State.CANCELLED and job.workflow is None:
-        require(job, "retry", State.CANCELLED)
+    if job.state is State.CANCELLED and not job.deleted:
+        if job.workflow is not None:
+            raise conflict(
+                f"cannot retry job {job.id}: it was cancelled within workflow {job.workflow.id}; retry the workflow",
+                job.id,
+                job.state,
+                State.DISCARDED,
+                canonical="JOB_ALREADY_CANCELLED",
+            )
         return _new_life(job, RetryOverride(), moment)
     return retry_by_hand(job, moment)
 

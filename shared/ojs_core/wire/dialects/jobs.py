@@ -54,6 +54,12 @@ def _with_total(answer: JobPage) -> dict[str, Any]:
     return view if answer.pagination.total is UNSET else view | {"total": answer.pagination.total}
 
 
+def _with_attempts(answer: JobPage) -> dict[str, Any]:
+    """The JavaScript SDK reads how often a dead letter was tried under another name."""
+    jobs = [job_members(job) for job in answer.jobs]
+    return members(answer) | {"jobs": [job | {"total_attempts": job["attempt"]} for job in jobs]}
+
+
 def _with_job_id(answer: AckAnswer | NackAnswer) -> dict[str, Any]:
     return members(answer) | {"job_id": answer.id}
 
@@ -79,7 +85,7 @@ def _bare_for_ui(answer: BareJobDetail) -> dict[str, Any]:
 JOBS: Final[Shapes] = {
     BareJobDetail: {"standard": _bare, "sdk": _bare, "cli": _bare_for_cli, "ui": _bare_for_ui},
     AdminChangedJob: {"cli": _flat, "ui": _flat},
-    JobPage: {"cli": _with_total},
+    JobPage: {"sdk": _with_attempts, "cli": _with_total},
     OneJob: {"cli": _flat},
     EnqueuedJob: {"cli": _flat},
     PushedJob: {"cli": _flat},

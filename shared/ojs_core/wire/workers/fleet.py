@@ -80,6 +80,14 @@ class FleetPage(Indexed, kw_only=True):
     pagination: Pagination
 
 
+class WorkerList(Indexed, kw_only=True):
+    """The same for those who ask for them outside of the admin API."""
+
+    workers: list[WorkerAnswer]
+    summary: FleetSummary
+    pagination: Pagination
+
+
 class WorkerHealth(Struct, kw_only=True):
     """Whether a worker takes jobs. `state` is its own word (ojs-graceful-shutdown §10)."""
 
@@ -153,6 +161,17 @@ def fleet_page(page: WorkerPage, directives: Sequence[Directive | None], asked: 
         pagination=pagination(asked, page.total, page.next_cursor),
     )
     return with_progress(answer, page)
+
+
+def worker_list(page: FleetPage) -> WorkerList:
+    """The same page, called by what it lists."""
+    return WorkerList(
+        workers=page.items,
+        summary=page.summary,
+        pagination=page.pagination,
+        partial=page.partial,
+        index_progress=page.index_progress,
+    )
 
 
 def fleet_summary(summary: WorkerSummary) -> FleetSummary:

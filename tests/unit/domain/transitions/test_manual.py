@@ -8,7 +8,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
-from ojs_core.domain.job import EMPTY_OBJECT, NOTHING, TERMINAL, Job, Retry, State
+from ojs_core.domain.job import EMPTY_OBJECT, NOTHING, TERMINAL, Job, Membership, Retry, State
 from ojs_core.domain.transitions import (
     Failure,
     RetryOverride,
@@ -23,6 +23,7 @@ from ojs_core.domain.transitions import (
     reprioritise,
     retry_discarded,
     retry_now,
+    retry_one,
 )
 from ojs_core.domain.unique import keyed
 from unit.domain.transitions.samples import (
@@ -241,6 +242,18 @@ def test_the_wait_for_a_retry_can_be_ended() -> None:
     assert found.job.attempt == before.attempt
     with pytest.raises(OjsError):
         retry_now(available(), at())
+
+
+def test_an_operator_gives_a_cancelled_job_a_new_life() -> None:
+    found = retry_one(cancelled(), at())
+    assert (found.job.state, found.job.attempt, found.token) == (State.AVAILABLE, 0, True)
+
+
+def test_who_retries_a_step_that_was_cancelled_learns_what_to_retry() -> None:
+    step = cancelled(workflow=Membership(id="wf-1", node=0, kind="chain", step="0", index=0, size=2))
+    with pytest.raises(OjsError, match="it was cancelled within workflow wf-1; retry the workflow") as refusal:
+        retry_one(step, at())
+    assert refusal.value.code == "conflict"
 
 
 def test_a_retry_with_other_args_has_another_fingerprint() -> None:

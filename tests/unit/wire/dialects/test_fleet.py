@@ -22,7 +22,7 @@ from ojs_core.wire.queues.fair_pools import PoolList, listed_pool
 from ojs_core.wire.queues.rate_limits import limit_answer, limit_page
 from ojs_core.wire.system.maintenance import maintenance_answer
 from ojs_core.wire.system.manifest import manifest
-from ojs_core.wire.workers.fleet import fleet_page, worker_answer, worker_detail
+from ojs_core.wire.workers.fleet import fleet_page, worker_answer, worker_detail, worker_list
 
 NOW = 1_800_000_000_000
 AT = "2027-01-15T08:00:00.000Z"
@@ -46,6 +46,14 @@ def test_the_command_line_reads_the_last_heartbeat_under_its_own_name() -> None:
         assert read(answer, "cli") == read(answer, "standard") | {"last_heartbeat": AT}
     [listed] = read(fleet_page(PAGE, [None], Page()), "cli")["items"]
     assert listed == read(worker, "cli")
+
+
+def test_outside_of_the_admin_api_workers_are_called_so_for_everybody() -> None:
+    page = fleet_page(PAGE, [None], Page())
+    listed = read(worker_list(page), "standard")
+    admin = read(page, "standard")
+    assert listed.pop("workers") == admin.pop("items")
+    assert listed == admin
 
 
 def test_the_command_line_reads_what_is_free_of_a_limit_beside_its_number() -> None:
