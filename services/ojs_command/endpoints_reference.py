@@ -23,14 +23,7 @@ from ojs_gateway.routes import PARTS
 
 _DOCUMENT: Final = "/ojs/v1/openapi.json"
 
-INSTEAD: Final = {
-    "debugStatus": "`GET /readyz`, `GET /metrics`, `GET /ojs/v1/admin/stats` and `GET /ojs/v1/admin/system/config` "
-    "say how it is",
-    "debugGetTraces": "`GET /ojs/v1/admin/jobs/{job_id}` has the job's timeline, `…/trace` the same in short; traces go to a "
-    "collector ([tracing.md](../tracing.md))",
-    "debugGetTraceAttempt": "`GET /ojs/v1/jobs/{job_id}/retries` lists the attempts that failed",
-    "debugListFailures": "`GET /ojs/v1/admin/jobs?state=retryable` and `GET /ojs/v1/dead-letter`, filtered by `error_type`",
-}
+INSTEAD: Final[dict[str, str]] = {}
 """Why an operation of the specification is not served: what there is for it."""
 
 

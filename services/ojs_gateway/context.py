@@ -11,7 +11,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.read.client import Queries
 from ojs_core.runtime.preparation import Preparation
-from ojs_core.store.workers.directives import Directives
+from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.roles import Roles
 
@@ -37,8 +37,8 @@ class Context:
     ) -> None:
         self.store = store
         self.queries = Queries(store)
-        self.directives = Directives(store.nats, store.clock, store.config, store.instance)
-        store.on_reset(self.directives.reset)
+        self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.instance)
+        store.on_reset(self.worker_notes.reset)
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence)
         self.limits = limits

@@ -75,5 +75,5 @@ class Gateway:
         if self._listener is not None:
             await self._listener.stop(_FAREWELL_S)
         await self._context.roles.stop()
-        await self._context.directives.stop()
+        await self._context.worker_notes.stop()
         self._context.aside.close()

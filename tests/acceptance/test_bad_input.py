@@ -51,7 +51,7 @@ def assert_refused(got: Got, status: int, code: str) -> dict[str, Any]:
     """The error envelope, whole."""
     assert (got.status, got.body["error"]["code"]) == (status, code), got
     error: dict[str, Any] = got.body["error"]
-    assert got.headers["Content-Type"] == OJS_TYPE
+    assert got.headers["Content-Type"].partition(";")[0] == OJS_TYPE
     assert error["request_id"] == got.headers["X-Request-Id"]
     assert error["message"]
     assert error["hint"]
@@ -370,6 +370,22 @@ def test_a_lost_answer_to_an_ack_can_be_asked_for_again(system: System) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["zzz", "5~1.a", "1"])
-def test_a_cursor_of_another_making_is_refused(system: System, cursor: str) -> None:
-    error = assert_refused(ask(system, "GET", f"/ojs/v1/jobs?cursor={cursor}"), 400, "invalid_request")
+@pytest.mark.parametrize("path", ["/jobs", "/dead-letter", "/admin/dead-letter", "/workflows"])
+def test_a_cursor_of_another_making_is_refused(system: System, path: str, cursor: str) -> None:
+    error = assert_refused(ask(system, "GET", f"/ojs/v1{path}?cursor={cursor}"), 400, "invalid_request")
     assert error["details"]["field"] == "cursor"
+
+
+def test_each_job_of_a_request_is_told_of_its_misspelt_members(system: System) -> None:
+    good, odd = {"type": "a.b", "args": []}, {"type": "a.b", "args": [], "retry": {"max_atempts": 9}}
+    batch = system.call("POST", "/jobs/batch", {"jobs": [good, odd]}, 201)
+    assert [one["field"] for one in batch["warnings"]] == ["jobs[1].retry.max_atempts"]
+    assert "warnings" not in system.call("POST", "/jobs/batch", {"jobs": [good]}, 201)
+    many = system.call("POST", "/jobs/batch", {"jobs": [odd] * 300}, 201)
+    assert len(many["warnings"]) == 100
+    for atomicity in ("partial", "atomic"):
+        bulk = system.call("POST", "/jobs/bulk", {"jobs": [good, odd], "atomicity": atomicity}, 201)
+        assert [[one["field"] for one in item.get("warnings", [])] for item in bulk["items"]] == [[], ["retry.max_atempts"]]
+    steps = [good | {"id": "a"}, odd | {"id": "b", "depends_on": ["a"]}, good | {"id": "c", "depend_on": ["a"]}]
+    flow = system.call("POST", "/workflows", {"name": "w", "steps": steps}, 201)
+    assert [one["field"] for one in flow["warnings"]] == ["$.steps[1].retry.max_atempts", "$.steps[2].depend_on"]

@@ -58,8 +58,6 @@ def test_a_moment_that_can_not_be_written_is_refused_everywhere(system: System, 
     [
         ("POST", "/jobs", {"type": "a", "args": [], "timeout": HUGE}, "timeout"),
         ("POST", "/workers/fetch", {"queues": ["q"], "visibility_timeout_ms": HUGE}, "visibility_timeout_ms"),
-        ("POST", "/workers/heartbeat", {"worker_id": "w", "visibility_timeout_ms": HUGE}, "visibility_timeout_ms"),
-        ("POST", "/workers/heartbeat", {"worker_id": "w", "pid": HUGE}, "pid"),
         ("PUT", "/queues/q/config", {"visibility_timeout": HUGE}, "visibility_timeout"),
         ("PUT", "/queues/q/config", {"retention": {"completed": HUGE}}, "retention.completed"),
         ("POST", "/admin/system/maintenance", {"enabled": True, "duration": HUGE}, "duration"),
@@ -73,6 +71,13 @@ def test_a_number_of_any_length_is_refused_by_its_name(system: System, method: s
     answer = system.request(method, f"/ojs/v1{path}", body)
     assert answer.status == 400, answer
     assert name in answer.body["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["visibility_timeout_ms", "pid"])
+def test_a_number_of_any_length_is_left_out_of_a_heartbeat(system: System, name: str) -> None:
+    answer = system.request("POST", "/ojs/v1/workers/heartbeat", {"worker_id": "w", name: HUGE})
+    assert answer.status == 200, answer
+    assert [warning["field"] for warning in answer.body["warnings"]] == [name]
 
 
 def test_jobs_beside_one_that_can_not_be_read_are_delivered_listed_and_told_of(system: System) -> None:

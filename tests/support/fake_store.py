@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, duplicate, not_found
 from ojs_core.domain import transitions
+from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.storage_room import StorageLevel
@@ -112,9 +113,11 @@ class Dispatcher:
         wait_ms: int,
         pool: str | None = None,
         given_up: Callable[[], Awaitable[bool]] | None = None,
+        handled: Handled | None = None,
     ) -> list[Job]:
         self._store.check()
-        self.asked.append((tuple(queues), count, worker, lease_ms, wait_ms, *([pool] if pool else [])))
+        more = [one for one in (pool, handled) if one]
+        self.asked.append((tuple(queues), count, worker, lease_ms, wait_ms, *more))
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_ms / 1_000
         while True:

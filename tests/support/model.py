@@ -39,6 +39,8 @@ class ModelJob:
     uncharged: int = 0
     generation: int = 0
     worker: str | None = None
+    held_by: set[str] = field(default_factory=set)
+    """Whoever has held it by name, in any attempt."""
     result: Any = ABSENT
     error: str | None = None
     errors: list[tuple[str, int, int]] = field(default_factory=list)
@@ -133,18 +135,26 @@ class Server:
         taken = self.waiting(queues)[:count]
         for job in taken:
             job.state, job.worker = "active", worker
+            job.held_by |= {worker} if worker is not None else set()
             job.attempt += 1
             job.times |= {"started_at"}
         return taken
 
     def _held(self, job_id: str, worker: str | None, attempt: int | None) -> ModelJob:
         job = self.find(job_id)
-        if job.state != "active" or worker not in {None, job.worker} or attempt not in {None, job.attempt}:
+        if job.state != "active" or attempt not in {None, job.attempt}:
+            raise Refusal(*CONFLICT)
+        if job.worker is not None and worker not in {None, job.worker}:
+            raise Refusal(*CONFLICT)
+        if job.worker is None and attempt is None and worker in job.held_by:
             raise Refusal(*CONFLICT)
         return job
 
     def ack(self, job_id: str, worker: str | None, attempt: int | None, result: Any) -> ModelJob:
-        job = self._held(job_id, worker, attempt)
+        job = self.find(job_id)
+        if job.state == "completed" and None not in {worker, attempt} and (worker, attempt) == (job.worker, job.attempt):
+            return job
+        self._held(job_id, worker, attempt)
         job.state, job.error, job.result = "completed", None, result
         job.times |= {"completed_at"}
         return job

@@ -14,7 +14,7 @@ from ojs_core.domain.schemas.validator import Finding
 from ojs_core.telemetry import tracing
 from ojs_core.wire.jobs.bulk import parse_batch, pushed_batch, read_draft
 from ojs_core.wire.jobs.job import job_view
-from ojs_core.wire.members import AnswerWarning, encode, warnings_of
+from ojs_core.wire.members import AnswerWarning, encode, warnings_at, warnings_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import with_results
 from ojs_gateway.http.call import Call, Response
@@ -38,7 +38,7 @@ class BatchHandlers:
         drafts: list[Job] = []
         dropped: list[int] = []
         warnings: list[AnswerWarning] = []
-        for index, draft in enumerate(await _drafts(self._context, sent.jobs)):
+        for index, draft in enumerate(await _drafts(self._context, sent.jobs, warnings)):
             if index % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)
             told: list[Finding] = []
@@ -50,7 +50,8 @@ class BatchHandlers:
                 dropped.append(index)
             else:
                 drafts.append(prepared)
-                warnings += warnings_of(told, f"jobs[{index}].")
+                if told:
+                    warnings += warnings_at(f"jobs[{index}]", warnings_of(told))
         try:
             jobs = await tracing.enqueued_all(drafts, self._store.batches.push) if drafts else []
         except OjsError as error:
@@ -63,12 +64,19 @@ class BatchHandlers:
         return Response(status, pushed_batch(views, superfluous, dropped, warnings), headers)
 
 
-async def _drafts(context: Context, envelopes: Sequence[Raw]) -> list[Job]:
+async def _drafts(context: Context, envelopes: Sequence[Raw], warnings: list[AnswerWarning]) -> list[Job]:
     """The drafts of a request's jobs, in order. Raises OjsError with the `index` of the first that is refused."""
     now = context.store.clock.now()
 
+    def read_one(index: int, raw: Raw) -> Job:
+        told: list[AnswerWarning] = []
+        draft = read_draft(raw, index, now, context.limits, told)
+        if told:
+            warnings.extend(warnings_at(f"jobs[{index}]", told))
+        return draft
+
     def read() -> list[Job]:
-        return [read_draft(raw, index, now, context.limits) for index, raw in enumerate(envelopes)]
+        return [read_one(index, raw) for index, raw in enumerate(envelopes)]
 
     return await context.aside.run(sum(map(len, envelopes)), read)
 

@@ -27,7 +27,7 @@ from ojs_core.wire.jobs.bulk import (
     read_draft,
 )
 from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
-from ojs_core.wire.members import encode
+from ojs_core.wire.members import AnswerWarning, encode
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.pressure import pressure_headers, refusal_headers
@@ -58,9 +58,10 @@ class BulkHandlers:
 
         async def work(run: KeyedRun | None) -> KeptAnswer:
             nonlocal outcomes
-            drafts = await self._drafts(sent, run)
+            slips: dict[int, list[AnswerWarning]] = {}
+            drafts = await self._drafts(sent, run, slips)
             outcomes = await (self._push.all_or_none if sent.atomic else self._push.each)(drafts, run)
-            status, answer = bulk_enqueued(outcomes)
+            status, answer = bulk_enqueued(outcomes, slips)
             told = {"total": answer.total, "succeeded": answer.succeeded, "failed": answer.failed}
             await self._announce("enqueue", told | {"atomicity": "atomic" if sent.atomic else "partial"})
             return KeptAnswer(status, encode(answer), final(outcomes))
@@ -70,17 +71,21 @@ class BulkHandlers:
         pressed = pressure_headers(self._store, met), refusal_headers(outcome.error for outcome in outcomes)
         return answer._replace(headers=sum(pressed, answer.headers))
 
-    async def _drafts(self, sent: JobList, run: KeyedRun | None) -> list[Job | OjsError]:
-        """The jobs of the request as they are asked for, or why they are refused."""
+    async def _drafts(self, sent: JobList, run: KeyedRun | None, slips: dict[int, list[AnswerWarning]]) -> list[Job | OjsError]:
+        """The jobs of the request as they are asked for, or why they are refused; warnings go into `slips`, by place."""
         now = self._store.clock.now()
 
         def read(index: int, raw: Raw) -> Job | OjsError:
             # The id follows from the idempotency key, so that a second go at the request meets the jobs of the first.
             derived = None if run is None else derived_job_id(run.began, run.name, str(index))
+            told: list[AnswerWarning] = []
             try:
-                return read_draft(raw, index, now, self._limits, otherwise=derived)
+                draft = read_draft(raw, index, now, self._limits, told, otherwise=derived)
             except OjsError as error:
                 return error
+            if told:
+                slips[index] = told
+            return draft
 
         def all_of_them() -> list[Job | OjsError]:
             return [read(index, raw) for index, raw in enumerate(sent.jobs)]

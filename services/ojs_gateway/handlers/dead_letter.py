@@ -13,7 +13,7 @@ from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import State
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET
 from ojs_core.operations.dead_letters import DeadLetters
-from ojs_core.read.messages import DeadLettersAsk
+from ojs_core.read.messages import DeadLettersAsk, is_time_cursor
 from ojs_core.wire.jobs.dead_letters import (
     DeletedDeadLetter,
     dead_letter_stats,
@@ -23,7 +23,7 @@ from ojs_core.wire.jobs.dead_letters import (
 from ojs_core.wire.jobs.job import OneJob, job_view
 from ojs_core.wire.jobs.lists import JobPage, OneJobDetail, admin_job_page, job_detail, job_page
 from ojs_core.wire.members import encode
-from ojs_core.wire.pages import Page, parse_page
+from ojs_core.wire.pages import Page, check_cursor, parse_page
 from ojs_core.wire.workers.requests import parse_override
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.lists import whole_jobs
@@ -71,6 +71,7 @@ class DeadLetterHandlers:
         return Response(200, admin_job_page(await self._list(call, parse_page(call.queries, numbered=True))))
 
     async def _list(self, call: Call, asked: Page) -> JobPage:
+        check_cursor(asked, is_time_cursor, "a page of dead letters")
         named = {name: value for name, value in call.queries.items() if name in DeadFilter.__struct_fields__}
         wanted = self._asked(msgspec.convert(named, DeadFilter))
         page = await self._queries.dead_letters(

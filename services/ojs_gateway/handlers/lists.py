@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import queue_name, shown, timestamp
+from ojs_core.base.fields import queue_name, timestamp
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
 from ojs_core.read.documents import jobs_of
@@ -16,7 +16,7 @@ from ojs_core.wire.jobs.lists import BareJobDetail, admin_job_page, job_detail, 
 from ojs_core.wire.jobs.lists import JobPage as JobPageAnswer
 from ojs_core.wire.jobs.results import without_expired_result
 from ojs_core.wire.jobs.unique import unique_job_page
-from ojs_core.wire.pages import Page, parse_page
+from ojs_core.wire.pages import Page, check_cursor, parse_page
 from ojs_core.wire.queues.answers import QueuePageAnswer, admin_queue_page, priority_stats, queue_page, queue_stats
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -86,8 +86,7 @@ class ListHandlers:
 
     async def _jobs(self, call: Call, asked: Page) -> JobPageAnswer:
         sort = _sort(call.query("sort"))
-        if asked.cursor is not None and not is_job_cursor(asked.cursor, sort):
-            raise invalid("cursor", f"cursor must be the next_cursor of a page sorted by {sort}, not {shown(asked.cursor)}")
+        check_cursor(asked, lambda cursor: is_job_cursor(cursor, sort), f"a page sorted by {sort}")
         text = search_text(call.query("text"))
         page = await self._queries.jobs(
             JobsAsk(

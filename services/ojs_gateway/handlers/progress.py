@@ -14,7 +14,7 @@ from ojs_core.store.announce import tell
 from ojs_core.wire.jobs.progress import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.sse import KEEP_ALIVE_S, sse
+from ojs_gateway.http.sse import KEEP_ALIVE, KEEP_ALIVE_S, sse
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -85,4 +85,4 @@ class ProgressHandlers:
                 if await self._context.unless_stopping(within(KEEP_ALIVE_S, changed)):
                     await asyncio.sleep(_SETTLING_S)
                 elif not self._context.stopping:
-                    await response.write(b": keep-alive\n\n")
+                    await response.write(KEEP_ALIVE)

@@ -12,7 +12,7 @@ from ojs_core.read.client import Queries, settled
 from ojs_core.read.messages import MAX_PAGE, JobsAsk, WorkerRow, WorkersAsk
 from ojs_core.read.walk import walk
 from ojs_core.store.announce import announce_lost
-from ojs_core.store.workers.directives import Wish
+from ojs_core.store.workers.notes import Wish
 from ojs_core.wire.pages import parse_page
 from ojs_core.wire.workers.fleet import (
     WORKER_STATES,
@@ -43,7 +43,7 @@ class WorkerAdminHandlers:
     def __init__(self, context: Context) -> None:
         self._store = context.store
         self._queries = context.queries
-        self._directives = context.directives
+        self._notes = context.worker_notes
         self._limits = context.limits
 
     async def admin_list(self, call: Call) -> Response:
@@ -61,7 +61,7 @@ class WorkerAdminHandlers:
             raise invalid("state", f"state must be one of {', '.join(WORKER_STATES)}, not {state[:40]!r}")
         ask = WorkersAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         page = await self._queries.workers(ask)
-        directives = [await self._directives.of(row.record) for row in page.workers]
+        directives = [await self._notes.of(row.record) for row in page.workers]
         return fleet_page(page, directives, asked)
 
     async def read(self, call: Call) -> Response:
@@ -80,14 +80,14 @@ class WorkerAdminHandlers:
 
     async def _direct(self, call: Call, wish: Wish) -> Response:
         row = await self._worker(call)
-        await self._directives.give(row.record, wish)
+        await self._notes.give(row.record, wish)
         return Response(200, await self._answer(row))
 
     async def direct_all(self, call: Call) -> Response:
         """POST /admin/workers/directive `{directive}`: to all that are there now, not to those that come later."""
         wish = await call.read(parse_wish)
         live = await live_workers(self._queries)
-        await in_portions(live, lambda row: self._directives.give(row.record, wish), _AT_ONCE)
+        await in_portions(live, lambda row: self._notes.give(row.record, wish), _AT_ONCE)
         return Response(200, DirectedWorkers(wish, len(live)))
 
     async def remove(self, call: Call) -> Response:
@@ -98,7 +98,7 @@ class WorkerAdminHandlers:
             message = f"worker {worker_id} has been heard of within the last 30 s; direct it to terminate first"
             raise OjsError("conflict", message, details={"worker_id": worker_id, "state": row.record.state})
         await self._store.workers.remove(worker_id)
-        await self._directives.withdraw(worker_id)
+        await self._notes.withdraw(worker_id)
         await announce_lost(self._store, row.record)
         return Response(200, RemovedWorker(True, worker_id))
 
@@ -111,4 +111,4 @@ class WorkerAdminHandlers:
         return page.workers[0]
 
     async def _answer(self, row: WorkerRow) -> WorkerAnswer:
-        return worker_answer(row, await self._directives.of(row.record))
+        return worker_answer(row, await self._notes.of(row.record))

@@ -171,11 +171,14 @@ class WorkerHandlers:
         async def given_up() -> bool:
             return call.gone or await self._leaving(ask.worker)
 
+        handled = ask.handled
+        if handled is None and ask.worker is not None:
+            handled = await self._context.worker_notes.handled(ask.worker)
         fetch = self._store.dispatcher.fetch
-        return await fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms, ask.pool, given_up)
+        return await fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms, ask.pool, given_up, handled)
 
     async def _leaving(self, worker: str | None) -> bool:
-        return worker is not None and await self._context.directives.leaving(worker)
+        return worker is not None and await self._context.worker_notes.leaving(worker)
 
     async def ack(self, call: Call) -> Response:
         """POST /workers/ack, POST /jobs/{id}/ack."""
@@ -230,11 +233,15 @@ class WorkerHandlers:
         record = _record(beat.worker)
         if not record.queues:
             record = replace(record, queues=self._fetched.get(record.id) or ())
+        if record.handlers is not None:
+            await self._context.worker_notes.declare(record.id, record.handlers)
+        elif (handled := await self._context.worker_notes.handled(record.id)) is not None:
+            record = replace(record, handlers=handled.declared)
         _, outcome, directive, quieted = await asyncio.gather(
             self._store.workers.beat(record),
             self._store.jobs.extend(held, beat.worker.id, beat.lease_ms),
-            self._context.directives.of(record),
-            self._context.directives.heard(record),
+            self._context.worker_notes.of(record),
+            self._context.worker_notes.heard(record),
         )
         state = beat.worker.state if beat.worker.state in _ASKED_TO else "running"
         if directive is not None and state != "terminate":
@@ -275,7 +282,9 @@ class WorkerHandlers:
         """POST /workers/register."""
         worker = await call.read(parse_register, self._limits)
         await self._store.workers.beat(_record(worker))
-        await self._context.directives.withdraw(worker.id)
+        await self._context.worker_notes.withdraw(worker.id)
+        if worker.handlers:
+            await self._context.worker_notes.declare(worker.id, worker.handlers)
         started = {"worker_id": worker.id, "queues": worker.queues, "concurrency": worker.concurrency or 1}
         await announce(self._store, "worker.started", scope="worker", subject=worker.id, data=started)
         return Response(200, RegisteredWorker(True, worker.id, format_ms(self._store.clock.now())))
@@ -288,7 +297,7 @@ class WorkerHandlers:
             worker_id, reason = await call.read(parse_deregister, self._limits)
         if not await self._store.workers.remove(worker_id):
             raise not_found("worker", worker_id)
-        await self._context.directives.withdraw(worker_id)
+        await self._context.worker_notes.withdraw(worker_id)
         stopped = {"worker_id": worker_id, "reason": reason}
         await announce(self._store, "worker.stopped", scope="worker", subject=worker_id, data=stopped)
         return Response(200, DeregisteredWorker(True, worker_id))

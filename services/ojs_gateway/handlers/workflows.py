@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableSequence
 from typing import Final, get_args
 
 from msgspec import UNSET
@@ -12,10 +12,10 @@ from ojs_core.base.errors import OjsError, invalid, not_found, placed
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.workflows.definition import Definition
 from ojs_core.domain.workflows.record import WorkflowState
-from ojs_core.read.messages import WorkflowPage, WorkflowsAsk
+from ojs_core.read.messages import WorkflowPage, WorkflowsAsk, is_time_cursor
 from ojs_core.store.workflows.records import StoredWorkflow
-from ojs_core.wire.members import AnswerWarning, warnings_of
-from ojs_core.wire.pages import parse_page
+from ojs_core.wire.members import MOST_WARNINGS, AnswerWarning, warnings_at, warnings_of
+from ojs_core.wire.pages import check_cursor, parse_page
 from ojs_core.wire.workflows.answers import (
     OneWorkflow,
     StepPage,
@@ -51,10 +51,11 @@ class WorkflowHandlers:
 
     async def create(self, call: Call) -> Response:
         """POST /workflows: 201 once it is stored; its first jobs are in their queues then."""
+        warnings: list[AnswerWarning] = []
         definition = await call.parsed(
-            await call.body(self._limits.max_body_bytes), parse_workflow, self._store.clock.now(), self._limits
+            await call.body(self._limits.max_body_bytes), parse_workflow, self._store.clock.now(), self._limits, warnings
         )
-        definition, warnings = await self._prepared(definition)
+        definition = await self._prepared(definition, warnings)
         try:
             stored = await self._store.workflows.create(definition)
         except OjsError as error:
@@ -63,11 +64,12 @@ class WorkflowHandlers:
         pressed = pressure_headers(self._store, (draft.queue for draft in definition.jobs.values()))
         headers = (("Location", _LOCATION + stored.record.id), *pressed)
         answer = await self._answer(stored, StepPage(0, self._limits.max_workflow_page))
-        return Response(201, replace(answer, warnings=warnings or UNSET), headers)
+        return Response(201, replace(answer, warnings=warnings[:MOST_WARNINGS] or UNSET), headers)
 
     async def list(self, call: Call) -> Response:
         """GET /workflows?state: the newest first, with the paging of all lists."""
         asked = parse_page(call.queries)
+        check_cursor(asked, is_time_cursor, "a page of workflows")
         state = call.query("state") or None
         if state == _NEVER:
             return Response(200, workflow_page(WorkflowPage(workflows=[], total=0), asked))
@@ -96,10 +98,9 @@ class WorkflowHandlers:
         stored = await self._store.workflows.get(_id(call))
         return Response(200, workflow_progress(stored.graph, stored.record))
 
-    async def _prepared(self, definition: Definition) -> tuple[Definition, Sequence[AnswerWarning]]:
-        """The definition with every job as the enqueue middleware leaves it, and what its sender is warned of."""
+    async def _prepared(self, definition: Definition, warnings: MutableSequence[AnswerWarning]) -> Definition:
+        """The definition with every job as the enqueue middleware leaves it; adds what its sender is warned of."""
         jobs = {}
-        warnings: list[AnswerWarning] = []
         for node, draft in definition.jobs.items():
             told: list[Finding] = []
             try:
@@ -113,8 +114,9 @@ class WorkflowHandlers:
                     details={"job_type": draft.type},
                 )
             jobs[node] = prepared
-            warnings += warnings_of(told, f"{definition.places[node]}.")
-        return replace(definition, jobs=jobs), warnings
+            if told:
+                warnings.extend(warnings_at(definition.places[node], warnings_of(told)))
+        return replace(definition, jobs=jobs)
 
     async def _answer(self, stored: StoredWorkflow, page: StepPage) -> OneWorkflow:
         _, record, graph = stored

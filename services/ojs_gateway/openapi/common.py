@@ -28,6 +28,11 @@ JOB_ID: Final = {"type": "string", "format": "uuid"}
 SHORT: Final = {"type": "string", "minLength": 1, "maxLength": DEFAULT_LIMITS.max_text_chars}
 QUEUE_NAME: Final = text(pattern=r"^[a-z0-9][a-z0-9.\-]*$", most=DEFAULT_LIMITS.max_queue_bytes)
 TYPE_NAME: Final = text(pattern=r"^[a-z][a-zA-Z0-9_\-]*(\.[a-z][a-zA-Z0-9_\-]*)*$", most=DEFAULT_LIMITS.max_type_bytes)
+VERSION: Final = either(
+    whole(0),
+    text(pattern=r"^\d+(\.\d+){0,2}(-[0-9A-Za-z.\-]+)?$", most=255),
+    about="SemVer, of which minor and patch may be left out.",
+)
 PRIORITY: Final = either(whole(-100, 100), one_of("high", "normal", "low"))
 DURATION: Final = text("A duration such as PT30S (ISO 8601).")
 OBJECT: Final = map_of(ANYTHING)

@@ -16,13 +16,14 @@ from ojs_core.wire.errors import ErrorAnswer, wire_code
 from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE
 from ojs_gateway.openapi.common import JOB_ID, QUEUE_NAME, SHORT
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
-from ojs_gateway.openapi.schema import TEXT, Named, Schema, answer_of, either, text
+from ojs_gateway.openapi.schema import TEXT, Named, Schema, answer_of, either, text, whole
 
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _BASE: Final = "/ojs/v1"
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
     "job_id": (JOB_ID, "The job's id."),
+    "attempt": (whole(1), "The number of the attempt, from 1."),
     "worker_id": (SHORT, "What the worker calls itself."),
     "workflow_id": (JOB_ID, "The workflow's id."),
     "queue": (QUEUE_NAME, "The queue's name."),

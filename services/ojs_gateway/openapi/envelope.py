@@ -7,7 +7,7 @@ from typing import Any, Final, get_args
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.job import Backoff, Exhaustion
 from ojs_core.domain.rate_limits.policy import MAX_CONCURRENCY, OnLimit
-from ojs_gateway.openapi.common import DURATION, JOB_ID, OBJECT, PRIORITY, QUEUE_NAME, SHORT, TYPE_NAME
+from ojs_gateway.openapi.common import DURATION, JOB_ID, OBJECT, PRIORITY, QUEUE_NAME, SHORT, TYPE_NAME, VERSION
 from ojs_gateway.openapi.schema import (
     ANYTHING,
     FLAG,
@@ -97,6 +97,7 @@ _ATTRIBUTES: Final[dict[str, Schema]] = {
     "priority": PRIORITY | {"description": "The highest comes first."},
     "tags": list_of(SHORT, most=DEFAULT_LIMITS.max_tags),
     "schema": text("A URI.", most=DEFAULT_LIMITS.max_uri_chars),
+    "version": VERSION,
     "pending": {"type": "boolean", "description": "Whether it waits to be activated."},
     "delay_until": _MOMENT,
     "scheduled_at": _MOMENT,
@@ -123,7 +124,12 @@ _ATTRIBUTES: Final[dict[str, Schema]] = {
     "rate_limit": RATE_LIMIT,
 }
 
-_REQUIRED: Final[dict[str, Schema]] = {"type": TYPE_NAME, "args": list_of(ANYTHING)}
+_TYPE: Final = text(
+    "A job type, with its version behind an @ if it has one.",
+    pattern=TYPE_NAME["pattern"][:-1] + r"(@\d+(\.\d+){0,2}(-[0-9A-Za-z.\-]+)?)?$",
+    most=DEFAULT_LIMITS.max_type_bytes + 100,
+)
+_REQUIRED: Final[dict[str, Schema]] = {"type": _TYPE, "args": list_of(ANYTHING)}
 _OPTIONAL: Final[dict[str, Any]] = {
     "specversion": {"const": "1.0"},
     "id": JOB_ID | {"description": "A UUIDv7; left out, the server makes one."},

@@ -15,6 +15,7 @@ from ojs_gateway.routes.bulk import BULK
 from ojs_gateway.routes.crons import CRONS
 from ojs_gateway.routes.dead_letter import DEAD_LETTERS
 from ojs_gateway.routes.events import EVENTS
+from ojs_gateway.routes.history import HISTORY
 from ojs_gateway.routes.jobs import JOBS
 from ojs_gateway.routes.limits import LIMITS, POOLS
 from ojs_gateway.routes.queues import QUEUES
@@ -37,6 +38,7 @@ _DESCRIPTION: Final = Part(
 PARTS: Final = (
     SYSTEM,
     JOBS,
+    HISTORY,
     BULK,
     WORKERS,
     QUEUES,

@@ -8,16 +8,15 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.schemas.record import COMPATIBILITIES, MODES
 from ojs_core.wire.schemas import DeletedSchema, OneSchema, SchemaAnswer, SchemaPage, SchemaVersions, WholeSchemaPage
 from ojs_gateway.handlers.schemas import SchemaHandlers
-from ojs_gateway.openapi.common import OBJECT, PAGED, TYPE_NAME
+from ojs_gateway.openapi.common import OBJECT, PAGED, TYPE_NAME, VERSION
 from ojs_gateway.openapi.route import Part, Route
-from ojs_gateway.openapi.schema import Schema, either, one_of, record, text, whole
+from ojs_gateway.openapi.schema import Schema, one_of, record, text
 
 _SETTINGS: Final[dict[str, Schema]] = {
     "uri": text("urn:ojs:schema:<type>:v<version> if left out.", most=DEFAULT_LIMITS.max_uri_chars),
     "validation": record({}, {"mode": one_of(*MODES)}, about="What becomes of jobs that don't fit."),
     "compatibility": one_of(*COMPATIBILITIES, about="What the version is held to with regard to the one before it."),
 }
-_VERSION: Final = either(whole(0), text(most=255), about="SemVer, of which minor and patch may be left out.")
 _DOCUMENT: Final = OBJECT | {"description": f"JSON Schema 2020-12, at most {DEFAULT_LIMITS.max_schema_bytes} bytes."}
 _KNOWN: Final = ("not_found",)
 _REFUSALS: Final = ("conflict", "job_type_too_long")
@@ -42,7 +41,7 @@ SCHEMAS: Final = Part(
             "Register a schema",
             {201: OneSchema},
             "One of `type` and `job_type` is required.",
-            body=record({"version": _VERSION, "schema": _DOCUMENT}, {"type": TYPE_NAME, "job_type": TYPE_NAME, **_SETTINGS}),
+            body=record({"version": VERSION, "schema": _DOCUMENT}, {"type": TYPE_NAME, "job_type": TYPE_NAME, **_SETTINGS}),
             errors=_REFUSALS,
         ),
         Route(
@@ -123,7 +122,7 @@ SCHEMAS: Final = Part(
             "201 for a new one, 200 for one that is there with the same document, 409 if the document is another.",
             body=record(
                 {},
-                {"schema": _DOCUMENT, "args_schema": _DOCUMENT, "type": TYPE_NAME, "version": _VERSION, **_SETTINGS},
+                {"schema": _DOCUMENT, "args_schema": _DOCUMENT, "type": TYPE_NAME, "version": VERSION, **_SETTINGS},
                 about="One of `schema` and `args_schema` is required.",
             ),
             errors=_REFUSALS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_core.store.workers.directives import Wish
+from ojs_core.store.workers.notes import Wish
 from ojs_core.wire.workers.answers import (
     AckAnswer,
     DeregisteredWorker,
@@ -25,7 +25,16 @@ from ojs_core.wire.workers.fleet import (
     WorkerHealth,
     WorkerList,
 )
-from ojs_core.wire.workers.requests import STOP_REASONS, AckBody, DeregisterBody, ErrorBody, FetchBody, NackBody, WorkerBody
+from ojs_core.wire.workers.requests import (
+    STOP_REASONS,
+    AckBody,
+    DeregisterBody,
+    ErrorBody,
+    FetchBody,
+    HandlerBody,
+    NackBody,
+    WorkerBody,
+)
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.handlers.workers import WorkerHandlers
 from ojs_gateway.openapi.common import (
@@ -34,6 +43,7 @@ from ojs_gateway.openapi.common import (
     OBJECT,
     QUEUE_NAME,
     SHORT,
+    TYPE_NAME,
 )
 from ojs_gateway.openapi.envelope import DURATION_MS
 from ojs_gateway.openapi.route import Parameter, Part, Route
@@ -66,6 +76,16 @@ _FAILURE: Final = body_of(
     backtrace=ANYTHING,
     rate_limit_until=TIME | {"description": "Nothing under the job's rate limit key is to start before."},
 )
+_HANDLERS: Final = list_of(
+    body_of(
+        HandlerBody,
+        "type",
+        type=TYPE_NAME,
+        versions=text("`*`, a version, or bounds such as `>=1.0 <3.0`.", most=200) | {"default": "*"},
+    ),
+    most=DEFAULT_LIMITS.max_handlers,
+    about="What the worker can run: it gets no other jobs. Left out, as it said before; empty, everything.",
+)
 _WORKER_MEMBERS: Final[dict[str, Schema]] = {
     "worker_id": SHORT,
     "active_jobs": either(list_of(TEXT, most=DEFAULT_LIMITS.max_active_jobs), COUNT, about="Ids of the jobs, or how many."),
@@ -76,6 +96,7 @@ _WORKER_MEMBERS: Final[dict[str, Schema]] = {
     "queues": list_of(SHORT, most=DEFAULT_LIMITS.max_queues),
     "labels": OBJECT,
     "started_at": SHORT,
+    "handlers": _HANDLERS,
 }
 _WORKER_BODY: Final = Named("WorkerReport", body_of(WorkerBody, "worker_id", **_WORKER_MEMBERS))
 _REPORTS: Final = ("not_found", "conflict")
@@ -104,6 +125,7 @@ WORKERS: Final = Part(
                     f"Left out, as the server is set: {DEFAULT_LIMITS.default_wait_ms} unless it is set.",
                 ),
                 pool=QUEUE_NAME | {"description": "The worker's: queues of isolated pools give jobs to no other."},
+                handlers=_HANDLERS,
             ),
             errors=("queue_name_too_long",),
         ),

@@ -37,6 +37,8 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
 
     max_queues: int = 100
     """Queues in one fetch or worker record."""
+    max_handlers: int = 1_000
+    """Job types that a worker says it can run."""
     max_fetch_count: int = 1_000
     max_active_jobs: int = 1_000
     """Jobs in one heartbeat."""

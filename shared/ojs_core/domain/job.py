@@ -158,6 +158,8 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     meta: Raw = EMPTY_OBJECT
     tags: tuple[str, ...] = ()
     schema: str | None = None
+    version: int | str | None = None
+    """Of its type, as it was sent; `ojs_core.domain.versions` reads it."""
 
     # What the client asked for
     retry: Retry = SYSTEM_RETRY

@@ -20,10 +20,13 @@ from ojs_core.base.errors import invalid
 from ojs_core.base.fields import duration_ms, short_text, shown, text_list
 from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.versions import version_of
 
 OnConflict = Literal["reject", "replace", "replace_except_schedule", "ignore"]
 
 _DIMENSIONS: Final = ("type", "queue", "args", "meta")
+_VERSION: Final = "version"
+"""A dimension in `keys` alone: in `key` it may be a field of args."""
 _ON_CONFLICT: Final[tuple[OnConflict, ...]] = ("reject", "replace", "replace_except_schedule", "ignore")
 _DEFAULT_STATES: Final = frozenset({State.AVAILABLE, State.ACTIVE, State.SCHEDULED, State.RETRYABLE, State.PENDING})
 _ALIASES: Final = {
@@ -36,15 +39,17 @@ _ALIASES: Final = {
 _LISTS: Final = ("keys", "args_keys", "meta_keys")
 _MEMBERS: Final = frozenset({*_LISTS, "key", "period", "period_ms", "within", "states", "on_conflict"})
 _SELECTING: Final = (*_LISTS, "key")
-_TYPE_AND_ARGS: Final = {"dimensions": ("type", "args")}
+_TYPE_AND_ARGS: Final = {"dimensions": ("type", _VERSION, "args")}
 _MOST: Final = 50
 
 
 class UniquePolicy(Struct, frozen=True, kw_only=True):
     """What makes a job unique, and what happens to a duplicate."""
 
-    dimensions: tuple[str, ...] = ("type",)
-    """`type` is part of every fingerprint, named here or not."""
+    dimensions: tuple[str, ...] = ("type", _VERSION)
+    """`type` is part of every fingerprint, named here or not. `version` is (ojs-job-versioning §15.5), unless a list of
+    dimensions leaves it out.
+    """
     args_keys: tuple[str, ...] | None = None
     """None takes all of args."""
     lenient: bool = False
@@ -97,7 +102,7 @@ def _selection(given: dict[str, Any], lists: dict[str, tuple[str, ...]], path: s
     args_keys, meta_keys = lists.get("args_keys"), lists.get("meta_keys", ())
     if "keys" in lists:
         for index, key in enumerate(lists["keys"]):
-            _choice(key, f"{path}.keys[{index}]", _DIMENSIONS)
+            _choice(key, f"{path}.keys[{index}]", (*_DIMENSIONS, _VERSION))
         if "meta" in lists["keys"] and not meta_keys:
             raise invalid(f"{path}.meta_keys", f"{path}.meta_keys must name members of meta when {path}.keys lists meta")
         return {"dimensions": lists["keys"], "args_keys": args_keys, "meta_keys": meta_keys}
@@ -107,8 +112,8 @@ def _selection(given: dict[str, Any], lists: dict[str, tuple[str, ...]], path: s
         fields = text_list(given["key"], f"{path}.key", _MOST, limits)
         if all(field in _DIMENSIONS for field in fields):
             return _selection({}, lists | {"keys": fields}, path, limits)
-        return {"dimensions": ("type", "args"), "args_keys": fields, "lenient": True}
-    dimensions = ("type", *(["args"] if args_keys is not None else []), *(["meta"] if meta_keys else []))
+        return {"dimensions": ("type", _VERSION, "args"), "args_keys": fields, "lenient": True}
+    dimensions = ("type", _VERSION, *(["args"] if args_keys is not None else []), *(["meta"] if meta_keys else []))
     return {"dimensions": dimensions, "args_keys": args_keys, "meta_keys": meta_keys}
 
 
@@ -164,6 +169,8 @@ def _fingerprint(job: Job, policy: UniquePolicy) -> str:
     chosen: dict[str, Any] = {"type": job.type}
     if policy.literal is not None:
         chosen["key"] = policy.literal
+    if _VERSION in policy.dimensions and job.version is not None:
+        chosen[_VERSION] = version_of(job.version).token
     if "queue" in policy.dimensions:
         chosen["queue"] = job.queue
     if "args" in policy.dimensions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Raw, Struct
 
 from ojs_core.base.numbers import Whole
+from ojs_core.domain.handlers import Handler
 from ojs_core.domain.job import NOTHING
 
 
@@ -20,3 +21,5 @@ class Worker(Struct, frozen=True, kw_only=True):
     labels: Raw = NOTHING
     started_at: str | None = None
     active_jobs: Whole = 0
+    handlers: tuple[Handler, ...] | None = None
+    """What it can run, as far as it says so; None for everything."""

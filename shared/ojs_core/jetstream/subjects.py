@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, Final, Literal, get_args
+from functools import lru_cache
+from typing import Any, Final, Literal
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -52,17 +53,35 @@ LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "pro
 """What a reset leaves: the services' own."""
 
 
-Lane = Literal["front", "line", "key", "late"]
-"""Where tokens of one priority wait: ahead of it, in line, or beside it because a key limits their jobs (docs/adr/030)."""
-LANES: Final[tuple[Lane, ...]] = get_args(Lane)
+Lane = str
+"""Where tokens of one priority wait: one of `LANES`, or beside them for those who can run their jobs (`handler_lane`)."""
+LANES: Final = ("front", "line", "key", "late")
+"""Ahead of a priority, in line, or beside it because a key limits their jobs (docs/adr/030)."""
+_FOR: Final = "for"
 
 
 def lane_of(subject: str) -> Lane:
     """The lane of a ready subject's tokens."""
     if subject.count(".") <= _IN_LINE:
         return "line"
-    last = subject.rpartition(".")[2]
-    return next((lane for lane in LANES if lane == last), "line")
+    parts = subject.split(".")
+    if parts[-1] in LANES:
+        return parts[-1]
+    return ".".join(parts[_IN_LINE + 1 :]) if parts[_IN_LINE + 1] == _FOR else "line"
+
+
+def handler_lane(job_type: str, version: str | None) -> Lane:
+    """The lane of jobs of a type and version that somebody who fetched couldn't run (docs/adr/051)."""
+    return f"{_FOR}.{encode_token(job_type)}.{encode_token(version or '')}"
+
+
+@lru_cache(maxsize=1_024)
+def handled_by_lane(lane: Lane) -> tuple[str, str | None] | None:
+    """The type and version of a `handler_lane`'s jobs; None for other lanes."""
+    if not lane.startswith(f"{_FOR}."):
+        return None
+    _, job_type, version = lane.split(".")
+    return decode_token(job_type), decode_token(version) or None
 
 
 def encode_token(name: str) -> str:
@@ -236,6 +255,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(queue)
         subject = f"ojs.ready.{queue.replace('.', '_')}.{priority + 100:03d}"
         return subject if lane == "line" else f"{subject}.{lane}"
+
+    def lanes_beside(self, queue: str, priority: int) -> str:
+        """The ready subjects of a priority, without that of its line."""
+        return f"{self.ready(queue, priority)}.>"
 
     def ready_of_queue(self, queue: str) -> str:
         _check(queue)

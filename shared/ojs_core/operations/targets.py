@@ -14,7 +14,7 @@ from ojs_core.operations.outcomes import Rest
 from ojs_core.operations.selection import Filter, Selection
 from ojs_core.read.client import Queries
 from ojs_core.read.documents import jobs_of
-from ojs_core.read.messages import JobRow, JobsAsk, cursor_after
+from ojs_core.read.messages import JobRow, JobsAsk, cursor_after, is_job_cursor
 from ojs_core.read.walk import walk
 from ojs_core.store.store import Store
 
@@ -80,7 +80,8 @@ class _Place(NamedTuple):
         if text is None:
             return cls(0, None)
         state, _, cursor = text.partition("~")
-        if not (state.isascii() and state.isdecimal() and int(state) < states):
+        sound = state.isascii() and state.isdecimal() and int(state[:9]) < states
+        if not sound or (cursor and not is_job_cursor(cursor, "created_at")):
             raise invalid("cursor", "cursor must be the next_cursor of an answer to the same filter")
         return cls(int(state), cursor or None)
 

@@ -40,9 +40,14 @@ KEYED_CURSOR: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", 
 """Of `job_cursor`, for what is not sorted by creation."""
 
 
+def is_time_cursor(cursor: str) -> bool:
+    """Whether `cursor_after` may have made it."""
+    return CURSOR.fullmatch(cursor) is not None
+
+
 def is_job_cursor(cursor: str, sort: Sort) -> bool:
     """Whether `job_cursor` may have made it for a list that is sorted so."""
-    return (CURSOR if sort == "created_at" else KEYED_CURSOR).fullmatch(cursor) is not None
+    return is_time_cursor(cursor) if sort == "created_at" else KEYED_CURSOR.fullmatch(cursor) is not None
 
 
 def cursor_after(at: int, job_id: str) -> str:

@@ -17,7 +17,7 @@ from ojs_core.domain.events.envelope import Event
 from ojs_core.jetstream.api import parse_ack
 from ojs_core.jetstream.connection import Failed
 from ojs_core.jetstream.subjects import encode_token
-from ojs_core.store.workers.directives import LEAVING
+from ojs_core.store.workers.notes import LEAVING
 
 if TYPE_CHECKING:
     from ojs_core.store.store import Store

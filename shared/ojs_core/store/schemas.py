@@ -16,7 +16,7 @@ from ojs_core.domain.schemas.catalogue import Catalogue, mode_of
 from ojs_core.domain.schemas.document import checked
 from ojs_core.domain.schemas.record import Mode, SchemaRecord
 from ojs_core.domain.schemas.validator import Finding, Validator
-from ojs_core.domain.schemas.version import Version
+from ojs_core.domain.versions import Version
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY, encode_token
 from ojs_core.jetstream.watch import Watch

@@ -25,7 +25,7 @@ from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.unique.locks import lock_reader
-from ojs_core.store.workers.directives import DIRECTIVE, LEAVE, directive_reader
+from ojs_core.store.workers.notes import DIRECTIVE, HANDLERS, LEAVE, directive_reader, handlers_reader
 from ojs_core.store.workers.presence import worker_reader
 from ojs_core.store.workflows.definitions import part_reader
 from ojs_core.store.workflows.records import workflow_reader
@@ -119,6 +119,8 @@ class UnreadableRecords:
 
 def _reader(kind: str, key: str) -> RecordReader[Any]:
     """Raises OjsError invalid_request."""
+    if kind == "worker" and key.endswith(f".{HANDLERS}"):
+        return handlers_reader
     if kind == "worker" and key.endswith((f".{DIRECTIVE}", f".{LEAVE}")):
         return directive_reader
     if kind == "wfdef":

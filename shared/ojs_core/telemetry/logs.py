@@ -1,7 +1,8 @@
 """Logging of one process: lines for people on a terminal, one JSON object a line elsewhere.
 
 Every line carries the service and the instance. The standard library's loggers (aiohttp, nats, asyncio) come out the same
-way. Job payloads aren't logged by anybody, and what looks like a URL with a password is masked whoever logs it.
+way. Job payloads aren't logged by anybody, and what looks like a URL with a password is masked whoever logs it. JSON lines
+have the fields of ojs-logging §5.2 beside their own.
 """
 
 from __future__ import annotations
@@ -9,12 +10,30 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from typing import TextIO
+from typing import Final, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from ojs_core.base.masking import mask
+
+_SEVERITIES: Final = {
+    "debug": ("DEBUG", 5),
+    "info": ("INFO", 9),
+    "warning": ("WARN", 13),
+    "error": ("ERROR", 17),
+    "critical": ("FATAL", 21),
+}
+"""Names and numbers of ojs-logging §5.4, by ours."""
+
+
+class Verbosity:
+    """Whether this process logs at `debug`: to be asked ahead of a line on the way of every job."""
+
+    debug = False
+
+
+verbosity: Final = Verbosity()
 
 
 class SeldomLog:
@@ -43,6 +62,7 @@ def configure(*, service: str, instance: str, log_format: str, level: str, strea
     out = stream or sys.stdout
     console = resolve_format(log_format, out) == "console"
     threshold = logging.getLevelNamesMapping()[level.upper()]
+    verbosity.debug = threshold <= logging.DEBUG
 
     def identify(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event["service"] = service
@@ -59,6 +79,8 @@ def configure(*, service: str, instance: str, log_format: str, level: str, strea
         identify,
         _mask_values,
     ]
+    if not console:
+        shared.append(_as_specified)
     final = _console(out.isatty()) if console else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[*shared, final],
@@ -83,6 +105,12 @@ def _mask_values(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
     for key, value in event.items():
         if isinstance(value, str) and "@" in value:
             event[key] = mask(value)
+    return event
+
+
+def _as_specified(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    severity, number = _SEVERITIES.get(event["level"], _SEVERITIES["info"])  # a library may have levels of its own
+    event.update(severity=severity, severity_number=number, message=event["event"], component="server")
     return event
 
 

@@ -38,9 +38,18 @@ class AnswerWarning(Struct, frozen=True):
 Warnings = Annotated[list[AnswerWarning], Meta(description="What was taken although something is not as it should be.")]
 
 
-def warnings_of(findings: Iterable[Finding], place: str = "") -> list[AnswerWarning]:
-    """What a job's sender is warned of; `place` is where in the request the job stands, with a dot."""
-    return [AnswerWarning(place + one.path, one.message) for one in findings]
+MOST_WARNINGS: Final = 100
+"""In one answer; a batch may have more jobs than that."""
+
+
+def warnings_at(place: str, warnings: Iterable[AnswerWarning]) -> list[AnswerWarning]:
+    """What the sender of several jobs is warned of one; `place` is where in the request that stands."""
+    return [AnswerWarning(f"{place}.{one.field}" if one.field else place, one.message) for one in warnings]
+
+
+def warnings_of(findings: Iterable[Finding]) -> list[AnswerWarning]:
+    """What a job's sender is warned of by its schema."""
+    return [AnswerWarning(one.path, one.message) for one in findings]
 
 
 class OpenStruct(Struct):

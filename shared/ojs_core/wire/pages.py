@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final, Protocol, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.fields import shown
 from ojs_core.read.messages import MAX_OFFSET, Answer
 from ojs_core.wire.members import Count
 
@@ -43,6 +44,12 @@ def parse_page(query: Mapping[str, str], *, numbered: bool = False, default: int
         number = max(_number(query, "page", 1), 1)
         return Page(limit, None, _reachable("page", (number - 1) * limit), number)
     return Page(limit, query.get("cursor") or None, _reachable("offset", _number(query, "offset", 0)))
+
+
+def check_cursor(page: Page, fits: Callable[[str], bool], made_by: str) -> None:
+    """Raise invalid_request for a cursor of another making: the list would begin at its first page without a word."""
+    if page.cursor is not None and not fits(page.cursor):
+        raise invalid("cursor", f"cursor must be the next_cursor of {made_by}, not {shown(page.cursor)}")
 
 
 class Pagination(Struct, kw_only=True, omit_defaults=True):

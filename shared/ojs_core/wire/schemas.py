@@ -16,7 +16,7 @@ from ojs_core.base.times import format_ms
 from ojs_core.domain.schemas.document import checked
 from ojs_core.domain.schemas.record import COMPATIBILITIES, MODES, Compatibility, Mode, SchemaRecord
 from ojs_core.domain.schemas.validator import Validator
-from ojs_core.domain.schemas.version import parse_version
+from ojs_core.domain.versions import parse_version
 from ojs_core.wire.jobs.enqueue import job_type_of
 from ojs_core.wire.members import JsonObject, Timestamp, given
 from ojs_core.wire.pages import Page, Pagination, pagination
@@ -116,7 +116,7 @@ def parse_schema(body: bytes, limits: PayloadLimits, place: tuple[str, str] | No
     members = object_of(body)
     check_known(members, _KNOWN)
     if not absent(members.get("compatible_with", Raw())):
-        message = "compatible_with is not supported by this server: jobs aren't routed by version"
+        message = "compatible_with is not supported by this server: which versions a worker runs is said by its handlers"
         raise OjsError("unsupported", message, details={"field": "compatible_with"})
     document = members.pop("schema", Raw())
     document = members.pop("args_schema", Raw()) if absent(document) else document

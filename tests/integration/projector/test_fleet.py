@@ -41,7 +41,7 @@ async def context(store: Store, projector: Projector) -> AsyncIterator[Context]:
     del projector  # it answers
     context = Context(store, PayloadLimits(), EnqueueChain(), test_mode=False)
     yield context
-    await context.directives.stop()
+    await context.worker_notes.stop()
 
 
 async def test_a_silent_worker_is_stale_and_can_be_removed(
@@ -51,7 +51,7 @@ async def test_a_silent_worker_is_stale_and_can_be_removed(
     await store.jobs.push(draft(queue=queue))
     await fetch(store, queue, worker="w")
     await store.workers.beat(WorkerRecord(id="w", hostname="box"))
-    await context.directives.give(WorkerRecord(id="w"), "quiet")
+    await context.worker_notes.give(WorkerRecord(id="w"), "quiet")
     with pytest.raises(OjsError, match="last 30 s"):
         await fleet.remove(asked("w"))
     monkeypatch.setattr(workers, "LIVENESS_MS", -60_000)
@@ -61,7 +61,7 @@ async def test_a_silent_worker_is_stale_and_can_be_removed(
     assert (page.total, page.summary.stale, page.summary.running) == (1, 1, 0)
     assert (await fleet.remove(asked("w"))).status == 200
     assert (await context.queries.workers(WorkersAsk())).workers == []
-    assert (await context.directives.of(WorkerRecord(id="w"))) is None
+    assert (await context.worker_notes.of(WorkerRecord(id="w"))) is None
     record = await store.workers.get("w")
     assert record is not None
     assert record.state == STOPPED, "the reaper still finds out whose jobs they were"

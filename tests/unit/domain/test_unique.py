@@ -24,6 +24,9 @@ def raw(value: Any) -> Raw:
     return Raw(msgspec.json.encode(value))
 
 
+TYPE_AND_ARGS = ("type", "version", "args")
+
+
 def policy(**sent: Any) -> UniquePolicy:
     return parse_policy(sent, "unique", PayloadLimits())
 
@@ -48,7 +51,7 @@ def sha(canonical: str) -> str:
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:
-    assert policy() == UniquePolicy(dimensions=("type",), states=LIVE, on_conflict="reject", period_ms=None)
+    assert policy() == UniquePolicy(dimensions=("type", "version"), states=LIVE, on_conflict="reject", period_ms=None)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +59,12 @@ def test_the_defaults_are_those_of_the_specification() -> None:
     [
         ({"keys": ["type", "args"]}, UniquePolicy(dimensions=("type", "args"))),
         ({"keys": ["args"], "args_keys": ["id"]}, UniquePolicy(dimensions=("args",), args_keys=("id",))),
-        ({"args_keys": ["id"]}, UniquePolicy(dimensions=("type", "args"), args_keys=("id",))),
+        ({"args_keys": ["id"]}, UniquePolicy(dimensions=TYPE_AND_ARGS, args_keys=("id",))),
         ({"keys": ["meta"], "meta_keys": ["tenant"]}, UniquePolicy(dimensions=("meta",), meta_keys=("tenant",))),
-        ({"meta_keys": ["tenant"]}, UniquePolicy(dimensions=("type", "meta"), meta_keys=("tenant",))),
+        ({"meta_keys": ["tenant"]}, UniquePolicy(dimensions=("type", "version", "meta"), meta_keys=("tenant",))),
         ({"key": ["type", "queue", "args"]}, UniquePolicy(dimensions=("type", "queue", "args"))),
-        ({"key": ["user_id"]}, UniquePolicy(dimensions=("type", "args"), args_keys=("user_id",), lenient=True)),
-        ({"key": ["args", "user_id"]}, UniquePolicy(dimensions=("type", "args"), args_keys=("args", "user_id"), lenient=True)),
+        ({"key": ["user_id"]}, UniquePolicy(dimensions=TYPE_AND_ARGS, args_keys=("user_id",), lenient=True)),
+        ({"key": ["args", "user_id"]}, UniquePolicy(dimensions=TYPE_AND_ARGS, args_keys=("args", "user_id"), lenient=True)),
         ({"key": ["id"], "keys": ["queue"]}, UniquePolicy(dimensions=("queue",))),
         ({"key": "order-7", "within": "1h"}, UniquePolicy(literal="order-7", period_ms=3_600_000)),
         ({"period": "PT2S"}, UniquePolicy(period_ms=2_000)),
@@ -85,8 +88,19 @@ def test_an_empty_list_counts_as_left_out() -> None:
 
 @pytest.mark.parametrize("name", ["key", "keys"])
 def test_an_empty_list_of_keys_alone_takes_type_and_all_args(name: str) -> None:
-    assert policy(**{name: []}) == policy(keys=["type", "args"])
+    assert policy(**{name: []}) == policy(keys=["type", "version", "args"])
     assert key({name: []}, args=[5]) != key({name: []}, args=[6])
+
+
+def test_versions_of_a_type_are_different_jobs_unless_a_list_of_dimensions_leaves_them_out() -> None:
+    selections: list[dict[str, Any]] = [{"args_keys": ["id"]}, {"key": ["id"]}, {"key": "mine"}, {"keys": ["version"]}]
+    for sent in ({}, {"keys": []}, *selections):
+        keys = [key(sent, args=[{"id": 1}], version=version) for version in (None, "1.0", "2.0", 2)]
+        assert len(set(keys)) == 3, sent
+        assert keys[2] == keys[3]
+    for sent in ({"keys": ["type", "args"]}, {"key": ["type", "args"]}):
+        assert len({key(sent, args=[1], version=version) for version in (None, "1.0", 2)}) == 1
+    assert policy(key=["version"]).args_keys == ("version",)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class NoRecords:
 
 def context() -> Any:
     store = SimpleNamespace(queues=NoRecords(), pools=Pools(), clock=SimpleNamespace(now=lambda: 1_800_000_000_000))
-    return SimpleNamespace(store=store, queries=Index(), limits=PayloadLimits(), directives=None)
+    return SimpleNamespace(store=store, queries=Index(), limits=PayloadLimits(), worker_notes=None)
 
 
 def request(body: object = None) -> Request:

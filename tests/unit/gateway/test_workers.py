@@ -73,8 +73,8 @@ async def test_a_long_poll_outlasts_its_looks_at_the_client(http: aiohttp.Client
 async def test_what_is_claimed_for_a_client_that_left_is_given_back(
     http: aiohttp.ClientSession, store: FakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def unaware(*given: Any) -> list[Job]:
-        return await fetch(*given[:-1])
+    async def unaware(*given: Any) -> list[Job]:  # without what says that nobody waits, and what the worker can run
+        return await fetch(*given[:-2])
 
     fetch = store.dispatcher.fetch
     monkeypatch.setattr(store.dispatcher, "fetch", unaware)  # the job comes before anybody has noticed

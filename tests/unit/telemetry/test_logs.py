@@ -26,6 +26,7 @@ def _restored() -> Iterator[None]:
     logging.captureWarnings(capture=False)
     root.handlers[:] = handlers
     root.setLevel(level)
+    logs.verbosity.debug = False
     structlog.reset_defaults()
 
 
@@ -50,7 +51,22 @@ def test_json_lines_name_service_and_instance() -> None:
         "service": "gateway",
         "instance": "host:1",
         "url": "http://127.0.0.1:1",
+        "severity": "INFO",
+        "severity_number": 9,
+        "message": "ready",
+        "component": "server",
     }
+
+
+@pytest.mark.parametrize(
+    ("method", "severity", "number"),
+    [("debug", "DEBUG", 5), ("info", "INFO", 9), ("warning", "WARN", 13), ("error", "ERROR", 17), ("critical", "FATAL", 21)],
+)
+def test_json_lines_have_the_severities_of_the_specification(method: str, severity: str, number: int) -> None:
+    out = configured(level="debug")
+    getattr(structlog.get_logger(), method)("x")
+    getattr(logging.getLogger("aiohttp"), method)("y")
+    assert {(line["severity"], line["severity_number"]) for line in lines(out)} == {(severity, number)}
 
 
 def test_the_standard_librarys_loggers_come_out_the_same_way() -> None:

@@ -33,7 +33,7 @@ ENTERED: Final = {
 that state in its data.
 """
 
-_NOBODY: Final = "unknown"
+NOBODY: Final = "unknown"
 """Worker id of a fetch that named none: the member is required."""
 
 
@@ -65,7 +65,7 @@ def _lifecycle(facts: Facts) -> list[Event]:
         case "retried":
             return [*_back_from_the_dead(facts), _enqueued(facts)]
         case "claimed":
-            return [job_event(job, entry, "job.started", worker_id=entry.worker or _NOBODY, attempt=entry.attempt)]
+            return [job_event(job, entry, "job.started", worker_id=entry.worker or NOBODY, attempt=entry.attempt)]
         case "acked":
             return [_completed(facts), *_result_stored(facts)]
         case "failed" | "lease_expired" | "worker_died":

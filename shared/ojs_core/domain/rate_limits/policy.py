@@ -50,6 +50,9 @@ class LimitPolicy(Struct, frozen=True, kw_only=True, omit_defaults=True):
 POLICY_MEMBERS: Final = frozenset({"key", "concurrency", "rate", "period", "max_per_second", "throttle", "on_limit"})
 """Of a `rate_limit` object in any dialect."""
 
+RATE_MEMBERS: Final = frozenset({"limit", "period"})
+"""Of its `rate` or `throttle`, where that is an object."""
+
 
 def read_policy(value: dict[str, Any], path: str) -> LimitPolicy:
     """A `rate_limit` object in any dialect; `path` is where it stands, "" for a whole body.

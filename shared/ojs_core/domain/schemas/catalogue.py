@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.domain.job import Job
 from ojs_core.domain.schemas.compatibility import check_compatible
 from ojs_core.domain.schemas.record import Mode, SchemaRecord
-from ojs_core.domain.schemas.version import parse_version
-
-_VERSION: Final = "version"
-"""The member of a job that names the version of its type (ojs-job-versioning §5.2)."""
+from ojs_core.domain.versions import parse_version, version_of
 
 
 class Catalogue:
@@ -70,12 +65,9 @@ class Catalogue:
         versions = self._types.get(draft.type)
         if versions is None:
             return None
-        if _VERSION not in draft.extra:
+        if draft.version is None:
             return versions[0]
-        try:
-            named = parse_version(str(msgspec.json.decode(draft.extra[_VERSION])))
-        except OjsError:
-            return None
+        named = version_of(draft.version)
         return next((record for record in versions if record.order == named), None)
 
     def admitted(self, wanted: SchemaRecord, most: int) -> SchemaRecord:

@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 from msgspec import Raw, Struct
 
 from ojs_core.base.numbers import At
-from ojs_core.domain.schemas.version import Version, parse_version
+from ojs_core.domain.versions import Version, parse_version
 
 Mode = Literal["off", "warn", "strict"]
 """What becomes of a job whose arguments don't fit (ojs-schema-registry §7.2): nothing, a warning, a refusal."""

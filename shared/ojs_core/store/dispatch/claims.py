@@ -12,9 +12,12 @@ from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
+from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import policy_of_queue
 from ojs_core.domain.transitions import Transition
+from ojs_core.jetstream.api import put_all
+from ojs_core.jetstream.subjects import handled_by_lane, lane_of
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups
@@ -23,7 +26,7 @@ from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.limiter import Candidate, Limiter, Permitted
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
-from ojs_core.store.records.tokens import DROP_AFTER_MS, Token
+from ojs_core.store.records.tokens import DROP_AFTER_MS, Token, lane_for
 from ojs_core.store.records.writer import Conflict
 
 log = structlog.get_logger(__name__)
@@ -34,16 +37,41 @@ REREAD_S: Final = 0.25
 PARK_S: Final = 5.0
 
 
+class Wanted(NamedTuple):
+    """How many jobs a fetch asks for, for whom, and leased for how long (None for what their own say); `handled` is what the
+    worker can run, None for everything.
+    """
+
+    most: int
+    worker: str | None
+    lease_ms: int | None
+    handled: Handled | None = None
+
+    def but(self, most: int) -> Wanted:
+        """The same with another number."""
+        return self if most == self.most else self._replace(most=most)
+
+    def takes(self, subject: str) -> bool:
+        """Whether tokens of a ready subject may stand for jobs that the worker can run."""
+        for_whom = handled_by_lane(lane_of(subject))
+        return for_whom is None or self.handled is None or self.handled.runs(*for_whom)
+
+
 @dataclass(slots=True)
 class ClaimedJobs:
     """What came of some tokens: jobs by id, in the order of the tokens.
 
     `stood`: some token stood for a job, whether or not it could be had. `stopped`: the queue's own limit let no more through.
+    `unfit`: some were put aside for other workers.
     """
 
     jobs: dict[str, Job] = field(default_factory=dict)
     stood: bool = False
     stopped: bool = False
+    unfit: bool = False
+
+
+_Claim = tuple[Token, Stored, Job]
 
 
 class _Through(NamedTuple):
@@ -72,6 +100,8 @@ class Claims:
         requeuer: Requeuer,
         wakeups: Wakeups,
     ) -> None:
+        self._nats = bucket.nats
+        self._config = bucket.config
         self._reader = reader
         self._jobs = jobs
         self._records = bucket.records
@@ -82,15 +112,16 @@ class Claims:
         self._requeuer = requeuer
         self._wakeups = wakeups
 
-    async def claim(self, queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None) -> ClaimedJobs:
-        """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment.
+    async def claim(self, queue: str, tokens: list[Token], wanted: Wanted) -> ClaimedJobs:
+        """Judge tokens by their records and claim what they stand for; tokens ahead of their record get a moment. Of more than
+        are wanted those that follow keep their places.
 
         What is claimed is returned even if the rest fails: nobody else knows of it.
         """
         claimed = ClaimedJobs()
         try:
             with self._requeuer.unless_handed_on(claimed.jobs.values()):
-                await self._claim_into(claimed, queue, tokens, worker, lease_ms)
+                await self._claim_into(claimed, queue, tokens, wanted)
         except OjsError:
             if not claimed.jobs:
                 raise
@@ -98,9 +129,7 @@ class Claims:
         claimed.jobs = {job_id: claimed.jobs[job_id] for job_id in ids if job_id in claimed.jobs}
         return claimed
 
-    async def _claim_into(
-        self, claimed: ClaimedJobs, queue: str, tokens: list[Token], worker: str | None, lease_ms: int | None
-    ) -> None:
+    async def _claim_into(self, claimed: ClaimedJobs, queue: str, tokens: list[Token], wanted: Wanted) -> None:
         waiting = tokens
         loop = asyncio.get_running_loop()
         until = loop.time() + REREAD_S
@@ -111,14 +140,16 @@ class Claims:
             if left := [token.job_id for token in waiting if token.job_id not in unread]:
                 found = found | await self._records.many(left)
             again: list[Token] = []
-            claims: list[tuple[Token, Stored, Job]] = []
+            claims: list[_Claim] = []
             for token in waiting:
                 stored = found[token.job_id]
                 if stored.job is not None and token.stands_for(stored.job):
                     claims.append((token, stored, stored.job))
                 elif not await self._stale(token, stored):
                     again.append(token)
-            contended = await self._swap(queue, claims, worker, lease_ms, claimed)
+            if wanted.handled is not None:
+                claims = await self._fitting(queue, claims, wanted, claimed)
+            contended = await self._swap(queue, claims, wanted, claimed)
             # Of what wasn't read it shows by its claim whether its token stood for it.
             claimed.stood = claimed.stood or any(token.job_id not in unread or token not in contended for token, _, _ in claims)
             again += contended
@@ -130,6 +161,32 @@ class Claims:
             if waiting:
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.05)
+
+    async def _fitting(self, queue: str, claims: list[_Claim], wanted: Wanted, claimed: ClaimedJobs) -> list[_Claim]:
+        """Those whose jobs the worker can run, and no more than are wanted. The tokens of others move beside their line, where
+        whoever can run them finds them (docs/adr/051), each once.
+        """
+        fit: list[_Claim] = []
+        unfit: list[tuple[str, bytes]] = []
+        moved: list[Token] = []
+        for claim in claims:
+            token, _, job = claim
+            if wanted.handled is not None and not wanted.handled.runs_job(job):
+                unfit.append((self._config.ready(queue, token.priority, lane_for(job)), token.data))
+                moved.append(token)
+            elif len(fit) < wanted.most - len(claimed.jobs):
+                fit.append(claim)
+            else:
+                self._reader.back(token)
+        if unfit:
+            claimed.unfit = True
+            try:
+                await put_all(self._nats, unfit, "tokens")
+            except OjsError:
+                self.put_back(moved)
+                raise
+            await self._all_done(queue, moved)
+        return fit
 
     def _pushed_here(self, queue: str, tokens: list[Token]) -> dict[str, Stored]:
         """The records of tokens' jobs that this process has pushed: if one has changed since, its claim fails.
@@ -164,13 +221,12 @@ class Claims:
     async def _swap(
         self,
         queue: str,
-        claims: list[tuple[Token, Stored, Job]],
-        worker: str | None,
-        lease_ms: int | None,
+        claims: list[_Claim],
+        wanted: Wanted,
         claimed: ClaimedJobs,
     ) -> list[Token]:
         """Commit claims together, as far as limits let them through; returns the tokens that have to be looked at again."""
-        through, stopped = await self._let_through(queue, claims, worker, lease_ms)
+        through, stopped = await self._let_through(queue, claims, wanted)
         claimed.stopped = claimed.stopped or stopped
         again: list[Token] = []
         done: list[Token] = []
@@ -209,9 +265,7 @@ class Claims:
             raise failure
         return again
 
-    async def _let_through(
-        self, queue: str, claims: list[tuple[Token, Stored, Job]], worker: str | None, lease_ms: int | None
-    ) -> tuple[list[_Through], bool]:
+    async def _let_through(self, queue: str, claims: list[_Claim], wanted: Wanted) -> tuple[list[_Through], bool]:
         """What limits allow to be written, and whether the queue's own limit has stopped it."""
         candidates: list[Candidate] = []
         for token, stored, job in claims:
@@ -231,7 +285,7 @@ class Claims:
             elif isinstance(verdict, Transition):
                 through.append(_Through(token, candidate, verdict))
             else:
-                through.append(_Through(token, candidate, _started(candidate, verdict, worker, lease_ms), verdict))
+                through.append(_Through(token, candidate, _started(candidate, verdict, wanted), verdict))
         await self._all_done(queue, aside)
         if judged.opens_at is not None:
             self._wakeups.wake_later(queue, (judged.opens_at - self._clock.now()) / 1_000)
@@ -288,7 +342,7 @@ class Claims:
             self._reader.later(token, PARK_S)
 
 
-def _started(candidate: Candidate, permitted: Permitted, worker: str | None, lease_ms: int | None) -> Transition:
+def _started(candidate: Candidate, permitted: Permitted, wanted: Wanted) -> Transition:
     """The job starts when its permits were granted, so that what `started_at` says keeps to its limits as well."""
     job, moment, starts = candidate.job, candidate.moment, candidate.starts
     if permitted.granted:
@@ -296,5 +350,5 @@ def _started(candidate: Candidate, permitted: Permitted, worker: str | None, lea
         starts = transitions.expired(job, moment.now) is None
     if not starts:
         return transitions.expire(job, moment)
-    transition = transitions.claim(job, worker, lease_ms, moment)
+    transition = transitions.claim(job, wanted.worker, wanted.lease_ms, moment)
     return replace(transition, job=replace(transition.job, permits=permitted.permits)) if permitted.granted else transition

@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import structlog
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
+from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job
 from ojs_core.domain.starvation import StarvationClock
 from ojs_core.jetstream.subjects import lane_of
-from ojs_core.store.dispatch.claims import Claims
+from ojs_core.store.dispatch.claims import Claims, Wanted
 from ojs_core.store.dispatch.queue_consumers import QueueConsumers
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.skipped_queues import SkippedQueues
@@ -42,6 +43,9 @@ _PATIENCE_S: Final = 0.02
 """How long a fetch waits for that, if its priority has nothing else, before it looks at the next."""
 _CLEARED_S: Final = 1.0
 """How long a fetch that doesn't wait for jobs waits for that if there is nothing else."""
+_FEW_UNFIT: Final = 8
+_MANY_UNFIT: Final = 64
+"""Tokens that are taken together while their jobs are for other workers: the more, the more of them are met."""
 _ROTATED: Final = 1_000
 """Queues that rotate their priorities whose waits this process remembers."""
 
@@ -58,18 +62,6 @@ GivenUp = Callable[[], Awaitable[bool]]
 async def nobody_gives_up() -> bool:
     """Who waits, waits to the end."""
     return False
-
-
-class Wanted(NamedTuple):
-    """How many jobs a fetch asks for, for whom, and leased for how long; None for what their own say."""
-
-    most: int
-    worker: str | None
-    lease_ms: int | None
-
-    def but(self, most: int) -> Wanted:
-        """The same with another number."""
-        return self if most == self.most else self._replace(most=most)
 
 
 class Dispatcher:
@@ -100,15 +92,16 @@ class Dispatcher:
         wait_ms: int,
         pool: str | None = None,
         given_up: GivenUp = nobody_gives_up,
+        handled: Handled | None = None,
     ) -> list[Job]:
         """Claim up to `count` jobs; waits up to `wait_ms` for the first. Returned jobs are active and stored as such.
 
         `given_up` is asked once a second meanwhile, and says that nobody waits any longer. `pool` is the worker's, without
-        which it gets nothing from queues of isolated pools.
+        which it gets nothing from queues of isolated pools; `handled` what it can run, without which it gets whatever there is.
 
         A fetch that is cancelled ends at once, and what it has claimed by then, or is just claiming, is given back.
         """
-        return self._unended(await self._fetch(queues, Wanted(count, worker, lease_ms), wait_ms, pool, given_up))
+        return self._unended(await self._fetch(queues, Wanted(count, worker, lease_ms, handled), wait_ms, pool, given_up))
 
     async def _fetch(
         self, queues: Sequence[str], wanted: Wanted, wait_ms: int, pool: str | None, given_up: GivenUp
@@ -121,7 +114,7 @@ class Dispatcher:
             return jobs
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
-        waiter = await self.wakeups.join(queues)
+        waiter = await self.wakeups.join(queues, None if wanted.handled is None else wanted.takes)
         pauses: Iterator[float] = iter(())
         try:
             while True:
@@ -274,15 +267,16 @@ class Dispatcher:
         if subjects is None:
             ready = await self._reader.subjects(queue)
             subjects = list(ready)
+        takes = subjects if wanted.handled is None else [subject for subject in subjects if wanted.takes(subject)]
         taken: list[Job] = []
         rotation_ms = self._queues.config(queue).rotation_ms
         try:
             with self._requeuer.unless_handed_on(taken):
                 if rotation_ms:
-                    outcome = await self._look_in_turn(queue, subjects, rotation_ms, taken, wanted)
+                    outcome = await self._look_in_turn(queue, takes, rotation_ms, taken, wanted)
                 else:
-                    outcome = await self._look_through(queue, subjects, taken, wanted)
-                if outcome == "whole" and len(taken) < wanted.most:
+                    outcome = await self._look_through(queue, takes, taken, wanted)
+                if outcome == "whole" and len(takes) == len(subjects) and len(taken) < wanted.most:
                     await self._limiter.emptied(queue, taken[-1].id if taken else None)
                 if ready is not None:
                     await self._capacity.fetched(queue, sum(ready.values()) - len(taken))
@@ -322,9 +316,10 @@ class Dispatcher:
         left = self._parking.usable(lanes)
         whole = len(left) == len(lanes)
         after: dict[str, int] = {}
-        pulls = fruitless = 0
+        pulls = fruitless = least = 0
         while left and len(taken) < wanted.most:
-            subject, number, end = await self._reader.next_run(left, wanted.most - len(taken), after)
+            number = max(wanted.most - len(taken), least)
+            subject, number, end = await self._reader.next_run(left, number, after)
             pulled = await self._reader.pull(subject, queue, number, before_others=before_others)
             pulls += 1
             if not pulled:
@@ -338,14 +333,15 @@ class Dispatcher:
                 after[subject] = max(token.sequence for token in tokens) if tokens else too_soon[0].sequence - 1
                 if not tokens:
                     continue
-            claimed = await self._claims.claim(queue, tokens, wanted.worker, wanted.lease_ms)
+            claimed = await self._claims.claim(queue, tokens, wanted.but(wanted.most - len(taken)))
             taken += claimed.jobs.values()
+            least = min(max(2 * number, _FEW_UNFIT), _MANY_UNFIT) if claimed.unfit else 0
             if claimed.stopped or (not claimed.jobs and pulls >= _FRUITLESS_PULLS):
                 return "over"
             if len(tokens) == len(pulled) < number:  # that was all
                 left.remove(subject)
                 continue
-            if claimed.jobs or not claimed.stood:
+            if claimed.jobs or claimed.unfit or not claimed.stood:
                 continue
             fruitless += 1
             if taken:  # who has something isn't kept waiting while the jobs of a limited key step aside

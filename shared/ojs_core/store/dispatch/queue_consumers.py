@@ -14,6 +14,7 @@ from ojs_core.base.times import format_ms
 from ojs_core.domain.rate_limits.policy import policy_of_queue
 from ojs_core.jetstream.api import ApiError
 from ojs_core.jetstream.consumers import SECOND_NS, is_paused, let_go, make_in_memory, remove
+from ojs_core.jetstream.subjects import handled_by_lane, lane_of
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.telemetry import metrics
@@ -74,8 +75,11 @@ class QueueConsumers:
         """How to pull from a subject now; makes its durable when it has become busy, if there is `much` to be pulled, or if its
         jobs are limited.
 
-        Who loses a race for a limited job has spent a start of its rate in vain; a durable delivers it to one fetch only.
+        Who loses a race for a limited job has spent a start of its rate in vain; a durable delivers it to one fetch only. What
+        is put aside for other workers is there for a while, and has none: a pause needn't know of such lanes.
         """
+        if handled_by_lane(lane_of(subject)) is not None:
+            return "head"
         now = asyncio.get_running_loop().time()
         use = self._use(subject)
         if use.durable_at is not None and now - use.durable_at < _KNOWN_S:
@@ -88,6 +92,11 @@ class QueueConsumers:
         if (use.pulls <= BUSY_PULLS and not much and not limited) or now < self._full_until:
             return "head"
         return await self.make(subject, queue)
+
+    def serve(self, subject: str) -> bool:
+        """Whether a durable of the subject is believed to be there."""
+        use = self._uses.get(subject)
+        return use is not None and use.durable_at is not None
 
     def limited(self, subject: str) -> None:
         """Note that jobs of a subject bring limits of their own."""

@@ -112,6 +112,13 @@ class ReadySubjects:
         last = self._found.get(subject)
         return last is not None and last.young(now) and subject not in self._pulled and self._left.get(subject) != 0
 
+    def overdue(self, subject: str, now: float) -> bool:
+        """Whether tokens of which nothing came have been there for a while: in others' hands, unless their consumer has lost
+        count.
+        """
+        last = self._found.get(subject)
+        return last is not None and not last.young(now) and subject not in self._pulled
+
     def let_go(self) -> None:
         """Whatever had nothing to give may have something again."""
         self._dry.clear()
@@ -146,4 +153,5 @@ class ReadySubjects:
 
 def hand_out_order(subject: str) -> tuple[int, int]:
     """A sort key: priorities from high to low, and within one what had been handed out before."""
-    return -priority_of(subject), LANES.index(lane_of(subject))
+    lane = lane_of(subject)
+    return -priority_of(subject), LANES.index(lane) if lane in LANES else len(LANES)

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from ojs_core.base.errors import OjsError
-from ojs_core.jetstream.subjects import LANES, REST, StoreConfig, lane_of
+from ojs_core.jetstream.subjects import REST, StoreConfig, lane_of
 from ojs_core.store.dispatch.claims import Claims
 from ojs_core.store.dispatch.token_reader import TokenReader
 from ojs_core.store.dispatch.wakeups import Wakeups
@@ -37,9 +37,8 @@ class TokenParking:
         """Those of one priority's lanes that nobody clears just now. While `key` is being cleared, `late` waits as well, or its
         tokens would get ahead of older ones of their keys.
         """
-        busy = [LANES.index(lane_of(subject)) for subject in lanes if subject in self._tasks]
-        held_up = min((place for place in busy if LANES[place] == "key"), default=len(LANES))
-        return [subject for subject in lanes if subject not in self._tasks and LANES.index(lane_of(subject)) <= held_up]
+        busy = any(lane_of(subject) == "key" for subject in lanes if subject in self._tasks)
+        return [subject for subject in lanes if subject not in self._tasks and not (busy and lane_of(subject) == "late")]
 
     def begin(self, queue: str, subject: str) -> None:
         """Have a lane cleared, unless it is being."""

@@ -116,7 +116,9 @@ class TokenReader:
         now = asyncio.get_running_loop().time
         arrivals = known.arrivals
         tokens = await self._counted(known, subject, queue, wanted, much=much)
-        if not tokens and before_others and known.ahead(subject, now()):
+        # A consumer that has lost count says it has nothing, and looks only if somebody waits (docs/adr/029).
+        lost = not tokens and self._consumers.serve(subject) and known.overdue(subject, now())
+        if lost or (not tokens and before_others and known.ahead(subject, now())):
             tokens = await self._counted(known, subject, queue, wanted, much=much, wait_s=_CATCH_UP_S)
         if len(tokens) < wanted:
             known.dry(subject, arrivals, now())

@@ -28,10 +28,12 @@ _SURE_ON_A_CLUSTER_S: Final = 1.0
 class Waiter:
     """One fetcher. `wait` may return for nothing; what there is to get is found out by looking."""
 
-    __slots__ = ("_event", "by", "queues")
+    __slots__ = ("_event", "by", "queues", "takes")
 
-    def __init__(self, queues: Sequence[str]) -> None:
+    def __init__(self, queues: Sequence[str], takes: Callable[[str], bool] | None = None) -> None:
         self.queues = queues
+        self.takes = takes
+        """From which ready subjects; None for all."""
         self.by: _Watched | None = None
         """The queue that woke it last, for one token; None if everybody was woken."""
         self._event = asyncio.Event()
@@ -83,9 +85,11 @@ class Wakeups:
         """When (loop time) which queue that nobody waits for was last fetched from, the longest ago first."""
         self._closed = False
 
-    async def join(self, queues: Sequence[str]) -> Waiter:
-        """Register before looking for work, so that nothing arrives between the look and the wait."""
-        waiter = Waiter(queues)
+    async def join(self, queues: Sequence[str], takes: Callable[[str], bool] | None = None) -> Waiter:
+        """Register before looking for work, so that nothing arrives between the look and the wait. `takes` says from which
+        ready subjects the fetcher takes, if not from all.
+        """
+        waiter = Waiter(queues, takes)
         try:
             for queue in queues:
                 watched = await self._watch(queue)
@@ -190,14 +194,17 @@ class Wakeups:
             watched.ready.let_go()
         else:  # a place
             return
-        self._wake_one(watched)
+        self._wake_one(watched, subject)
 
-    def _wake_one(self, watched: _Watched) -> None:
-        waiter = next((waiter for waiter in watched.waiters if not waiter.woken), None)
-        if waiter is not None:
-            del watched.waiters[waiter]
-            watched.waiters[waiter] = None
-            waiter.wake(watched)
+    def _wake_one(self, watched: _Watched, subject: str | None = None) -> None:
+        for waiter in watched.waiters:
+            if not waiter.woken and (subject is None or waiter.takes is None or waiter.takes(subject)):
+                break
+        else:
+            return
+        del watched.waiters[waiter]
+        watched.waiters[waiter] = None
+        waiter.wake(watched)
 
     def _linger(self, queue: str) -> None:
         self._idle[queue] = asyncio.get_running_loop().time()

@@ -70,8 +70,8 @@ class JobProgress:
         """Note a report: the job, what stands of its progress, and whether this report is about its running attempt.
 
         One that isn't is passed over (§6.1). Else the lease is renewed as by a heartbeat. What comes within a second of the
-        last write is kept, and the latest stored when the second is over; where this process has handed the job out, nobody is
-        asked about it either. Raises OjsError not_found.
+        last write is kept: when the second is over the latest is stored, and the lease renewed; where this process has handed
+        the job out, nobody is asked about it before. Raises OjsError not_found.
         """
         loop = asyncio.get_running_loop()
         recent = self._recent.get(job_id)
@@ -136,6 +136,10 @@ class JobProgress:
             return replace(latest, op=moment.op)
 
         try:
+            held = await self._jobs.extend([job.id], recent.holder.worker, None)
+            if not held.jobs or held.jobs[0].attempt != job.attempt:
+                return  # it has ended meanwhile
+            recent.job = held.jobs[0]
             changed = await self._documents.change(job.id, decide, _beside)
         except OjsError as error:
             log.debug("progress was not stored", job_id=job.id, reason=error.message)

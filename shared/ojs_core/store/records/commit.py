@@ -23,6 +23,8 @@ from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.tokens import token_of
 from ojs_core.store.records.writer import DEADLINE_S, Conflict, Hint, Write, Writer, alarm
 from ojs_core.telemetry import metrics
+from ojs_core.telemetry.logs import verbosity
+from ojs_core.telemetry.transitions import log_transition
 
 REPEAT_WITHIN_MS: Final = 60_000
 """A repeated push tends to the token of a job this young; what is older is the safety net's."""
@@ -104,6 +106,8 @@ class Committer:
     def stored(self, transition: Transition, op: str) -> None:
         """To be called once for each transition that is stored."""
         metrics.stored(transition.job, op)
+        if verbosity.debug:
+            log_transition(transition.job, op)
         if transition.ttl_s is not None and transition.job.unique_key is not None:
             for told in self._signals.unique_ended:
                 told(transition.job, transition.ttl_s)

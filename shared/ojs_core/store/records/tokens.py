@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final, NamedTuple
 
+from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.versions import version_of
 from ojs_core.jetstream.api import put_if
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.consumers import place_of
 from ojs_core.jetstream.contents import Message, message, messages, sequence_of
-from ojs_core.jetstream.subjects import LANES, Lane, StoreConfig, lane_of
+from ojs_core.jetstream.subjects import Lane, StoreConfig, handler_lane, lane_of
 from ojs_core.store.records.records import Stored
 
 _READ_S: Final = 2.0
@@ -55,7 +58,7 @@ class Tokens:
 
         A token is there until its claim is stored.
         """
-        subjects = (self._config.ready(queue, priority, lane) for lane in LANES)
+        subjects = (self._config.ready(queue, priority), self._config.lanes_beside(queue, priority))
         found = [await self._next(subject, 1) for subject in subjects]
         return min((one.at for one in found if one is not None), default=None)
 
@@ -151,3 +154,11 @@ class Token(NamedTuple):
 def priority_of(subject: str) -> int:
     """The priority of a ready subject's tokens."""
     return int(subject.split(".")[3]) - 100
+
+
+def lane_for(job: Job) -> Lane:
+    """Where a job's token stands for those who can run it, once somebody who fetched couldn't."""
+    version: str | None = None
+    with contextlib.suppress(OjsError):  # a record that was written by hand
+        version = None if job.version is None else version_of(job.version).token
+    return handler_lane(job.type, version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -18,7 +18,7 @@ from ojs_core.wire.errors import ItemError, error_view
 from ojs_core.wire.jobs.enqueue import read_envelope
 from ojs_core.wire.jobs.job import JobAnswer, job_answer
 from ojs_core.wire.jobs.selection import atomicity_of
-from ojs_core.wire.members import AnswerWarning, Count, Timestamp, Uuid, Warnings, warnings_of
+from ojs_core.wire.members import MOST_WARNINGS, AnswerWarning, Count, Timestamp, Uuid, Warnings, warnings_of
 
 DONE: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
 """What is said of the jobs that an operation has changed."""
@@ -61,7 +61,9 @@ def _jobs(sent: JobsBody, most: int) -> list[Raw]:
     return jobs
 
 
-def read_draft(raw: Raw, index: int, now: int, limits: PayloadLimits, *, otherwise: str | None = None) -> Job:
+def read_draft(
+    raw: Raw, index: int, now: int, limits: PayloadLimits, told: list[AnswerWarning], *, otherwise: str | None = None
+) -> Job:
     """One job of a list, as `parse_enqueue` reads one; errors say its index, and name its fields below it.
 
     `otherwise` is the id of one that brings none.
@@ -72,7 +74,7 @@ def read_draft(raw: Raw, index: int, now: int, limits: PayloadLimits, *, otherwi
         envelope = members_of(raw, "job")
         if "type" not in envelope and "job" in envelope:
             envelope = members_of(envelope["job"], "job")
-        return read_envelope(envelope, now, limits, otherwise=otherwise)
+        return read_envelope(envelope, now, limits, otherwise=otherwise, told=told)
     except OjsError as error:
         error.message = f"jobs[{index}]: {error.message}"
         raise indexed(error, index) from None
@@ -216,18 +218,18 @@ def pushed_batch(
         count=len(jobs),
         deduplicated=superfluous or UNSET,
         dropped=dropped or UNSET,
-        warnings=warnings or UNSET,
+        warnings=warnings[:MOST_WARNINGS] or UNSET,
     )
 
 
-def bulk_enqueued(outcomes: Sequence[ItemOutcome]) -> tuple[int, BulkEnqueued]:
-    """Status and answer of POST /jobs/bulk."""
+def bulk_enqueued(outcomes: Sequence[ItemOutcome], slips: Mapping[int, Sequence[AnswerWarning]]) -> tuple[int, BulkEnqueued]:
+    """Status and answer of POST /jobs/bulk; `slips` are warnings by a job's place in the request."""
     total, refused = len(outcomes), sum(outcome.error is not None or outcome.rolled_back for outcome in outcomes)
-    items = [_enqueued(index, outcome) for index, outcome in enumerate(outcomes)]
+    items = [_enqueued(index, outcome, slips.get(index, ())) for index, outcome in enumerate(outcomes)]
     return _status(total, refused, 201), BulkEnqueued(total, total - refused, refused, items)
 
 
-def _enqueued(index: int, outcome: ItemOutcome) -> EnqueuedItem:
+def _enqueued(index: int, outcome: ItemOutcome, slips: Sequence[AnswerWarning]) -> EnqueuedItem:
     error = outcome.error
     if error is not None and error.code == "duplicate":
         existing = JobSummary(id=error.details["existing_job_id"], state=error.details["existing_job_state"])
@@ -237,7 +239,7 @@ def _enqueued(index: int, outcome: ItemOutcome) -> EnqueuedItem:
             index=index,
             status="duplicate" if outcome.existing else "created",
             job=_summary(outcome.job),
-            warnings=warnings_of(outcome.warnings) or UNSET,
+            warnings=[*slips, *warnings_of(outcome.warnings)] or UNSET,
         )
     return EnqueuedItem(index=index, status="failed", error=_ROLLED_BACK if error is None else error_view(error))
 

@@ -31,8 +31,9 @@ from ojs_core.base.ids import is_job_id, new_job_id
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import parse_moment
 from ojs_core.domain.job import Job, Retry, State
-from ojs_core.domain.rate_limits.policy import POLICY_MEMBERS, read_policy
+from ojs_core.domain.rate_limits.policy import POLICY_MEMBERS, RATE_MEMBERS, read_policy
 from ojs_core.domain.unique import keyed, parse_policy
+from ojs_core.domain.versions import parse_version
 from ojs_core.wire.jobs.retry import RETRY_MEMBERS, max_attempts, merge_retry, parse_retry, snake
 from ojs_core.wire.jobs.slips import refuse_pointless, without_effect
 from ojs_core.wire.members import AnswerWarning
@@ -76,6 +77,7 @@ _SPOKEN: Final = re.compile(r"1(?:\.[0-9]+){0,2}(?:-[a-zA-Z0-9.]+)?", re.ASCII)
 _URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]+")
 """A scheme and something after it, without what RFC 3986 §2 has no place for; letters beyond ASCII are let be (IRIs)."""
 _MAX_VERSION: Final = 64
+_AT: Final = "@"
 _DEFAULT_RETRY: Final = Retry()
 
 
@@ -106,7 +108,7 @@ def read_envelope(
     """As `parse_enqueue`, for the undecoded members of one job; `otherwise` is the id of one that brings none, `beside` are
     members that may stand next to the job's, for what may be a misspelt one.
     """
-    job_type = _job_type(envelope.pop("type", None), limits)
+    job_type, version = _job_type(envelope.pop("type", None), limits)
     args = _args(envelope.pop("args", None), limits)
     options = envelope.pop("options", None)
 
@@ -118,25 +120,34 @@ def read_envelope(
     if options is not None and not absent(options):
         for name, raw in members_of(options, "options").items():
             draft.take_option(name, raw, f"options.{name}")
+    if version is not None:
+        draft.fields.setdefault("version", version)
     return draft.finish(job_type, args, otherwise)
 
 
-def _job_type(raw: Raw | None, limits: PayloadLimits) -> str:
-    return job_type_of(None if raw is None else value_of(raw, "type", limits), limits)
+def _job_type(raw: Raw | None, limits: PayloadLimits) -> tuple[str, str | None]:
+    """A job type, and the version behind an @ (ojs-job-versioning §5.3)."""
+    value = None if raw is None else value_of(raw, "type", limits)
+    if type(value) is not str or _AT not in value:
+        return job_type_of(value, limits), None
+    job_type, _, version = value.partition(_AT)
+    parse_version(version, "type", "type's version, behind its @,")
+    return job_type_of(job_type, limits), version
 
 
-def job_type_of(value: Any, limits: PayloadLimits) -> str:
+def job_type_of(value: Any, limits: PayloadLimits, path: str = "type") -> str:
     """A job type. Raises invalid_request, job_type_too_long."""
     if value is None:
-        raise invalid("type", "type is required: a dotted name such as email.send", canonical="INVALID_JOB_TYPE")
+        raise invalid(path, f"{path} is required: a dotted name such as email.send", canonical="INVALID_JOB_TYPE")
     if type(value) is str:
         if len(value) <= limits.max_type_bytes and _TYPE.fullmatch(value):
             return value
         if (length := len(value.encode())) > limits.max_type_bytes:
-            raise too_large("job_type_too_long", "type", length, limits.max_type_bytes)
+            raise too_large("job_type_too_long", path, length, limits.max_type_bytes)
     raise invalid(
-        "type",
-        f"type must match ^[a-z][a-zA-Z0-9_-]*(\\.[a-z][a-zA-Z0-9_-]*)*$ (dotted names such as email.send), not {shown(value)}",
+        path,
+        f"{path} must match ^[a-z][a-zA-Z0-9_-]*(\\.[a-z][a-zA-Z0-9_-]*)*$ (dotted names such as email.send), "
+        f"not {shown(value)}",
         canonical="INVALID_JOB_TYPE",
     )
 
@@ -192,6 +203,9 @@ class _Draft:
     def _check_limit(self, value: dict[str, Any], path: str) -> None:
         policy = read_policy(value, path)
         slips = without_effect(value, POLICY_MEMBERS, path)
+        for name in ("rate", "throttle"):
+            if type(rate := value.get(name)) is dict:
+                slips += without_effect(rate, RATE_MEMBERS, f"{path}.{name}")
         if not policy.limits:
             refuse_pointless(slips, path, "has no limit without it: send concurrency, rate, max_per_second or throttle")
             slips = [AnswerWarning(path, f"{path} has no limit, and no effect: send concurrency, rate or throttle")]
@@ -268,6 +282,13 @@ def _schema(draft: _Draft, value: Any, path: str) -> None:
             f"{draft.limits.max_uri_chars} characters, not {shown(value)}",
         )
     draft.fields["schema"] = value
+
+
+def _version(draft: _Draft, value: Any, path: str) -> None:
+    if type(value) is not int and type(value) is not str:
+        raise invalid(path, f"{path} must be a text such as 2.0, or a whole number, not {kind_of(value)}")
+    parse_version(str(value), path)
+    draft.fields["version"] = value
 
 
 def _queue(draft: _Draft, value: Any, path: str) -> None:
@@ -348,6 +369,7 @@ _READERS: Final[dict[str, _Reader]] = {
     "specversion": _specversion,
     "id": _id,
     "schema": _schema,
+    "version": _version,
     "queue": _queue,
     "priority": _priority,
     "tags": _tags,

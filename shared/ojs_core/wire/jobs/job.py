@@ -107,6 +107,7 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     ) = UNSET
     result_size_limit: Annotated[int, Meta(ge=1, description="Bytes.")] | UnsetType = UNSET
     schema: str | UnsetType = UNSET
+    version: Annotated[int | str, Meta(description="Of its type, as it was sent.")] | UnsetType = UNSET
     unique: JsonObject | UnsetType = UNSET
     rate_limit: JsonObject | UnsetType = UNSET
     metadata: JsonObject | UnsetType = UNSET
@@ -258,6 +259,8 @@ def _add_requests(answer: JobAnswer, job: Job) -> None:
         answer.result_size_limit = job.result_size_limit
     if job.schema is not None:
         answer.schema = job.schema
+    if job.version is not None:
+        answer.version = job.version
     if job.unique:
         answer.unique = job.unique
     if job.rate_limit:
@@ -292,6 +295,7 @@ _ASKED: Final = (
     "result_ttl",
     "result_size_limit",
     "schema",
+    "version",
 )
 
 

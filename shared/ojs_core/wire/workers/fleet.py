@@ -11,9 +11,10 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import shown, struct_of
 from ojs_core.base.times import format_ms
+from ojs_core.domain.handlers import Handler
 from ojs_core.domain.transitions import LIVENESS_MS
 from ojs_core.read.messages import JobRow, WorkerPage, WorkerRow, WorkerSummary
-from ojs_core.store.workers.directives import LEAVING, Directive, Wish
+from ojs_core.store.workers.notes import LEAVING, Directive, Wish
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.members import Count, Timestamp, Uuid, given, timestamp
 from ojs_core.wire.pages import Indexed, Page, Pagination, pagination, with_progress
@@ -40,6 +41,7 @@ class WorkerAnswer(Struct, kw_only=True, omit_defaults=True):
     concurrency: int | UnsetType = UNSET
     started_at: str | UnsetType = UNSET
     labels: Raw | UnsetType = UNSET
+    handlers: Annotated[tuple[Handler, ...], Meta(description="What it can run, if it says so.")] | UnsetType = UNSET
     directive_at: Timestamp | UnsetType = UNSET
 
 
@@ -137,6 +139,7 @@ def worker_answer(row: WorkerRow, directive: Directive | None) -> WorkerAnswer:
         concurrency=given(record.concurrency),
         started_at=given(record.started_at),
         labels=record.labels or UNSET,
+        handlers=record.handlers or UNSET,
         directive_at=timestamp(None if directive is None else directive.at),
     )
 

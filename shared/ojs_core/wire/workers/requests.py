@@ -26,9 +26,11 @@ from ojs_core.base.ids import job_id_of
 from ojs_core.base.numbers import Whole
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms, parse_timestamp
+from ojs_core.domain.handlers import ANY_VERSION, Handled, Handler, parse_range
 from ojs_core.domain.job import NOTHING, Job
 from ojs_core.domain.transitions import Action, Failure, JobHolder, RetryOverride
 from ojs_core.domain.worker import Worker
+from ojs_core.wire.jobs.enqueue import job_type_of
 from ojs_core.wire.jobs.retry import merge_retry, parse_retry
 from ojs_core.wire.members import AnswerWarning
 from ojs_core.wire.workers.tolerance import read_report, side
@@ -52,7 +54,7 @@ _LAST_MS: Final = 253_402_300_799_999
 class Fetch(Struct, frozen=True):
     """A request for work; `lease_ms` None leaves the visibility timeout to the job, `wait_ms` 0 answers at once.
 
-    `pool` is the worker's.
+    `pool` is the worker's; `handled` is what it says in the request that it can run.
     """
 
     queues: tuple[str, ...]
@@ -61,6 +63,7 @@ class Fetch(Struct, frozen=True):
     lease_ms: int | None
     wait_ms: int
     pool: str | None = None
+    handled: Handled | None = None
 
 
 class Ack(Struct, frozen=True):
@@ -91,6 +94,11 @@ class Heartbeat(Struct, frozen=True):
 # Fetch
 
 
+class HandlerBody(Struct):
+    type: str | None = None
+    versions: str | None = None
+
+
 class FetchBody(Struct):
     queues: list[str] | None = None
     count: int | float | None = None
@@ -98,6 +106,7 @@ class FetchBody(Struct):
     visibility_timeout_ms: int | float | str | None = None
     wait_ms: int | float | None = None
     pool: str | None = None
+    handlers: list[HandlerBody] | None = None
 
 
 def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
@@ -112,6 +121,7 @@ def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
         _lease(sent.visibility_timeout_ms, limits),
         limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms),
         queue_name(sent.pool, "pool", limits) if sent.pool else None,
+        Handled(_handlers(sent.handlers, limits) or ()) if sent.handlers else None,
     )
 
 
@@ -230,6 +240,7 @@ class WorkerBody(Struct):
     concurrency: Whole | None = None
     labels: Raw = NOTHING
     started_at: str | int | float | None = None
+    handlers: list[HandlerBody] | None = None
 
 
 class DeregisterBody(Struct):
@@ -291,7 +302,23 @@ def _worker(sent: WorkerBody, active: int, limits: PayloadLimits, told: list[Ans
         labels=read(lambda: _labels(sent.labels, limits), NOTHING),
         started_at=read(lambda: _started_at(sent.started_at, limits), None),
         active_jobs=active,
+        handlers=read(lambda: _handlers(sent.handlers, limits), None),
     )
+
+
+def _handlers(sent: Sequence[HandlerBody] | None, limits: PayloadLimits) -> tuple[Handler, ...] | None:
+    """What a worker can run (ojs-job-versioning §8.1); an empty list takes back what it said before."""
+    if sent is None:
+        return None
+    if len(sent) > limits.max_handlers:
+        raise invalid("handlers", f"handlers has {len(sent)} entries; the limit is {limits.max_handlers}")
+    handlers: list[Handler] = []
+    for index, handler in enumerate(sent):
+        job_type = job_type_of(handler.type, limits, f"handlers[{index}].type")
+        versions = ANY_VERSION if handler.versions is None else handler.versions
+        parse_range(versions, f"handlers[{index}].versions")
+        handlers.append(Handler(job_type, versions))
+    return tuple(handlers)
 
 
 def _text(sent: str | None, path: str, limits: PayloadLimits) -> str | None:

@@ -78,7 +78,10 @@ def _plainly(value: Any, kind: Any) -> Any:
     Raises msgspec.ValidationError.
     """
     if type(value) is list:
-        return msgspec.convert([item for item in value if type(item) is str], kind)
+        texts = [item for item in value if type(item) is str]
+        if not texts:
+            raise msgspec.ValidationError
+        return msgspec.convert(texts, kind)
     if type(value) is float and value.is_integer():
         value = int(value)
     try:

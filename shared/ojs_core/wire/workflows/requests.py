@@ -20,6 +20,7 @@ from ojs_core.domain.workflows.definition import Definition
 from ojs_core.domain.workflows.graph import Composite, Graph, Shape
 from ojs_core.domain.workflows.record import job_id
 from ojs_core.wire.jobs.enqueue import read_envelope
+from ojs_core.wire.members import AnswerWarning, warnings_at
 from ojs_core.wire.workflows.outline import Item, Outline, invalid_workflow, is_workflow, object_at, outline
 
 CHUNK_JOBS: Final = 100
@@ -35,7 +36,11 @@ class _Pending(NamedTuple):
     depth: int
 
 
-def parse_workflow(body: bytes, now: int, limits: PayloadLimits) -> Definition:
+_OF_STEPS: Final = ("depends_on", "callback_type", "name")
+"""What may stand beside the attributes of a step's job."""
+
+
+def parse_workflow(body: bytes, now: int, limits: PayloadLimits, told: list[AnswerWarning] | None = None) -> Definition:
     """Read and check a whole definition; `now` in Unix milliseconds is what relative times count from.
 
     Raises OjsError: invalid_payload, invalid_workflow, envelope_too_large, metadata_too_large.
@@ -45,15 +50,16 @@ def parse_workflow(body: bytes, now: int, limits: PayloadLimits) -> Definition:
         members = object_at(members["workflow"], "$.workflow")
     workflow_id = _id(members.pop("id", Raw()), now, limits)
     name = _name(members.get("name", Raw()), "$.name", limits)
-    return _Reader(now, limits).read(workflow_id, name, members)
+    return _Reader(now, limits, [] if told is None else told).read(workflow_id, name, members)
 
 
 class _Reader:
     """Gives out numbers level by level, so that the children of each workflow have consecutive ones."""
 
-    def __init__(self, now: int, limits: PayloadLimits) -> None:
+    def __init__(self, now: int, limits: PayloadLimits, told: list[AnswerWarning]) -> None:
         self._now = now
         self._limits = limits
+        self._told = told
         self._composites: list[Composite] = []
         self._types: list[str] = []
         self._jobs: dict[int, Job] = {}
@@ -123,7 +129,10 @@ class _Reader:
                 details={"field": item.path, "actual_bytes": size, "max_bytes": self._limits.max_envelope_bytes},
             )
         try:
-            draft = read_envelope(dict(members), self._now, self._limits)
+            told: list[AnswerWarning] = []
+            draft = read_envelope(dict(members), self._now, self._limits, told=told, beside=_OF_STEPS)
+            if told:
+                self._told += warnings_at(item.path, told)
         except OjsError as error:
             if error.info.status == 413:
                 raise

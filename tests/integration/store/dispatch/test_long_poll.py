@@ -12,6 +12,7 @@ from ojs_core.domain import transitions
 from ojs_core.domain.transitions import Liveness
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_core.store.dispatch import dispatcher as handout_module
+from ojs_core.store.dispatch import queue_consumers
 from ojs_core.store.dispatch import wakeups as wake_module
 from ojs_core.store.rate_limits.permits import queue_scope
 from ojs_core.store.store import Store
@@ -251,6 +252,24 @@ async def test_a_priority_whose_token_can_not_be_pulled_yet_is_not_passed_over(
     monkeypatch.setattr(reader, "_pull_somehow", ahead)
     assert [job.id for _ in pushed for job in await fetch(store, queue)] == [job.id for job in reversed(pushed)]
     assert not early
+
+
+async def test_a_consumer_that_has_lost_count_hands_out_its_last_token(
+    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nats-server answers a pull that doesn't wait by its count, and looks for one that does."""
+    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 0)
+    (first,) = [await store.jobs.push(draft(queue=queue))]
+    assert [job.id for job in await fetch(store, queue)] == [first.id]
+    reader = store.dispatcher._reader
+    pull = reader._pull
+
+    async def short_by_one(subject: str, of: str, wanted: int, wait_s: float) -> Any:
+        return await pull(subject, of, wanted, wait_s) if wait_s else []
+
+    monkeypatch.setattr(reader, "_pull", short_by_one)
+    pushed = await store.jobs.push(draft(queue=queue))
+    assert [job.id for job in await fetch(store, queue, wait_ms=10_000)] == [pushed.id]
 
 
 async def test_as_many_fetches_as_there_are_jobs_get_one_each(store: Store, queue: str) -> None:

@@ -99,6 +99,17 @@ def test_only_a_young_arrival_can_be_what_a_pull_in_vain_was_ahead_of(known: Rea
     assert not known.ahead(LINE, 100.2)
 
 
+def test_only_what_has_been_there_for_a_while_is_overdue(known: ReadySubjects) -> None:
+    assert not known.overdue(LINE, 100.0)
+    known.told({HIGH: 1}, 0, 100.0)
+    known.arrived(LINE, 100.0)
+    assert not known.overdue(LINE, 100.05)
+    assert known.overdue(LINE, 100.2)
+    assert known.overdue(HIGH, 100.05)
+    known.pulling(LINE, 1)
+    assert not known.overdue(LINE, 100.2)
+
+
 def test_what_others_pull_or_have_pulled_no_pull_is_ahead_of(known: ReadySubjects) -> None:
     known.told({}, 0, 100.0)
     known.arrived(LINE, 100.0)

@@ -62,6 +62,8 @@ FLAT_AND_OPTION: list[tuple[str, Any, str, Any]] = [
     ("result_ttl", 0, "result_ttl_s", 0),
     ("result_size_limit", 10, "result_size_limit", 10),
     ("schema", "urn:x", "schema", "urn:x"),
+    ("version", "2.0", "version", "2.0"),
+    ("version", 2, "version", 2),
     ("scheduled_at", "+PT2S", "scheduled_at", NOW + 2_000),
     ("scheduled_at", "PT2S", "scheduled_at", NOW + 2_000),
     ("delay_until", "2099-12-31T23:59:59Z", "scheduled_at", 4_102_444_799_000),
@@ -209,6 +211,15 @@ INVALID: list[tuple[str, Any, str, str]] = [
     ("specversion", "1.x", "invalid_request", "specversion"),
     ("specversion", [1], "invalid_request", "specversion"),
     ("schema", "not a uri", "invalid_request", "schema"),
+    ("version", "latest", "invalid_request", "version"),
+    ("version", -1, "invalid_request", "version"),
+    ("version", 1.5, "invalid_request", "version"),
+    ("version", True, "invalid_request", "version"),
+    ("version", {}, "invalid_request", "version"),
+    ("type", "email.send@", "invalid_request", "type"),
+    ("type", "email.send@new", "invalid_request", "type"),
+    ("type", "@2.0", "invalid_request", "type"),
+    ("type", "email.send@1@2", "invalid_request", "type"),
     ("schema", "order", "invalid_request", "schema"),
     ("meta", [], "invalid_request", "meta"),
     ("meta", {"k": "v" * 65_536}, "metadata_too_large", "meta"),
@@ -348,6 +359,7 @@ def test_uniqueness_is_taken_in_every_dialect_and_echoed(unique: dict[str, Any])
             "grace_period": st.integers(0, 10),
             "result_ttl": st.integers(-1, 1_000),
             "pending": st.booleans(),
+            "version": st.integers(0, 99) | st.sampled_from(["2.0", "1.0.0-rc.1"]),
             "expires_at": st.sampled_from(["+PT5S", "2099-01-01T00:00:00+01:00"]),
             "delay_until": st.sampled_from(["PT5S", "2099-01-01T00:00:00Z"]),
             "unique": st.just({"keys": ["type"]}),
@@ -378,6 +390,14 @@ def test_new_ids_are_uuids_of_version_7_and_carry_the_time() -> None:
 def test_every_version_1_of_the_envelope_is_read(version: Any) -> None:
     draft = parse_enqueue(encode({"type": "a", "args": [], "specversion": version}), NOW, DEFAULT_LIMITS)
     assert envelope(draft)["specversion"] == "1.0"
+
+
+def test_a_version_may_stand_behind_the_type_and_the_member_wins() -> None:
+    drafts = [
+        parse_enqueue(encode({"type": "email.send@2.0", "args": []} | more), NOW, DEFAULT_LIMITS)
+        for more in ({}, {"version": 3}, {"options": {"version": "4.1"}}, {"version": None})
+    ]
+    assert [(draft.type, draft.version) for draft in drafts] == [("email.send", v) for v in ("2.0", 3, "4.1", "2.0")]
 
 
 @pytest.mark.parametrize("name", ["sendEmail", "email.sendWelcome", "a.bC-d_E"])

@@ -25,6 +25,8 @@ def told(sent: dict[str, Any]) -> list[AnswerWarning]:
         ({"retry": {"max_atempts": 9}}, "retry.max_atempts", "max_attempts"),
         ({"retry": {"maxAtempts": 9}}, "retry.max_atempts", "max_attempts"),
         ({"rate_limit": {"key": "k", "concurrency": 1, "on_limt": "drop"}}, "rate_limit.on_limt", "on_limit"),
+        ({"rate_limit": {"key": "k", "rate": {"limit": 1, "period": "PT1M", "limt": 2}}}, "rate_limit.rate.limt", "limit"),
+        ({"rate_limit": {"throttle": {"limit": 1, "period": "PT1M", "peroid": 2}}}, "rate_limit.throttle.peroid", "period"),
         ({"options": {"delay": "PT5S"}}, "options.delay", "delay_until"),
         ({"options": {"priorty": 5}}, "options.priorty", "priority"),
         ({"max_atempts": 5}, "max_atempts", "max_attempts"),

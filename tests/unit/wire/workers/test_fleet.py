@@ -5,7 +5,7 @@ from msgspec import UNSET, Raw
 
 from ojs_core.base.errors import OjsError
 from ojs_core.read.messages import WorkerRow
-from ojs_core.store.workers.directives import Directive
+from ojs_core.store.workers.notes import Directive
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.wire.workers.fleet import parse_wish, worker_answer
 

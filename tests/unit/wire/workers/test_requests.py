@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.domain.handlers import Handler
 from ojs_core.domain.job import NOTHING, Retry
 from ojs_core.domain.transitions import Failure, JobHolder, RetryOverride
 from ojs_core.domain.worker import Worker
@@ -63,6 +64,13 @@ def test_fetch(body: dict[str, Any], expected: Fetch) -> None:
         ({"queues": ["a"], "worker_id": ""}, "worker_id"),
         ({"queues": ["a"], "worker_id": "a\nb"}, "worker_id"),
         ({"queues": ["a"], "worker_id": "w" * 256}, "worker_id"),
+        ({"queues": ["a"], "handlers": {}}, "handlers"),
+        ({"queues": ["a"], "handlers": ["b"]}, "handlers[0]"),
+        ({"queues": ["a"], "handlers": [{"type": "b"}, {"versions": "*"}]}, "handlers[1].type"),
+        ({"queues": ["a"], "handlers": [{"type": "b"}, {"type": "B"}]}, "handlers[1].type"),
+        ({"queues": ["a"], "handlers": [{"type": "b", "versions": "new"}]}, "handlers[0].versions"),
+        ({"queues": ["a"], "handlers": [{"type": "b", "versions": 2}]}, "handlers[0].versions"),
+        ({"queues": ["a"], "handlers": [{"type": "b"}] * 1_001}, "handlers"),
     ],
 )
 def test_a_bad_fetch_names_the_field(body: Any, field: str) -> None:
@@ -230,12 +238,32 @@ def test_a_heartbeat_is_read_as_it_is_plainly_meant() -> None:
         ("started_at", {}),
         ("visibility_timeout_ms", 0),
         ("visibility_timeout_ms", "soon"),
+        ("handlers", [5]),
+        ("handlers", "a"),
     ],
 )
 def test_a_heartbeat_is_never_refused_for_a_side_member(name: str, value: Any) -> None:
     beat = call("heartbeat", {"worker_id": "w", "active_job_ids": [ID], name: value})
     assert (beat.worker, beat.job_ids, beat.lease_ms) == (Worker(id="w", active_jobs=1), (ID,), None)
     assert [warning.field for warning in beat.warnings] == [name]
+
+
+def test_a_worker_says_what_it_can_run_and_may_take_it_back() -> None:
+    sent = [{"type": "invoice.generate", "versions": ">=1.0 <3.0"}, {"type": "email.send"}, {"type": "a", "versions": None}]
+    declared = (Handler("invoice.generate", ">=1.0 <3.0"), Handler("email.send", "*"), Handler("a", "*"))
+    assert call("heartbeat", {"worker_id": "w", "handlers": sent}).worker.handlers == declared
+    assert call("register", {"worker_id": "w", "handlers": sent}).handlers == declared
+    assert call("fetch", {"queues": ["q"], "handlers": sent}).handled.declared == declared
+    assert call("heartbeat", {"worker_id": "w", "handlers": []}).worker.handlers == ()
+    assert call("heartbeat", {"worker_id": "w"}).worker.handlers is None
+    assert call("fetch", {"queues": ["q"], "handlers": []}).handled is None
+
+
+def test_what_a_heartbeat_says_wrongly_of_a_handler_leaves_what_was_said_before() -> None:
+    for wrong, field in (({"type": "b", "versions": "latest"}, "versions"), ({"versions": "1.0"}, "type")):
+        beat = call("heartbeat", {"worker_id": "w", "handlers": [{"type": "a"}, wrong]})
+        assert beat.worker.handlers is None
+        assert [warning.field for warning in beat.warnings] == [f"handlers[1].{field}"]
 
 
 def test_a_fetch_of_no_job_is_one_of_one() -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from ojs_core.base.errors import OjsError
-from ojs_core.domain.schemas.version import parse_version
+from ojs_core.domain.versions import parse_version
 
 
 def test_versions_are_in_the_order_of_semver() -> None:

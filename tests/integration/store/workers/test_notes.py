@@ -1,4 +1,4 @@
-"""Directives reach a worker through every gateway, and outlive those that gave them."""
+"""WorkerNotes reach a worker through every gateway, and outlive those that gave them."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import pytest
 
 from integration.conftest import OpenStore
 from ojs_core.store.store import Store
-from ojs_core.store.workers.directives import Directive, Directives
+from ojs_core.store.workers.notes import Directive, WorkerNotes
 from ojs_core.store.workers.presence import WorkerRecord
 from support.nats import NatsServer
 from support.waiting import eventually
 
 SECONDS = 30.0
-Watching = Callable[[Store], Directives]
+Watching = Callable[[Store], WorkerNotes]
 
 
 @pytest.fixture
 async def watching() -> AsyncIterator[Watching]:
     """A gateway's view; all are ended."""
-    views: list[Directives] = []
+    views: list[WorkerNotes] = []
 
-    def view(store: Store) -> Directives:
-        views.append(Directives(store.nats, store.clock, store.config, store.instance))
+    def view(store: Store) -> WorkerNotes:
+        views.append(WorkerNotes(store.nats, store.clock, store.config, store.instance))
         store.on_reset(views[-1].reset)
         return views[-1]
 
@@ -32,7 +32,7 @@ async def watching() -> AsyncIterator[Watching]:
         await one.stop()
 
 
-async def told(view: Directives, worker: WorkerRecord, wish: str | None) -> None:
+async def told(view: WorkerNotes, worker: WorkerRecord, wish: str | None) -> None:
     async def is_known() -> bool:
         directive = await view.of(worker)
         return (None if directive is None else directive.wish) == wish

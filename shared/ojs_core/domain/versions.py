@@ -1,8 +1,11 @@
-"""Versions of schemas and their order (ojs-schema-registry §6): SemVer, of which minor and patch may be left out."""
+"""Versions of job types and of their schemas, and their order (ojs-schema-registry §6, ojs-job-versioning §5): SemVer, of which
+minor and patch may be left out.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -34,14 +37,23 @@ class Version(Struct, frozen=True, order=True):
         return f"{self.major}.{self.minor}.{self.patch}" + (f"-{words}" if words else "")
 
 
-def parse_version(text: str, field: str = "version") -> Version:
-    """`2`, `2.0`, `2.0.0` (one and the same), `2.0.0-rc.1`. Raises OjsError invalid_request."""
+def parse_version(text: str, field: str = "version", called: str | None = None) -> Version:
+    """`2`, `2.0`, `2.0.0` (one and the same), `2.0.0-rc.1`. `called` is what a message calls it, if not as the `field`.
+
+    Raises OjsError invalid_request.
+    """
     found = _VERSION.fullmatch(text)
     if found is None:
-        raise invalid(field, f"{field} must be a version such as 2, 2.0 or 2.0.0-rc.1 (SemVer), not {shown(text)}")
+        raise invalid(field, f"{called or field} must be a version such as 2, 2.0 or 2.0.0-rc.1 (SemVer), not {shown(text)}")
     major, minor, patch, pre_release = found.groups()
     parts = tuple([_part(word) for word in (pre_release or "").split(".") if word])
     return Version(int(major), int(minor or 0), int(patch or 0), pre_release is None, parts)
+
+
+@lru_cache(maxsize=1_024)
+def version_of(sent: int | str) -> Version:
+    """A version as jobs carry it. Raises as `parse_version`."""
+    return parse_version(str(sent))
 
 
 def _part(word: str) -> _Part:

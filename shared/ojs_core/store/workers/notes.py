@@ -1,14 +1,16 @@
-"""What operators have told workers to do, and which workers take no more jobs: known by heart in every gateway, so that the
-answer to a heartbeat, or to a fetch, needs no read.
+"""What is noted of workers beside their records: known by heart in every gateway, so that the answer to a heartbeat, or to a
+fetch, needs no read.
 
-A directive is a record of its own beside the worker's, and is for one life of the worker: the process that it was when the
-directive was given, as far as the worker tells its processes apart. Another such record says that the worker itself is about to
-leave.
+A directive is what an operator has told a worker to do. It is for one life of the worker: the process that it was when the
+directive was given, as far as the worker tells its processes apart. Another note says that the worker itself is about to leave,
+a third which jobs it can run (docs/adr/051).
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+import contextlib
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import structlog
@@ -16,6 +18,7 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.numbers import At, Whole
+from ojs_core.domain.handlers import Handled, Handler
 from ojs_core.jetstream.api import put
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
@@ -35,9 +38,13 @@ LEAVING: Final = frozenset({"quiet", "drain", "terminate"})
 _LEAVING_S: Final = 3_600
 """As long as what is known of a worker stays after its last heartbeat."""
 _WITHDRAWN_S: Final = 60
-_WHAT: Final = "a worker's directive"
+_HANDLERS_S: Final = 7 * 86_400
+_RENEWED_MS: Final = 86_400_000
+"""After so long a fetch stores again what its worker can run, as that would be forgotten."""
+_WHAT: Final = "a note of a worker"
 DIRECTIVE: Final = "directive"
 LEAVE: Final = "leaving"
+HANDLERS: Final = "handlers"
 
 
 class Directive(Struct, frozen=True, omit_defaults=True):
@@ -56,20 +63,39 @@ class Directive(Struct, frozen=True, omit_defaults=True):
         )
 
 
+class DeclaredHandlers(Struct, frozen=True):
+    """What a worker has declared that it can run; `at` in Unix ms."""
+
+    at: At
+    handlers: tuple[Handler, ...]
+
+
+class _Declared(NamedTuple):
+    sequence: int
+    at: int
+    handled: Handled
+
+
+def _sound(_key: str, declared: DeclaredHandlers) -> None:
+    Handled(declared.handlers)
+
+
+handlers_reader: Final = RecordReader("worker", msgspec.json.Decoder(DeclaredHandlers).decode, _sound)
 directive_reader: Final = RecordReader("worker", msgspec.json.Decoder(Directive).decode)
 
 
-class Directives:
-    """One gateway's view of all directives; `stop` ends it."""
+class WorkerNotes:
+    """One gateway's view of all notes; `stop` ends it."""
 
     def __init__(self, nats: Connection, clock: ServerClock, config: StoreConfig, instance: str) -> None:
         self._nats = nats
         self._clock = clock
         self._config = config
-        patterns = [self._config.record("worker", Wildcard(f"*.{kind}")) for kind in (DIRECTIVE, LEAVE)]
-        self._watch = Watch(nats, config, f"directives-{instance}", patterns, self._changed)
+        patterns = [self._config.record("worker", Wildcard(f"*.{kind}")) for kind in (DIRECTIVE, LEAVE, HANDLERS)]
+        self._watch = Watch(nats, config, f"worker-notes-{instance}", patterns, self._changed)
         self._known: dict[str, tuple[int, Directive]] = {}
         self._leaving: frozenset[str] = frozenset()
+        self._declared: dict[str, _Declared] = {}
 
     async def reset(self) -> None:
         """Forget everything: the bucket was wiped."""
@@ -90,9 +116,11 @@ class Directives:
         await self._put(self._subject(worker.id), msgspec.json.encode(directive), _TTL_S[wish])
 
     async def withdraw(self, worker_id: str) -> None:
-        """Forget what a worker was told and that it was to leave, if so: it has begun anew, or is gone."""
+        """Forget all of a worker: it has begun anew, or is gone."""
         await self._begin()
         if (subject := self._subject(worker_id)) in self._known:
+            await self._put(subject, b"", _WITHDRAWN_S)
+        if (subject := self._subject(worker_id, HANDLERS)) in self._declared:
             await self._put(subject, b"", _WITHDRAWN_S)
         await self._note(worker_id, leaving=False)
 
@@ -115,6 +143,37 @@ class Directives:
             await self._begin()
         return bool(self._leaving) and self._subject(worker_id, LEAVE) in self._leaving
 
+    async def declare(self, worker_id: str, handlers: Sequence[Handler]) -> None:
+        """Note what a worker can run, for fetches through any gateway; nothing takes back what it said before.
+
+        Writes only what is new. Raises OjsError backend_unavailable, invalid_request.
+        """
+        await self._begin()
+        subject = self._subject(worker_id, HANDLERS)
+        known = self._declared.get(subject)
+        if (known.handled.declared if known is not None else ()) == tuple(handlers):
+            return
+        if handlers:
+            await self._store_handlers(subject, handlers)
+        else:
+            await self._put(subject, b"", _WITHDRAWN_S)
+
+    async def handled(self, worker_id: str) -> Handled | None:
+        """What a worker can run by its last word, as of some milliseconds ago; None if it has never said so."""
+        if not self._watch.loaded:
+            await self._begin()
+        known = self._declared.get(self._subject(worker_id, HANDLERS)) if self._declared else None
+        if known is None:
+            return None
+        if self._clock.now() - known.at > _RENEWED_MS:
+            with contextlib.suppress(OjsError):  # there are days left
+                await self._store_handlers(self._subject(worker_id, HANDLERS), known.handled.declared)
+        return known.handled
+
+    async def _store_handlers(self, subject: str, handlers: Sequence[Handler]) -> None:
+        record = DeclaredHandlers(self._clock.now(), tuple(handlers))
+        await self._put(subject, msgspec.json.encode(record), _HANDLERS_S)
+
     async def _note(self, worker_id: str, *, leaving: bool) -> bool:
         """Whether it was another before."""
         if not leaving and not self._leaving:
@@ -130,29 +189,42 @@ class Directives:
             try:
                 await self._watch.begin()
             except OjsError as error:
-                log.debug("directives aren't known", reason=error.message)
+                log.debug("what is noted of workers isn't known", reason=error.message)
 
     async def _put(self, subject: str, body: bytes, ttl_s: int) -> None:
         self._watch.put(subject, await put(self._nats, subject, body, ttl_s, _WHAT), body)
 
     def _changed(self) -> None:
-        """Read what is new; a directive is read once, however many others change."""
-        before = self._known
-        self._known = {}
-        leaves = f".{LEAVE}"
-        self._leaving = frozenset(
-            subject for subject, (_, body) in self._watch.entries.items() if body and subject.endswith(leaves)
-        )
+        """Read what is new; a note is read once, however many others change."""
+        told, self._known = self._known, {}
+        declared, self._declared = self._declared, {}
+        leaving: set[str] = set()
         for subject, (sequence, body) in self._watch.entries.items():
-            if subject in self._leaving:
+            kind = subject.rpartition(".")[2]
+            if not body:
                 continue
-            known = before.get(subject)
-            if known is not None and known[0] == sequence:
-                self._known[subject] = known
-            elif body:
-                directive = directive_reader.read(subject[len(self._config.record("worker", "")) :], sequence, body)
-                if directive is not None:
-                    self._known[subject] = (sequence, directive)
+            if kind == LEAVE:
+                leaving.add(subject)
+            elif kind == HANDLERS:
+                self._take_handlers(declared.get(subject), subject, sequence, body)
+            else:
+                self._take_directive(told.get(subject), subject, sequence, body)
+        self._leaving = frozenset(leaving)
+
+    def _take_handlers(self, before: _Declared | None, subject: str, sequence: int, body: bytes) -> None:
+        if before is not None and before.sequence == sequence:
+            self._declared[subject] = before
+        elif (record := handlers_reader.read(self._key(subject), sequence, body)) is not None:
+            self._declared[subject] = _Declared(sequence, record.at, Handled(record.handlers))
+
+    def _take_directive(self, before: tuple[int, Directive] | None, subject: str, sequence: int, body: bytes) -> None:
+        if before is not None and before[0] == sequence:
+            self._known[subject] = before
+        elif (directive := directive_reader.read(self._key(subject), sequence, body)) is not None:
+            self._known[subject] = (sequence, directive)
+
+    def _key(self, subject: str) -> str:
+        return subject[len(self._config.record("worker", "")) :]
 
     def _subject(self, worker_id: str, kind: str = DIRECTIVE) -> str:
         return self._config.record("worker", f"{encode_token(worker_id)}.{kind}")

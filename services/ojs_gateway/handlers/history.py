@@ -1,0 +1,75 @@
+"""What happened to jobs: history, lineage, attempts, recent failures; and how this gateway is (docs/adr/049)."""
+
+from __future__ import annotations
+
+from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import queue_name
+from ojs_core.base.ids import job_id_of
+from ojs_core.domain.job import Job
+from ojs_core.jetstream.event_reader import EventFilter, EventReader
+from ojs_core.wire.jobs.history import FailurePage, attempt_trace, failure_answer, history_page, job_lineage, job_traces
+from ojs_core.wire.pages import pagination, parse_page
+from ojs_core.wire.system.debugging import DebugStatus, projector_answer
+from ojs_core.wire.system.health import ServicesHealth
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+
+class HistoryHandlers:
+    """Handlers that read the log of one job, or stored failures. None of them changes anything."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._queries = context.queries
+        self._limits = context.limits
+        self._reader = EventReader(context.store.bulk, context.store.config)
+
+    async def history(self, call: Call) -> Response:
+        """GET /jobs/{id}/history?limit&cursor: the oldest first."""
+        page = parse_page(call.queries)
+        return Response(200, history_page(await self._job(call), page))
+
+    async def lineage(self, call: Call) -> Response:
+        """GET /jobs/{id}/lineage."""
+        return Response(200, job_lineage(await self._job(call)))
+
+    async def traces(self, call: Call) -> Response:
+        """GET /debug/jobs/{id}/traces: its attempts."""
+        return Response(200, job_traces(await self._job(call)))
+
+    async def trace(self, call: Call) -> Response:
+        """GET /debug/jobs/{id}/traces/{attempt}."""
+        return Response(200, attempt_trace(await self._job(call), call.parameters[1]))
+
+    async def failures(self, call: Call) -> Response:
+        """GET /debug/failures?queue&limit&offset: the latest first, from the stream of events."""
+        if call.query("cursor"):
+            raise invalid("cursor", "failures are counted from the latest and have no cursor; use page or offset")
+        asked = parse_page(call.queries)
+        queue = call.query("queue") or None
+        queues = () if queue is None else (queue_name(queue, "queue", self._limits),)
+        await self._queries.until_relayed()
+        wanted = EventFilter(types=("job.failed",), queues=queues)
+        page = await self._reader.newest(wanted, asked.offset, asked.limit)
+        told = pagination(asked, page.total, None)
+        told.has_more = asked.offset + len(page.events) < page.total
+        return Response(200, FailurePage(failures=[failure_answer(event.body) for event in page.events], pagination=told))
+
+    async def status(self, _call: Call) -> Response:
+        """GET /debug/status: also while there is no projector, or NATS is away."""
+        roles = self._context.roles
+        answer = DebugStatus(
+            instance=self._store.instance,
+            uptime_seconds=self._context.uptime_s,
+            nats_server_version=self._store.server_version,
+            services=ServicesHealth(roles.processes, roles.missing),
+        )
+        try:
+            answer.projector = projector_answer(await self._queries.status())
+        except OjsError as error:
+            answer.error = error.message
+        return Response(200, answer)
+
+    async def _job(self, call: Call) -> Job:
+        return await self._store.jobs.get(job_id_of(call.parameters[0]))
