@@ -52,6 +52,11 @@ examples:
   ojs-nats projector --nats nats://nats.internal:4222 --projector-data /var/lib/ojs-nats/projector
   OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8082 ojs-nats projector
 """,
+    "webhooks": """\
+examples:
+  ojs-nats webhooks --nats nats://nats.internal:4222
+  OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8085 ojs-nats webhooks
+""",
     "config": """\
 examples:
   ojs-nats config

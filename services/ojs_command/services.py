@@ -30,4 +30,5 @@ SERVICES: Final = (
     ServiceEntry("reaper", "ojs_reaper:build", "acts on leases, timeouts and deadlines that have passed"),
     ServiceEntry("coordinator", "ojs_coordinator:build", "advances workflows"),
     ServiceEntry("projector", "ojs_projector:build", "publishes events, keeps lists and statistics", "projector"),
+    ServiceEntry("webhooks", "ojs_webhooks:build", "brings events to the URLs that have subscribed to them", "webhooks"),
 )

@@ -11,6 +11,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.read.client import Queries
 from ojs_core.runtime.preparation import Preparation
+from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.roles import Roles
@@ -34,14 +35,18 @@ class Context:
         test_mode: bool,
         unconfirmed_bulk: bool = False,
         max_subscriptions: int = 1_000,
+        webhook_insecure: bool = False,
+        webhook_private: bool = False,
     ) -> None:
         self.store = store
         self.queries = Queries(store)
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.instance)
         store.on_reset(self.worker_notes.reset)
         self.refusals = RejectionEvents(store)
-        self.roles = Roles(store.presence)
+        self.roles = Roles(store.presence, store.webhooks.wanted)
         self.limits = limits
+        self.webhook_insecure = webhook_insecure
+        self.targets = Targets(insecure=webhook_insecure, private=webhook_private)
         self.aside = LargeBodies()
         self.middleware = chain.names
         """What every push goes through, the outermost first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import structlog
@@ -22,14 +22,16 @@ _WAITS: Final = {
     "reaper": "jobs of workers that died, and time-outs, wait",
     "coordinator": "workflows stand still",
     "projector": "there are no events, lists or statistics",
+    "webhooks": "webhooks get no events",
 }
 
 
 class Roles:
-    """Looks at the services' beats now and then."""
+    """Looks at the services' beats now and then. `webhooks_wanted` says whether a system has work for that role."""
 
-    def __init__(self, presence: Presence) -> None:
+    def __init__(self, presence: Presence, webhooks_wanted: Callable[[], Awaitable[bool]]) -> None:
         self._presence = presence
+        self._webhooks_wanted = webhooks_wanted
         self._silent: dict[str, int] = dict.fromkeys(ROLES, 0)
         self._task: asyncio.Task[None] | None = None
         self.processes: Mapping[str, int] = {}
@@ -57,7 +59,8 @@ class Roles:
         for role, number in self.processes.items():
             metrics.SERVICES_UP.labels(role).set(number)
             before = self._silent[role]
-            self._silent[role] = 0 if number else before + 1
+            present = number or (role == "webhooks" and not await self._webhooks_wanted())
+            self._silent[role] = 0 if present else before + 1
             if self._silent[role] == PATIENCE:
                 log.error("no process of a role is running", role=role, effect=_WAITS[role])
             elif number and before >= PATIENCE:

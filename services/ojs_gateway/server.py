@@ -43,6 +43,8 @@ class Gateway:
             test_mode=settings.test_mode,
             unconfirmed_bulk=settings.unconfirmed_bulk,
             max_subscriptions=settings.max_subscriptions,
+            webhook_insecure=settings.webhook_insecure,
+            webhook_private=settings.webhook_private,
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         self._edge = Edge(router(self._context), limits, browsers, self._context.aside)
@@ -76,4 +78,5 @@ class Gateway:
             await self._listener.stop(_FAREWELL_S)
         await self._context.roles.stop()
         await self._context.worker_notes.stop()
+        await self._context.targets.close()
         self._context.aside.close()

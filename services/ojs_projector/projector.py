@@ -34,6 +34,7 @@ from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.store import Store
 from ojs_core.store.unique.locks import lock_reader
+from ojs_core.store.webhooks.subscriptions import webhook_reader
 from ojs_core.store.workers.presence import worker_reader
 from ojs_core.store.workflows.records import workflow_reader
 from ojs_core.telemetry import metrics
@@ -311,6 +312,8 @@ def _seen(record: Record) -> Seen:
                 pool_reader.decode(name, body)
             case "schema":
                 schema_reader.decode(name, body)
+            case "webhook":
+                webhook_reader.decode(name, body)
             case _:
                 pass
     except Unreadable as problem:

@@ -21,7 +21,7 @@ from support.waiting import until
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "deploy" / "README.md").read_text(encoding="utf-8")
 UNITS: Final = ROOT / "deploy" / "systemd"
-PORTS: Final = ("4222", "8222", "8080", "8081", "8082", "8083", "8084")
+PORTS: Final = ("4222", "8222", "8080", "8081", "8082", "8083", "8084", "8085")
 READY_S: Final = 60.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.request
 from collections.abc import Callable
 from typing import Any, Final
@@ -361,6 +362,27 @@ def schemas(client: Client) -> None:
     client("DELETE", "/schemas/urn:de:1")
 
 
+def webhooks(client: Client) -> None:
+    nowhere = {"url": "https://127.0.0.1:9/", "events": ["job.nothing"]}
+    full = {**nowhere, "filter": {"queues": ["de.a"], "job_types": ["a.b"]}, "metadata": {"a": 1}, "secret": "some-secret"}
+    made = client("POST", "/webhooks/subscriptions", full, 201)["subscription"]["id"]
+    client("POST", "/webhooks/subscriptions", {"url": "http://a.b/", "events": ["*"]}, 400)
+    client("GET", "/webhooks/subscriptions?limit=1")
+    client("GET", f"/webhooks/subscriptions/{made}")
+    client("PATCH", f"/webhooks/subscriptions/{made}", {"active": False})
+    client("POST", f"/webhooks/subscriptions/{made}/test")
+    client("POST", f"/webhooks/subscriptions/{made}/rotate-secret")
+    lost = {"id": "del_1", "subscription_id": made, "event_id": "evt_1", "event_type": "job.failed", "event": {}}
+    lost |= {"status": "dead", "attempts": 8, "created_at": 1, "updated_at": 2, "last_status": 500}
+    client.put_record(f"delivery.{made}.del_1", json.dumps(lost).encode())
+    client("GET", f"/webhooks/deliveries?subscription_id={made}&status=dead")
+    client("GET", f"/webhooks/subscriptions/{made}/deliveries")
+    client("GET", "/webhooks/deliveries/del_1")
+    client("POST", "/webhooks/deliveries/del_1/retry")
+    client("DELETE", f"/webhooks/subscriptions/{made}")
+    client("GET", f"/webhooks/subscriptions/{made}", status=404)
+
+
 def unreadable(client: Client) -> None:
     client.put_record("queue.torn", b"[]")
     client("GET", "/admin/unreadable?kind=queue")
@@ -404,6 +426,7 @@ WALKS: Final[tuple[Callable[[Client], None], ...]] = (
     workflows,
     limits,
     schemas,
+    webhooks,
     unreadable,
     system_itself,
 )

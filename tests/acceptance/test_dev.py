@@ -14,7 +14,7 @@ from support.processes import end, runs
 from support.system import Command, System, environment, send
 from support.waiting import until
 
-EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper", "coordinator", "projector"}
+EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from support.processes import end
 from support.system import Command, Processes, environment, send
 from support.waiting import until
 
-SERVICES = ("gateway", "scheduler", "reaper", "coordinator", "projector")
+SERVICES = ("gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks")
 
 
 @pytest.mark.parametrize("service", SERVICES)

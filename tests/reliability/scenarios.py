@@ -162,7 +162,7 @@ async def _kill_dev(dev: Dev, seconds: float) -> None:
                 child = (
                     "nats-server"
                     if which
-                    else dev.chance.choice(["gateway", "scheduler", "reaper", "coordinator", "projector"])
+                    else dev.chance.choice(["gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"])
                 )
                 async with dev.fault(f"SIGKILL {child} of dev"):
                     await dev.end_child(child)

@@ -174,6 +174,11 @@ class Presence:
         return self.roles
 
 
+class Webhooks:
+    async def wanted(self) -> bool:
+        return True
+
+
 class Workers:
     def __init__(self, store: FakeStore) -> None:
         self._store = store
@@ -255,6 +260,7 @@ class FakeStore:
         self.room = Room()
         self.schemas = Schemas()
         self.presence = Presence()
+        self.webhooks = Webhooks()
 
     def check(self) -> None:
         if self.failure is not None:

@@ -22,6 +22,7 @@ from ojs_gateway.routes.queues import QUEUES
 from ojs_gateway.routes.schemas import SCHEMAS
 from ojs_gateway.routes.statistics import STATISTICS
 from ojs_gateway.routes.system import SYSTEM
+from ojs_gateway.routes.webhooks import WEBHOOKS
 from ojs_gateway.routes.workers import FLEET, WORKERS
 from ojs_gateway.routes.workflows import WORKFLOWS
 
@@ -51,6 +52,7 @@ PARTS: Final = (
     LIMITS,
     POOLS,
     SCHEMAS,
+    WEBHOOKS,
     _DESCRIPTION,
 )
 

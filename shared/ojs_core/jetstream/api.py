@@ -111,9 +111,13 @@ async def purge(nats: Connection, stream: str, subject: str, timeout_s: float = 
     return error_of(await raw_answer(nats, f"STREAM.PURGE.{stream}", {"filter": subject}, timeout_s))
 
 
-def purge_unheard(nats: Connection, stream: str, subject: str, *, before: int | None = None) -> None:
-    """As `delete_unheard`, by subject: all messages, or those `before` a sequence."""
-    wanted = {"filter": subject} if before is None else {"filter": subject, "seq": before}
+def purge_unheard(nats: Connection, stream: str, subject: str, *, before: int | None = None, keep: int | None = None) -> None:
+    """As `delete_unheard`, by subject: all messages, those `before` a sequence, or all but the last ones to `keep`."""
+    wanted: dict[str, Any] = {"filter": subject}
+    if before is not None:
+        wanted["seq"] = before
+    if keep is not None:
+        wanted["keep"] = keep
     nats.publish(f"$JS.API.STREAM.PURGE.{stream}", msgspec.json.encode(wanted), reply=nats.nobody)
 
 
@@ -121,12 +125,12 @@ def _deletion(sequence: int) -> bytes:
     return b'{"seq":%d,"no_erase":true}' % sequence
 
 
-async def put(nats: Connection, subject: str, body: bytes, ttl_s: int | None, what: str) -> int:
-    """Store a message without a condition; its sequence. It leaves after `ttl_s`, if that is given.
+async def put(nats: Connection, subject: str, body: bytes, ttl_s: int | None, what: str, *, timer: str = "") -> int:
+    """Store a message without a condition; its sequence. It leaves after `ttl_s`, if that is given; `timer`: as of headers.py.
 
     Raises OjsError backend_unavailable, which names `what`.
     """
-    ack = _ack(await nats.request(subject, body, time_to_live(ttl_s)), what)
+    ack = _ack(await nats.request(subject, body, timer + time_to_live(ttl_s)), what)
     if ack.error is not None:
         raise refused(what, ack.error)
     return ack.seq

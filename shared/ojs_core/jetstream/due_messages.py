@@ -42,14 +42,18 @@ class DueMessages:
         service: str,
         ack_wait_s: int = 5,
         subject: str | None = None,
+        batch: int = _BATCH,
     ) -> None:
-        """`subject` is the wildcard of what to take, by default the timers that were set for `service`."""
+        """`subject` is the wildcard of what to take, by default the timers that were set for `service`; `batch` how many at
+        once.
+        """
         self._nats = nats
         self._bulk = bulk
         self._config = config
         self._service = service
         self._ack_wait_s = ack_wait_s
         self._subject = subject or config.due(service, ANY)
+        self._batch = batch
         self._ready = False
         self._in_hand: set[int] = set()
         """Sequences of what was handed over last and nobody has answered for yet."""
@@ -58,7 +62,7 @@ class DueMessages:
         """Wait up to five seconds for due messages; may return none. Raises OjsError backend_unavailable."""
         if not self._ready:
             await self._make_consumer()
-        outcome = await self._pull({"batch": _BATCH, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
+        outcome = await self._pull({"batch": self._batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
         if not outcome:
             # Nothing is waiting: park for the first to come, then take what has come with it.
             outcome = await self._pull({"batch": 1, "expires": _PARK_S * SECOND_NS})

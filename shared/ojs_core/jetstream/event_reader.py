@@ -141,7 +141,7 @@ class EventReader:
         for _ in range(_READS):
             which = {"next_by_subj": wanted.subject, "seq": cursor + 1, "batch": size, "max_bytes": _READ_BYTES}
             batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
-            for left, event in zip(range(len(batch) - 1, -1, -1), map(_event, batch), strict=True):
+            for left, event in zip(range(len(batch) - 1, -1, -1), map(_read, batch), strict=True):
                 cursor = event.sequence
                 if wanted.admits(event):
                     found.append(event)
@@ -215,8 +215,13 @@ class EventReader:
             await stop()
 
 
-def _event(message: Reply) -> StoredEvent:
-    return _told(subject_of(message).removeprefix(_STORED), sequence_of(message), message.data)
+def _read(message: Reply) -> StoredEvent:
+    return event_of(subject_of(message), sequence_of(message), message.data)
+
+
+def event_of(subject: str, sequence: int, body: bytes) -> StoredEvent:
+    """The event that a message of the stream is."""
+    return _told(subject.removeprefix(_STORED), sequence, body)
 
 
 def _told(subject: str, sequence: int, body: bytes) -> StoredEvent:

@@ -22,7 +22,20 @@ _AHEAD_MARGIN_S: Final = 10.0
 """For a pull that is asked for before its predecessor's records are dealt with."""
 
 FeedKind = Literal[
-    "job", "gone", "workflow", "cron", "worker", "unique", "crossing", "queue", "pool", "schema", "stats", "barrier", "epoch"
+    "job",
+    "gone",
+    "workflow",
+    "cron",
+    "worker",
+    "unique",
+    "crossing",
+    "queue",
+    "pool",
+    "schema",
+    "webhook",
+    "stats",
+    "barrier",
+    "epoch",
 ]
 
 _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
@@ -35,6 +48,7 @@ _FOLLOWED: Final[tuple[tuple[Key, str, FeedKind], ...]] = (
     ("queue", ANY, "queue"),
     ("pool", ANY, "pool"),
     ("schema", REST, "schema"),
+    ("webhook", ANY, "webhook"),
     ("stats", REST, "stats"),
     ("barrier", REST, "barrier"),
     ("reset", "epoch", "epoch"),

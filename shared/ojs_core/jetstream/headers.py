@@ -39,6 +39,7 @@ def ringing(every_s: int, target: str, source: str) -> str:
     return f"Nats-Schedule: @every {every_s}s\r\nNats-Schedule-Target: {target}\r\nNats-Schedule-Source: {source}\r\n"
 
 
-def schedule(at: int, target: str) -> str:
-    """Of a timer: a message on `target` at a time (Unix ms)."""
-    return f"Nats-Schedule: @at {format_ms(min(max(at, 0), _LATEST_TIMER_MS))}\r\nNats-Schedule-Target: {target}\r\n"
+def schedule(at: int, target: str, ttl_s: int | None = None) -> str:
+    """Of a timer: a message on `target` at a time (Unix ms), which leaves after `ttl_s`, if that is given."""
+    headers = f"Nats-Schedule: @at {format_ms(min(max(at, 0), _LATEST_TIMER_MS))}\r\nNats-Schedule-Target: {target}\r\n"
+    return headers if ttl_s is None else f"{headers}Nats-Schedule-TTL: {ttl_s}s\r\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal
 from urllib.parse import unquote
@@ -18,6 +19,8 @@ _DAY: Final = 86_400 * _SECOND
 _UNSAFE: Final = re.compile(rb"[^A-Za-z0-9_-]")
 _WILD: Final = re.compile(r"[\x00-\x20\x7f*>]")
 MAX_CONSUMER_NAME: Final = 200
+WEBHOOK_CONSUMER: Final = "webhook-"
+"""How the names of webhooks' consumers begin."""
 _SEAT: Final = "seat"
 _PERMIT: Final = "limit"
 _IN_LINE: Final = 3
@@ -40,6 +43,9 @@ Kind = Literal[
     "crossing",
     "pool",
     "schema",
+    "webhook",
+    "target",
+    "delivery",
     "stats",
     "service",
     "relay",
@@ -291,6 +297,56 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Subject of the record of a version of a job type's schema, both encoded."""
         _check(job_type, version)
         return self._key("schema", f"{job_type}.{version}")
+
+    # Webhooks
+
+    def webhook(self, subscription_id: str) -> str:
+        """Subject of a webhook subscription's record."""
+        return self.record("webhook", subscription_id)
+
+    def target(self, subscription_id: str) -> str:
+        """Subject of the record that says how its deliveries have gone."""
+        return self.record("target", subscription_id)
+
+    def delivery(self, subscription_id: str, delivery_id: str) -> str:
+        """Subject of the record of a delivery that was given up, or went through after a failure."""
+        _check(subscription_id, delivery_id)
+        return self._key("delivery", f"{subscription_id}.{delivery_id}")
+
+    def delivery_timer(self, subscription_id: str, delivery_id: str) -> str:
+        """Subject of a delivery that waits for its next attempt."""
+        _check(subscription_id, delivery_id)
+        return f"ojs.timer.webhook.{subscription_id}.{delivery_id}"
+
+    def delivery_due(self, subscription_id: str, delivery_id: str) -> str:
+        """Subject of a delivery whose next attempt is due."""
+        _check(subscription_id, delivery_id)
+        return f"ojs.due.webhook.{subscription_id}.{delivery_id}"
+
+    def webhook_consumer(self, subscription_id: str) -> str:
+        """Durable name of a subscription's consumers: of the event stream, and of its due deliveries."""
+        _check(subscription_id)
+        return f"{WEBHOOK_CONSUMER}{subscription_id}"
+
+    def events_of_types(self, patterns: Sequence[str]) -> list[str]:
+        """Subjects that cover the events of some types or wildcards (`*`, `job.*`), and possibly others.
+
+        No two cover the same event: nats-server refuses a consumer with filters that overlap. So a first word has one subject
+        for each of its types only if all that is wanted of it are types of two words.
+        """
+        _check(*(pattern.removesuffix("*") for pattern in patterns))
+        if "*" in patterns:
+            return ["ojs.events.>"]
+        wanted: dict[str, list[str]] = {}
+        for pattern in dict.fromkeys(patterns):
+            wanted.setdefault(pattern.partition(".")[0], []).append(pattern)
+        subjects: list[str] = []
+        for first, ones in wanted.items():
+            if all(one.count(".") == 1 and not one.endswith("*") for one in ones):
+                subjects += [f"ojs.events.{one}.*.*" for one in ones]
+            else:
+                subjects.append(f"ojs.events.{first}.>")
+        return subjects
 
     # Limits. A scope is `key.<encoded key>` or `queue.<name>`.
 

@@ -18,7 +18,7 @@ _STOP_S: Final = 2.0
 class DueLoop:
     """Hands over one batch after another. What the handler doesn't answer for is given back and comes again soon.
 
-    `held` says when nothing may be handed over; what is due then is due afterwards.
+    `held` says when nothing may be handed over; what is due then is due afterwards. `tell`: warn while NATS is away.
     """
 
     def __init__(
@@ -27,17 +27,20 @@ class DueLoop:
         messages: DueMessages,
         handle: Callable[[list[Due]], Awaitable[None]],
         held: Callable[[], Awaitable[bool]] | None = None,
+        *,
+        tell: bool = True,
     ) -> None:
         self._name = name
         self._messages = messages
         self._handle = handle
         self._held = held
+        self._tell = tell
         self._task: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
         self._stopping = False
 
     async def start(self) -> None:
-        self._task = start_loop(self._name, self._turn)
+        self._task = start_loop(self._name, self._turn, tell=self._tell)
 
     async def stop(self) -> None:
         """Finish the batch in hand; a pull that waits is dropped, what it would bring comes back to another."""

@@ -12,7 +12,7 @@ import socket
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -26,15 +26,18 @@ DEFAULT_FILE: Final = Path("ojs-nats.toml")
 DEFAULT_SOURCE: Final = "default"
 _PREFIX: Final = "OJS_"
 
-SettingKind = Literal["gateway", "projector", "service", "dev", "config"]
-"""What a command is: the gateway, the projector, another service, all of them on one machine, or a look at the settings."""
+SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "config"]
+"""What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, or a look at
+the settings.
+"""
 
-_EVERY: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "service", "dev", "config"})
+_EVERY: Final[frozenset[SettingKind]] = frozenset(get_args(SettingKind))
 _ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "dev", "config"})
+_DELIVERS: Final[frozenset[SettingKind]] = frozenset({"gateway", "webhooks", "dev", "config"})
 _HTTP: Final[frozenset[SettingKind]] = frozenset({"gateway", "dev", "config"})
 _PROJECTOR: Final[frozenset[SettingKind]] = frozenset({"projector", "config"})
 _INDEXES: Final[frozenset[SettingKind]] = frozenset({"projector", "dev", "config"})
-_ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "service", "config"})
+_ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "webhooks", "service", "config"})
 _DEV: Final[frozenset[SettingKind]] = frozenset({"dev", "config"})
 
 
@@ -68,6 +71,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     enqueue_middleware: tuple[str, ...] = ()
     otlp_endpoint: str | None = None
     unconfirmed_bulk: bool = False
+    webhook_insecure: bool = False
+    webhook_private: bool = False
     test_mode: bool = False
     projector_data: Path = Path("data/projector")
     searched_args: int = 0
@@ -268,6 +273,21 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "do bulk operations whose filter names no type, queue, priority or metadata without confirm: true, which the official "
         "CLI's `ojs bulk --state` doesn't send",
         _HTTP,
+    ),
+    Option(
+        "webhook_insecure",
+        setting_readers.boolean,
+        "",
+        "deliver webhooks to http URLs, too; set it for gateways and webhooks alike",
+        _DELIVERS,
+    ),
+    Option(
+        "webhook_private",
+        setting_readers.boolean,
+        "",
+        "deliver webhooks to loopback and private networks, too, so whoever may subscribe reaches them from here; set it for "
+        "gateways and webhooks alike",
+        _DELIVERS,
     ),
     Option(
         "test_mode",

@@ -47,6 +47,7 @@ from ojs_core.store.reset import Drop, Reset
 from ojs_core.store.schemas import Schemas
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
+from ojs_core.store.webhooks.subscriptions import Webhooks
 from ojs_core.store.workers.presence import Presence, Workers
 from ojs_core.store.workflows.workflows import Workflows
 
@@ -99,6 +100,7 @@ class Store:
         self.workflows = Workflows(bucket, self.blobs, self.jobs, guards)
         self.idempotency = Idempotency(bucket)
         self.workers = Workers(bucket)
+        self.webhooks = Webhooks(bucket, instance)
         self.unreadable = UnreadableRecords(bucket, self.permits)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget)
         self._reset.listeners.append(self.workflows.clear)
@@ -106,6 +108,7 @@ class Store:
         self._reset.listeners.append(self.queues.reset)
         self._reset.listeners.append(self.pools.reset)
         self._reset.listeners.append(self.schemas.reset)
+        self._reset.listeners.append(self.webhooks.reset)
         self._reset.listeners.append(alerts.clear)
         self._reset.listeners.append(self.permits.clear)
         self._reset.listeners.append(self.committer.lanes.clear)
@@ -150,6 +153,7 @@ class Store:
         await self.queues.stop()
         await self.pools.stop()
         await self.schemas.stop()
+        await self.webhooks.stop()
         await self.presence.stop()
         for nats in (self._bulk, self._nats):
             await nats.close()

@@ -25,6 +25,8 @@ from ojs_core.store.records.writer import Conflict, Write
 from ojs_core.store.schemas import schema_reader
 from ojs_core.store.statistics import span_reader
 from ojs_core.store.unique.locks import lock_reader
+from ojs_core.store.webhooks.deliveries import delivery_reader
+from ojs_core.store.webhooks.subscriptions import target_reader, webhook_reader
 from ojs_core.store.workers.notes import DIRECTIVE, HANDLERS, LEAVE, directive_reader, handlers_reader
 from ojs_core.store.workers.presence import worker_reader
 from ojs_core.store.workflows.definitions import part_reader
@@ -52,6 +54,9 @@ _READERS: Final[dict[Kind, RecordReader[Any]]] = {
         pool_reader,
         schema_reader,
         span_reader,
+        webhook_reader,
+        target_reader,
+        delivery_reader,
     )
 }
 REMOVABLE: Final = (*_READERS, "wfdef")

@@ -179,6 +179,16 @@ _UNFIT: Final = _counter(
     "outcome",
 )
 
+# Webhooks
+
+WEBHOOK_DELIVERIES: Final = _counter(
+    "ojs_webhook_delivery", "Attempts to deliver an event: success, failed (another follows) or dead.", "event_type", "status"
+)
+WEBHOOK_SECONDS: Final = _histogram(
+    "ojs_webhook_delivery_duration_seconds", "Time until a webhook's target answered, or didn't.", _REQUEST_S, "event_type"
+)
+WEBHOOK_SUBSCRIPTIONS: Final = _gauge("ojs_webhook_subscriptions", "Active subscriptions, as this process knows them.")
+
 # Hand-out
 
 _STARVED: Final = _counter(

@@ -121,6 +121,25 @@ def _documents(name: str) -> dict[Kind, dict[str, Any]]:
         "queue": {"name": name, "state": "active", "config": {"rate_limit": {"limit": 1, "period_ms": 1}}, "created_at": 1},
         "pool": {"name": name, "weights": {"x": 1}, "prevention": {"interval_ms": 1, "ratio": 0.1}, "created_at": 1},
         "schema": {"uri": f"urn:{name}", "type": name, "version": "1", "document": {"type": "array"}, "created_at": 1},
+        "webhook": {
+            "id": name,
+            "url": "https://a.b/",
+            "events": ["x"],
+            "metadata": {"m": 1},
+            "secret": "s",
+            "old_until": 1,
+            "created_at": 1,
+        },
+        "target": {"succeeded": 1, "failed": 1, "in_a_row": 1, "failing_since": 1, "last_at": 1, "op": "o"},
+        "delivery": {
+            "id": "del_1",
+            "subscription_id": name,
+            "event_id": "evt_1",
+            "event_type": "job.failed",
+            "event": {},
+            "created_at": 1,
+            "updated_at": 1,
+        },
         "idempotency": {"digest": "d", "began": 1, "runner": "r", "taken": 1, "status": 200, "body": {}},
         "stats": {"start": 60_000, "length": 60_000, "queues": {"q": [1, 1, 1]}},
         "service": {"role": "gateway", "instance": name, "since": 1, "at": 1},
@@ -197,6 +216,7 @@ _KEYS: Final[dict[Kind, str]] = {
     "limit": "key.{}",
     "crossing": "key.{}",
     "schema": "{}.1=2E0=2E0",
+    "delivery": "{}.del_1",
     "relay": "events",
 }
 _BEGINS_AGAIN: Final = frozenset(
@@ -296,6 +316,8 @@ class World:
         await answered(queries.workflows, WorkflowsAsk())
         await self.store.pools.all()
         await self.store.schemas.catalogue()
+        await self.store.webhooks.health_of(await self.store.webhooks.all())
+        await self.store.webhooks.deliveries.page(None, None, None, 0, 200)
         await self.store.queues.all()
         await self.store.crons.all()
         await self.store.presence.of("*")

@@ -12,13 +12,21 @@ from ojs_gateway.roles import PATIENCE, Roles
 from support.fake_store import Presence as Fake
 
 
+async def _wanted() -> bool:
+    return True
+
+
+async def _not_wanted() -> bool:
+    return False
+
+
 def test_every_service_is_a_role() -> None:
     assert tuple(entry.name for entry in SERVICES) == ROLES
 
 
 async def test_a_role_without_a_process_is_told_once_and_again_when_it_is_there() -> None:
     presence = Fake()
-    roles = Roles(cast("Presence", presence))
+    roles = Roles(cast("Presence", presence), _wanted)
     del presence.roles["coordinator"]
     with capture_logs() as logs:
         for look in range(1, PATIENCE + 3):
@@ -37,6 +45,16 @@ async def test_a_role_without_a_process_is_told_once_and_again_when_it_is_there(
 async def test_the_processes_of_each_role_are_a_metric() -> None:
     presence = Fake()
     presence.roles = Counter({"gateway": 2, "reaper": 1})
-    await Roles(cast("Presence", presence)).look()
+    await Roles(cast("Presence", presence), _wanted).look()
     series = {sample.labels["role"]: sample.value for sample in next(iter(metrics.SERVICES_UP.collect())).samples}
-    assert series == {"gateway": 2, "scheduler": 0, "reaper": 1, "coordinator": 0, "projector": 0}
+    assert series == {"gateway": 2, "scheduler": 0, "reaper": 1, "coordinator": 0, "projector": 0, "webhooks": 0}
+
+
+async def test_nobody_misses_the_webhooks_role_without_a_subscription() -> None:
+    presence = Fake()
+    del presence.roles["webhooks"]
+    without, with_one = Roles(cast("Presence", presence), _not_wanted), Roles(cast("Presence", presence), _wanted)
+    for _ in range(PATIENCE):
+        await without.look()
+        await with_one.look()
+    assert (without.missing, with_one.missing) == ([], ["webhooks"])

@@ -36,6 +36,15 @@ NAMED: list[Callable[[str], str]] = [
     CONFIG.pool,
     lambda name: CONFIG.schema("type", name),
     lambda name: CONFIG.schema(name, "1=2E0=2E0"),
+    CONFIG.webhook,
+    CONFIG.target,
+    CONFIG.webhook_consumer,
+    lambda name: CONFIG.delivery(name, "id"),
+    lambda name: CONFIG.delivery("id", name),
+    lambda name: CONFIG.delivery_timer(name, "id"),
+    lambda name: CONFIG.delivery_timer("id", name),
+    lambda name: CONFIG.delivery_due(name, "id"),
+    lambda name: CONFIG.delivery_due("id", name),
     CONFIG.limit,
     lambda name: CONFIG.limit_step("key.a", name),
     lambda name: CONFIG.limit_timer(name, "op"),
@@ -64,3 +73,19 @@ def test_code_may_ask_for_many() -> None:
     assert CONFIG.record("service", Wildcard("gateway.*")) == "$KV.ojs.service.gateway.*"
     assert CONFIG.step_result("w", "", REST) == "$KV.ojs.wfres.w.>"
     assert CONFIG.step_result("w", "op", ANY) == "$KV.ojs.wfres.w.op.*"
+
+
+@pytest.mark.parametrize(
+    ("patterns", "subjects"),
+    [
+        (["job.completed", "job.failed"], ["ojs.events.job.completed.*.*", "ojs.events.job.failed.*.*"]),
+        (["job.completed", "job.*", "workflow.failed"], ["ojs.events.job.>", "ojs.events.workflow.failed.*.*"]),
+        (["job.completed", "job.completed"], ["ojs.events.job.completed.*.*"]),
+        (["job.*", "*"], ["ojs.events.>"]),
+        (["job.a", "job.a.*"], ["ojs.events.job.>"]),
+        (["job", "job.a.b.*"], ["ojs.events.job.>"]),
+        (["rate_limit.dropped.*", "worker.*"], ["ojs.events.rate_limit.>", "ojs.events.worker.>"]),
+    ],
+)
+def test_no_event_is_under_two_of_a_consumers_subjects(patterns: list[str], subjects: list[str]) -> None:
+    assert CONFIG.events_of_types(patterns) == subjects

@@ -26,8 +26,8 @@ from ojs_core.store.records.records import Records
 
 log = structlog.get_logger(__name__)
 
-ROLES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector")
-"""What a system consists of: at least one process of each."""
+ROLES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks")
+"""What a system consists of: at least one process of each, of `webhooks` only where there are subscriptions."""
 BEAT_S: Final = 5.0
 MAX_GAP_MS: Final = 10_000
 """A service whose beats are further apart than this was away in between."""

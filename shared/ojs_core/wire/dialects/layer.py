@@ -21,10 +21,22 @@ from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.schemas import SCHEMAS
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.dialects.statistics import STATISTICS
+from ojs_core.wire.dialects.webhooks import WEBHOOKS
 from ojs_core.wire.dialects.workflows import WORKFLOWS
 from ojs_core.wire.members import encode
 
-_SHAPES: Final[Shapes] = {**JOBS, **BULK, **QUEUES, **CRONS, **WORKFLOWS, **EVENTS, **STATISTICS, **FLEET, **SCHEMAS}
+_SHAPES: Final[Shapes] = {
+    **JOBS,
+    **BULK,
+    **QUEUES,
+    **CRONS,
+    **WORKFLOWS,
+    **EVENTS,
+    **STATISTICS,
+    **FLEET,
+    **SCHEMAS,
+    **WEBHOOKS,
+}
 
 
 def answer_body(answer: bytes | Struct, reader: Reader) -> bytes:

@@ -44,6 +44,7 @@ EXTENSIONS: Final = (
     Extension("rate-limiting", capability="rate_limiting"),
     Extension("results"),
     Extension("schema-registry", capability="schema_validation"),
+    Extension("webhooks"),
     Extension("job-versioning", "0.1.0", "experimental"),
     Extension("realtime", "0.1.0", "experimental"),
 )

@@ -1,0 +1,154 @@
+"""Webhook subscriptions and their deliveries (ojs-webhooks §6, §10)."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Final
+
+import msgspec
+
+from ojs_core.base.ids import new_job_id
+from ojs_core.base.times import format_ms
+from ojs_core.domain.events.envelope import Event
+from ojs_core.domain.webhooks.records import TargetHealth
+from ojs_core.domain.webhooks.rules import Verdict, delivery_id
+from ojs_core.store.announce import announce
+from ojs_core.wire.pages import parse_page
+from ojs_core.wire.webhooks.answers import (
+    DeletedWebhook,
+    OneDelivery,
+    OneWebhook,
+    RotatedWebhook,
+    WebhookTest,
+    delivery_answer,
+    delivery_page,
+    on_page,
+    webhook_answer,
+    webhook_page,
+)
+from ojs_core.wire.webhooks.requests import parse_changes, parse_cursor, parse_status, parse_subscription
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+_SECRET_BYTES: Final = 32
+_AT_ONCE: Final = 16
+"""Requests to targets that a gateway makes at a time, for clients that wait for them."""
+
+
+class WebhookHandlers:
+    """Handlers under /webhooks."""
+
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._limits = context.limits
+        self._insecure = context.webhook_insecure
+        self._targets = context.targets
+        self._outgoing = asyncio.Semaphore(_AT_ONCE)
+
+    async def create(self, call: Call) -> Response:
+        """POST /webhooks/subscriptions: the one answer with the secret."""
+        wanted = await call.read(parse_subscription, self._limits, insecure=self._insecure)
+        made = await self._store.webhooks.create(wanted.new(_new_secret()))
+        await self._tell("webhook.subscription.created", made.id)
+        return Response(201, OneWebhook(webhook_answer(made, TargetHealth(), self._store.clock.now(), secret=True)))
+
+    async def list(self, call: Call) -> Response:
+        """GET /webhooks/subscriptions, with the paging of all lists."""
+        asked = parse_page(call.queries)
+        every = await self._store.webhooks.all()
+        here = on_page(every, asked)
+        health = await self._store.webhooks.health_of(here)
+        return Response(200, webhook_page(here, health, asked, len(every), self._store.clock.now()))
+
+    async def read(self, call: Call) -> Response:
+        """GET /webhooks/subscriptions/{id}."""
+        return await self._one(call.parameters[0])
+
+    async def change(self, call: Call) -> Response:
+        """PATCH or PUT /webhooks/subscriptions/{id}: what is sent is changed."""
+        wanted = await call.read(parse_changes, self._limits, insecure=self._insecure)
+        await self._store.webhooks.change(call.parameters[0], wanted.apply)
+        return await self._one(call.parameters[0])
+
+    async def delete(self, call: Call) -> Response:
+        """DELETE /webhooks/subscriptions/{id}."""
+        gone = await self._store.webhooks.delete(call.parameters[0])
+        await self._tell("webhook.subscription.deleted", gone.id)
+        return Response(200, DeletedWebhook(True, gone.id))
+
+    async def rotate(self, call: Call) -> Response:
+        """POST /webhooks/subscriptions/{id}/rotate-secret: the old one goes on for a day."""
+        secret = _new_secret()
+        found = await self._store.webhooks.change(call.parameters[0], lambda old, moment: old.rotated(secret, moment))
+        health = await self._store.webhooks.health(found.id)
+        return Response(200, RotatedWebhook(webhook_answer(found, health, self._store.clock.now()), secret))
+
+    async def test(self, call: Call) -> Response:
+        """POST /webhooks/subscriptions/{id}/test: 200 whatever the target answers."""
+        subscription = await self._store.webhooks.get(call.parameters[0])
+        now = self._store.clock.now()
+        event = Event(
+            id=f"evt_{new_job_id(now)}",
+            type="webhook.test",
+            source="ojs://ojs-nats/gateway",
+            time=format_ms(now),
+            subject=subscription.id,
+            data={"subscription_id": subscription.id},
+        )
+        async with self._outgoing:
+            answer = await self._targets.deliver(
+                subscription, delivery_id(subscription.id, event.id, now), event.type, msgspec.json.encode(event), now
+            )
+        view = WebhookTest(success=answer.success, status_code=answer.status, response_time_ms=answer.ms)
+        if answer.error:
+            view.error = answer.error
+        else:
+            view.response_body = answer.body
+        return Response(200, view)
+
+    async def deliveries(self, call: Call) -> Response:
+        """GET /webhooks/deliveries?subscription_id&status, with the paging of all lists."""
+        return await self._deliveries(call, call.query("subscription_id") or None)
+
+    async def of_subscription(self, call: Call) -> Response:
+        """GET /webhooks/subscriptions/{id}/deliveries?status."""
+        subscription = await self._store.webhooks.get(call.parameters[0])
+        return await self._deliveries(call, subscription.id)
+
+    async def _deliveries(self, call: Call, subscription_id: str | None) -> Response:
+        asked = parse_page(call.queries)
+        status = parse_status(call.query("status"))
+        after = parse_cursor(asked.cursor)
+        page = await self._store.webhooks.deliveries.page(subscription_id, status, after, asked.offset, asked.limit)
+        return Response(200, delivery_page(page.deliveries, asked, page.total, page.more))
+
+    async def delivery(self, call: Call) -> Response:
+        """GET /webhooks/deliveries/{id}."""
+        return Response(200, OneDelivery(delivery_answer(await self._store.webhooks.deliveries.get(call.parameters[0]))))
+
+    async def retry(self, call: Call) -> Response:
+        """POST /webhooks/deliveries/{id}/retry: one attempt, now; only of a dead delivery."""
+        found = await self._store.webhooks.deliveries.get(call.parameters[0])
+        found.check_dead()
+        subscription = await self._store.webhooks.get(found.subscription_id)
+        async with self._outgoing:
+            now = self._store.clock.now()
+            answer = await self._targets.deliver(subscription, found.id, found.event_type, bytes(found.event), now)
+        verdict = Verdict("delivered" if answer.success else "dead")
+        tried = found.after(answer.status, answer.error, verdict, self._store.clock.now())
+        await self._store.webhooks.deliveries.store(tried)
+        return Response(200, OneDelivery(delivery_answer(tried)))
+
+    async def _one(self, subscription_id: str) -> Response:
+        found = await self._store.webhooks.get(subscription_id)
+        health = await self._store.webhooks.health(found.id)
+        return Response(200, OneWebhook(webhook_answer(found, health, self._store.clock.now())))
+
+    async def _tell(self, event_type: str, subscription_id: str) -> None:
+        data = {"subscription_id": subscription_id}
+        await announce(self._store, event_type, scope="webhook", subject=subscription_id, data=data)
+
+
+def _new_secret() -> str:
+    return f"whsec_{secrets.token_urlsafe(_SECRET_BYTES)}"

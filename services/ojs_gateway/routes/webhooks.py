@@ -1,0 +1,139 @@
+"""Webhooks (docs/webhooks.md)."""
+
+from __future__ import annotations
+
+from typing import Final, get_args
+
+from ojs_core.domain.webhooks.records import DeliveryStatus
+from ojs_core.wire.webhooks.answers import (
+    DeletedWebhook,
+    DeliveryPage,
+    OneDelivery,
+    OneWebhook,
+    RotatedWebhook,
+    WebhookPage,
+    WebhookTest,
+)
+from ojs_core.wire.webhooks.requests import MAX_NAMES, MAX_PATTERNS, MAX_SECRET, MAX_URL
+from ojs_gateway.handlers.webhooks import WebhookHandlers
+from ojs_gateway.openapi.common import OBJECT, PAGED, QUEUE_NAME, SHORT
+from ojs_gateway.openapi.route import Parameter, Part, Route
+from ojs_gateway.openapi.schema import FLAG, Schema, list_of, one_of, record, text
+
+_URL: Final = text("https, unless the server allows http.", most=MAX_URL)
+_EVENTS: Final = list_of(text(), 1, MAX_PATTERNS, "Types, wildcards such as job.*, or * for all.")
+_REST: Final[dict[str, Schema]] = {
+    "filter": record({}, {"queues": list_of(QUEUE_NAME, most=MAX_NAMES), "job_types": list_of(SHORT, most=MAX_NAMES)}),
+    "metadata": OBJECT,
+    "active": FLAG,
+}
+_SECRET: Final = text("Made by the server if it is left out.", most=MAX_SECRET)
+_ONE: Final = "/webhooks/subscriptions/{subscription}"
+_DELIVERY: Final = "/webhooks/deliveries/{delivery}"
+_KNOWN: Final = ("not_found", "invalid_request")
+_STATUS: Final = Parameter("status", one_of(*get_args(DeliveryStatus)))
+
+WEBHOOKS: Final = Part(
+    "Webhooks",
+    "Events brought to URLs",
+    (
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.create,
+            ("POST /webhooks/subscriptions createWebhookSubscription",),
+            "Subscribe a URL to events",
+            {201: OneWebhook},
+            "The secret that deliveries are signed with is in this answer and in no later one.",
+            body=record({"url": _URL, "events": _EVENTS}, {**_REST, "secret": _SECRET}),
+            errors=("conflict", "metadata_too_large", "storage_full"),
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.list,
+            ("GET /webhooks/subscriptions listWebhookSubscriptions",),
+            "List subscriptions",
+            {200: WebhookPage},
+            query=PAGED,
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.read,
+            (f"GET {_ONE} getWebhookSubscription",),
+            "Read a subscription",
+            {200: OneWebhook},
+            errors=_KNOWN,
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.change,
+            (f"PATCH {_ONE} updateWebhookSubscription", f"PUT {_ONE}"),
+            "Change, pause or resume a subscription",
+            {200: OneWebhook},
+            "What is sent is changed; `active` pauses and resumes. Events that come meanwhile are delivered afterwards.",
+            body=record({}, {"url": _URL, "events": _EVENTS, **_REST}),
+            errors=("not_found", "conflict", "metadata_too_large", "storage_full"),
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.delete,
+            (f"DELETE {_ONE} deleteWebhookSubscription",),
+            "Delete a subscription",
+            {200: DeletedWebhook},
+            errors=(*_KNOWN, "conflict"),
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.test,
+            (f"POST {_ONE}/test testWebhookSubscription",),
+            "Send an event of type webhook.test",
+            {200: WebhookTest},
+            "Waits for the target, up to 30 s.",
+            errors=_KNOWN,
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.rotate,
+            (f"POST {_ONE}/rotate-secret rotateWebhookSecret",),
+            "Have a new secret",
+            {200: RotatedWebhook},
+            "Deliveries are signed with both secrets for 24 hours.",
+            errors=(*_KNOWN, "conflict", "storage_full"),
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.of_subscription,
+            (f"GET {_ONE}/deliveries listSubscriptionDeliveries",),
+            "List deliveries of a subscription that did not go through at once",
+            {200: DeliveryPage},
+            query=(_STATUS, *PAGED),
+            errors=_KNOWN,
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.deliveries,
+            ("GET /webhooks/deliveries listWebhookDeliveries",),
+            "List deliveries that did not go through at once",
+            {200: DeliveryPage},
+            "Kept for seven days: of each subscription up to 500 that are not tried again.",
+            query=(Parameter("subscription_id", SHORT), _STATUS, *PAGED),
+            errors=("invalid_request",),
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.delivery,
+            (f"GET {_DELIVERY} getWebhookDelivery",),
+            "Read a delivery",
+            {200: OneDelivery},
+            errors=_KNOWN,
+        ),
+        Route(
+            WebhookHandlers,
+            WebhookHandlers.retry,
+            (f"POST {_DELIVERY}/retry retryWebhookDelivery",),
+            "Try a dead delivery again",
+            {200: OneDelivery},
+            "One attempt, whose outcome is in the answer.",
+            errors=(*_KNOWN, "conflict", "storage_full"),
+        ),
+    ),
+)

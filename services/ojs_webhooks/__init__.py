@@ -1,0 +1,17 @@
+"""Webhooks: brings events to the URLs that have subscribed to them. Any number of them may run; none keeps anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ojs_core.runtime.targets import Targets
+from ojs_webhooks.deliverer import Deliverer
+
+if TYPE_CHECKING:
+    from ojs_core.runtime.service import Service
+    from ojs_core.runtime.settings import Settings
+    from ojs_core.store.store import Store
+
+
+def build(store: Store, settings: Settings) -> Service:
+    return Deliverer(store, Targets(insecure=settings.webhook_insecure, private=settings.webhook_private))

@@ -1,0 +1,97 @@
+"""Knows all subscriptions by heart, and has a subscriber for each that is active."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.waiting import within
+from ojs_core.telemetry import metrics
+from ojs_webhooks.pausing import pause
+from ojs_webhooks.subscriber import Subscriber
+
+if TYPE_CHECKING:
+    from ojs_core.domain.webhooks.records import Subscription, Tally
+    from ojs_core.runtime.targets import Targets
+    from ojs_core.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+_NOTE_S: Final = 1.0
+_TIDY_S: Final = 60.0
+_LOOK_S: Final = 60.0
+_STOP_S: Final = 2.0
+_RESET_S: Final = 0.2
+
+
+class Deliverer:
+    """The process. What it has in hand when it dies comes to another one."""
+
+    def __init__(self, store: Store, targets: Targets) -> None:
+        self._store = store
+        self._webhooks = store.webhooks
+        self._targets = targets
+        self._subscribers: dict[str, Subscriber] = {}
+        self._news = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        store.on_reset(self._reset)
+
+    async def start(self) -> None:
+        self._tasks = [
+            start_loop("webhooks", self._follow),
+            start_loop("webhooks-note", self._note, every_s=_NOTE_S, tell=False),
+            start_loop("webhooks-tidy", self._webhooks.tidy, every_s=_TIDY_S, tell=False),
+        ]
+
+    async def stop(self) -> None:
+        """Finish the deliveries that end soon; others come to another process at once."""
+        for task in self._tasks:
+            await stop_loop(task)
+        await self._drop(_STOP_S)
+        await self._note()
+        await self._targets.close()
+
+    async def _follow(self) -> None:
+        await self._webhooks.follow(self._news.set)
+        self._news.clear()
+        active = {one.id: one for one in self._webhooks.known() if one.active}
+        ended = [self._subscribers.pop(known) for known in list(self._subscribers) if known not in active]
+        await asyncio.gather(*(subscriber.stop(0) for subscriber in ended))
+        for subscription in active.values():
+            subscriber = self._subscribers.get(subscription.id)
+            if subscriber is not None:
+                subscriber.change(subscription)
+                continue
+            self._subscribers[subscription.id] = begun = Subscriber(self._store, self._targets, subscription)
+            await begun.start()
+        metrics.WEBHOOK_SUBSCRIPTIONS.set(len(active))
+        await within(_LOOK_S, self._news)
+
+    async def _note(self) -> None:
+        """Store what was counted. It is lost with the process, or while NATS is away."""
+        for subscriber in list(self._subscribers.values()):
+            tally = subscriber.take_tally()
+            if tally.empty:
+                continue
+            try:
+                await self._note_one(subscriber.subscription, tally)
+            except OjsError as error:  # one record's trouble must not keep the others from being written
+                log.debug("a webhook's counts are lost", subscription_id=subscriber.subscription.id, reason=error.message)
+
+    async def _note_one(self, subscription: Subscription, tally: Tally) -> None:
+        health = await self._webhooks.note(subscription.id, tally)
+        if health.given_up(subscription.updated_at, self._store.clock.now()):
+            await pause(self._store, subscription.id, "failing")
+
+    async def _drop(self, patience_s: float) -> None:
+        subscribers = list(self._subscribers.values())
+        await asyncio.gather(*(subscriber.stop(patience_s) for subscriber in subscribers))
+
+    async def _reset(self) -> None:
+        await self._drop(_RESET_S)
+        self._subscribers.clear()
+        self._news.set()

@@ -1,0 +1,24 @@
+"""Ending deliveries to a target that wants none, or has taken none for long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ojs_core.store.announce import announce
+
+if TYPE_CHECKING:
+    from ojs_core.domain.webhooks.records import PauseReason
+    from ojs_core.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+
+async def pause(store: Store, subscription_id: str, reason: PauseReason) -> None:
+    """Pause a subscription until a client sets it active, and say so once. Raises OjsError not_found, backend_unavailable."""
+    if not await store.webhooks.pause(subscription_id, reason):
+        return
+    log.error("webhook paused", subscription_id=subscription_id, reason=reason)
+    told = {"subscription_id": subscription_id, "reason": reason}
+    await announce(store, "webhook.paused", scope="webhook", subject=subscription_id, data=told)

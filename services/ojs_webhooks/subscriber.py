@@ -1,0 +1,209 @@
+"""Brings one subscription's events to its URL. A slow or dead target has a subscriber of its own, and holds up no other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.domain.webhooks.records import DeliveryRecord, Tally
+from ojs_core.domain.webhooks.rules import OWN, Verdict, delivery_id, judge
+from ojs_core.jetstream.event_consumer import WORKING_S
+from ojs_core.jetstream.event_reader import EventFilter
+from ojs_core.runtime.dueloop import DueLoop
+from ojs_core.store.announce import announce
+from ojs_core.telemetry import metrics
+from ojs_webhooks.pausing import pause
+
+if TYPE_CHECKING:
+    from ojs_core.domain.webhooks.records import Subscription
+    from ojs_core.jetstream.due_messages import Due
+    from ojs_core.jetstream.event_consumer import ConsumedEvent
+    from ojs_core.runtime.targets import TargetAnswer, Targets
+    from ojs_core.store.store import Store
+
+log = structlog.get_logger(__name__)
+
+_AT_ONCE: Final = 8
+"""Events that a process brings at a time to one target, and as many failed ones that it tries again."""
+_AGAIN_MS: Final = 30_000
+"""When an attempt whose outcome could not be stored is made again: as after the first failure."""
+_FIRST_REST_S: Final = 0.5
+_LONGEST_REST_S: Final = 30.0
+"""Between pulls while a target fails: its events wait in the stream, and their attempts aren't used up together."""
+
+
+class _Envelope(Struct):
+    id: str
+
+
+_envelope: Final = Decoder(_Envelope).decode
+
+
+class Subscriber:
+    """Begins with `start`, ends with `stop`."""
+
+    def __init__(self, store: Store, targets: Targets, subscription: Subscription) -> None:
+        self._store = store
+        self._webhooks = store.webhooks
+        self._deliveries = store.webhooks.deliveries
+        self._targets = targets
+        self._consumer = store.webhooks.consumer(subscription.id)
+        self._due = self._deliveries.due(subscription.id, _AT_ONCE)
+        self._retries = DueLoop(f"webhook-retries-{subscription.id}", self._due, self._retry, tell=False)
+        self._under_way: dict[asyncio.Task[None], ConsumedEvent] = {}
+        self._tally = Tally()
+        self._rest_s = 0.0
+        self._failing = False
+        self._loop: asyncio.Task[None] | None = None
+        self.change(subscription)
+
+    def change(self, subscription: Subscription) -> None:
+        """Go on with the subscription as it is now. What has failed before is tried again whether or not it still matches."""
+        self.subscription = subscription
+        self._wanted = EventFilter(types=subscription.events, queues=subscription.queues, job_types=subscription.job_types)
+        self._webhooks.aim(self._consumer, subscription)
+
+    def take_tally(self) -> Tally:
+        """What was counted since the last call."""
+        tally, self._tally = self._tally, Tally()
+        return tally
+
+    async def start(self) -> None:
+        self._loop = start_loop(f"webhook-{self.subscription.id}", self._turn, tell=False)
+        await self._retries.start()
+
+    async def stop(self, patience_s: float) -> None:
+        """Take nothing new; what isn't done after so many seconds is cut off, and comes again at once."""
+        await stop_loop(self._loop)
+        await asyncio.gather(self._retries.stop(), self._cut_off(patience_s))
+
+    async def _cut_off(self, patience_s: float) -> None:
+        if self._under_way and patience_s:
+            await asyncio.wait(self._under_way, timeout=patience_s)
+        cut_off = dict(self._under_way)
+        for task in cut_off:
+            task.cancel()
+        await asyncio.gather(*cut_off, return_exceptions=True)
+        for one in cut_off.values():
+            self._consumer.again(one, 0)
+
+    # Events
+
+    async def _turn(self) -> None:
+        if self._failing:
+            self._rest_s = min(max(2 * self._rest_s, _FIRST_REST_S), _LONGEST_REST_S)
+            await asyncio.sleep(self._rest_s)
+            if await self._deliveries.full(self.subscription.id):
+                return
+            self._failing = False
+        if len(self._under_way) >= _AT_ONCE:
+            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+            return
+        for one in await self._consumer.next(_AT_ONCE - len(self._under_way)):
+            task = asyncio.create_task(self._handle(one), name=f"delivery-{one.event.sequence}")
+            self._under_way[task] = one
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.pop(task, None)
+
+    async def _handle(self, one: ConsumedEvent) -> None:
+        try:
+            if not one.event.type.startswith(OWN) and self._wanted.admits(one.event):
+                await self._attempt(self._first(one), lambda: self._consumer.working(one))
+            self._consumer.done(one)
+        except DecodeError as error:
+            log.error("an event can't be read and is brought to no webhook", sequence=one.event.sequence, problem=str(error))
+            self._consumer.done(one)
+        except OjsError as error:
+            self._waits(error)
+            self._consumer.again(one, _AGAIN_MS)
+        except Exception:  # one event's trouble must not keep the others waiting
+            log.exception("webhook's delivery failed and will come back", subscription_id=self.subscription.id)
+            self._consumer.again(one, _AGAIN_MS)
+
+    def _first(self, one: ConsumedEvent) -> DeliveryRecord:
+        event_id = _envelope(one.event.body).id
+        return DeliveryRecord(
+            id=delivery_id(self.subscription.id, event_id, one.at),
+            subscription_id=self.subscription.id,
+            event_id=event_id,
+            event_type=one.event.type,
+            event=Raw(one.event.body),
+            created_at=one.at,
+            updated_at=one.at,
+        )
+
+    # Deliveries that have failed
+
+    async def _retry(self, batch: list[Due]) -> None:
+        await asyncio.gather(*map(self._again, batch))
+
+    async def _again(self, due: Due) -> None:
+        delivery = self._deliveries.of(self.subscription.id, due)
+        try:
+            if delivery is not None:
+                await self._attempt(delivery, lambda: self._due.working([due]))
+            await self._due.done([due])
+        except OjsError as error:
+            self._waits(error)
+            self._due.later(due, _AGAIN_MS)
+
+    # Both
+
+    async def _attempt(self, delivery: DeliveryRecord, working: Callable[[], None]) -> None:
+        """Bring it to the target once, and store what came of it. Raises OjsError if that can't be stored."""
+        now = self._store.clock.now()
+        answer = await self._answer(delivery, now, working)
+        verdict = judge(answer.status, delivery.attempts + 1, answer.retry_after_s)
+        self._count(delivery, answer, verdict)
+        if verdict.outcome != "delivered" or delivery.attempts:
+            delivery = delivery.after(answer.status, answer.error, verdict, self._store.clock.now())
+            await self._deliveries.store(delivery)
+        if verdict.outcome == "dead":
+            await self._tell_dead(delivery)
+        if verdict.gone:
+            await pause(self._store, delivery.subscription_id, "gone")
+
+    async def _answer(self, delivery: DeliveryRecord, now: int, working: Callable[[], None]) -> TargetAnswer:
+        """The target's answer; while it takes its time, the delivery is kept from other processes."""
+        body = bytes(delivery.event)
+        sending = asyncio.create_task(
+            self._targets.deliver(self.subscription, delivery.id, delivery.event_type, body, now), name=delivery.id
+        )
+        try:
+            while not (await asyncio.wait([sending], timeout=WORKING_S))[0]:
+                working()
+            return sending.result()
+        finally:
+            sending.cancel()
+
+    def _count(self, delivery: DeliveryRecord, answer: TargetAnswer, verdict: Verdict) -> None:
+        self._tally.count(answer.status, self._store.clock.now(), success=answer.success)
+        self._tally.dead += verdict.outcome == "dead"
+        self._failing = verdict.outcome == "again"
+        if not self._failing:  # a target that answers is not rested, whatever it says of this event
+            self._rest_s = 0.0
+        status = {"delivered": "success", "again": "failed", "dead": "dead"}[verdict.outcome]
+        metrics.WEBHOOK_DELIVERIES.labels(delivery.event_type, status).inc()
+        metrics.WEBHOOK_SECONDS.labels(delivery.event_type).observe(answer.ms / 1_000)
+
+    async def _tell_dead(self, delivery: DeliveryRecord) -> None:
+        told = {
+            "subscription_id": delivery.subscription_id,
+            "delivery_id": delivery.id,
+            "event_id": delivery.event_id,
+            "event_type": delivery.event_type,
+            "attempts": delivery.attempts,
+        }
+        await announce(self._store, "webhook.dead", scope="webhook", subject=delivery.subscription_id, data=told)
+
+    def _waits(self, error: OjsError) -> None:
+        log.warning("webhook's delivery waits", subscription_id=self.subscription.id, reason=error.message)

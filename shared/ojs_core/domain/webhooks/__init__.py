@@ -1,0 +1,1 @@
+"""Webhooks: subscriptions, signatures, and what follows from an answer (ojs-webhooks)."""

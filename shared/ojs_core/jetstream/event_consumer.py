@@ -1,0 +1,101 @@
+"""A durable consumer of the event stream, shared by processes: each event goes to one of them, until it is acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from ojs_core.jetstream.api import ask, call
+from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.consumers import SECOND_NS, Delivery, most_bytes, pull, pulled
+from ojs_core.jetstream.event_reader import StoredEvent, event_of
+from ojs_core.jetstream.subjects import StoreConfig
+
+WORKING_S: Final = 5.0
+"""How often whoever has an event in hand says so."""
+_ACK_WAIT_S: Final = 15
+"""After so long a silence another process gets it."""
+_MAX_WAITING: Final = 1_000
+"""Events that processes have in hand, or have given back for a while; no further ones are delivered beyond."""
+_PARK_S: Final = 5
+_MARGIN_S: Final = 1.0
+
+
+class ConsumedEvent(NamedTuple):
+    """An event in hand, stored `at` (Unix ms); `deliveries` counts from 1."""
+
+    event: StoredEvent
+    at: int
+    deliveries: int
+    ack: str
+
+
+class EventConsumer:
+    """One process's share of it. Its state is in a file, so nothing is delivered anew when nats-server is started again."""
+
+    def __init__(self, nats: Connection, bulk: Connection, config: StoreConfig, name: str) -> None:
+        self._nats = nats
+        self._bulk = bulk
+        self._stream = config.events_stream
+        self._name = name
+        self._config: dict[str, Any] = {}
+        self._ready = False
+
+    def wants(self, subjects: Sequence[str], since: int) -> None:
+        """What to deliver: events of some subjects that come after the sequence `since`."""
+        config = {
+            "durable_name": self._name,
+            "filter_subjects": list(subjects),
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": since + 1,
+            "ack_policy": "explicit",
+            "ack_wait": _ACK_WAIT_S * SECOND_NS,
+            "max_ack_pending": _MAX_WAITING,
+            "max_deliver": -1,
+        }
+        if config != self._config:
+            self._config, self._ready = config, False
+
+    async def next(self, batch: int) -> list[ConsumedEvent]:
+        """Up to `batch` events, waiting up to five seconds for the first; may be none. Raises OjsError backend_unavailable."""
+        if not self._ready:
+            config = self._config
+            wanted = {"stream_name": self._stream, "config": config}
+            await ask(self._nats, f"CONSUMER.CREATE.{self._stream}.{self._name}", wanted, "the consumer of a webhook")
+            self._ready = config is self._config
+        found = await self._pull({"batch": batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
+        return found or await self._pull({"batch": 1, "expires": _PARK_S * SECOND_NS})
+
+    async def _pull(self, which: dict[str, Any]) -> list[ConsumedEvent]:
+        found = pulled(await pull(self._bulk, self._stream, self._name, which, _PARK_S + _MARGIN_S))
+        self._ready = self._ready and found is not None
+        return [_consumed(Delivery.of(message)) for message in found or ()]
+
+    def done(self, one: ConsumedEvent) -> None:
+        """It is not to come again."""
+        self._bulk.publish(one.ack, b"+ACK")
+
+    def again(self, one: ConsumedEvent, delay_ms: int) -> None:
+        """Have it again after a while, here or in another process."""
+        self._bulk.publish(one.ack, b'-NAK {"delay": %d}' % (delay_ms * 1_000_000) if delay_ms else b"-NAK")
+
+    def working(self, one: ConsumedEvent) -> None:
+        """It is in hand still."""
+        self._bulk.publish(one.ack, b"+WPI")
+
+
+async def consumer_names(nats: Connection, stream: str, prefix: str) -> list[str]:
+    """Consumers of a stream whose names begin so. Raises OjsError backend_unavailable."""
+    names: list[str] = []
+    while True:
+        answer = await call(nats, f"CONSUMER.NAMES.{stream}", {"offset": len(names)})
+        page = answer.get("consumers") or []
+        names += page
+        if not page or len(names) >= int(answer.get("total", 0)):
+            return [name for name in names if name.startswith(prefix)]
+
+
+def _consumed(one: Delivery) -> ConsumedEvent:
+    message = one.message
+    event = event_of(message.subject.decode(), one.sequence, message.data)
+    return ConsumedEvent(event, one.at, one.deliveries, message.reply.decode())

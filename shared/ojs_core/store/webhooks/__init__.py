@@ -1,0 +1,1 @@
+"""Webhook subscriptions, and the deliveries that did not go through at once."""

@@ -1,0 +1,36 @@
+"""Webhooks for official clients: neither the command line nor the admin UI unwraps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ojs_core.wire.dialects.readers import Reader
+from ojs_core.wire.dialects.shaping import Shape, Shapes
+from ojs_core.wire.members import members
+from ojs_core.wire.webhooks.answers import OneWebhook, RotatedWebhook, WebhookPage, WebhookTest
+
+
+def _bare(answer: OneWebhook) -> dict[str, Any]:
+    return members(answer.subscription) | members(answer)
+
+
+def _rotated(answer: RotatedWebhook) -> dict[str, Any]:
+    return members(answer.subscription) | members(answer) | {"new_secret": answer.secret}
+
+
+def _page_for_ui(answer: WebhookPage) -> dict[str, Any]:
+    return members(answer) | {"items": answer.subscriptions}
+
+
+def _test_for_ui(answer: WebhookTest) -> dict[str, Any]:
+    return members(answer) | {"status": answer.status_code}
+
+
+_ONE: Final[Mapping[Reader, Shape]] = {"cli": _bare, "ui": _bare}
+WEBHOOKS: Final[Shapes] = {
+    OneWebhook: _ONE,
+    RotatedWebhook: {"cli": _rotated, "ui": _rotated},
+    WebhookPage: {"ui": _page_for_ui},
+    WebhookTest: {"ui": _test_for_ui},
+}

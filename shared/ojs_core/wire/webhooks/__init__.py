@@ -1,0 +1,1 @@
+"""Webhooks as clients set and read them (ojs-webhooks)."""

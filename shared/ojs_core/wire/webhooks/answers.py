@@ -1,0 +1,185 @@
+"""What clients get about webhooks. Only creation and rotation show a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ojs_core.base.errors import invalid
+from ojs_core.base.times import format_ms
+from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, PauseReason, Subscription, TargetHealth
+from ojs_core.wire.members import Count, JsonObject, Timestamp, given, timestamp
+from ojs_core.wire.pages import Page, Pagination, pagination
+
+_DIGITS: Final = 9
+
+_Secret = Annotated[str, Meta(description="Shown this once.")]
+
+
+class WebhookFilter(Struct, omit_defaults=True):
+    """What an event must match besides its type."""
+
+    queues: list[str] | UnsetType = UNSET
+    job_types: list[str] | UnsetType = UNSET
+
+
+class WebhookAnswer(Struct, kw_only=True):
+    """A subscription. Failures are of attempts; `failure_count` and `success_count` may be some seconds behind."""
+
+    id: str
+    url: str
+    events: list[str]
+    filter: WebhookFilter | UnsetType = UNSET
+    metadata: JsonObject
+    active: bool
+    paused_reason: Annotated[PauseReason, Meta(description="Why the server has paused it.")] | UnsetType = UNSET
+    secret: _Secret | UnsetType = UNSET
+    old_secret_expires_at: Timestamp | UnsetType = UNSET
+    created_at: Timestamp
+    updated_at: Timestamp
+    last_delivery_at: Timestamp | UnsetType = UNSET
+    last_delivery_status: Count | UnsetType = UNSET
+    success_count: Count
+    failure_count: Count
+    dead_count: Count
+    consecutive_failures: Count
+
+
+class OneWebhook(Struct):
+    """The answer about one subscription."""
+
+    subscription: WebhookAnswer
+
+
+class RotatedWebhook(Struct):
+    """A subscription with its new secret; deliveries are signed with the old one, too, for a day."""
+
+    subscription: WebhookAnswer
+    secret: _Secret
+
+
+class WebhookPage(Struct):
+    """Subscriptions, the oldest first."""
+
+    subscriptions: list[WebhookAnswer]
+    total: Count
+    pagination: Pagination
+
+
+class DeletedWebhook(Struct):
+    """The subscription is gone, and its deliveries with it."""
+
+    deleted: bool
+    id: str
+
+
+class WebhookTest(Struct, kw_only=True, omit_defaults=True):
+    """What a target has answered to an event of type `webhook.test`."""
+
+    success: bool
+    status_code: Annotated[int, Meta(ge=0, description="0 if there was no answer.")]
+    response_time_ms: Count
+    response_body: Annotated[str, Meta(description="Its beginning.")] | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class DeliveryAnswer(Struct, kw_only=True):
+    """An event that did not go through at the first attempt."""
+
+    id: str
+    subscription_id: str
+    event_id: str
+    event_type: str
+    status: DeliveryStatus
+    attempts: Count
+    last_status_code: Annotated[int, Meta(ge=0, description="0 if there was no answer.")]
+    error: str | UnsetType = UNSET
+    created_at: Timestamp
+    updated_at: Timestamp
+    next_attempt_at: Timestamp | UnsetType = UNSET
+    event: JsonObject
+
+
+class OneDelivery(Struct):
+    """The answer about one delivery."""
+
+    delivery: DeliveryAnswer
+
+
+class DeliveryPage(Struct):
+    """Deliveries, the newest event first."""
+
+    deliveries: list[DeliveryAnswer]
+    pagination: Pagination
+
+
+def webhook_answer(found: Subscription, health: TargetHealth, now: int, *, secret: bool = False) -> WebhookAnswer:
+    """A subscription and how its deliveries go, with its `secret` only on the occasions that show it."""
+    narrowed = WebhookFilter(list(found.queues) or UNSET, list(found.job_types) or UNSET)
+    return WebhookAnswer(
+        id=found.id,
+        url=found.url,
+        events=list(found.events),
+        filter=narrowed if found.queues or found.job_types else UNSET,
+        metadata=found.metadata,
+        active=found.active,
+        paused_reason=given(found.paused),
+        secret=found.secret if secret else UNSET,
+        old_secret_expires_at=format_ms(found.old_until) if len(found.secrets(now)) > 1 else UNSET,
+        created_at=format_ms(found.created_at),
+        updated_at=format_ms(found.updated_at),
+        last_delivery_at=timestamp(health.last_at or None),
+        last_delivery_status=health.last_status or UNSET,
+        success_count=health.succeeded,
+        failure_count=health.failed,
+        dead_count=health.dead,
+        consecutive_failures=health.in_a_row,
+    )
+
+
+def on_page(every: Sequence[Subscription], asked: Page) -> Sequence[Subscription]:
+    """What is on a page. Raises invalid_request."""
+    return every[_start(asked) : _start(asked) + asked.limit]
+
+
+def webhook_page(
+    found: Sequence[Subscription], health: Mapping[str, TargetHealth], asked: Page, total: int, now: int
+) -> WebhookPage:
+    """One page of subscriptions; the cursor is the place of the next one."""
+    end = _start(asked) + len(found)
+    here = [webhook_answer(one, health[one.id], now) for one in found]
+    return WebhookPage(here, total, pagination(asked, total, str(end) if found and end < total else None))
+
+
+def _start(asked: Page) -> int:
+    """How many to pass over: by the cursor, or by the offset."""
+    if asked.cursor is None:
+        return asked.offset
+    if not asked.cursor.isascii() or not asked.cursor.isdigit() or len(asked.cursor) > _DIGITS:
+        raise invalid("cursor", f"cursor is not one that this list has given: {asked.cursor[:40]!r}")
+    return int(asked.cursor)
+
+
+def delivery_page(found: Sequence[DeliveryRecord], asked: Page, total: int | None, more: str | None) -> DeliveryPage:
+    """One page of deliveries; the cursor is the last id that was looked at."""
+    return DeliveryPage([delivery_answer(one) for one in found], pagination(asked, total, more))
+
+
+def delivery_answer(found: DeliveryRecord) -> DeliveryAnswer:
+    """A delivery as it stands."""
+    return DeliveryAnswer(
+        id=found.id,
+        subscription_id=found.subscription_id,
+        event_id=found.event_id,
+        event_type=found.event_type,
+        status=found.status,
+        attempts=found.attempts,
+        last_status_code=found.last_status,
+        error=found.error or UNSET,
+        created_at=format_ms(found.created_at),
+        updated_at=format_ms(found.updated_at),
+        next_attempt_at=timestamp(found.next_at or None),
+        event=found.event,
+    )

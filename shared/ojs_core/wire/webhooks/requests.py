@@ -1,0 +1,166 @@
+"""What clients send about webhooks (ojs-webhooks §5, §6)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, get_args
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.fields import check_known, choice, flag, mapping, object_of, queue_names, shown, text_list, value_of
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.transitions import Moment
+from ojs_core.domain.webhooks.records import DeliveryStatus, Subscription
+from ojs_core.domain.webhooks.rules import OWN
+
+MAX_URL: Final = 2_048
+MAX_PATTERNS: Final = 50
+MAX_NAMES: Final = 100
+MAX_METADATA_BYTES: Final = 4_096
+MIN_SECRET: Final = 8
+MAX_SECRET: Final = 256
+
+_MEMBERS: Final = ("url", "events", "filter", "secret", "metadata", "active")
+_CHANGED: Final = ("url", "events", "filter", "metadata", "active")
+_ANSWERED: Final = ("id", "created_at", "updated_at")
+"""What a client may send back as it got it; it changes nothing."""
+_PATTERN: Final = re.compile(r"\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?", re.ASCII)
+_SECRET: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
+_DELIVERY_ID: Final = re.compile(r"del_[0-9a-f-]{36}", re.ASCII)
+_STATUSES: Final[tuple[DeliveryStatus, ...]] = get_args(DeliveryStatus)
+_LONGEST: Final = 128
+
+
+class Wanted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a client wants of a subscription; None stands for what it didn't name."""
+
+    url: str | None = None
+    events: tuple[str, ...] | None = None
+    queues: tuple[str, ...] | None = None
+    job_types: tuple[str, ...] | None = None
+    metadata: Raw | None = None
+    active: bool | None = None
+    secret: str | None = None
+
+    def new(self, secret: str) -> Subscription:
+        """The subscription to create, with `secret` unless the client has brought one."""
+        assert self.url is not None
+        assert self.events is not None
+        return Subscription(
+            id="",
+            url=self.url,
+            events=self.events,
+            queues=self.queues or (),
+            job_types=self.job_types or (),
+            metadata=self.metadata or Raw(b"{}"),
+            active=self.active is not False,
+            secret=self.secret or secret,
+        )
+
+    def apply(self, old: Subscription, moment: Moment) -> Subscription:
+        """A subscription with what was named; one that is set active has no reason to be paused any more."""
+        given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        if self.active is not None:
+            given["paused"] = None
+        return old.changed(moment, **given)
+
+
+def parse_subscription(body: bytes, limits: PayloadLimits, *, insecure: bool) -> Wanted:
+    """`{url, events, filter?: {queues?, job_types?}, secret?, metadata?, active?}`. Raises invalid_request."""
+    wanted = _parse(body, _MEMBERS, limits, insecure=insecure)
+    for name, value in (("url", wanted.url), ("events", wanted.events)):
+        if value is None:
+            raise invalid(name, f"{name} is missing")
+    return wanted
+
+
+def parse_changes(body: bytes, limits: PayloadLimits, *, insecure: bool) -> Wanted:
+    """The same members but `secret`, which is changed by a rotation; any of them. Raises invalid_request."""
+    return _parse(body, (*_CHANGED, *_ANSWERED), limits, insecure=insecure)
+
+
+def parse_status(sent: str | None) -> DeliveryStatus | None:
+    """The query's `status`; None if it isn't there. Raises invalid_request."""
+    return choice(sent, "status", _STATUSES) if sent else None
+
+
+def parse_cursor(sent: str | None) -> str | None:
+    """The id of a delivery after which a list goes on. Raises invalid_request."""
+    if sent is not None and _DELIVERY_ID.fullmatch(sent) is None:
+        raise invalid("cursor", f"cursor is not one that this list has given: {sent[:40]!r}")
+    return sent
+
+
+def _parse(body: bytes, known: tuple[str, ...], limits: PayloadLimits, *, insecure: bool) -> Wanted:
+    raw = object_of(body)
+    check_known(raw, known)
+    members = {name: value for name, one in raw.items() if (value := value_of(one, name, limits)) is not None}
+    queues, job_types = _filter(members["filter"], limits) if "filter" in members else (None, None)
+    return Wanted(
+        url=_url(members["url"], insecure=insecure) if "url" in members else None,
+        events=_events(members["events"], limits) if "events" in members else None,
+        queues=queues,
+        job_types=job_types,
+        metadata=_metadata(members["metadata"]) if "metadata" in members else None,
+        active=flag(members["active"], "active") if "active" in members else None,
+        secret=_secret(members["secret"]) if "secret" in members else None,
+    )
+
+
+def _url(value: Any, *, insecure: bool) -> str:
+    if type(value) is not str or not value.isascii() or not value.isprintable() or " " in value:
+        raise invalid("url", "url must be an absolute URL in printable ASCII")
+    if len(value) > MAX_URL:
+        raise invalid("url", f"url has {len(value)} characters; the limit is {MAX_URL}")
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError as problem:
+        raise invalid("url", f"url can't be read: {problem}") from None
+    if parts.scheme not in {"https", "http"} or not parts.hostname or port == 0:
+        raise invalid("url", "url must begin with https:// and name a host")
+    if parts.scheme == "http" and not insecure:
+        raise invalid("url", "url must begin with https://; http is for servers that are started with webhook_insecure")
+    if parts.username is not None or parts.password is not None:
+        raise invalid("url", "url must not hold a user or a password: everybody who lists subscriptions would see them")
+    if parts.fragment:
+        raise invalid("url", "url must not have a fragment (#…), which is never sent")
+    return value
+
+
+def _events(value: Any, limits: PayloadLimits) -> tuple[str, ...]:
+    patterns = tuple(dict.fromkeys(text_list(value, "events", MAX_PATTERNS, limits)))
+    if not patterns:
+        raise invalid("events", "events must name at least one event type, or '*' for all")
+    for pattern in patterns:
+        if _PATTERN.fullmatch(pattern) is None or len(pattern) > _LONGEST:
+            raise invalid("events", f"events must hold types like job.completed, job.* or *, not {shown(pattern)}")
+        if pattern.startswith(OWN):
+            raise invalid("events", f"{pattern} can't be subscribed to: events about webhooks are not delivered to webhooks")
+    return patterns
+
+
+def _filter(value: Any, limits: PayloadLimits) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    members = mapping(value, "filter")
+    for name in members:
+        if name not in {"queues", "job_types"}:
+            raise invalid(f"filter.{name[:64]}", f"filter.{name[:64]} is unknown; filters are queues and job_types")
+    queues = queue_names(text_list(members.get("queues") or [], "filter.queues", MAX_NAMES, limits), "filter.queues", limits)
+    return queues, text_list(members.get("job_types") or [], "filter.job_types", MAX_NAMES, limits)
+
+
+def _metadata(value: Any) -> Raw:
+    encoded = msgspec.json.encode(mapping(value, "metadata"))
+    if len(encoded) > MAX_METADATA_BYTES:
+        raise too_large("metadata_too_large", "metadata", len(encoded), MAX_METADATA_BYTES)
+    return Raw(encoded)
+
+
+def _secret(value: Any) -> str:
+    """What was sent is in no message."""
+    if type(value) is not str or not MIN_SECRET <= len(value) <= MAX_SECRET or _SECRET.fullmatch(value) is None:
+        raise invalid("secret", f"secret must be {MIN_SECRET} to {MAX_SECRET} printable ASCII characters without blanks")
+    return value
