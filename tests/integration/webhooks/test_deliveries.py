@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from integration.conftest import OpenStore
+from integration.samples import unreachable
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, Subscription, Tally, TargetHealth
 from ojs_core.domain.webhooks.rules import DELAYS_MS
@@ -171,6 +172,22 @@ async def test_a_delivery_is_dead_after_its_last_attempt(store: Store, queue: st
         lost = await one_that_is(store, made, "dead")
     assert (lost.attempts, lost.last_status, lost.next_at) == (len(DELAYS_MS) + 1, 500, 0)
     assert await of(store, made, "failing") == []
+    await store.webhooks.delete(made.id)
+
+
+async def test_an_attempt_whose_outcome_can_not_be_stored_is_made_again(
+    store: Store, queue: str, target: WebhookTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ojs_webhooks.subscriber._AGAIN_MS", 100)
+    made = await subscribe(store, target.url, "*", queues=(queue,))
+    target.answer = lambda _got: (429, {"Retry-After": "0"}) if len(target.got) < 4 else (200, {})
+    async with delivering(store):
+        with unreachable(store.nats, "ojs.timer.webhook.") as event, unreachable(store.nats, "$KV.ojs.delivery.") as record:
+            await happens(store, "job.completed", "again", queue)
+            through = await one_that_is(store, made, "delivered")
+    assert (len(event), len(record)) == (1, 1)
+    assert through.attempts == 3  # those whose outcome is known
+    assert target.subjects == ["again"] * 5
     await store.webhooks.delete(made.id)
 
 
@@ -418,7 +435,9 @@ async def test_a_deleted_subscription_leaves_nothing(store: Store, queue: str, t
         failing = await one_that_is(store, made, "failing")
         for stream in streams:
             assert name in await consumer_names(store.nats, stream, WEBHOOK_CONSUMER)
-        await store.webhooks.delete(made.id)
+        with unreachable(store.nats, "$JS.API.CONSUMER.DELETE.", 2) as refused:  # a cluster is about to make them
+            await store.webhooks.delete(made.id)
+        assert len(refused) == 2
         # What somebody had in hand when it was deleted.
         await store.webhooks.note(made.id, Tally(failed=1, in_a_row=1))
         await store.webhooks.deliveries.store(failing)

@@ -16,7 +16,6 @@ import msgspec
 from ojs_core.base.errors import not_found
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus
 from ojs_core.jetstream.api import purge_unheard, put
-from ojs_core.jetstream.consumers import remove
 from ojs_core.jetstream.contents import messages
 from ojs_core.jetstream.due_messages import Due, DueMessages
 from ojs_core.jetstream.headers import schedule
@@ -121,10 +120,9 @@ class Deliveries:
         kept = self._config.delivery(subscription_id, ANY)
         purge_unheard(self._nats, self._config.records_stream, kept, keep=MOST_KEPT)
 
-    async def remove(self, subscription_id: str) -> None:
-        """Remove all of a subscription that has gone. Raises OjsError backend_unavailable."""
+    def remove(self, subscription_id: str) -> None:
+        """Remove all of a subscription that has gone."""
         config = self._config
-        await remove(self._nats, config.records_stream, [config.webhook_consumer(subscription_id)])
         for name in (config.delivery_timer, config.delivery_due, config.delivery):
             purge_unheard(self._nats, config.records_stream, name(subscription_id, ANY))
 

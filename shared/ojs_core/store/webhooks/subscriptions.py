@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -48,6 +49,8 @@ class Webhooks:
         self._records = bucket.records
         self._clock = bucket.clock
         self._config = config = bucket.config
+        self._streams = (config.events_stream, config.records_stream)
+        """Those in which a subscription has a consumer."""
         self._documents = Documents(bucket, config.webhook, webhook_reader, lambda found, op: found.op == op)
         self._targets = Documents(bucket, config.target, target_reader, lambda found, op: found.op == op)
         self._on_change: Callable[[], None] = lambda: None
@@ -137,20 +140,26 @@ class Webhooks:
 
         Raises OjsError backend_unavailable.
         """
-        names = await consumer_names(self._nats, self._config.events_stream, WEBHOOK_CONSUMER)
         prefix = len(self._config.target(""))
-        counted = [subject[prefix:] for subject in await self._records.subjects(self._config.target(ANY))]
+        owners = {subject[prefix:] for subject in await self._records.subjects(self._config.target(ANY))}
+        for stream in self._streams:
+            owners |= {
+                name.removeprefix(WEBHOOK_CONSUMER) for name in await consumer_names(self._nats, stream, WEBHOOK_CONSUMER)
+            }
         stored = await self._stored()  # read last: what is new is no orphan
-        live = [key for key, one in stored.items() if one is None or not one.deleted]
-        for orphan in {name.removeprefix(WEBHOOK_CONSUMER) for name in names}.union(counted).difference(live):
+        live = {key for key, one in stored.items() if one is None or not one.deleted}
+        for orphan in owners - live:
             await self._remove_all_of(orphan)
         for subscription_id in live:
             self.deliveries.trim(subscription_id)
 
     async def _remove_all_of(self, subscription_id: str) -> None:
-        await remove(self._nats, self._config.events_stream, [self._config.webhook_consumer(subscription_id)])
+        for stream in self._streams:
+            # A cluster doesn't answer for a consumer that it is about to make: the next `tidy` finds it.
+            with contextlib.suppress(OjsError):
+                await remove(self._nats, stream, [self._config.webhook_consumer(subscription_id)])
         purge_unheard(self._nats, self._config.records_stream, self._config.target(subscription_id))
-        await self.deliveries.remove(subscription_id)
+        self.deliveries.remove(subscription_id)
 
     async def reset(self) -> None:
         await self._watch.reset()
