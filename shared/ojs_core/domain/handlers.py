@@ -68,9 +68,6 @@ class Handled:
             bounds = parse_range(handler.versions, f"handlers[{index}].versions")
             self._ranges.setdefault(handler.type, []).append(bounds)
 
-    def __bool__(self) -> bool:
-        return bool(self.declared)
-
     def runs(self, job_type: str, version: int | str | None) -> bool:
         """Whether the worker can run a job: one without a version if it handles the type at all (§8.2)."""
         ranges = self._ranges.get(job_type)

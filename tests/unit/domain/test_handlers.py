@@ -55,8 +55,3 @@ def test_a_type_may_be_handled_in_several_ranges() -> None:
 
 def test_a_version_that_somebody_wrote_by_hand_is_none() -> None:
     assert handled("2.0").runs("invoice.generate", "newest")
-
-
-def test_whoever_declares_nothing_is_told_from_whoever_handles_something() -> None:
-    assert not Handled([])
-    assert handled("*")
