@@ -73,13 +73,8 @@ class Handled:
         ranges = self._ranges.get(job_type)
         if ranges is None:
             return False
-        if version is None:
-            return True
-        try:
-            named = version_of(version)
-        except OjsError:  # a record that was written by hand
-            return True
-        return any(all(bound.holds(named) for bound in bounds) for bounds in ranges)
+        named = version_of(version)
+        return named is None or any(all(bound.holds(named) for bound in bounds) for bounds in ranges)
 
     def runs_job(self, job: Job) -> bool:
         return self.runs(job.type, job.version)

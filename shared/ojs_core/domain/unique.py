@@ -169,8 +169,8 @@ def _fingerprint(job: Job, policy: UniquePolicy) -> str:
     chosen: dict[str, Any] = {"type": job.type}
     if policy.literal is not None:
         chosen["key"] = policy.literal
-    if _VERSION in policy.dimensions and job.version is not None:
-        chosen[_VERSION] = version_of(job.version).token
+    if _VERSION in policy.dimensions and (version := version_of(job.version)) is not None:
+        chosen[_VERSION] = version.token
     if "queue" in policy.dimensions:
         chosen["queue"] = job.queue
     if "args" in policy.dimensions:

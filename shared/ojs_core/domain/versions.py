@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ojs_core.base.errors import invalid
+from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import shown
 
 _VERSION: Final = re.compile(
@@ -51,9 +51,12 @@ def parse_version(text: str, field: str = "version", called: str | None = None) 
 
 
 @lru_cache(maxsize=1_024)
-def version_of(sent: int | str) -> Version:
-    """A version as jobs carry it. Raises as `parse_version`."""
-    return parse_version(str(sent))
+def version_of(sent: int | str | None) -> Version | None:
+    """A version as a job carries it; None if it has none, or, in a record that somebody wrote by hand, one that is none."""
+    try:
+        return None if sent is None else parse_version(str(sent))
+    except OjsError:
+        return None
 
 
 def _part(word: str) -> _Part:

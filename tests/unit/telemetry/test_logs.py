@@ -4,7 +4,6 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,22 +11,12 @@ import structlog
 
 from ojs_core.telemetry import logs
 
+pytestmark = pytest.mark.usefixtures("logging_restored")
+
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logs.verbosity.debug = False
-    structlog.reset_defaults()
 
 
 def configured(log_format: str = "json", level: str = "info", stream: io.StringIO | None = None) -> io.StringIO:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,18 +18,12 @@ from ojs_core.store.records.commit import Committer
 from ojs_core.telemetry import logs, transitions
 from unit.domain.transitions.samples import active, available, dead_letter
 
+pytestmark = pytest.mark.usefixtures("logging_restored")
+
 
 @pytest.fixture(autouse=True)
-def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transitions, "log", structlog.get_logger())  # one that has not met its stream yet
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logs.verbosity.debug = False
-    structlog.reset_defaults()
 
 
 def configured(level: str) -> io.StringIO:

@@ -65,9 +65,9 @@ class Catalogue:
         versions = self._types.get(draft.type)
         if versions is None:
             return None
-        if draft.version is None:
-            return versions[0]
         named = version_of(draft.version)
+        if named is None:
+            return versions[0]
         return next((record for record in versions if record.order == named), None)
 
     def admitted(self, wanted: SchemaRecord, most: int) -> SchemaRecord:

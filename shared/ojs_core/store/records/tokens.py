@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Final, NamedTuple
 
-from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.versions import version_of
 from ojs_core.jetstream.api import put_if
@@ -158,7 +156,5 @@ def priority_of(subject: str) -> int:
 
 def lane_for(job: Job) -> Lane:
     """Where a job's token stands for those who can run it, once somebody who fetched couldn't."""
-    version: str | None = None
-    with contextlib.suppress(OjsError):  # a record that was written by hand
-        version = None if job.version is None else version_of(job.version).token
-    return handler_lane(job.type, version)
+    version = version_of(job.version)
+    return handler_lane(job.type, None if version is None else version.token)

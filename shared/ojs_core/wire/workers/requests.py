@@ -26,7 +26,7 @@ from ojs_core.base.ids import job_id_of
 from ojs_core.base.numbers import Whole
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms, parse_timestamp
-from ojs_core.domain.handlers import ANY_VERSION, Handled, Handler, parse_range
+from ojs_core.domain.handlers import ANY_VERSION, Handled, Handler
 from ojs_core.domain.job import NOTHING, Job
 from ojs_core.domain.transitions import Action, Failure, JobHolder, RetryOverride
 from ojs_core.domain.worker import Worker
@@ -121,7 +121,7 @@ def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
         _lease(sent.visibility_timeout_ms, limits),
         limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms),
         queue_name(sent.pool, "pool", limits) if sent.pool else None,
-        Handled(_handlers(sent.handlers, limits) or ()) if sent.handlers else None,
+        _handled(sent.handlers or None, limits),
     )
 
 
@@ -292,6 +292,7 @@ def _worker(sent: WorkerBody, active: int, limits: PayloadLimits, told: list[Ans
         return reader() if told is None else side(reader, otherwise, told)
 
     worker_id = _named(sent.worker_id, limits)
+    handled = read(lambda: _handled(sent.handlers, limits), None)
     return Worker(
         id=worker_id,
         state=sent.state if sent.state in _STATES else "running",
@@ -302,23 +303,23 @@ def _worker(sent: WorkerBody, active: int, limits: PayloadLimits, told: list[Ans
         labels=read(lambda: _labels(sent.labels, limits), NOTHING),
         started_at=read(lambda: _started_at(sent.started_at, limits), None),
         active_jobs=active,
-        handlers=read(lambda: _handlers(sent.handlers, limits), None),
+        handlers=None if handled is None else handled.declared,
     )
 
 
-def _handlers(sent: Sequence[HandlerBody] | None, limits: PayloadLimits) -> tuple[Handler, ...] | None:
+def _handled(sent: Sequence[HandlerBody] | None, limits: PayloadLimits) -> Handled | None:
     """What a worker can run (ojs-job-versioning §8.1); an empty list takes back what it said before."""
     if sent is None:
         return None
     if len(sent) > limits.max_handlers:
         raise invalid("handlers", f"handlers has {len(sent)} entries; the limit is {limits.max_handlers}")
-    handlers: list[Handler] = []
-    for index, handler in enumerate(sent):
-        job_type = job_type_of(handler.type, limits, f"handlers[{index}].type")
-        versions = ANY_VERSION if handler.versions is None else handler.versions
-        parse_range(versions, f"handlers[{index}].versions")
-        handlers.append(Handler(job_type, versions))
-    return tuple(handlers)
+    return Handled(
+        Handler(
+            job_type_of(handler.type, limits, f"handlers[{index}].type"),
+            ANY_VERSION if handler.versions is None else handler.versions,
+        )
+        for index, handler in enumerate(sent)
+    )
 
 
 def _text(sent: str | None, path: str, limits: PayloadLimits) -> str | None:
