@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -23,7 +23,7 @@ from ojs_core.domain.queues.config import QueueConfig
 from ojs_core.domain.queues.record import configured
 from ojs_core.domain.transitions import Failure, JobHolder, Moment, Transition, ack, nack
 from ojs_core.jetstream import contents
-from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
+from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, ReplyOrFailure
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.store import Store
 from support.nats import NatsServer
@@ -202,16 +202,23 @@ async def frozen(server: NatsServer) -> AsyncIterator[None]:
 
 @contextmanager
 def losing_answers(nats: Connection, beginning: str, times: int = 1) -> Iterator[list[str]]:
-    """The next `times` requests to subjects with this beginning are sent, but their answers are lost."""
+    """The next `times` requests to subjects with this beginning are carried out, and then their answers are lost.
+
+    Then, and not at once: another connection's request could be carried out before one that was sent earlier.
+    """
     original = nats.request
     lost: list[str] = []
 
-    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = 0.3) -> Any:
+    async def unheard(answer: Awaitable[Any]) -> Failed:
+        await answer
+        return Failed("NATS did not answer in time", sent=True)
+
+    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S) -> Any:
+        answer = original(subject, payload, headers, timeout_s)
         if subject.startswith(beginning) and len(lost) < times:
             lost.append(subject)
-            nats.publish(subject, payload, headers, reply=nats.nobody)
-            return _settled(Failed("NATS did not answer in time", sent=True))
-        return original(subject, payload, headers, timeout_s)
+            return asyncio.ensure_future(unheard(answer))
+        return answer
 
     nats.request = request  # type: ignore[method-assign]
     try:
