@@ -7,13 +7,14 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import invalid, too_large
-from ojs_core.base.fields import absent, integer, kind_of, short_text, struct_of, value_of
+from ojs_core.base.fields import absent, integer, kind_of, struct_of, value_of
 from ojs_core.base.ids import job_id_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.checkpoints import Checkpoint, Saved
 from ojs_core.domain.job import NOTHING
 from ojs_core.domain.transitions import JobHolder
+from ojs_core.wire.jobs.holder import holder_of
 from ojs_core.wire.jobs.job import JobCheckpoint
 from ojs_core.wire.members import Timestamp, Uuid
 
@@ -60,10 +61,7 @@ def parse_checkpoint(body: bytes, limits: PayloadLimits, job_id: str) -> SaveChe
             step_index=None if sent.step_index is None else integer(sent.step_index, "step_index", -_MOST, _MOST),
             metadata=metadata,
         ),
-        JobHolder(
-            None if sent.worker_id is None else short_text(sent.worker_id, "worker_id", limits),
-            None if sent.attempt is None else integer(sent.attempt, "attempt", 1, _MOST),
-        ),
+        holder_of(sent.worker_id, sent.attempt, limits),
     )
 
 

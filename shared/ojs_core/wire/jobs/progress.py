@@ -7,19 +7,19 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError, invalid, too_large
-from ojs_core.base.fields import absent, integer, kind_of, short_text, shown, struct_of, value_of
+from ojs_core.base.fields import absent, kind_of, shown, struct_of, value_of
 from ojs_core.base.ids import job_id_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.progress import Fraction, Progress, Report
 from ojs_core.domain.transitions import JobHolder
+from ojs_core.wire.jobs.holder import holder_of
 from ojs_core.wire.members import JsonObject, Timestamp, Uuid, encode
 
 _WHOLE: Final = 100.0
 """Percent."""
 MAX_MESSAGE: Final = 1_024
-_MAX_ATTEMPT: Final = 2**53 - 1
 
 
 class ProgressBody(Struct):
@@ -63,10 +63,7 @@ def parse_progress(body: bytes, limits: PayloadLimits, job_id: str | None) -> Pr
     return ProgressReport(
         job_id_of(job_id),
         Report(fraction=fraction, message=_message(sent.message), data=data),
-        JobHolder(
-            None if sent.worker_id is None else short_text(sent.worker_id, "worker_id", limits),
-            None if sent.attempt is None else integer(sent.attempt, "attempt", 1, _MAX_ATTEMPT),
-        ),
+        holder_of(sent.worker_id, sent.attempt, limits),
     )
 
 
