@@ -15,6 +15,7 @@ from typing import Any, Final
 from ojs_command.dev import run_dev
 from ojs_command.processes import run_processes
 from ojs_command.services import SERVICES, ServiceEntry
+from ojs_command.worker import add_worker_command, run_worker
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.service import CANNOT_START, run, run_loop
@@ -72,6 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command is None:
         parser.print_help(sys.stderr)
         return USAGE
+    if given.command == "worker":
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return run_worker(given)
     try:
         loaded = _load(given, unknown)
         if given.command == "config":
@@ -126,7 +131,7 @@ def _shown(loaded: Loaded, *, as_json: bool) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ojs-nats",
-        description="An Open Job Spec server on NATS JetStream.",
+        description="An Open Job Spec server on NATS JetStream, and workers for it.",
         epilog="Start here: ojs-nats dev. Each command explains itself: ojs-nats COMMAND --help",
         allow_abbrev=False,
     )
@@ -139,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
         command.add_argument("--number", type=int, help=argparse.SUPPRESS)
         command.set_defaults(service=service)
+    add_worker_command(commands)
     config = _add_command(commands, "config", "config", "print the settings that count, and where each was written")
     config.add_argument("--json", action="store_true", help="as a JSON object")
     return parser

@@ -1,0 +1,60 @@
+"""`ojs-nats worker`: runs the jobs that an application's modules define."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from typing import Final
+
+from ojs_core.runtime.service import CANNOT_START
+from ojs_core.telemetry.logs import configure
+from ojs_nats.worker.process import CannotStart, WorkerOptions, run
+
+_EPILOG: Final = """\
+The server is that of the module's App: its url, else OJS_URL, else http://127.0.0.1:8080.
+
+examples:
+  ojs-nats worker app.jobs
+  ojs-nats worker app.emails app.images --concurrency 50 --queues urgent,default
+  OJS_URL=https://jobs.internal ojs-nats worker app.jobs --grace 10m
+
+signals:
+  SIGTERM   fetch no more, let jobs end within the grace period, hand back the rest, exit with 0
+  SIGINT    the same without a grace period (Ctrl+C)
+  SIGTSTP   fetch no more; SIGCONT goes on
+"""
+
+
+def add_worker_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    purpose = "run the jobs that your Python modules define"
+    parser = commands.add_parser(
+        "worker",
+        help=purpose,
+        description=f"{purpose[0].upper()}{purpose[1:]}.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("modules", nargs="+", metavar="MODULE", help="as you would import it here: app.jobs")
+    parser.add_argument("--queues", default="", metavar="NAMES", help="which, first to last, by commas [those of the jobs]")
+    parser.add_argument("--concurrency", type=int, default=10, metavar="N", help="jobs at a time [10]")
+    parser.add_argument("--grace", default="25s", metavar="TIME", help="how long jobs may go on after SIGTERM [25s]")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="[info]")
+    parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto", help="[auto, by the terminal]")
+
+
+def run_worker(given: argparse.Namespace) -> int:
+    """The exit code: 0 once it has been told to stop."""
+    instance = f"{platform.node()}:{os.getpid()}"
+    configure(service="worker", instance=instance, log_format=given.log_format, level=given.log_level)
+    options = WorkerOptions(
+        queues=[name for name in given.queues.split(",") if name], concurrency=given.concurrency, grace=given.grace
+    )
+    try:
+        run(given.modules, **options)
+    except CannotStart as problem:
+        print(f"ojs-nats worker: {problem}", file=sys.stderr)
+        return CANNOT_START
+    return 0

@@ -1,0 +1,60 @@
+"""What an application's jobs are, and the server that they go to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, Unpack
+from weakref import WeakKeyDictionary
+
+from ojs_nats._client import Client, url_of
+from ojs_nats._definitions import JobDecorator, JobDefinition
+from ojs_nats._options import Options
+
+
+class App:
+    """The jobs of an application. `url` is the server's, else OJS_URL, else http://127.0.0.1:8080.
+
+    Each event loop that pushes has a client of its own, which is closed with `async with app:` or by `asyncio.run`.
+    """
+
+    def __init__(self, url: str | None = None) -> None:
+        self.url = url_of(url)
+        self.definitions: dict[str, JobDefinition[Any, Any]] = {}
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+
+    @property
+    def client(self) -> Client:
+        """The client of the loop that runs."""
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = self._clients[loop] = Client(self.url)
+        return client
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    def job(self, job_type: str, **options: Unpack[Options]) -> JobDecorator:
+        """Makes a function, plain or async, the handler of a job type. Raises ValueError if the type has one already.
+
+        Its parameters are the job's arguments, in order and converted to the types of its hints; a first one that is hinted
+        `JobContext` is given the running job.
+        """
+
+        def define(handler: Callable[..., Any]) -> JobDefinition[Any, Any]:
+            if job_type in self.definitions:
+                raise ValueError(f"{job_type} has a handler already: {self.definitions[job_type].handler.__qualname__}")
+            definition: JobDefinition[Any, Any] = JobDefinition(self, job_type, handler, options)
+            self.definitions[job_type] = definition
+            return definition
+
+        return define

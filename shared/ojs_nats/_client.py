@@ -1,0 +1,146 @@
+"""The client: operations of the server, for one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+import msgspec
+
+from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._errors import Duplicate, JobCancelled, JobFailed, ResultTimeout, Unavailable
+from ojs_nats._jobs import Job, NewJob
+from ojs_nats._transport import HttpTransport
+
+R = TypeVar("R")
+
+DEFAULT_URL: Final = "http://127.0.0.1:8080"
+_LOOK_AGAIN_S: Final = 0.5
+
+
+def url_of(url: str | None) -> str:
+    """As given, else OJS_URL, else a server on this machine. Raises ValueError for what isn't http or https."""
+    found = url or os.environ.get("OJS_URL") or DEFAULT_URL
+    if not found.startswith(("http://", "https://")):
+        raise ValueError(f"a server is named by its http:// or https:// address, not {found!r}")
+    return found
+
+
+class _One(msgspec.Struct):
+    job: Job
+
+
+class _Many(msgspec.Struct):
+    jobs: list[Job]
+
+
+class Client:
+    """Talks to a server, for the event loop that it is first used in. `async with Client() as client:` closes its connections.
+
+    Requests are repeated for up to `patience` while nobody answers, or who answers can't work; a push never makes two jobs
+    by that, since it names its job. Everything raises `Refused` by what the server said, and `Unavailable`.
+    """
+
+    def __init__(self, url: str | None = None, *, patience: Duration = 30.0) -> None:
+        self.url = url_of(url)
+        self.transport = HttpTransport(self.url, patience_s=milliseconds(patience) / 1_000)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self.transport.close()
+
+    async def push(self, new: NewJob[R]) -> JobHandle[R]:
+        """Raises Duplicate by the id or the identity of another job, QueueFull, and what every operation raises."""
+        found = await self._pushed("/jobs", new.envelope(), [new])
+        return JobHandle(self, found[0], new.returns)
+
+    async def push_many(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any]]:
+        """Push all of them or, if one is refused, none."""
+        if not jobs:
+            return []
+        found = await self._pushed("/jobs/batch", {"jobs": [new.envelope() for new in jobs]}, jobs)
+        return [JobHandle(self, job_id, new.returns) for job_id, new in zip(found, jobs, strict=True)]
+
+    async def job(self, job_id: str) -> Job:
+        """Raises NotFound."""
+        answer = await self.transport.request("GET", f"/jobs/{job_id}")
+        return msgspec.json.decode(answer.body, type=_One).job
+
+    async def cancel(self, job_id: str) -> Job:
+        """A worker that runs it is told to stop. Raises NotFound, Conflict if it has ended otherwise."""
+        answer = await self.transport.request("DELETE", f"/jobs/{job_id}")
+        return msgspec.json.decode(answer.body, type=_One).job
+
+    async def ended(self, job_id: str, timeout: Duration | None = None) -> Job:
+        """The job once it has ended; it is listened for, not asked for. Raises ResultTimeout, NotFound."""
+        limit = None if timeout is None else milliseconds(timeout) / 1_000
+        try:
+            async with asyncio.timeout(limit):
+                while not (job := await self.job(job_id)).ended:
+                    await self._until_heard_of(job_id)
+        except TimeoutError:
+            raise ResultTimeout(f"job {job_id} hadn't ended after {timeout}") from None
+        return job
+
+    async def _until_heard_of(self, job_id: str) -> None:
+        """Until the stream of the job's events ends, as it does with the job; or until it breaks off."""
+        try:
+            async with self.transport.lines(f"/jobs/{job_id}/events") as lines:
+                while await lines.readline():
+                    pass
+        except Unavailable:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def _pushed(self, path: str, body: Any, jobs: Sequence[NewJob[Any]]) -> list[str]:
+        """The ids of the jobs that are there now: with a policy of uniqueness, a job's may be another one's."""
+        answer = None
+        try:
+            answer = await self.transport.request("POST", path, body)
+        except Duplicate as error:
+            if error.existing_job_id not in {new.id for new in jobs}:
+                raise
+            # An earlier try of this push was carried out though nobody heard: its jobs are there.
+            return [new.id for new in jobs]
+        if path == "/jobs":
+            return [msgspec.json.decode(answer.body, type=_One).job.id]
+        return [job.id for job in msgspec.json.decode(answer.body, type=_Many).jobs]
+
+
+class JobHandle(Generic[R]):
+    """A job that was pushed."""
+
+    def __init__(self, client: Client, job_id: str, returns: Any = Any) -> None:
+        self._client = client
+        self.id = job_id
+        self._returns = returns
+
+    def __repr__(self) -> str:
+        return f"JobHandle({self.id})"
+
+    async def job(self) -> Job:
+        """As it is now."""
+        return await self._client.job(self.id)
+
+    async def cancel(self) -> Job:
+        return await self._client.cancel(self.id)
+
+    async def result(self, timeout: Duration | None = None) -> R:
+        """What its handler returned, as the type that its definition names. Raises JobFailed, JobCancelled, ResultTimeout."""
+        job = await self._client.ended(self.id, timeout)
+        if job.state == "cancelled":
+            raise JobCancelled(f"job {self.id} has been cancelled")
+        if job.state != "completed":
+            said = f": {job.error.message}" if job.error else ""
+            raise JobFailed(f"job {self.id} has failed for good after {job.attempt} attempts{said}", job.error)
+        found: R = msgspec.convert(job.result, self._returns)
+        return found

@@ -1,0 +1,105 @@
+"""A handler and how its jobs are to be run, which is also how they are pushed: checked by type checkers as a call of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from ojs_nats import _portal
+from ojs_nats._arguments import Parameters
+from ojs_nats._client import JobHandle
+from ojs_nats._durations import Duration
+from ojs_nats._jobs import Job, NewJob
+from ojs_nats._options import Options, Unique, wire
+from ojs_nats.worker.context import JobContext
+
+if TYPE_CHECKING:
+    from ojs_nats._app import App
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class JobDefinition(Generic[P, R]):
+    """A job type with its handler. `options` are what each push says unless told otherwise."""
+
+    def __init__(self, app: App, job_type: str, handler: Callable[..., Any], options: Options) -> None:
+        wire(options)  # what no push could say is told where it is written
+        self.app = app
+        self.type = job_type
+        self.handler = handler
+        self.options = options
+        self.parameters = Parameters(handler)
+
+    def __repr__(self) -> str:
+        return f"JobDefinition({self.type})"
+
+    # How this push differs
+
+    def using(self, **options: Unpack[Options]) -> JobDefinition[P, R]:
+        """The same job with other options: `await send_email.using(priority=5).push("ada@example.org")`."""
+        return JobDefinition(self.app, self.type, self.handler, Options(**{**self.options, **options}))
+
+    def later(self, delay: Duration) -> JobDefinition[P, R]:
+        """To be run when this time has passed."""
+        return self.using(delay=delay)
+
+    def at(self, when: datetime) -> JobDefinition[P, R]:
+        """To be run then; `when` has a time zone."""
+        return self.using(at=when)
+
+    def unique(self, policy: Unique | None = None) -> JobDefinition[P, R]:
+        """Not while there is one with the same identity: by default, of this type with these arguments."""
+        return self.using(unique=policy or Unique())
+
+    # Pushes
+
+    def s(self, *args: P.args, **kwargs: P.kwargs) -> NewJob[R]:
+        """The job that a push with these arguments would make, for `push_many`."""
+        return NewJob(self.type, self.parameters.listed(args, kwargs), self.options, returns=self.parameters.returns)
+
+    async def push(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """Push a job with the arguments of a call. Raises as `Client.push`, and TypeError as the call would."""
+        return await self.app.client.push(self.s(*args, **kwargs))
+
+    def push_sync(self, *args: P.args, **kwargs: P.kwargs) -> SyncJobHandle[R]:
+        """The same, for code without an event loop."""
+        new = self.s(*args, **kwargs)
+
+        async def pushed() -> JobHandle[R]:
+            return await self.app.client.push(new)
+
+        return SyncJobHandle(_portal.call(pushed()))
+
+
+class SyncJobHandle(Generic[R]):
+    """A job that was pushed, for code without an event loop."""
+
+    def __init__(self, handle: JobHandle[R]) -> None:
+        self._handle = handle
+        self.id = handle.id
+
+    def job(self) -> Job:
+        """As it is now."""
+        return _portal.call(self._handle.job())
+
+    def cancel(self) -> Job:
+        return _portal.call(self._handle.cancel())
+
+    def result(self, timeout: Duration | None = None) -> R:
+        """As `JobHandle.result`."""
+        return _portal.call(self._handle.result(timeout))
+
+
+class JobDecorator(Protocol):
+    """What `App.job(…)` gives: a handler's context isn't one of its job's arguments."""
+
+    @overload
+    def __call__(self, handler: Callable[Concatenate[JobContext, P], Coroutine[Any, Any, R]], /) -> JobDefinition[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, Coroutine[Any, Any, R]], /) -> JobDefinition[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[Concatenate[JobContext, P], R], /) -> JobDefinition[P, R]: ...
+    @overload
+    def __call__(self, handler: Callable[P, R], /) -> JobDefinition[P, R]: ...

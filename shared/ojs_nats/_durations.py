@@ -1,0 +1,29 @@
+"""Durations as people write them: `"30s"`, `"1h30m"`, `timedelta`, or seconds as a number."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Final
+
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+")
+
+Duration = str | timedelta | float
+"""`"30s"`, `"1h30m"`, `"250ms"`, `"2d"`; a timedelta; or seconds."""
+
+
+def milliseconds(duration: Duration) -> int:
+    """Raises ValueError for what isn't a duration, or is negative."""
+    if isinstance(duration, str):
+        if not _WHOLE.fullmatch(duration):
+            raise ValueError(f"a duration is written like 30s, 1h30m or 250ms, not {duration!r}")
+        whole = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(duration))
+    elif isinstance(duration, timedelta):
+        whole = duration.total_seconds() * 1_000
+    else:
+        whole = duration * 1_000
+    if not 0 <= whole < 2**53:
+        raise ValueError(f"a duration can't be negative or endless: {duration!r}")
+    return round(whole)

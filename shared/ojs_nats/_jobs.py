@@ -1,0 +1,78 @@
+"""Jobs: one that is to be pushed, and one as the server tells of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+import uuid6
+
+from ojs_nats._options import Options, wire
+
+R = TypeVar("R")
+
+ENDED: Final = frozenset({"completed", "cancelled", "discarded"})
+
+
+class JobError(msgspec.Struct, frozen=True):
+    """Why an attempt failed."""
+
+    message: str = ""
+    code: str | None = None
+    type: str | None = None
+    attempt: int | None = None
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """What an earlier attempt saved last."""
+
+    state: Any = None
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A job as the server tells of it. Times are UTC; what it hasn't got is None."""
+
+    id: str
+    type: str
+    state: str
+    queue: str = "default"
+    attempt: int = 0
+    max_attempts: int | None = None
+    args: list[Any] = []
+    meta: dict[str, Any] = {}
+    tags: list[str] = []
+    priority: int = 0
+    result: Any = None
+    error: JobError | None = None
+    created_at: datetime | None = None
+    enqueued_at: datetime | None = None
+    scheduled_at: datetime | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    expires_at: datetime | None = None
+    timeout_ms: int | None = None
+    worker_id: str | None = None
+    workflow_id: str | None = None
+    parent_results: Any = None
+    checkpoint: Checkpoint | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+class NewJob(msgspec.Struct, Generic[R], frozen=True):
+    """A job that is yet to be pushed. Its id is made here, so that a push that wasn't answered can be sent again.
+
+    `returns` is the type of its result, if the definition that made it says so.
+    """
+
+    type: str
+    args: tuple[Any, ...] = ()
+    options: Options = {}
+    id: str = msgspec.field(default_factory=lambda: str(uuid6.uuid7()))
+    returns: Any = Any
+
+    def envelope(self) -> dict[str, Any]:
+        return {"id": self.id, "type": self.type, "args": list(self.args), "options": wire(self.options)}

@@ -1,0 +1,128 @@
+"""Signs of life from a thread of their own, so that a handler that blocks the event loop isn't taken for a dead worker."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+import structlog
+
+from ojs_nats._errors import OjsError
+from ojs_nats._transport import HttpTransport
+
+log = structlog.get_logger(__name__)
+
+_STUCK_S: Final = 5.0
+"""A loop that hasn't been let in for so long is told of."""
+
+
+T = TypeVar("T")
+
+
+class Beat(msgspec.Struct, Generic[T], frozen=True):
+    """The server's answer: what the worker should be, and which of the attempts that were named aren't its own any more."""
+
+    state: str
+    lost: list[T]
+    cancelled: list[T]
+
+
+class _Answer(msgspec.Struct):
+    state: str = "running"
+    jobs_extended: list[str] = []
+    cancelled_jobs: list[str] = []
+
+
+class Heartbeats(Generic[T]):
+    """`describe` is asked in the thread what to send: members, and attempts by their job's id. `heard` is called in the loop
+    that started it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        every_s: float,
+        describe: Callable[[], tuple[dict[str, Any], Mapping[str, T]]],
+        heard: Callable[[Beat[T]], None],
+    ) -> None:
+        self._url = url
+        self._every_s = every_s
+        self._describe = describe
+        self._heard = heard
+        self._loop = asyncio.get_running_loop()
+        self._let_in = time.monotonic()
+        self._told = False
+        self._own: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._soon: asyncio.Event | None = None
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="ojs-nats-heartbeats", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.wait()
+
+    def now(self) -> None:
+        """Beat at once: something has changed that the server should know."""
+        self._tell(self._soon)
+
+    async def stop(self) -> None:
+        self._tell(self._stop)
+        await asyncio.to_thread(self._thread.join)
+
+    def _tell(self, event: asyncio.Event | None) -> None:
+        assert self._own is not None
+        assert event is not None
+        try:
+            self._own.call_soon_threadsafe(event.set)
+        except RuntimeError:  # it has stopped
+            log.debug("heartbeats have stopped")
+
+    async def _run(self) -> None:
+        self._own, self._stop, self._soon = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+        self._ready.set()
+        transport = HttpTransport(self._url, patience_s=0.0)
+        stopped = asyncio.ensure_future(self._stop.wait())
+        try:
+            while not self._stop.is_set():
+                self._soon.clear()
+                self._look_after_the_loop()
+                await self._beat(transport)
+                soon = asyncio.ensure_future(self._soon.wait())
+                await asyncio.wait({stopped, soon}, timeout=self._every_s, return_when=asyncio.FIRST_COMPLETED)
+                soon.cancel()
+        finally:
+            stopped.cancel()
+            await transport.close()
+
+    async def _beat(self, transport: HttpTransport) -> None:
+        members, named = self._describe()
+        body = {**members, "active_jobs": len(named), "active_job_ids": list(named)}
+        try:
+            answer = await transport.request("POST", "/workers/heartbeat", body, answer_s=max(self._every_s, 1.0))
+        except OjsError as error:
+            log.warning("a heartbeat wasn't answered", reason=str(error))
+            return
+        said = msgspec.json.decode(answer.body, type=_Answer)
+        kept, cancelled = frozenset(said.jobs_extended), frozenset(said.cancelled_jobs)
+        beat = Beat(
+            said.state,
+            lost=[attempt for job_id, attempt in named.items() if job_id not in kept and job_id not in cancelled],
+            cancelled=[attempt for job_id, attempt in named.items() if job_id in cancelled],
+        )
+        self._loop.call_soon_threadsafe(self._heard, beat)
+
+    def _look_after_the_loop(self) -> None:
+        away = time.monotonic() - self._let_in
+        if away > self._every_s + _STUCK_S and not self._told:
+            self._told = True
+            log.warning("the event loop is blocked: a handler calls what should run in a thread", seconds=round(away, 1))
+        self._loop.call_soon_threadsafe(self._mark)
+
+    def _mark(self) -> None:
+        self._let_in = time.monotonic()
+        self._told = False

@@ -1,0 +1,307 @@
+"""`ojs-nats worker`, as a process under signals, and pushes from Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from ojs_nats import Conflict, Duplicate, JobCancelled, JobFailed, NewJob, NotFound, ResultTimeout, Unavailable, Unique
+from support.system import Command, System, environment
+from support.waiting import eventually, until
+
+HANDLERS = Path(__file__).parent.parent / "fixtures" / "python" / "handlers.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(HANDLERS, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+async def jobs(system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModuleType]:
+    """The module of the worker's jobs, to push them."""
+    monkeypatch.setenv("OJS_URL", system.url)
+    spec = importlib.util.spec_from_file_location("handlers", HANDLERS)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "handlers", module)
+    spec.loader.exec_module(module)
+    async with module.app:
+        yield module
+
+
+class WorkerProcess(Command):
+    def notes(self) -> list[str]:
+        """What its handlers noted."""
+        path = self._output.parent / "notes"
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+    def state(self, system: System) -> str:
+        """As the server knows it."""
+        workers = system.request("GET", "/ojs/v1/admin/workers").body["items"]
+        return next((str(worker["state"]) for worker in workers if worker["pid"] == self.pid), "")
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+
+Start = Callable[..., WorkerProcess]
+
+
+@pytest.fixture
+def start(system: System, folder: Path) -> Iterator[Start]:
+    begun: list[WorkerProcess] = []
+
+    def start(*arguments: str) -> WorkerProcess:
+        env = environment(OJS_URL=system.url, FOLDER=str(folder))
+        said = ("worker", "handlers", "--log-format", "json", *arguments)
+        worker = WorkerProcess(folder, *said, env=env, label=f"worker-{len(begun)}")
+        begun.append(worker)
+        until(lambda: worker.events("the worker runs") or _ended(worker))
+        return worker
+
+    yield start
+    for worker in begun:
+        worker.process.kill()
+        worker.process.wait()
+
+
+def _ended(worker: WorkerProcess) -> bool:
+    assert worker.process.poll() is None, worker.output
+    return False
+
+
+@contextmanager
+def exits(worker: WorkerProcess, code: int = 0) -> Iterator[None]:
+    yield
+    assert worker.process.wait(timeout=30) == code, worker.output
+
+
+async def test_from_a_push_to_its_result(jobs: ModuleType, start: Start) -> None:
+    start()
+    handle = await jobs.greet.push("Ada", greeting="Good morning")
+    assert await handle.result(timeout="30s") == {"said": "Good morning, Ada"}
+    assert await (await jobs.add.push(1)).result("30s") == 2
+    shipped = await jobs.ship.push(jobs.Address("Elm", 5), day=date(2026, 11, 23))
+    assert await shipped.result("30s") == "Elm 5 on Monday"
+    many = await jobs.app.client.push_many([jobs.add.s(n, n, n) for n in range(20)])
+    assert [await handle.result("30s") for handle in many] == [3 * n for n in range(20)]
+    assert await (await jobs.add.later("100ms").push(4)).result("30s") == 5
+
+
+async def test_what_failed_runs_again_and_knows_what_was_saved(jobs: ModuleType, start: Start) -> None:
+    start()
+    handle = await jobs.flaky.push()
+    assert await handle.result("30s") == 2
+    assert (await handle.job()).attempt == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "attempts", "said"), [("discard", 1, "it makes no sense"), ("boom", 3, "boom"), ("exit", 3, "exit.3.")]
+)
+async def test_what_fails_for_good_says_why(jobs: ModuleType, start: Start, how: str, attempts: int, said: str) -> None:
+    start()
+    handle = await jobs.fail.push(how)
+    with pytest.raises(JobFailed, match=said):
+        await handle.result("30s")
+    assert (await handle.job()).attempt == attempts
+
+
+async def test_a_handler_sends_its_job_to_the_dead_letters(system: System, jobs: ModuleType, start: Start) -> None:
+    start()
+    handle = await jobs.fail.push("dead_letter")
+    with pytest.raises(JobFailed, match="somebody should look"):
+        await handle.result("30s")
+
+    def dead() -> list[str]:
+        return [job["id"] for job in system.request("GET", "/ojs/v1/dead-letter").body["jobs"]]
+
+    await eventually(lambda: dead() == [handle.id])
+
+
+async def test_a_job_that_takes_too_long_is_stopped(jobs: ModuleType, start: Start) -> None:
+    start()
+    with pytest.raises(JobFailed, match=r"time-?out|300 ms"):
+        await (await jobs.slow.push()).result("30s")
+
+
+async def test_arguments_that_don_t_fit_fail_once_and_are_named(jobs: ModuleType, start: Start) -> None:
+    start()
+    handle = await jobs.app.client.push(NewJob("py.add", ("one",), {"queue": "py"}))
+    with pytest.raises(JobFailed, match="Expected `int`, got `str`"):
+        await handle.result("30s")
+    assert (await handle.job()).attempt == 1
+    with pytest.raises(TypeError):
+        await jobs.greet.push()
+
+
+async def test_refusals_are_types(jobs: ModuleType) -> None:
+    client = jobs.app.client
+    new = jobs.add.s(1)
+    first = await client.push(new)
+    assert (await client.push(new)).id == first.id, "the same push, once more"
+    [again] = await client.push_many([new])
+    assert again.id == first.id
+    only = jobs.greet.unique(Unique(by=["type", "args"], period="1m"))
+    one = await only.push("Ada")
+    with pytest.raises(Duplicate) as refused:
+        await only.push("Ada")
+    assert refused.value.existing_job_id == one.id
+    with pytest.raises(NotFound):
+        await client.job("019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f")
+    with pytest.raises(ResultTimeout):
+        await one.result("100ms")
+    await one.cancel()
+    with pytest.raises(JobCancelled):
+        await one.result("10s")
+    with pytest.raises(Conflict):
+        await one.cancel()
+
+
+async def test_nobody_there(unused_tcp_port: int) -> None:
+    from ojs_nats import Client  # noqa: PLC0415
+
+    async with Client(f"http://127.0.0.1:{unused_tcp_port}", patience="200ms") as client:
+        with pytest.raises(Unavailable, match=r"127\.0\.0\.1"):
+            await client.job("a")
+
+
+def test_without_a_loop(jobs: ModuleType, start: Start) -> None:
+    start()
+    handle = jobs.add.push_sync(20, 22)
+    assert handle.result("30s") == 42
+    assert handle.job().state == "completed"
+
+
+# Signals and directives
+
+
+async def test_sigterm_lets_jobs_end(system: System, jobs: ModuleType, start: Start, folder: Path) -> None:
+    worker = start()
+    handle = await jobs.wait.push("a", "go")
+    until(lambda: worker.notes() == ["a began 1"])
+    with exits(worker):
+        worker.signal(signal.SIGTERM)
+        until(lambda: worker.state(system) == "terminate")
+        late = await jobs.wait.push("b", "go")
+        (folder / "go").touch()
+    assert await handle.result("10s") == 1
+    assert (await late.job()).state == "available"
+    assert worker.state(system) == ""
+
+
+async def test_what_doesn_t_end_within_the_grace_period_is_handed_back(jobs: ModuleType, start: Start, folder: Path) -> None:
+    worker = start("--grace", "200ms")
+    waiting, held = await jobs.wait.push("a", "go"), await jobs.hold.push("b")
+    until(lambda: sorted(worker.notes()) == ["a began 1", "b began 1"])
+    with exits(worker):
+        worker.signal(signal.SIGTERM)
+    assert sorted(worker.notes()[2:]) == ["a stopped 1", "b stopped 1"]
+    assert {(await handle.job()).state for handle in (waiting, held)} <= {"available", "retryable"}
+    (folder / "go").touch()
+    start("--queues", "py.wait")
+    assert await waiting.result("30s") >= 1
+
+
+async def test_ctrl_c_hands_back_at_once_and_a_thread_can_t_keep_the_process(jobs: ModuleType, start: Start) -> None:
+    worker = start("--grace", "1h")
+    handle = await jobs.stuck.push("a")
+    until(lambda: worker.notes() == ["a began"])
+    with exits(worker):
+        worker.signal(signal.SIGINT)
+    assert (await handle.job()).state in {"available", "retryable"}
+
+
+async def test_quiet_and_back(system: System, jobs: ModuleType, start: Start, folder: Path) -> None:
+    (folder / "go").touch()
+    worker = start()
+    worker.signal(signal.SIGTSTP)
+    until(lambda: worker.state(system) == "quiet")
+    handle = await jobs.wait.push("a", "go")
+    with pytest.raises(ResultTimeout):
+        await handle.result("3s")
+    worker.signal(signal.SIGCONT)
+    assert await handle.result("30s") == 1
+
+
+@pytest.mark.parametrize("directive", ["quiet", "terminate"])
+async def test_the_server_says_what_to_be(system: System, start: Start, directive: str) -> None:
+    worker = start()
+    [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
+    system.call("POST", f"/admin/workers/{known['id']}/directive", {"directive": directive})
+    if directive == "quiet":
+        until(lambda: worker.state(system) == "quiet")
+    else:
+        assert worker.process.wait(timeout=30) == 0
+
+
+async def test_a_job_that_is_cancelled_is_stopped(jobs: ModuleType, start: Start) -> None:
+    worker = start()
+    handle = await jobs.wait.push("a", "never")
+    until(lambda: worker.notes() == ["a began 1"])
+    await handle.cancel()
+    until(lambda: worker.notes() == ["a began 1", "a stopped 1"])
+    assert (await handle.job()).state == "cancelled"
+
+
+async def test_a_worker_that_is_killed_has_its_jobs_run_elsewhere(jobs: ModuleType, start: Start, folder: Path) -> None:
+    worker = start("--concurrency", "1")
+    handle = await jobs.wait.push("a", "go")
+    until(lambda: worker.notes() == ["a began 1"])
+    start()
+    worker.process.kill()
+    (folder / "go").touch()
+    assert await handle.result("90s") == 2
+
+
+async def test_a_blocked_loop_is_told_of_and_its_job_kept(jobs: ModuleType, start: Start) -> None:
+    worker = start()
+    handle = await jobs.block.push("a", 40.0)  # longer than a worker may be silent
+    await handle.result("90s")
+    assert (await handle.job()).attempt == 1
+    assert worker.events("the event loop is blocked: a handler calls what should run in a thread")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "there is no module nowhere"),
+        (["json"], "json has no App"),
+        (["handlers", "--concurrency", "0"], "at least one job at a time"),
+        (["handlers", "--grace", "soon"], "a duration is written like 30s"),
+    ],
+)
+def test_what_keeps_a_worker_from_starting_is_one_sentence(folder: Path, arguments: list[str], said: str) -> None:
+    worker = WorkerProcess(folder, "worker", *arguments, env=environment(FOLDER=str(folder)))
+    assert worker.process.wait(timeout=60) == 1
+    assert said in worker.output
+    assert "Traceback" not in worker.output
+
+
+def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_system: System, folder: Path) -> None:
+    env = environment(OJS_URL=own_system.url, FOLDER=str(folder))
+    worker = WorkerProcess(folder, "worker", "handlers", "--log-format", "json", env=env)
+    until(lambda: worker.events("the worker runs"))
+
+    def runs(greeting: str) -> None:
+        body: dict[str, Any] = {"type": "py.greet", "args": ["Ada", greeting], "options": {"queue": "py"}}
+        job_id = own_system.call("POST", "/jobs", body, 201)["job"]["id"]
+        until(lambda: own_system.call("GET", f"/jobs/{job_id}")["job"]["state"] == "completed", 60)
+
+    runs("before")
+    own_system.wait_restarted("gateway", own_system.kill_child("gateway"))
+    runs("after")
+    worker.signal(signal.SIGTERM)
+    assert worker.process.wait(timeout=30) == 0

@@ -1,0 +1,51 @@
+"""What a handler's end means for its job."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from ojs_nats import DeadLetter, Discard
+from ojs_nats.worker.outcome import Report, ShutDown, TimedOut, raised, returned, unfit
+
+
+def error_of(report: Report) -> dict[str, Any]:
+    assert report.operation == "nack"
+    error: dict[str, Any] = report.members["error"]
+    return error
+
+
+def test_a_result_is_json() -> None:
+    assert returned(None) == Report("ack", {})
+    assert returned({"day": date(2026, 11, 23)}) == Report("ack", {"result": {"day": "2026-11-23"}})
+    with pytest.raises(TypeError):
+        returned(object())
+
+
+def test_an_error_says_what_it_was() -> None:
+    try:
+        raise KeyError("name")
+    except KeyError as error:
+        told = error_of(raised(error))
+    assert (told["type"], told["message"]) == ("KeyError", "'name'")
+    assert told["details"] == {"error_class": "builtins.KeyError"}
+    assert "test_outcome.py" in "".join(told["backtrace"])
+    assert "action" not in told
+
+
+@pytest.mark.parametrize(("error", "action"), [(Discard("no"), "DISCARD"), (DeadLetter("no"), "DEAD_LETTER")])
+def test_a_handler_decides_what_is_to_come(error: Exception, action: str) -> None:
+    assert error_of(raised(error))["action"] == action
+
+
+def test_a_worker_that_stops_hands_back() -> None:
+    report = raised(ShutDown("bye"))
+    assert report.members["requeue"] is True
+    assert error_of(report)["type"] == "shutdown"
+
+
+def test_time_outs_and_wrong_arguments() -> None:
+    assert error_of(raised(TimedOut("too long")))["type"] == "timeout"
+    assert error_of(unfit(TypeError("two, not one")))["retryable"] is False
