@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import WeakKeyDictionary
 
+from ojs_nats import _portal
 from ojs_nats._client import Client, url_of
 from ojs_nats._definitions import JobDecorator, JobDefinition
 from ojs_nats._options import Options
@@ -39,9 +40,17 @@ class App:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections of the loop that runs; the next push opens new ones."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
+
+    def close_sync(self) -> None:
+        """Close the connections of `push_sync`, which the end of the process does, too."""
+        _portal.call(self.close())
 
     def job(self, job_type: str, **options: Unpack[Options]) -> JobDecorator:
         """Makes a function, plain or async, the handler of a job type. Raises ValueError if the type has one already.

@@ -147,6 +147,14 @@ async def test_arguments_that_don_t_fit_fail_once_and_are_named(jobs: ModuleType
         await jobs.greet.push()
 
 
+async def test_jobs_of_types_that_it_doesn_t_know_stay_for_others(jobs: ModuleType, start: Start) -> None:
+    start()
+    assert await (await jobs.add.push(1)).result("30s") == 2
+    stranger = await jobs.app.client.push(NewJob("py.stranger", (), {"queue": "py"}))
+    assert await (await jobs.add.push(2)).result("30s") == 3
+    assert (await stranger.job()).state == "available"
+
+
 async def test_refusals_are_types(jobs: ModuleType) -> None:
     client = jobs.app.client
     new = jobs.add.s(1)
@@ -183,6 +191,7 @@ def test_without_a_loop(jobs: ModuleType, start: Start) -> None:
     handle = jobs.add.push_sync(20, 22)
     assert handle.result("30s") == 42
     assert handle.job().state == "completed"
+    jobs.app.close_sync()
 
 
 # Signals and directives

@@ -167,7 +167,9 @@ class Worker:
         }
 
     async def _register(self) -> None:
-        await self._transport.request("POST", "/workers/register", self._identity())
+        # Jobs of other types stay for workers that know them, as those of a newer release (ojs-job-versioning §8.1).
+        handlers = [{"type": job_type} for job_type in self._app.definitions]
+        await self._transport.request("POST", "/workers/register", {**self._identity(), "handlers": handlers})
 
     async def _deregister(self) -> None:
         try:
@@ -281,6 +283,9 @@ class Worker:
         for attempt in list(self._running):
             attempt.stop(_stopped())
         await self._ended_within(_HAND_BACK_S)
+        threads = [attempt.thread for attempt in self._running if attempt.thread is not None]
+        if threads:  # those that look whether they are to stop can clean up
+            await asyncio.wait(threads, timeout=_PAUSE_S)
 
     async def _ended_within(self, seconds: float) -> bool:
         """Whether all jobs have been reported by then."""
