@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 import msgspec
 
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._errors import Duplicate, JobCancelled, JobFailed, ResultTimeout, Unavailable
+from ojs_nats._errors import Duplicate, JobCancelled, JobFailed, NotFound, ResultTimeout, Unavailable
 from ojs_nats._jobs import Job, NewJob
 from ojs_nats._transport import HttpTransport
 
@@ -103,13 +103,17 @@ class Client:
 
     async def _pushed(self, path: str, body: Any, jobs: Sequence[NewJob[Any]]) -> list[str]:
         """The ids of the jobs that are there now: with a policy of uniqueness, a job's may be another one's."""
-        answer = None
         try:
             answer = await self.transport.request("POST", path, body)
         except Duplicate as error:
             if error.existing_job_id not in {new.id for new in jobs}:
                 raise
-            # An earlier try of this push was carried out though nobody heard: its jobs are there.
+            # An earlier try of this push was carried out though nobody heard, unless only some of its jobs are there.
+            for new in jobs:
+                try:
+                    await self.job(new.id)
+                except NotFound:
+                    raise error from None
             return [new.id for new in jobs]
         if path == "/jobs":
             return [msgspec.json.decode(answer.body, type=_One).job.id]

@@ -39,9 +39,8 @@ class HttpTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
-        keeper, self._keeper, self._session = self._keeper, None, None
-        if keeper is not None:
-            await keeper.aclose()
+        if self._keeper is not None:
+            await self._keeper.aclose()
 
     async def request(
         self, method: str, path: str, body: Any = None, *, answer_s: float = _ANSWER_S, patience_s: float | None = None
@@ -95,9 +94,19 @@ class HttpTransport:
 
     async def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._keeper = _kept_session()
+            self._keeper = self._kept_session()
             self._session = await anext(self._keeper)
         return self._session
+
+    async def _kept_session(self) -> AsyncGenerator[aiohttp.ClientSession]:
+        """A session that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
+        headers = {"Content-Type": "application/json", "OJS-Version": "1.0"}
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+        try:
+            async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+                yield session
+        finally:
+            self._session = self._keeper = None  # they would keep the loop, too
 
 
 class _NotNow(OjsError):
@@ -110,11 +119,3 @@ class _NotNow(OjsError):
 
 def _said(error: Exception) -> str:
     return str(error) or type(error).__name__
-
-
-async def _kept_session() -> AsyncGenerator[aiohttp.ClientSession]:
-    """A session that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
-    headers = {"Content-Type": "application/json", "OJS-Version": "1.0"}
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
-    async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
-        yield session

@@ -147,6 +147,12 @@ async def test_arguments_that_don_t_fit_fail_once_and_are_named(jobs: ModuleType
         await jobs.greet.push()
 
 
+async def test_a_result_that_the_server_refuses_fails_its_job(jobs: ModuleType, start: Start) -> None:
+    start()
+    with pytest.raises(JobFailed, match="the limit is"):
+        await (await jobs.large.push(20_000_000)).result("60s")
+
+
 async def test_jobs_of_types_that_it_doesn_t_know_stay_for_others(jobs: ModuleType, start: Start) -> None:
     start()
     assert await (await jobs.add.push(1)).result("30s") == 2
@@ -162,6 +168,10 @@ async def test_refusals_are_types(jobs: ModuleType) -> None:
     assert (await client.push(new)).id == first.id, "the same push, once more"
     [again] = await client.push_many([new])
     assert again.id == first.id
+    with pytest.raises(Duplicate):
+        await client.push_many([new, (other := jobs.add.s(2))])
+    with pytest.raises(NotFound):
+        await client.job(other.id)
     only = jobs.greet.unique(Unique(by=["type", "args"], period="1m"))
     one = await only.push("Ada")
     with pytest.raises(Duplicate) as refused:

@@ -36,12 +36,22 @@ _WAIT_MS: Final = 2_000
 since the jobs of an answer that nobody read would stay claimed until their leases end."""
 _PAUSE_S: Final = 1.0
 _HAND_BACK_S: Final = 3.0
+_NOT_OURS: Final = frozenset({404, 409})
+"""Answers by which an attempt is somebody else's, or has been ended."""
 _REPORT_S: Final = 60.0
 """For how long a job's end is reported while nobody answers; its lease may end before."""
 
 
 class _Fetched(msgspec.Struct):
-    jobs: list[Job]
+    jobs: list[msgspec.Raw]
+
+
+class _Claimed(msgspec.Struct):
+    """What has to be known of a job to report it."""
+
+    id: str
+    type: str
+    attempt: int
 
 
 class _Attempt:
@@ -199,7 +209,15 @@ class Worker:
             log.warning("a fetch failed", reason=str(error))
             await asyncio.sleep(_PAUSE_S)
             return []
-        return msgspec.json.decode(answer.body, type=_Fetched).jobs
+        jobs: list[Job] = []
+        for raw in msgspec.json.decode(answer.body, type=_Fetched).jobs:
+            try:
+                jobs.append(msgspec.json.decode(raw, type=Job))
+            except msgspec.ValidationError as error:
+                claimed = msgspec.json.decode(raw, type=_Claimed)
+                unread = Job(claimed.id, claimed.type, "active", attempt=claimed.attempt)
+                await self._report(unread, outcome.raised(error))
+        return jobs
 
     def _begin(self, job: Job) -> None:
         attempt = _Attempt(JobContext(job, self._transport, self.id))
@@ -272,6 +290,8 @@ class Worker:
             await self._transport.request("POST", f"/workers/{report.operation}", body, patience_s=_REPORT_S)
         except Refused as error:
             log.warning("how a job ended was refused", job_id=job.id, code=error.code, reason=str(error))
+            if report.operation == "ack" and error.status not in _NOT_OURS:  # its result is too large, for one
+                await self._report(job, outcome.raised(error))
         except OjsError as error:
             log.error("how a job ended could not be reported: it will run again", job_id=job.id, reason=str(error))
 
