@@ -10,7 +10,6 @@ from typing import Final
 
 from ojs_core.runtime.service import CANNOT_START
 from ojs_core.telemetry.logs import configure
-from ojs_nats.worker.process import CannotStart, WorkerOptions, run
 
 _EPILOG: Final = """\
 The server is that of the module's App: its url, else OJS_URL, else http://127.0.0.1:8080.
@@ -47,6 +46,8 @@ def add_worker_command(commands: argparse._SubParsersAction[argparse.ArgumentPar
 
 def run_worker(given: argparse.Namespace) -> int:
     """The exit code: 0 once it has been told to stop."""
+    from ojs_nats.worker.process import CannotStart, WorkerOptions, run  # noqa: PLC0415  # services start without the client
+
     instance = f"{platform.node()}:{os.getpid()}"
     configure(service="worker", instance=instance, log_format=given.log_format, level=given.log_level)
     options = WorkerOptions(

@@ -74,12 +74,12 @@ class Client:
     async def job(self, job_id: str) -> Job:
         """Raises NotFound."""
         answer = await self.transport.request("GET", f"/jobs/{job_id}")
-        return msgspec.json.decode(answer.body, type=_One).job
+        return msgspec.json.decode(answer, type=_One).job
 
     async def cancel(self, job_id: str) -> Job:
         """A worker that runs it is told to stop. Raises NotFound, Conflict if it has ended otherwise."""
         answer = await self.transport.request("DELETE", f"/jobs/{job_id}")
-        return msgspec.json.decode(answer.body, type=_One).job
+        return msgspec.json.decode(answer, type=_One).job
 
     async def ended(self, job_id: str, timeout: Duration | None = None) -> Job:
         """The job once it has ended; it is listened for, not asked for. Raises ResultTimeout, NotFound."""
@@ -116,8 +116,8 @@ class Client:
                     raise error from None
             return [new.id for new in jobs]
         if path == "/jobs":
-            return [msgspec.json.decode(answer.body, type=_One).job.id]
-        return [job.id for job in msgspec.json.decode(answer.body, type=_Many).jobs]
+            return [msgspec.json.decode(answer, type=_One).job.id]
+        return [job.id for job in msgspec.json.decode(answer, type=_Many).jobs]
 
 
 class JobHandle(Generic[R]):

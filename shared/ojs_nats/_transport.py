@@ -22,13 +22,6 @@ _AGAIN: Final = frozenset({408, 502, 503, 504})
 """Answers that say that the server, or what is before it, can't work now."""
 
 
-class Answer(msgspec.Struct):
-    """`tries` counts the requests that it took: after more than one, an earlier one may have been carried out."""
-
-    body: bytes
-    tries: int
-
-
 class HttpTransport:
     """For one event loop. `patience_s` is for how long a request is tried, while nobody answers or who answers can't work."""
 
@@ -44,7 +37,7 @@ class HttpTransport:
 
     async def request(
         self, method: str, path: str, body: Any = None, *, answer_s: float = _ANSWER_S, patience_s: float | None = None
-    ) -> Answer:
+    ) -> bytes:
         """The answer's body. The request may be carried out more than once, so it has to say the same thing then.
 
         Raises Refused by the server's code, Unavailable.
@@ -52,11 +45,10 @@ class HttpTransport:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self._patience_s if patience_s is None else patience_s)
         sent = None if body is None else msgspec.json.encode(body)
-        pause, tries = _FIRST_PAUSE_S, 0
+        pause = _FIRST_PAUSE_S
         while True:
-            tries += 1
             try:
-                return Answer(await self._once(method, path, sent, answer_s), tries)
+                return await self._once(method, path, sent, answer_s)
             except _NotNow as reason:
                 wait = max(pause * random.uniform(0.5, 1.0), reason.retry_after_s or 0.0)  # noqa: S311
                 if loop.time() + wait > deadline:

@@ -107,7 +107,7 @@ class Heartbeats(Generic[T]):
         except OjsError as error:
             log.warning("a heartbeat wasn't answered", reason=str(error))
             return
-        said = msgspec.json.decode(answer.body, type=_Answer)
+        said = msgspec.json.decode(answer, type=_Answer)
         kept, cancelled = frozenset(said.jobs_extended), frozenset(said.cancelled_jobs)
         beat = Beat(
             said.state,

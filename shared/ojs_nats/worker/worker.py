@@ -210,7 +210,7 @@ class Worker:
             await asyncio.sleep(_PAUSE_S)
             return []
         jobs: list[Job] = []
-        for raw in msgspec.json.decode(answer.body, type=_Fetched).jobs:
+        for raw in msgspec.json.decode(answer, type=_Fetched).jobs:
             try:
                 jobs.append(msgspec.json.decode(raw, type=Job))
             except msgspec.ValidationError as error:
