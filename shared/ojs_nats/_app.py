@@ -9,7 +9,8 @@ from typing import Any, Self, Unpack
 from weakref import WeakKeyDictionary
 
 from ojs_nats import _portal
-from ojs_nats._client import Client, url_of
+from ojs_nats._client import Client
+from ojs_nats._connect import url_of
 from ojs_nats._definitions import JobDecorator, JobDefinition
 from ojs_nats._options import Options
 

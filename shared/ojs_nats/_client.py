@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 import msgspec
 
+from ojs_nats._connect import transport, url_of
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._errors import Duplicate, JobCancelled, JobFailed, NotFound, ResultTimeout, Unavailable
+from ojs_nats._errors import Duplicate, JobCancelled, JobFailed, NotFound, Refused, ResultTimeout
 from ojs_nats._jobs import Job, NewJob
-from ojs_nats._transport import HttpTransport
+from ojs_nats._operations import CANCEL_JOB, GET_JOB, GET_RESULT, PUSH, PUSH_MANY, Operation, Request
 
 R = TypeVar("R")
 
-DEFAULT_URL: Final = "http://127.0.0.1:8080"
-_LOOK_AGAIN_S: Final = 0.5
-
-
-def url_of(url: str | None) -> str:
-    """As given, else OJS_URL, else a server on this machine. Raises ValueError for what isn't http or https."""
-    found = url or os.environ.get("OJS_URL") or DEFAULT_URL
-    if not found.startswith(("http://", "https://")):
-        raise ValueError(f"a server is named by its http:// or https:// address, not {found!r}")
-    return found
+_ASK_S: Final = 20.0
+"""How long the server keeps a question for a result that isn't there yet."""
 
 
 class _One(msgspec.Struct):
@@ -46,7 +38,7 @@ class Client:
 
     def __init__(self, url: str | None = None, *, patience: Duration = 30.0) -> None:
         self.url = url_of(url)
-        self.transport = HttpTransport(self.url, patience_s=milliseconds(patience) / 1_000)
+        self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000)
 
     async def __aenter__(self) -> Self:
         return self
@@ -61,24 +53,24 @@ class Client:
 
     async def push(self, new: NewJob[R]) -> JobHandle[R]:
         """Raises Duplicate by the id or the identity of another job, QueueFull, and what every operation raises."""
-        found = await self._pushed("/jobs", new.envelope(), [new])
+        found = await self._pushed(PUSH, new.envelope(), [new])
         return JobHandle(self, found[0], new.returns)
 
     async def push_many(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any]]:
         """Push all of them or, if one is refused, none."""
         if not jobs:
             return []
-        found = await self._pushed("/jobs/batch", {"jobs": [new.envelope() for new in jobs]}, jobs)
+        found = await self._pushed(PUSH_MANY, {"jobs": [new.envelope() for new in jobs]}, jobs)
         return [JobHandle(self, job_id, new.returns) for job_id, new in zip(found, jobs, strict=True)]
 
     async def job(self, job_id: str) -> Job:
         """Raises NotFound."""
-        answer = await self.transport.request("GET", f"/jobs/{job_id}")
+        answer = await self.transport.send(Request(GET_JOB, {"job_id": job_id}))
         return msgspec.json.decode(answer, type=_One).job
 
     async def cancel(self, job_id: str) -> Job:
         """A worker that runs it is told to stop. Raises NotFound, Conflict if it has ended otherwise."""
-        answer = await self.transport.request("DELETE", f"/jobs/{job_id}")
+        answer = await self.transport.send(Request(CANCEL_JOB, {"job_id": job_id}))
         return msgspec.json.decode(answer, type=_One).job
 
     async def ended(self, job_id: str, timeout: Duration | None = None) -> Job:
@@ -93,18 +85,18 @@ class Client:
         return job
 
     async def _until_heard_of(self, job_id: str) -> None:
-        """Until the stream of the job's events ends, as it does with the job; or until it breaks off."""
+        """Until the job ends, or the server has been asked for long enough. Raises NotFound."""
+        asked = Request(GET_RESULT, {"job_id": job_id, "wait": "true", "timeout": f"{_ASK_S:g}"}, answer_s=_ASK_S + 10.0)
         try:
-            async with self.transport.lines(f"/jobs/{job_id}/events") as lines:
-                while await lines.readline():
-                    pass
-        except Unavailable:
-            await asyncio.sleep(_LOOK_AGAIN_S)
+            await self.transport.send(asked)
+        except Refused as error:
+            if error.code not in {"request_timeout", "result_pruned"}:
+                raise
 
-    async def _pushed(self, path: str, body: Any, jobs: Sequence[NewJob[Any]]) -> list[str]:
+    async def _pushed(self, operation: Operation, body: Any, jobs: Sequence[NewJob[Any]]) -> list[str]:
         """The ids of the jobs that are there now: with a policy of uniqueness, a job's may be another one's."""
         try:
-            answer = await self.transport.request("POST", path, body)
+            answer = await self.transport.send(Request(operation, body=body))
         except Duplicate as error:
             if error.existing_job_id not in {new.id for new in jobs}:
                 raise
@@ -115,7 +107,7 @@ class Client:
                 except NotFound:
                     raise error from None
             return [new.id for new in jobs]
-        if path == "/jobs":
+        if operation is PUSH:
             return [msgspec.json.decode(answer, type=_One).job.id]
         return [job.id for job in msgspec.json.decode(answer, type=_Many).jobs]
 

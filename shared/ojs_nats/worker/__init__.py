@@ -1,4 +1,6 @@
-"""Runs jobs: `worker` fetches, runs and reports, `heartbeats` says that it lives, `lifecycle` when it stops.
+"""Runs jobs: `worker` says when they are fetched and when it stops (by the states of `lifecycle`), `fetching` gets them,
+`execution` runs their handlers, `reports` tells how they ended, `heartbeats` that the worker lives.
 
-`outcome` is what the end of a handler means for its job, `context` what a handler is given, `process` the command.
+`attempts` is a job that runs, `context` what its handler is given, `outcome` what the handler's end means, `process` the
+command.
 """

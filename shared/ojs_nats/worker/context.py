@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
+
 if TYPE_CHECKING:
     from ojs_nats._jobs import Job
-    from ojs_nats._transport import HttpTransport
+    from ojs_nats._transport import Transport
 
 
 class JobContext:
     """The running job. What ends in `_sync` is for handlers that are plain functions, which run in a thread."""
 
-    def __init__(self, job: Job, transport: HttpTransport, worker_id: str) -> None:
+    def __init__(self, job: Job, transport: Transport, worker_id: str) -> None:
         self.job = job
         self.log = structlog.get_logger("ojs_nats.job").bind(job_id=job.id, job_type=job.type, attempt=job.attempt)
         """Has the job's id, type and attempt in each line."""
@@ -50,7 +52,7 @@ class JobContext:
             body["message"] = message
         if data is not None:
             body["data"] = data
-        await self._transport.request("PUT", f"/jobs/{self.job.id}/progress", body)
+        await self._transport.send(Request(REPORT_PROGRESS, {"job_id": self.job.id}, body, self.job.queue))
 
     def progress_sync(self, fraction: float, message: str | None = None, *, data: dict[str, Any] | None = None) -> None:
         """As `progress`."""
@@ -58,7 +60,8 @@ class JobContext:
 
     async def save(self, state: Any) -> None:
         """Keep this for the next attempt, if there has to be one. Raises Conflict when the job isn't this worker's any more."""
-        await self._transport.request("PUT", f"/jobs/{self.job.id}/checkpoint", {"state": state, **self._holder})
+        body = {"state": state, **self._holder}
+        await self._transport.send(Request(SAVE_CHECKPOINT, {"job_id": self.job.id}, body, self.job.queue))
 
     def save_sync(self, state: Any) -> None:
         """As `save`."""

@@ -11,8 +11,10 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 import structlog
 
+from ojs_nats._connect import transport
 from ojs_nats._errors import OjsError
-from ojs_nats._transport import HttpTransport
+from ojs_nats._operations import HEARTBEAT, Request
+from ojs_nats._transport import Transport
 
 log = structlog.get_logger(__name__)
 
@@ -85,25 +87,25 @@ class Heartbeats(Generic[T]):
     async def _run(self) -> None:
         self._own, self._stop, self._soon = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
         self._ready.set()
-        transport = HttpTransport(self._url, patience_s=0.0)
+        link = transport(self._url, patience_s=0.0)
         stopped = asyncio.ensure_future(self._stop.wait())
         try:
             while not self._stop.is_set():
                 self._soon.clear()
                 self._look_after_the_loop()
-                await self._beat(transport)
+                await self._beat(link)
                 soon = asyncio.ensure_future(self._soon.wait())
                 await asyncio.wait({stopped, soon}, timeout=self._every_s, return_when=asyncio.FIRST_COMPLETED)
                 soon.cancel()
         finally:
             stopped.cancel()
-            await transport.close()
+            await link.close()
 
-    async def _beat(self, transport: HttpTransport) -> None:
+    async def _beat(self, link: Transport) -> None:
         members, named = self._describe()
         body = {**members, "active_jobs": len(named), "active_job_ids": list(named)}
         try:
-            answer = await transport.request("POST", "/workers/heartbeat", body, answer_s=max(self._every_s, 1.0))
+            answer = await link.send(Request(HEARTBEAT, body=body, answer_s=max(self._every_s, 1.0)))
         except OjsError as error:
             log.warning("a heartbeat wasn't answered", reason=str(error))
             return

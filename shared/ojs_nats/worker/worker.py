@@ -3,76 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import functools
-import inspect
 import os
 import socket
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import structlog
 import uuid6
 
+from ojs_nats._connect import transport
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._errors import OjsError, Refused
+from ojs_nats._errors import OjsError
 from ojs_nats._jobs import Job
-from ojs_nats._transport import HttpTransport
+from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats.worker import outcome
+from ojs_nats.worker.attempts import Attempt
 from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.execution import Execution
+from ojs_nats.worker.fetching import Fetching
 from ojs_nats.worker.heartbeats import Beat, Heartbeats
 from ojs_nats.worker.lifecycle import Trigger, WorkerState, after
+from ojs_nats.worker.reports import Reports
 
 if TYPE_CHECKING:
     from ojs_nats._app import App
 
 log = structlog.get_logger(__name__)
 
-_WAIT_MS: Final = 2_000
-"""How long the server keeps a fetch that finds nothing, and so an idle worker that is to stop: a fetch isn't broken off,
-since the jobs of an answer that nobody read would stay claimed until their leases end."""
-_PAUSE_S: Final = 1.0
+_FAREWELL_S: Final = 1.0
+"""What threads have to notice that they are to stop."""
 _HAND_BACK_S: Final = 3.0
-_NOT_OURS: Final = frozenset({404, 409})
-"""Answers by which an attempt is somebody else's, or has been ended."""
-_REPORT_S: Final = 60.0
-"""For how long a job's end is reported while nobody answers; its lease may end before."""
-
-
-class _Fetched(msgspec.Struct):
-    jobs: list[msgspec.Raw]
-
-
-class _Claimed(msgspec.Struct):
-    """What has to be known of a job to report it."""
-
-    id: str
-    type: str
-    attempt: int
-
-
-class _Attempt:
-    """A job that runs. `why` is for which reason its handler was told to stop, if it was; `lost` that its end is nobody's
-    business any more, `over` that it has been reported. `thread` goes on when `handler`, which waits for it, is cancelled.
-    """
-
-    def __init__(self, context: JobContext) -> None:
-        self.context = context
-        self.task: asyncio.Task[None] | None = None
-        self.handler: asyncio.Future[Any] | None = None
-        self.thread: asyncio.Future[Any] | None = None
-        self.why: Exception | None = None
-        self.lost = False
-        self.over = False
-
-    def stop(self, why: Exception) -> None:
-        self.why = self.why or why
-        self.context.stopping = True
-        if self.handler is not None:
-            self.handler.cancel()
 
 
 class Worker:
@@ -105,11 +66,13 @@ class Worker:
         self._grace_s = milliseconds(grace) / 1_000
         self._every_s = milliseconds(every) / 1_000
         self._started_at = datetime.now(UTC).isoformat()
-        self._running: set[_Attempt] = set()
+        self._running: set[Attempt] = set()
         self._changed = asyncio.Event()
-        self._heartbeats: Heartbeats[_Attempt] | None = None
-        self._transport = HttpTransport(app.url)
-        self._threads = ThreadPoolExecutor(concurrency, "ojs-nats-job")
+        self._heartbeats: Heartbeats[Attempt] | None = None
+        self._transport = transport(app.url)
+        self._execution = Execution(app.definitions, concurrency)
+        self._reports = Reports(self._transport, self.id)
+        self._fetching = Fetching(self._transport, self._reports, self.id, self.queues)
 
     @property
     def active(self) -> int:
@@ -135,7 +98,7 @@ class Worker:
             await self._heartbeats.stop()
             await self._deregister()
             await self._transport.close()
-            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._execution.close()
         log.info("the worker has stopped", worker_id=self.id)
 
     # States
@@ -149,7 +112,7 @@ class Worker:
         if self._heartbeats is not None:
             self._heartbeats.now()
 
-    def _heard(self, beat: Beat[_Attempt]) -> None:
+    def _heard(self, beat: Beat[Attempt]) -> None:
         if beat.state == "quiet":
             self._enter(after(self.state, Trigger.TOLD_QUIET))
         elif beat.state == "terminate":
@@ -161,7 +124,7 @@ class Worker:
                     attempt.context.log.warning("the handler is told to stop", reason=why)
                     attempt.stop(OjsError(why))
 
-    def _described(self) -> tuple[dict[str, Any], dict[str, _Attempt]]:
+    def _described(self) -> tuple[dict[str, Any], dict[str, Attempt]]:
         # Called in another thread, so it goes through a copy, which is made in one step.
         named = {attempt.context.job.id: attempt for attempt in list(self._running) if not attempt.over}
         return {**self._identity(), "state": str(self.state)}, named
@@ -179,12 +142,12 @@ class Worker:
     async def _register(self) -> None:
         # Jobs of other types stay for workers that know them, as those of a newer release (ojs-job-versioning §8.1).
         handlers = [{"type": job_type} for job_type in self._app.definitions]
-        await self._transport.request("POST", "/workers/register", {**self._identity(), "handlers": handlers})
+        await self._transport.send(Request(REGISTER, body={**self._identity(), "handlers": handlers}))
 
     async def _deregister(self) -> None:
         try:
             body = {"worker_id": self.id, "reason": "shutdown"}
-            await self._transport.request("POST", "/workers/deregister", body, answer_s=2.0, patience_s=0.0)
+            await self._transport.send(Request(DEREGISTER, body=body, answer_s=2.0), patience_s=0.0)
         except OjsError as error:
             log.warning("the worker could not say goodbye", reason=str(error))
 
@@ -196,41 +159,21 @@ class Worker:
             if self.state is WorkerState.QUIET or self.active >= self._concurrency:
                 await self._changed.wait()
                 continue
-            for job in await self._fetch(self._concurrency - self.active):
+            for job in await self._fetching.fetch(self._concurrency - self.active):
                 self._begin(job)
 
-    async def _fetch(self, count: int) -> list[Job]:
-        body = {"queues": self.queues, "worker_id": self.id, "count": count, "wait_ms": _WAIT_MS}
-        try:
-            answer = await self._transport.request(
-                "POST", "/workers/fetch", body, answer_s=_WAIT_MS / 1_000 + 10, patience_s=0.0
-            )
-        except OjsError as error:
-            log.warning("a fetch failed", reason=str(error))
-            await asyncio.sleep(_PAUSE_S)
-            return []
-        jobs: list[Job] = []
-        for raw in msgspec.json.decode(answer, type=_Fetched).jobs:
-            try:
-                jobs.append(msgspec.json.decode(raw, type=Job))
-            except msgspec.ValidationError as error:
-                claimed = msgspec.json.decode(raw, type=_Claimed)
-                unread = Job(claimed.id, claimed.type, "active", attempt=claimed.attempt)
-                await self._report(unread, outcome.raised(error))
-        return jobs
-
     def _begin(self, job: Job) -> None:
-        attempt = _Attempt(JobContext(job, self._transport, self.id))
+        attempt = Attempt(JobContext(job, self._transport, self.id))
         self._running.add(attempt)
         if self.state is WorkerState.TERMINATE:  # it came as the answer to a fetch that was under way
             attempt.stop(_stopped())
         attempt.task = asyncio.create_task(self._attempt(job, attempt))
 
-    async def _attempt(self, job: Job, attempt: _Attempt) -> None:
+    async def _attempt(self, job: Job, attempt: Attempt) -> None:
         try:
-            report = await self._outcome(job, attempt)
+            report = await self._execution.outcome(job, attempt)
             if not attempt.lost:
-                await self._report(job, report)
+                await self._reports.send(job, report)
         finally:
             attempt.over = True
             if attempt.thread is None or attempt.thread.done():
@@ -238,62 +181,9 @@ class Worker:
             else:  # its place is taken for as long as its thread is
                 attempt.thread.add_done_callback(lambda _: self._forget(attempt))
 
-    def _forget(self, attempt: _Attempt) -> None:
+    def _forget(self, attempt: Attempt) -> None:
         self._running.discard(attempt)
         self._changed.set()
-
-    async def _outcome(self, job: Job, attempt: _Attempt) -> outcome.Report:
-        definition = self._app.definitions.get(job.type)
-        if definition is None:
-            known = ", ".join(sorted(self._app.definitions))
-            return outcome.raised(LookupError(f"this worker has no handler for {job.type}, only for {known}"))
-        try:
-            given = definition.parameters.converted(job.args)
-        except (TypeError, msgspec.ValidationError) as error:
-            return outcome.unfit(error)
-        if definition.parameters.takes_context:
-            given = [attempt.context, *given]
-        limit = asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1_000)
-        try:
-            async with limit:
-                return outcome.returned(await self._run(definition.handler, given, attempt))
-        except TimeoutError as error:
-            if limit.expired():
-                attempt.context.stopping = True
-                return outcome.raised(outcome.TimedOut(f"the job ran for longer than its time-out of {job.timeout_ms} ms"))
-            return self._failed(attempt, error)
-        except asyncio.CancelledError as error:
-            return self._failed(attempt, attempt.why or error)
-        except Exception as error:  # noqa: BLE001  # whatever a handler raises is its job's error
-            return self._failed(attempt, error)
-
-    def _failed(self, attempt: _Attempt, error: BaseException) -> outcome.Report:
-        if not attempt.lost:
-            attempt.context.log.warning("the job failed", error=type(error).__name__)
-        return outcome.raised(error)
-
-    async def _run(self, handler: Any, given: list[Any], attempt: _Attempt) -> Any:
-        """Raises what the handler does, and CancelledError when it has been told to stop."""
-        if attempt.why is not None:
-            raise attempt.why
-        if inspect.iscoroutinefunction(handler):
-            attempt.handler = asyncio.ensure_future(_without_exit(handler, given))
-        else:
-            call = functools.partial(contextvars.copy_context().run, _in_thread, handler, given)
-            attempt.thread = asyncio.get_running_loop().run_in_executor(self._threads, call)
-            attempt.handler = asyncio.shield(attempt.thread)
-        return await attempt.handler
-
-    async def _report(self, job: Job, report: outcome.Report) -> None:
-        body = {"job_id": job.id, "worker_id": self.id, "attempt": job.attempt, **report.members}
-        try:
-            await self._transport.request("POST", f"/workers/{report.operation}", body, patience_s=_REPORT_S)
-        except Refused as error:
-            log.warning("how a job ended was refused", job_id=job.id, code=error.code, reason=str(error))
-            if report.operation == "ack" and error.status not in _NOT_OURS:  # its result is too large, for one
-                await self._report(job, outcome.raised(error))
-        except OjsError as error:
-            log.error("how a job ended could not be reported: it will run again", job_id=job.id, reason=str(error))
 
     async def _finish(self) -> None:
         """Let jobs end within the grace period; those that don't are stopped and handed back."""
@@ -305,7 +195,7 @@ class Worker:
         await self._ended_within(_HAND_BACK_S)
         threads = [attempt.thread for attempt in self._running if attempt.thread is not None]
         if threads:  # those that look whether they are to stop can clean up
-            await asyncio.wait(threads, timeout=_PAUSE_S)
+            await asyncio.wait(threads, timeout=_FAREWELL_S)
 
     async def _ended_within(self, seconds: float) -> bool:
         """Whether all jobs have been reported by then."""
@@ -318,18 +208,3 @@ class Worker:
 
 def _stopped() -> outcome.ShutDown:
     return outcome.ShutDown("the worker stopped before the job had ended")
-
-
-async def _without_exit(handler: Any, given: list[Any]) -> Any:
-    """A handler that exits fails; it doesn't end the worker."""
-    try:
-        return await handler(*given)
-    except SystemExit as error:
-        raise RuntimeError(f"the handler called exit({error.code})") from error
-
-
-def _in_thread(handler: Any, given: list[Any]) -> Any:
-    try:
-        return handler(*given)
-    except SystemExit as error:
-        raise RuntimeError(f"the handler called exit({error.code})") from error

@@ -1,0 +1,24 @@
+"""Which server, and the way to it."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from ojs_nats._http import HttpTransport
+from ojs_nats._transport import Transport
+
+DEFAULT_URL: Final = "http://127.0.0.1:8080"
+
+
+def url_of(url: str | None) -> str:
+    """As given, else OJS_URL, else a server on this machine. Raises ValueError for what isn't http or https."""
+    found = url or os.environ.get("OJS_URL") or DEFAULT_URL
+    if not found.startswith(("http://", "https://")):
+        raise ValueError(f"a server is named by its http:// or https:// address, not {found!r}")
+    return found
+
+
+def transport(url: str, *, patience_s: float = 30.0) -> Transport:
+    """The transport that the scheme of `url`, which `url_of` has checked, names."""
+    return HttpTransport(url, patience_s=patience_s)

@@ -1,0 +1,46 @@
+"""What the server is asked: its operations by their names in the API's description, and a request for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+
+class Operation(NamedTuple):
+    """`name` is its operationId, by which it is asked for over NATS; `path` is below /ojs/v1, where it is over HTTP."""
+
+    name: str
+    method: str
+    path: str
+
+
+class Request(msgspec.Struct, frozen=True):
+    """`parameters` are those of the path, by the names that it has them by, and of the query. `queue` is the one that all of it
+    is about, if it is about one: over NATS, permissions go by it. A request that isn't `repeatable` is sent again only when the
+    one before can't have been carried out. An answer is waited for as long as `answer_s`.
+    """
+
+    operation: Operation
+    parameters: Mapping[str, str] = {}
+    body: Any = None
+    queue: str | None = None
+    headers: Mapping[str, str] = {}
+    repeatable: bool = True
+    answer_s: float = 30.0
+
+
+PUSH: Final = Operation("createJob", "POST", "/jobs")
+PUSH_MANY: Final = Operation("createJobBatch", "POST", "/jobs/batch")
+GET_JOB: Final = Operation("getJob", "GET", "/jobs/{job_id}")
+CANCEL_JOB: Final = Operation("cancelJob", "DELETE", "/jobs/{job_id}")
+REPORT_PROGRESS: Final = Operation("reportJobProgress", "PUT", "/jobs/{job_id}/progress")
+SAVE_CHECKPOINT: Final = Operation("putJobCheckpoint", "PUT", "/jobs/{job_id}/checkpoint")
+GET_RESULT: Final = Operation("getJobResult", "GET", "/jobs/{job_id}/result")
+FETCH: Final = Operation("fetchJobs", "POST", "/workers/fetch")
+ACK: Final = Operation("ackJob", "POST", "/workers/ack")
+NACK: Final = Operation("nackJob", "POST", "/workers/nack")
+HEARTBEAT: Final = Operation("workerHeartbeat", "POST", "/workers/heartbeat")
+REGISTER: Final = Operation("registerWorker", "POST", "/workers/register")
+DEREGISTER: Final = Operation("deregisterWorker", "POST", "/workers/deregister")
