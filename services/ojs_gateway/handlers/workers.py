@@ -28,6 +28,7 @@ from ojs_core.wire.workers.answers import (
     DeregisteredWorker,
     RegisteredWorker,
     acknowledged,
+    acks_answer,
     fetched_jobs,
     heartbeat_answer,
     nacked,
@@ -39,6 +40,7 @@ from ojs_core.wire.workers.requests import (
     Fetch,
     Nack,
     parse_ack,
+    parse_acks,
     parse_deregister,
     parse_fetch,
     parse_heartbeat,
@@ -183,14 +185,33 @@ class WorkerHandlers:
     async def ack(self, call: Call) -> Response:
         """POST /workers/ack, POST /jobs/{id}/ack."""
         ask = await call.read_jobs(parse_ack, self._limits, _from_path(call))
-        change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment))
-        try:
-            done = (await tracing.settled("ojs.ack", ask.job_id, change)).after
-        except OjsError as error:
-            done = await self._acked_before(ask, error)
+        done = await self._acked(ask)
         if done.result_blob is not None and not done.result:
             done = replace(done, result=ask.result)
         return Response(200, acknowledged(done))
+
+    async def ack_many(self, call: Call) -> Response:
+        """POST /workers/acks: each job by itself."""
+        asked = await call.read_jobs(parse_acks, self._limits)
+        refused: dict[int, OjsError] = {}
+
+        async def ack(index: int, ask: Ack | OjsError) -> None:
+            try:
+                if isinstance(ask, OjsError):
+                    raise ask
+                await self._acked(ask)
+            except OjsError as error:
+                refused[index] = error
+
+        await asyncio.gather(*(ack(index, ask) for index, ask in enumerate(asked)))
+        return Response(207 if refused else 200, acks_answer(asked, refused))
+
+    async def _acked(self, ask: Ack) -> Job:
+        change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment))
+        try:
+            return (await tracing.settled("ojs.ack", ask.job_id, change)).after
+        except OjsError as error:
+            return await self._acked_before(ask, error)
 
     async def _acked_before(self, ask: Ack, refusal: OjsError) -> Job:
         """The job that a repeated ack has completed already. Raises `refusal` if this is none."""

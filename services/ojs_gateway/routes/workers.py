@@ -8,6 +8,7 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.store.workers.notes import Wish
 from ojs_core.wire.workers.answers import (
     AckAnswer,
+    AcksAnswer,
     DeregisteredWorker,
     FetchedJobs,
     HeartbeatAnswer,
@@ -28,6 +29,7 @@ from ojs_core.wire.workers.fleet import (
 from ojs_core.wire.workers.requests import (
     STOP_REASONS,
     AckBody,
+    AcksBody,
     DeregisterBody,
     ErrorBody,
     FetchBody,
@@ -39,6 +41,7 @@ from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.handlers.workers import WorkerHandlers
 from ojs_gateway.openapi.common import (
     COUNT,
+    JOB_ID,
     NUMBERED,
     OBJECT,
     QUEUE_NAME,
@@ -68,6 +71,7 @@ _FENCE: Final[dict[str, Schema]] = {
     "worker_id": SHORT | {"description": "Who held it: the call is refused if it isn't theirs any more."},
     "attempt": whole(1, about="Which attempt this is about."),
 }
+_ACKED: Final = body_of(AckBody, "job_id", job_id=JOB_ID, result=ANYTHING, **_FENCE)
 _FAILURE: Final = body_of(
     ErrorBody,
     "message",
@@ -137,6 +141,21 @@ WORKERS: Final = Part(
             {200: AckAnswer},
             body=body_of(AckBody, job_id=_IN_BODY, result=ANYTHING, **_FENCE),
             errors=(*_REPORTS, "result_too_large"),
+        ),
+        Route(
+            WorkerHandlers,
+            WorkerHandlers.ack_many,
+            ("POST /workers/acks ackJobs",),
+            "Report that jobs are done",
+            {200: AcksAnswer, 207: AcksAnswer},
+            "Each by itself: 207 when some were refused, each item says why.",
+            body=body_of(
+                AcksBody,
+                "jobs",
+                worker_id=SHORT | {"description": "Of those that don't name one themselves."},
+                jobs=list_of(_ACKED, 1, DEFAULT_LIMITS.max_fetch_count),
+            ),
+            errors=("batch_size_exceeded",),
         ),
         Route(
             WorkerHandlers,

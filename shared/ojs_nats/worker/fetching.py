@@ -37,13 +37,15 @@ class _Claimed(msgspec.Struct):
 
 
 class Fetching:
-    """For one worker. Jobs that can't be read are reported as failed."""
+    """For one worker; `queue` is that of all its jobs, if they have the same. Jobs that can't be read are reported failed."""
 
-    def __init__(self, transport: Transport, reports: Reports, worker_id: str, queues: Sequence[str]) -> None:
+    def __init__(
+        self, transport: Transport, reports: Reports, worker_id: str, queues: Sequence[str], queue: str | None
+    ) -> None:
         self._transport = transport
         self._reports = reports
         self._asked = {"queues": list(queues), "worker_id": worker_id, "wait_ms": _WAIT_MS}
-        self._queue = queues[0] if len(queues) == 1 else None
+        self._queue = queue
 
     async def fetch(self, count: int) -> list[Job]:
         """Up to `count` jobs, none if there were none for two seconds, or after a pause if nobody answers."""

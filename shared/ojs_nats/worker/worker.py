@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +34,7 @@ log = structlog.get_logger(__name__)
 _FAREWELL_S: Final = 1.0
 """What threads have to notice that they are to stop."""
 _HAND_BACK_S: Final = 3.0
+_MOST_FETCHES: Final = 2
 
 
 class Worker:
@@ -66,18 +67,21 @@ class Worker:
         self._grace_s = milliseconds(grace) / 1_000
         self._every_s = milliseconds(every) / 1_000
         self._started_at = datetime.now(UTC).isoformat()
-        self._running: set[Attempt] = set()
+        self._held: set[Attempt] = set()
+        self._running = 0
+        self._asked_for = 0
         self._changed = asyncio.Event()
         self._heartbeats: Heartbeats[Attempt] | None = None
         self._transport = transport(app.url)
         self._execution = Execution(app.definitions, concurrency)
-        self._reports = Reports(self._transport, self.id)
-        self._fetching = Fetching(self._transport, self._reports, self.id, self.queues)
+        queue = self.queues[0] if len(self.queues) == 1 else None
+        self._reports = Reports(self._transport, self.id, queue)
+        self._fetching = Fetching(self._transport, self._reports, self.id, self.queues, queue)
 
     @property
     def active(self) -> int:
-        """How many jobs it runs now."""
-        return len(self._running)
+        """How many handlers it runs now."""
+        return self._running
 
     def notify(self, trigger: Trigger) -> None:
         """Tell it of a signal; in its loop."""
@@ -126,7 +130,7 @@ class Worker:
 
     def _described(self) -> tuple[dict[str, Any], dict[str, Attempt]]:
         # Called in another thread, so it goes through a copy, which is made in one step.
-        named = {attempt.context.job.id: attempt for attempt in list(self._running) if not attempt.over}
+        named = {attempt.context.job.id: attempt for attempt in list(self._held) if not attempt.over}
         return {**self._identity(), "state": str(self.state)}, named
 
     def _identity(self) -> dict[str, Any]:
@@ -154,17 +158,52 @@ class Worker:
     # Jobs
 
     async def _fetch_until_terminated(self) -> None:
-        while self.state is not WorkerState.TERMINATE:
-            self._changed.clear()
-            if self.state is WorkerState.QUIET or self.active >= self._concurrency:
-                await self._changed.wait()
-                continue
-            for job in await self._fetching.fetch(self._concurrency - self.active):
-                self._begin(job)
+        """Ask for as many jobs as could begin at once. While there is plenty, some are on their way while others run; an idle
+        worker waits in one request.
+        """
+        fetches: set[asyncio.Task[bool]] = set()
+        plenty = True
+        try:
+            while self.state is not WorkerState.TERMINATE:
+                self._changed.clear()
+                count = self._wanted(fetches, plenty=plenty)
+                if count:
+                    self._asked_for += count
+                    fetches.add(asyncio.create_task(self._fetch(count)))
+                    continue
+                changed = asyncio.ensure_future(self._changed.wait())
+                ended, _ = await asyncio.wait({changed, *fetches}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                for fetch in fetches & ended:
+                    fetches.discard(fetch)
+                    plenty = fetch.result()
+        finally:
+            if fetches:
+                await asyncio.wait(fetches)
+
+    def _wanted(self, fetches: Collection[object], *, plenty: bool) -> int:
+        """How many jobs to ask for now."""
+        if self.state is WorkerState.QUIET or len(fetches) >= (_MOST_FETCHES if plenty else 1):
+            return 0
+        if len(self._held) > self._running + self._concurrency:  # the server doesn't take reports
+            return 0
+        free = self._concurrency - self._running - self._asked_for
+        return free if free * _MOST_FETCHES >= self._concurrency or not fetches else 0
+
+    async def _fetch(self, count: int) -> bool:
+        """Whether there were as many."""
+        try:
+            jobs = await self._fetching.fetch(count)
+        finally:
+            self._asked_for -= count
+        for job in jobs:
+            self._begin(job)
+        return len(jobs) == count
 
     def _begin(self, job: Job) -> None:
         attempt = Attempt(JobContext(job, self._transport, self.id))
-        self._running.add(attempt)
+        self._held.add(attempt)
+        self._running += 1
         if self.state is WorkerState.TERMINATE:  # it came as the answer to a fetch that was under way
             attempt.stop(_stopped())
         attempt.task = asyncio.create_task(self._attempt(job, attempt))
@@ -172,17 +211,22 @@ class Worker:
     async def _attempt(self, job: Job, attempt: Attempt) -> None:
         try:
             report = await self._execution.outcome(job, attempt)
+            if attempt.thread is None or attempt.thread.done():
+                self._vacate()
+            else:  # its place is taken for as long as its thread is
+                attempt.thread.add_done_callback(self._vacate)
             if not attempt.lost:
                 await self._reports.send(job, report)
         finally:
             attempt.over = True
             if attempt.thread is None or attempt.thread.done():
-                self._forget(attempt)
-            else:  # its place is taken for as long as its thread is
-                attempt.thread.add_done_callback(lambda _: self._forget(attempt))
+                self._held.discard(attempt)
+            else:
+                attempt.thread.add_done_callback(lambda _: self._held.discard(attempt))
+            self._changed.set()
 
-    def _forget(self, attempt: Attempt) -> None:
-        self._running.discard(attempt)
+    def _vacate(self, _: object = None) -> None:
+        self._running -= 1
         self._changed.set()
 
     async def _finish(self) -> None:
@@ -190,16 +234,16 @@ class Worker:
         if await self._ended_within(self._grace_s):
             return
         log.warning("the grace period is over: jobs are handed back", active=self.active)
-        for attempt in list(self._running):
+        for attempt in list(self._held):
             attempt.stop(_stopped())
         await self._ended_within(_HAND_BACK_S)
-        threads = [attempt.thread for attempt in self._running if attempt.thread is not None]
+        threads = [attempt.thread for attempt in self._held if attempt.thread is not None]
         if threads:  # those that look whether they are to stop can clean up
             await asyncio.wait(threads, timeout=_FAREWELL_S)
 
     async def _ended_within(self, seconds: float) -> bool:
         """Whether all jobs have been reported by then."""
-        tasks = [attempt.task for attempt in self._running if attempt.task is not None]
+        tasks = [attempt.task for attempt in self._held if attempt.task is not None]
         if not tasks:
             return True
         _, pending = await asyncio.wait(tasks, timeout=seconds)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from ojs_core.base.errors import OjsError
 from ojs_core.base.times import format_ms
 from ojs_core.domain.checkpoints import Checkpoint
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
+from ojs_core.wire.errors import ItemError, error_view
 from ojs_core.wire.jobs.checkpoints import job_checkpoint
 from ojs_core.wire.jobs.job import JobView, job_answer, job_view, with_extra
 from ojs_core.wire.members import AnswerWarning, Count, Timestamp, Uuid, Warnings, given, timestamp
+from ojs_core.wire.workers.requests import Ack
 
 _HEARTBEAT_INTERVAL_S: Final = 5
 
@@ -43,6 +46,24 @@ class AckAnswer(JobOutcome, kw_only=True, omit_defaults=True):
     """The job is done."""
 
     acknowledged: bool
+
+
+class AckedItem(Struct, kw_only=True, omit_defaults=True):
+    """What became of one job of the request."""
+
+    index: Count
+    status: Literal["acknowledged", "failed"]
+    job_id: Uuid | UnsetType = UNSET
+    error: ItemError | UnsetType = UNSET
+
+
+class AcksAnswer(Struct):
+    """What became of each job."""
+
+    total: Count
+    succeeded: Count
+    failed: Count
+    items: list[AckedItem]
 
 
 class NackAnswer(JobOutcome, kw_only=True, omit_defaults=True):
@@ -103,6 +124,20 @@ def _fetched(job: Job, inputs: Mapping[str, Sequence[Raw]], checkpoint: Checkpoi
 def acknowledged(job: Job) -> AckAnswer:
     """The answer to an ack."""
     return AckAnswer(acknowledged=True, **_outcome(job))
+
+
+def acks_answer(asked: Sequence[Ack | OjsError], refused: Mapping[int, OjsError]) -> AcksAnswer:
+    """The answer to many acks; `refused` says by its index why one was."""
+    items = [
+        AckedItem(
+            index=index,
+            status="failed" if index in refused else "acknowledged",
+            job_id=UNSET if isinstance(ask, OjsError) else ask.job_id,
+            error=error_view(refused[index]) if index in refused else UNSET,
+        )
+        for index, ask in enumerate(asked)
+    ]
+    return AcksAnswer(len(items), len(items) - len(refused), len(refused), items)
 
 
 def nacked(job: Job, closed_until: int | None = None, warnings: Sequence[AnswerWarning] = ()) -> NackAnswer:

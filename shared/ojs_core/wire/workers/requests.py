@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.errors import OjsError, batch_too_large, indexed, invalid, too_large
 from ojs_core.base.fields import (
     absent,
     duration_ms,
     integer,
+    items_of,
     queue_name,
     queue_names,
     short_text,
@@ -135,6 +137,11 @@ class AckBody(Struct):
     attempt: Whole | None = None
 
 
+class AcksBody(Struct):
+    worker_id: str | None = None
+    jobs: Raw = NOTHING
+
+
 class ErrorBody(Struct):
     message: str | None = None
     code: str | None = None
@@ -160,6 +167,28 @@ def parse_ack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> 
     if sent.result:
         value_of(sent.result, "result", limits)
     return Ack(_job_id(sent.job_id, job_id), sent.result, _holder(sent.worker_id, sent.attempt, limits))
+
+
+def parse_acks(body: bytes, limits: PayloadLimits) -> list[Ack | OjsError]:
+    """POST /workers/acks: each job, or why its ack is refused. Raises invalid_payload, invalid_request, batch_size_exceeded."""
+    sent = struct_of(body, AcksBody)
+    most = limits.max_fetch_count
+    jobs = [] if absent(sent.jobs) else items_of(sent.jobs, "jobs", most)
+    if not jobs:
+        raise invalid("jobs", "jobs is required: a list of at least one job that is done")
+    if len(jobs) > most:
+        raise batch_too_large(len(jobs), most)
+    return [_item(raw, index, sent.worker_id, limits) for index, raw in enumerate(jobs)]
+
+
+def _item(raw: Raw, index: int, worker: str | None, limits: PayloadLimits) -> Ack | OjsError:
+    try:
+        ask = parse_ack(bytes(raw), limits)
+        if ask.holder.worker is None and worker is not None:
+            return replace(ask, holder=replace(ask.holder, worker=_worker_id(worker, limits)))
+    except OjsError as error:
+        return indexed(error, index)
+    return ask
 
 
 def parse_nack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> Nack:
