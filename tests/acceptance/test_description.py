@@ -193,9 +193,9 @@ def bulk(client: Client) -> None:
 def workers(client: Client) -> None:
     report = {"worker_id": "w", "queues": ["de.a"], "hostname": "h", "pid": 1, "concurrency": 2, "labels": {"a": "b"}}
     client("POST", "/workers/register", report)
-    acked, requeued, failed = client.push("de.w"), client.push("de.w"), client.push("de.w")
+    acked, together, requeued, failed = (client.push("de.w") for _ in range(4))
     held = client.fetch("de.w")
-    assert len(held) == 3
+    assert len(held) == 4
     client("POST", "/workers/heartbeat", {**report, "active_jobs": [acked], "state": "running"})
     client("DELETE", f"/jobs/{client.push('de.w2')}")
     client("GET", "/admin/workers/w")
@@ -204,6 +204,9 @@ def workers(client: Client) -> None:
     client("POST", "/workers/ack", {"job_id": acked}, 409)
     client("POST", "/workers/ack", {"job_id": NOBODY}, 404)
     client("POST", "/workers/ack", {}, 400)
+    client("POST", "/workers/acks", {"worker_id": "w", "jobs": [{"job_id": together, "result": 1}]})
+    client("POST", "/workers/acks", {"worker_id": "w", "jobs": [{"job_id": together}, {"job_id": NOBODY}]}, 207)
+    client("POST", "/workers/acks", {"jobs": []}, 400)
     client("GET", f"/jobs/{acked}/result")
     client("POST", "/workers/nack", {"job_id": requeued, "requeue": True})
     client("POST", f"/jobs/{failed}/nack", {"error": "plain words"})

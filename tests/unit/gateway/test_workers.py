@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+import uuid6
 from msgspec import Raw
 
 from ojs_core.domain.job import Job, State
@@ -128,6 +129,39 @@ async def test_nack(http: aiohttp.ClientSession, path: str, named: dict[str, str
     assert body["next_attempt_at"]
     assert body["retry_delay_ms"] >= 500
     assert body["job"]["error"]["type"] == "handler_error"
+
+
+async def test_many_acks_in_one_request_are_each_by_itself(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    ids = [str(uuid6.uuid7()) for _ in range(3)]
+    for job_id in ids:
+        await claimed(http, id=job_id)
+    jobs: list[dict[str, Any]] = [{"job_id": ids[0], "attempt": 1}, {"job_id": ids[1], "attempt": 1, "result": [1]}]
+    status, body = await send(http, "/workers/acks", {"worker_id": "w", "jobs": jobs})
+    assert status == 200
+    assert body["items"] == [
+        {"index": index, "status": "acknowledged", "job_id": job_id} for index, job_id in enumerate(ids[:2])
+    ]
+    assert [store.records[job_id].state for job_id in ids] == [State.COMPLETED, State.COMPLETED, State.ACTIVE]
+    assert store.records[ids[1]].result == Raw(b"[1]")
+
+    # Said again it is the same; what is wrong with one is told of that one, whatever it is.
+    others = [{"job_id": ids[2], "worker_id": "x"}, {"job_id": str(uuid6.uuid7())}, {"job_id": 5}, 7, {"job_id": ids[2]}]
+    status, body = await send(http, "/workers/acks", {"worker_id": "w", "jobs": [*jobs, *others]})
+    assert status == 207
+    codes = [item.get("error", {}).get("code") for item in body["items"]]
+    assert codes == [None, None, "conflict", "not_found", "invalid_request", "invalid_payload", None]
+    assert (body["total"], body["succeeded"], body["failed"]) == (7, 3, 4)
+    assert body["items"][4]["error"]["details"]["index"] == 4
+    assert store.records[ids[2]].state is State.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("jobs", "status", "said"), [([], 400, "at least one"), ("x", 400, "jobs"), ([{}] * 1_001, 413, "the limit is 1,000")]
+)
+async def test_how_many_acks_a_request_may_have(http: aiohttp.ClientSession, jobs: Any, status: int, said: str) -> None:
+    answered, body = await send(http, "/workers/acks", {"jobs": jobs})
+    assert answered == status
+    assert said in body["error"]["message"]
 
 
 async def test_nack_with_requeue_gives_the_job_back(http: aiohttp.ClientSession) -> None:
