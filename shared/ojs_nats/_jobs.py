@@ -52,6 +52,7 @@ class Job(msgspec.Struct, frozen=True):
     completed_at: datetime | None = None
     expires_at: datetime | None = None
     timeout_ms: int | None = None
+    visibility_timeout_ms: int | None = None
     worker_id: str | None = None
     workflow_id: str | None = None
     parent_results: Any = None

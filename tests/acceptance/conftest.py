@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import aiohttp
 import pytest
 
 from support.described import Described
+from support.python_worker import WorkerProcess, imported, installed
 from support.system import System
 
 
@@ -39,3 +41,33 @@ async def http(system: System) -> AsyncIterator[aiohttp.ClientSession]:
     """A client of the shared system's API: `await http.post("/ojs/v1/jobs", json=…)`."""
     async with aiohttp.ClientSession(system.url) as session:
         yield session
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where Python workers run: it has the modules of their handlers, and gets their notes."""
+    installed("handlers", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+async def jobs(system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModuleType]:
+    """The module `handlers`, to push its jobs to the shared system."""
+    monkeypatch.setenv("OJS_URL", system.url)
+    module = imported("handlers", monkeypatch)
+    async with module.app:
+        yield module
+
+
+@pytest.fixture
+def start(system: System, folder: Path) -> Iterator[Callable[..., WorkerProcess]]:
+    """Starts a worker of `handlers` for the shared system, with more arguments of `ojs-nats worker`."""
+    begun: list[WorkerProcess] = []
+
+    def start(*arguments: str) -> WorkerProcess:
+        begun.append(WorkerProcess.started(folder, "handlers", *arguments, url=system.url, label=f"worker-{len(begun)}"))
+        return begun[-1]
+
+    yield start
+    for worker in begun:
+        worker.end()

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
 import signal
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from types import ModuleType
@@ -16,77 +12,11 @@ from typing import Any
 import pytest
 
 from ojs_nats import Conflict, Duplicate, JobCancelled, JobFailed, NewJob, NotFound, ResultTimeout, Unavailable, Unique
-from support.system import Command, System, environment
+from support.python_worker import WorkerProcess, exits
+from support.system import System, environment
 from support.waiting import eventually, until
 
-HANDLERS = Path(__file__).parent.parent / "fixtures" / "python" / "handlers.py"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    shutil.copy(HANDLERS, tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-async def jobs(system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModuleType]:
-    """The module of the worker's jobs, to push them."""
-    monkeypatch.setenv("OJS_URL", system.url)
-    spec = importlib.util.spec_from_file_location("handlers", HANDLERS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "handlers", module)
-    spec.loader.exec_module(module)
-    async with module.app:
-        yield module
-
-
-class WorkerProcess(Command):
-    def notes(self) -> list[str]:
-        """What its handlers noted."""
-        path = self._output.parent / "notes"
-        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-
-    def state(self, system: System) -> str:
-        """As the server knows it."""
-        workers = system.request("GET", "/ojs/v1/admin/workers").body["items"]
-        return next((str(worker["state"]) for worker in workers if worker["pid"] == self.pid), "")
-
-    def signal(self, number: signal.Signals) -> None:
-        self.process.send_signal(number)
-
-
 Start = Callable[..., WorkerProcess]
-
-
-@pytest.fixture
-def start(system: System, folder: Path) -> Iterator[Start]:
-    begun: list[WorkerProcess] = []
-
-    def start(*arguments: str) -> WorkerProcess:
-        env = environment(OJS_URL=system.url, FOLDER=str(folder))
-        said = ("worker", "handlers", "--log-format", "json", *arguments)
-        worker = WorkerProcess(folder, *said, env=env, label=f"worker-{len(begun)}")
-        begun.append(worker)
-        until(lambda: worker.events("the worker runs") or _ended(worker))
-        return worker
-
-    yield start
-    for worker in begun:
-        worker.process.kill()
-        worker.process.wait()
-
-
-def _ended(worker: WorkerProcess) -> bool:
-    assert worker.process.poll() is None, worker.output
-    return False
-
-
-@contextmanager
-def exits(worker: WorkerProcess, code: int = 0) -> Iterator[None]:
-    yield
-    assert worker.process.wait(timeout=30) == code, worker.output
 
 
 async def test_from_a_push_to_its_result(jobs: ModuleType, start: Start) -> None:
@@ -310,9 +240,7 @@ def test_what_keeps_a_worker_from_starting_is_one_sentence(folder: Path, argumen
 
 
 def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_system: System, folder: Path) -> None:
-    env = environment(OJS_URL=own_system.url, FOLDER=str(folder))
-    worker = WorkerProcess(folder, "worker", "handlers", "--log-format", "json", env=env)
-    until(lambda: worker.events("the worker runs"))
+    worker = WorkerProcess.started(folder, "handlers", url=own_system.url)
 
     def runs(greeting: str) -> None:
         body: dict[str, Any] = {"type": "py.greet", "args": ["Ada", greeting], "options": {"queue": "py"}}

@@ -33,6 +33,14 @@ class Beat(msgspec.Struct, Generic[T], frozen=True):
     cancelled: list[T]
 
 
+class Signs(msgspec.Struct, Generic[T], frozen=True):
+    """What to tell: members of the request, attempts by their job's id, and in how many seconds to tell again."""
+
+    members: dict[str, Any]
+    attempts: Mapping[str, T]
+    again_s: float
+
+
 class _Answer(msgspec.Struct):
     state: str = "running"
     jobs_extended: list[str] = []
@@ -40,24 +48,21 @@ class _Answer(msgspec.Struct):
 
 
 class Heartbeats(Generic[T]):
-    """`describe` is asked in the thread what to send: members, and attempts by their job's id. `heard` is called in the loop
-    that started it.
-    """
+    """`describe` is asked in the thread what to send, `heard` is called in the loop that started it."""
 
     def __init__(
         self,
         url: str,
-        every_s: float,
-        describe: Callable[[], tuple[dict[str, Any], Mapping[str, T]]],
+        describe: Callable[[], Signs[T]],
         heard: Callable[[Beat[T]], None],
     ) -> None:
         self._url = url
-        self._every_s = every_s
         self._describe = describe
         self._heard = heard
         self._loop = asyncio.get_running_loop()
         self._let_in = time.monotonic()
         self._told = False
+        self._next = 0.0
         self._own: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._soon: asyncio.Event | None = None
@@ -71,6 +76,12 @@ class Heartbeats(Generic[T]):
     def now(self) -> None:
         """Beat at once: something has changed that the server should know."""
         self._tell(self._soon)
+
+    def within(self, seconds: float) -> None:
+        """Beat at once if the next one would come later than that."""
+        if time.monotonic() + seconds < self._next:
+            self._next = 0.0
+            self._tell(self._soon)
 
     async def stop(self) -> None:
         self._tell(self._stop)
@@ -92,20 +103,22 @@ class Heartbeats(Generic[T]):
         try:
             while not self._stop.is_set():
                 self._soon.clear()
-                self._look_after_the_loop()
-                await self._beat(link)
+                signs = self._describe()
+                self._look_after_the_loop(signs.again_s)
+                await self._beat(link, signs)
+                self._next = time.monotonic() + signs.again_s
                 soon = asyncio.ensure_future(self._soon.wait())
-                await asyncio.wait({stopped, soon}, timeout=self._every_s, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({stopped, soon}, timeout=signs.again_s, return_when=asyncio.FIRST_COMPLETED)
                 soon.cancel()
         finally:
             stopped.cancel()
             await link.close()
 
-    async def _beat(self, link: Transport) -> None:
-        members, named = self._describe()
-        body = {**members, "active_jobs": len(named), "active_job_ids": list(named)}
+    async def _beat(self, link: Transport, signs: Signs[T]) -> None:
+        named = signs.attempts
+        body = {**signs.members, "active_jobs": len(named), "active_job_ids": list(named)}
         try:
-            answer = await link.send(Request(HEARTBEAT, body=body, answer_s=max(self._every_s, 1.0)))
+            answer = await link.send(Request(HEARTBEAT, body=body, answer_s=max(signs.again_s, 1.0)))
         except OjsError as error:
             log.warning("a heartbeat wasn't answered", reason=str(error))
             return
@@ -118,9 +131,9 @@ class Heartbeats(Generic[T]):
         )
         self._loop.call_soon_threadsafe(self._heard, beat)
 
-    def _look_after_the_loop(self) -> None:
+    def _look_after_the_loop(self, every_s: float) -> None:
         away = time.monotonic() - self._let_in
-        if away > self._every_s + _STUCK_S and not self._told:
+        if away > every_s + _STUCK_S and not self._told:
             self._told = True
             log.warning("the event loop is blocked: a handler calls what should run in a thread", seconds=round(away, 1))
         self._loop.call_soon_threadsafe(self._mark)

@@ -22,7 +22,7 @@ from ojs_nats.worker.attempts import Attempt
 from ojs_nats.worker.context import JobContext
 from ojs_nats.worker.execution import Execution
 from ojs_nats.worker.fetching import Fetching
-from ojs_nats.worker.heartbeats import Beat, Heartbeats
+from ojs_nats.worker.heartbeats import Beat, Heartbeats, Signs
 from ojs_nats.worker.lifecycle import Trigger, WorkerState, after
 from ojs_nats.worker.reports import Reports
 
@@ -35,6 +35,8 @@ _FAREWELL_S: Final = 1.0
 """What threads have to notice that they are to stop."""
 _HAND_BACK_S: Final = 3.0
 _MOST_FETCHES: Final = 2
+_SHORTEST_S: Final = 0.2
+_LONGEST_S: Final = 3_600.0
 
 
 class Worker:
@@ -92,7 +94,7 @@ class Worker:
     async def run(self) -> None:
         """Until it is told to terminate, and its jobs have ended or been handed back."""
         await self._register()
-        self._heartbeats = Heartbeats(self._app.url, self._every_s, self._described, self._heard)
+        self._heartbeats = Heartbeats(self._app.url, self._described, self._heard)
         self._heartbeats.start()
         log.info("the worker runs", worker_id=self.id, queues=self.queues, concurrency=self._concurrency, url=self._app.url)
         try:
@@ -128,10 +130,11 @@ class Worker:
                     attempt.context.log.warning("the handler is told to stop", reason=why)
                     attempt.stop(OjsError(why))
 
-    def _described(self) -> tuple[dict[str, Any], dict[str, Attempt]]:
+    def _described(self) -> Signs[Attempt]:
         # Called in another thread, so it goes through a copy, which is made in one step.
         named = {attempt.context.job.id: attempt for attempt in list(self._held) if not attempt.over}
-        return {**self._identity(), "state": str(self.state)}, named
+        again_s = min(self._every_s, *(_heartbeat_s(attempt.context.job) for attempt in named.values()), _LONGEST_S)
+        return Signs({**self._identity(), "state": str(self.state)}, named, again_s)
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -204,6 +207,8 @@ class Worker:
         attempt = Attempt(JobContext(job, self._transport, self.id))
         self._held.add(attempt)
         self._running += 1
+        if self._heartbeats is not None:
+            self._heartbeats.within(_heartbeat_s(job))
         if self.state is WorkerState.TERMINATE:  # it came as the answer to a fetch that was under way
             attempt.stop(_stopped())
         attempt.task = asyncio.create_task(self._attempt(job, attempt))
@@ -248,6 +253,11 @@ class Worker:
             return True
         _, pending = await asyncio.wait(tasks, timeout=seconds)
         return not pending
+
+
+def _heartbeat_s(job: Job) -> float:
+    """How often a job's lease has to be renewed, so that one that gets lost costs nothing."""
+    return _LONGEST_S if job.visibility_timeout_ms is None else max(job.visibility_timeout_ms / 3_000, _SHORTEST_S)
 
 
 def _stopped() -> outcome.ShutDown:

@@ -1,0 +1,115 @@
+"""Workers that stop, freeze, or lose their server: no job is lost, none runs twice by that."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from ojs_nats import App, NewJob
+from support.python_worker import WorkerProcess, exits, installed
+from support.system import System
+from support.waiting import eventually, until
+
+Start = Callable[..., WorkerProcess]
+JOBS = 1_200
+
+
+async def test_workers_are_restarted_in_turn_under_load(system: System, tmp_path: Path) -> None:
+    """As a deployment does it: a new one starts, an old one is told to stop; meanwhile jobs keep coming."""
+    installed("ledger", tmp_path)
+    workers: list[WorkerProcess] = []
+
+    def start() -> None:
+        worker = WorkerProcess.started(tmp_path, "ledger", "--concurrency", "5", url=system.url, label=f"worker-{len(workers)}")
+        workers.append(worker)
+
+    try:
+        async with App(system.url) as app:
+            numbers = iter(range(JOBS))
+
+            async def push(count: int) -> None:
+                new = [NewJob[None]("ledger.note", (next(numbers),), {"queue": "ledger"}) for _ in range(count)]
+                await app.client.push_many(new)
+
+            await push(200)
+            start()
+            start()
+            for restarted in range(5):
+                await push(200)
+                start()
+                with exits(workers[restarted]):
+                    workers[restarted].signal(signal.SIGTERM)
+
+            def noted() -> list[str]:
+                return (tmp_path / "notes").read_text(encoding="utf-8").splitlines()
+
+            await eventually(lambda: len(noted()) >= JOBS, 120)
+        assert Counter(noted()) == Counter(f"{number} 1" for number in range(JOBS)), "each once, at its first attempt"
+
+        def completed() -> bool:
+            found = system.call("GET", "/jobs?queue=ledger&state=completed&limit=1")
+            return bool(found["pagination"]["total"] == JOBS)
+
+        await eventually(completed)
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+async def test_a_frozen_worker_loses_its_jobs_and_finds_out(jobs: ModuleType, start: Start, folder: Path) -> None:
+    frozen = start("--concurrency", "1")
+    handle = await jobs.wait.push("a", "go")
+    until(lambda: frozen.notes() == ["a began 1"])
+    frozen.signal(signal.SIGSTOP)
+    start()
+    until(lambda: frozen.notes() == ["a began 1", "a began 2"], 90)
+    frozen.signal(signal.SIGCONT)
+    until(lambda: "a stopped 1" in frozen.notes(), 60)
+    (folder / "go").touch()
+    assert await handle.result("30s") == 2
+    with exits(frozen):
+        frozen.signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("end", ["while it is away", "after it is back"])
+async def test_a_server_that_is_away_costs_no_job(
+    own_system: System, jobs: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(jobs.app, "url", own_system.url)
+    worker = WorkerProcess.started(folder, "handlers", url=own_system.url)
+    gateway = own_system.children["gateway"]
+    try:
+        handle = await jobs.wait.push("a", "go")
+        until(lambda: worker.notes() == ["a began 1"])
+        os.kill(gateway, signal.SIGSTOP)
+        until(lambda: worker.events("a heartbeat wasn't answered"))
+        if end == "while it is away":
+            (folder / "go").touch()
+        until(lambda: len(worker.events("a heartbeat wasn't answered")) > 1)
+        os.kill(gateway, signal.SIGCONT)
+        (folder / "go").touch()
+        assert await handle.result("60s") == 1
+        assert worker.notes() == ["a began 1"]
+    finally:
+        os.kill(gateway, signal.SIGCONT)
+        worker.end()
+
+
+async def test_a_short_lease_is_renewed_in_time(system: System, tmp_path: Path) -> None:
+    """The server's pause between heartbeats is longer than what this job may be without one."""
+    installed("ledger", tmp_path)
+    worker = WorkerProcess.started(tmp_path, "ledger", url=system.url)
+    try:
+        options = {"queue": "ledger", "visibility_timeout_ms": 1_500}
+        body = {"type": "ledger.hold", "args": [6.0], "options": options}
+        job_id = system.call("POST", "/jobs", body, 201)["job"]["id"]
+        until(lambda: system.call("GET", f"/jobs/{job_id}")["job"]["state"] == "completed", 30)
+        assert system.call("GET", f"/jobs/{job_id}")["job"]["result"] == 1
+    finally:
+        worker.end()
