@@ -1,0 +1,1 @@
+"""Job libraries side by side: `python -m bench.libraries`."""
