@@ -18,11 +18,14 @@ from __future__ import annotations
 from ojs_nats._app import App
 from ojs_nats._client import Client, JobHandle
 from ojs_nats._definitions import JobDefinition
+from ojs_nats._dependencies import Depends
 from ojs_nats._errors import (
     Conflict,
     Duplicate,
     JobCancelled,
     JobFailed,
+    Missing,
+    NotEnqueued,
     NotFound,
     OjsError,
     QueueFull,
@@ -33,7 +36,7 @@ from ojs_nats._errors import (
 from ojs_nats._jobs import Job, JobError, NewJob
 from ojs_nats._options import Retry, Unique
 from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import DeadLetter, Discard
+from ojs_nats.worker.outcome import DeadLetter, Discard, SoftTimeout
 from ojs_nats.worker.worker import Worker
 
 __all__ = [
@@ -41,6 +44,7 @@ __all__ = [
     "Client",
     "Conflict",
     "DeadLetter",
+    "Depends",
     "Discard",
     "Duplicate",
     "Job",
@@ -50,13 +54,16 @@ __all__ = [
     "JobError",
     "JobFailed",
     "JobHandle",
+    "Missing",
     "NewJob",
+    "NotEnqueued",
     "NotFound",
     "OjsError",
     "QueueFull",
     "Refused",
     "ResultTimeout",
     "Retry",
+    "SoftTimeout",
     "Unavailable",
     "Unique",
     "Worker",

@@ -8,23 +8,30 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from ojs_nats._dependencies import Dependency
 from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.outcome import Unfit
 
 
 class Parameters:
-    """The parameters of a handler; its context isn't one of them."""
+    """The parameters of a handler; its context and its dependencies, `injected`, aren't among them."""
 
     def __init__(self, handler: Callable[..., Any]) -> None:
         hints = get_type_hints(handler, include_extras=True)
         self.returns: Any = hints.get("return", Any)
         declared = list(inspect.signature(handler).parameters.values())
         self.takes_context = bool(declared) and hints.get(declared[0].name) is JobContext
-        named = declared[1:] if self.takes_context else declared
+        rest = declared[1:] if self.takes_context else declared
+        self.injected = {p.name: p.default for p in rest if isinstance(p.default, Dependency)}
+        named = [parameter for parameter in rest if parameter.name not in self.injected]
+        for parameter in rest:
+            if parameter.name in self.injected and parameter.kind is not parameter.KEYWORD_ONLY:
+                raise TypeError(f"{handler.__qualname__}: {parameter.name!r} is no argument of its jobs, so put it behind a *")
         for parameter in named:
             if parameter.kind in {parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY}:
                 raise TypeError(
                     f"{handler.__qualname__}: a job's arguments are a list, so {parameter.name!r} can't be by name alone; "
-                    "make it a positional parameter"
+                    "make it a positional parameter, or a dependency: = Depends(…)"
                 )
         self._signature = inspect.Signature(named)
         self._types = [hints.get(parameter.name, Any) for parameter in named if parameter.kind is not parameter.VAR_POSITIONAL]
@@ -40,6 +47,14 @@ class Parameters:
         if bound.kwargs:  # one behind a default that wasn't given
             bound.apply_defaults()
         return bound.args
+
+    def given(self, context: JobContext) -> list[Any]:
+        """What the handler is to be called with, but its dependencies. Raises Unfit if the job's arguments aren't its own."""
+        try:
+            converted = self.converted(context.job.args)
+        except (TypeError, msgspec.ValidationError) as error:
+            raise Unfit(str(error)) from error
+        return [context, *converted] if self.takes_context else converted
 
     def converted(self, sent: Sequence[Any]) -> list[Any]:
         """What a job brings, as the types that the handler's hints name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol
 from ojs_nats import _portal
 from ojs_nats._arguments import Parameters
 from ojs_nats._client import JobHandle
-from ojs_nats._durations import Duration
+from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._jobs import Job, NewJob
-from ojs_nats._options import Options, Unique, wire
+from ojs_nats._options import DefinitionOptions, Options, Unique, wire
 from ojs_nats.worker.context import JobContext
 
 if TYPE_CHECKING:
@@ -24,13 +25,17 @@ R = TypeVar("R")
 class JobDefinition(Generic[P, R]):
     """A job type with its handler. `options` are what each push says unless told otherwise."""
 
-    def __init__(self, app: App, job_type: str, handler: Callable[..., Any], options: Options) -> None:
+    def __init__(self, app: App, job_type: str, handler: Callable[..., Any], options: DefinitionOptions) -> None:
         wire(options)  # what no push could say is told where it is written
         self.app = app
         self.type = job_type
         self.handler = handler
         self.options = options
         self.parameters = Parameters(handler)
+        self.soft_timeout_s = _soft_timeout_s(options)
+        self.in_process = options.get("runs_in") == "process"
+        if self.in_process:
+            _fits_a_process(handler, self.parameters)
 
     def __repr__(self) -> str:
         return f"JobDefinition({self.type})"
@@ -39,7 +44,7 @@ class JobDefinition(Generic[P, R]):
 
     def using(self, **options: Unpack[Options]) -> JobDefinition[P, R]:
         """The same job with other options: `await send_email.using(priority=5).push("ada@example.org")`."""
-        return JobDefinition(self.app, self.type, self.handler, Options(**{**self.options, **options}))
+        return JobDefinition(self.app, self.type, self.handler, DefinitionOptions(**{**self.options, **options}))
 
     def later(self, delay: Duration) -> JobDefinition[P, R]:
         """To be run when this time has passed."""
@@ -103,3 +108,22 @@ class JobDecorator(Protocol):
     def __call__(self, handler: Callable[Concatenate[JobContext, P], R], /) -> JobDefinition[P, R]: ...
     @overload
     def __call__(self, handler: Callable[P, R], /) -> JobDefinition[P, R]: ...
+
+
+def _soft_timeout_s(options: DefinitionOptions) -> float | None:
+    if "soft_timeout" not in options:
+        return None
+    soft = milliseconds(options["soft_timeout"])
+    if "timeout" in options and soft >= milliseconds(options["timeout"]):
+        raise ValueError(f"soft_timeout {options['soft_timeout']!r} has to be shorter than timeout {options['timeout']!r}")
+    return soft / 1_000
+
+
+def _fits_a_process(handler: Callable[..., Any], parameters: Parameters) -> None:
+    name = handler.__qualname__
+    if inspect.iscoroutinefunction(handler):
+        raise TypeError(f"{name}: what runs in a process is a plain function; coroutines run in the worker's loop")
+    if "<locals>" in name:
+        raise TypeError(f"{name}: a process finds a handler by its name in its module, so it can't lie within a function")
+    if parameters.injected:
+        raise TypeError(f"{name}: dependencies are made in the worker, so what runs in a process makes its own")

@@ -52,6 +52,14 @@ class Unavailable(OjsError):
     """No server answered, or only that it can't work now, for as long as it was tried."""
 
 
+class NotEnqueued(OjsError):
+    """A middleware of the app dropped the job before it was pushed."""
+
+
+class Missing(OjsError):
+    """What was asked for needs a package that isn't installed; the message says how to get it."""
+
+
 class ResultTimeout(OjsError):
     """The job hadn't ended when the time to wait for it was over; it goes on."""
 
@@ -96,5 +104,11 @@ def refusal(status: int, body: bytes, retry_after: str | None) -> Refused:
         wait = None if retry_after is None else float(retry_after)
     except ValueError:  # a date, which this server never sends
         wait = None
-    kind = _BY_CODE.get(error.code, Refused)
-    return kind(error.code, error.message, status=status, details=error.details, retry_after_s=wait)
+    return refused(error.code, error.message, status=status, details=error.details, retry_after_s=wait)
+
+
+def refused(
+    code: str, message: str, *, status: int, details: dict[str, Any] | None = None, retry_after_s: float | None = None
+) -> Refused:
+    """Of the class that the code has."""
+    return _BY_CODE.get(code, Refused)(code, message, status=status, details=details, retry_after_s=retry_after_s)

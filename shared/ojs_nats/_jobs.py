@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, Unpack
 
 import msgspec
 import uuid6
@@ -74,6 +74,10 @@ class NewJob(msgspec.Struct, Generic[R], frozen=True):
     options: Options = {}
     id: str = msgspec.field(default_factory=lambda: str(uuid6.uuid7()))
     returns: Any = Any
+
+    def using(self, **options: Unpack[Options]) -> NewJob[R]:
+        """The same job with other options."""
+        return msgspec.structs.replace(self, options=Options(**{**self.options, **options}))
 
     def envelope(self) -> dict[str, Any]:
         return {"id": self.id, "type": self.type, "args": list(self.args), "options": wire(self.options)}

@@ -75,6 +75,17 @@ class Options(TypedDict, total=False):
     meta: dict[str, Any]
 
 
+class DefinitionOptions(Options, total=False):
+    """What may besides be said where a handler is defined: it is its worker's business, and no server hears of it.
+
+    `soft_timeout` is when the handler is told that its time is nearly over. `runs_in` is where it runs if it is a plain
+    function: in a thread, or in a process of the worker's pool.
+    """
+
+    soft_timeout: Duration
+    runs_in: Literal["thread", "process"]
+
+
 def wire(options: Options) -> dict[str, Any]:
     """The members of `options` in a push. Raises ValueError for what no server would take."""
     sent: dict[str, Any] = {}

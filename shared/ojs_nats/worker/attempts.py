@@ -3,27 +3,108 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import types
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Final
 
-from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.context import JobContext, Line
+from ojs_nats.worker.outcome import SoftTimeout
+
+_CLEAN_UP_S: Final = 2.0
+"""What a handler that is told to stop has before its attempt is over whether it has ended or not."""
 
 
 class Attempt:
     """`why` is for which reason its handler was told to stop, if it was; `lost` that its end is nobody's business any more,
-    `over` that it has been reported. `thread` goes on when `handler`, which waits for it, is cancelled.
+    `over` that it has been reported. `soft` tells a process that its time is nearly over.
     """
 
-    def __init__(self, context: JobContext) -> None:
+    def __init__(self, context: JobContext, line: Line) -> None:
         self.context = context
+        self.line = line
+        self.soft: Callable[[], None] | None = None
         self.task: asyncio.Task[None] | None = None
-        self.handler: asyncio.Future[Any] | None = None
         self.thread: asyncio.Future[Any] | None = None
         self.why: Exception | None = None
         self.lost = False
         self.over = False
+        self._handler: asyncio.Task[Any] | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._met: SoftTimeout | None = None
+        self._in_handler = False
+
+    @property
+    def unfinished(self) -> asyncio.Future[Any] | None:
+        """What goes on though the attempt is over: a thread, or a handler that doesn't let itself be cancelled."""
+        for each in (self._handler, self.thread):
+            if each is not None and not each.done():
+                return each
+        return None
 
     def stop(self, why: Exception) -> None:
-        self.why = self.why or why
+        self.why = self.context.stopped_by = self.why or why
         self.context.stopping = True
-        if self.handler is not None:
-            self.handler.cancel()
+        if self._handler is not None and self._ended is not None:
+            self._handler.cancel()
+            asyncio.get_running_loop().call_later(_CLEAN_UP_S, _settle, self._ended)
+
+    def soften(self, why: SoftTimeout) -> None:
+        """Have the handler meet `why`, if it is a coroutine or runs in a process; in a thread it can only look."""
+        self.context.stopping = True
+        self.context.stopped_by = self.context.stopped_by or why
+        if self.soft is not None:
+            self.soft()
+        if self._in_handler and self._handler is not None and self.why is None:
+            self._met = why
+            self._handler.cancel()
+
+    async def result(self, run: Coroutine[Any, Any, Any]) -> Any:
+        """Of what runs the handler. Raises what it does, and `why` when it has been told to stop."""
+        if self.why is not None:
+            run.close()
+            raise self.why
+        self._ended = ended = asyncio.get_running_loop().create_future()
+        self._handler = asyncio.create_task(run)
+        self._handler.add_done_callback(lambda _: _settle(ended))
+        await ended
+        if not self._handler.done():
+            self.context.log.warning("the handler goes on though it has been told to stop")
+            assert self.why is not None
+            raise self.why
+        try:
+            return self._handler.result()
+        except asyncio.CancelledError as error:
+            raise (self.why or error) from None
+
+    @types.coroutine
+    def softly(self, handler: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Runs a coroutine, which meets SoftTimeout instead of the cancellation that brings it."""
+        error: BaseException | None = None
+        value: Any = None
+        self._in_handler = True
+        try:
+            while True:
+                try:
+                    waiting = handler.send(value) if error is None else handler.throw(error)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    value, error = (yield waiting), None
+                except BaseException as met:  # noqa: BLE001  # whatever it is, it is the handler's
+                    value, error = None, self._meant(met)
+        finally:
+            self._in_handler = False
+            handler.close()
+
+    def _meant(self, met: BaseException) -> BaseException:
+        soft, self._met = self._met, None
+        if soft is None or self.why is not None or not isinstance(met, asyncio.CancelledError):
+            return met
+        assert self._handler is not None
+        self._handler.uncancel()
+        return soft
+
+
+def _settle(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
+from ojs_nats._errors import JobCancelled
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
 
 if TYPE_CHECKING:
@@ -14,24 +17,73 @@ if TYPE_CHECKING:
     from ojs_nats._transport import Transport
 
 
-class JobContext:
-    """The running job. What ends in `_sync` is for handlers that are plain functions, which run in a thread."""
+class Line(Protocol):
+    """What a running job tells the server goes through here."""
 
-    def __init__(self, job: Job, transport: Transport, worker_id: str) -> None:
+    async def send(self, request: Request) -> object: ...
+
+    def send_sync(self, request: Request) -> object:
+        """From a thread; it waits for the answer."""
+
+
+class LoopLine:
+    """Through the transport of the loop that made it."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+
+    async def send(self, request: Request) -> object:
+        return await self._transport.send(request)
+
+    def send_sync(self, request: Request) -> object:
+        return asyncio.run_coroutine_threadsafe(self._transport.send(request), self._loop).result()
+
+
+class JobContext:
+    """The running job. What ends in `_sync` is for handlers that are plain functions, which run in a thread or a process."""
+
+    def __init__(
+        self, job: Job, line: Line, worker_id: str, *, beat: Callable[[], None] | None = None, state: Any = None
+    ) -> None:
         self.job = job
-        self.log = structlog.get_logger("ojs_nats.job").bind(job_id=job.id, job_type=job.type, attempt=job.attempt)
+        self.log: Any = structlog.get_logger("ojs_nats.job").bind(job_id=job.id, job_type=job.type, attempt=job.attempt)
         """Has the job's id, type and attempt in each line."""
+        self.state = state
+        """What the app's lifespan gave the worker; None if it has none, and in processes of the pool."""
         self.stopping = False
         """Whether the handler is to stop: its job is cancelled, isn't this worker's any more, or has run too long, or the
         worker stops. Async handlers are cancelled; plain functions have to look here."""
-        self._transport = transport
+        self.stopped_by: Exception | None = None
+        """Why it is to stop."""
+        self._line = line
         self._holder = {"worker_id": worker_id, "attempt": job.attempt}
-        self._loop = asyncio.get_running_loop()
+        self._beat = beat
+        self._began = datetime.now(UTC)
 
     @property
     def attempt(self) -> int:
         """1 for the first."""
         return self.job.attempt
+
+    @property
+    def queue(self) -> str:
+        return self.job.queue
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the job's time is over, in UTC; None if it has no time-out."""
+        return None if self.job.timeout_ms is None else self._began + timedelta(milliseconds=self.job.timeout_ms)
+
+    @property
+    def remaining(self) -> float | None:
+        """How many seconds are left until then: none is 0."""
+        return None if self.deadline is None else max((self.deadline - datetime.now(UTC)).total_seconds(), 0.0)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody has cancelled the job."""
+        return isinstance(self.stopped_by, JobCancelled)
 
     @property
     def parent_results(self) -> Any:
@@ -43,8 +95,32 @@ class JobContext:
         """The state that an earlier attempt saved last; None if there is none."""
         return self.job.checkpoint.state if self.job.checkpoint else None
 
+    async def heartbeat(self) -> None:
+        """Let other jobs run, and have the worker tell the server at once that it lives; what it answers comes to the handler.
+
+        The worker does the latter by itself every few seconds: this is for coroutines that compute for long.
+        """
+        if self._beat is not None:
+            self._beat()
+        await asyncio.sleep(0)
+
     async def progress(self, fraction: float, message: str | None = None, *, data: dict[str, Any] | None = None) -> None:
         """Tell how far it is, from 0 to 1. At most one report a second is kept. Raises ValueError beyond that range."""
+        await self._line.send(self._progress(fraction, message, data))
+
+    def progress_sync(self, fraction: float, message: str | None = None, *, data: dict[str, Any] | None = None) -> None:
+        """As `progress`."""
+        self._line.send_sync(self._progress(fraction, message, data))
+
+    async def save(self, state: Any) -> None:
+        """Keep this for the next attempt, if there has to be one. Raises Conflict when the job isn't this worker's any more."""
+        await self._line.send(self._checkpoint(state))
+
+    def save_sync(self, state: Any) -> None:
+        """As `save`."""
+        self._line.send_sync(self._checkpoint(state))
+
+    def _progress(self, fraction: float, message: str | None, data: dict[str, Any] | None) -> Request:
         if not 0 <= fraction <= 1:
             raise ValueError(f"progress is a fraction from 0 to 1, not {fraction}")
         body: dict[str, Any] = {"progress": fraction, **self._holder}
@@ -52,17 +128,7 @@ class JobContext:
             body["message"] = message
         if data is not None:
             body["data"] = data
-        await self._transport.send(Request(REPORT_PROGRESS, {"job_id": self.job.id}, body, self.job.queue))
+        return Request(REPORT_PROGRESS, {"job_id": self.job.id}, body, self.job.queue)
 
-    def progress_sync(self, fraction: float, message: str | None = None, *, data: dict[str, Any] | None = None) -> None:
-        """As `progress`."""
-        asyncio.run_coroutine_threadsafe(self.progress(fraction, message, data=data), self._loop).result()
-
-    async def save(self, state: Any) -> None:
-        """Keep this for the next attempt, if there has to be one. Raises Conflict when the job isn't this worker's any more."""
-        body = {"state": state, **self._holder}
-        await self._transport.send(Request(SAVE_CHECKPOINT, {"job_id": self.job.id}, body, self.job.queue))
-
-    def save_sync(self, state: Any) -> None:
-        """As `save`."""
-        asyncio.run_coroutine_threadsafe(self.save(state), self._loop).result()
+    def _checkpoint(self, state: Any) -> Request:
+        return Request(SAVE_CHECKPOINT, {"job_id": self.job.id}, {"state": state, **self._holder}, self.job.queue)

@@ -1,4 +1,4 @@
-"""Runs the handler of one job: async ones in the loop, plain functions in threads."""
+"""Runs the handler of one job, in the app's middleware: async ones in the loop, plain functions in threads or processes."""
 
 from __future__ import annotations
 
@@ -6,86 +6,102 @@ import asyncio
 import contextvars
 import functools
 import inspect
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+import structlog
 
+from ojs_nats._dependencies import Provided
 from ojs_nats._jobs import Job
 from ojs_nats.worker import outcome
 from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.outcome import Report
+from ojs_nats.worker.outcome import Report, SoftTimeout, TimedOut
+from ojs_nats.worker.pool import Pool
 
 if TYPE_CHECKING:
+    from ojs_nats._app import App
     from ojs_nats._definitions import JobDefinition
 
 
 class Execution:
-    """Of the jobs that `definitions` name by their types, up to `concurrency` at a time."""
+    """Of an app's jobs, up to `concurrency` at a time, and of those that run in processes, up to `processes`."""
 
-    def __init__(self, definitions: Mapping[str, JobDefinition[Any, Any]], concurrency: int) -> None:
-        self._definitions = definitions
+    def __init__(self, app: App, concurrency: int, processes: int, worker_id: str) -> None:
+        self._app = app
         self._threads = ThreadPoolExecutor(concurrency, "ojs-nats-job")
+        self._pool = Pool(processes, worker_id)
 
-    def close(self) -> None:
-        """Let go of threads; those whose handlers run end with them."""
+    async def close(self) -> None:
+        """Let go of threads, which end with their handlers, and end the processes."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        await self._pool.close()
 
     async def outcome(self, job: Job, attempt: Attempt) -> Report:
         """What the server is to be told of how it ended; nothing that a handler does gets past this."""
-        definition = self._definitions.get(job.type)
+        definition = self._app.definitions.get(job.type)
         if definition is None:
-            known = ", ".join(sorted(self._definitions))
+            known = ", ".join(sorted(self._app.definitions))
             return outcome.raised(LookupError(f"this worker has no handler for {job.type}, only for {known}"))
+        timers = _timers(definition, job, attempt)
         try:
-            given = definition.parameters.converted(job.args)
-        except (TypeError, msgspec.ValidationError) as error:
-            return outcome.unfit(error)
-        if definition.parameters.takes_context:
-            given = [attempt.context, *given]
-        limit = asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1_000)
-        try:
-            async with limit:
-                return outcome.returned(await self._run(definition.handler, given, attempt))
-        except TimeoutError as error:
-            if limit.expired():
-                attempt.context.stopping = True
-                return outcome.raised(outcome.TimedOut(f"the job ran for longer than its time-out of {job.timeout_ms} ms"))
-            return self._failed(attempt, error)
+            return outcome.returned(await attempt.result(self._run(definition, attempt)))
         except asyncio.CancelledError as error:
-            return self._failed(attempt, attempt.why or error)
+            return _failed(attempt, error)
         except Exception as error:  # noqa: BLE001  # whatever a handler raises is its job's error
-            return self._failed(attempt, error)
+            return _failed(attempt, error)
+        finally:
+            for timer in timers:
+                timer.cancel()
 
-    def _failed(self, attempt: Attempt, error: BaseException) -> Report:
-        if not attempt.lost:
-            attempt.context.log.warning("the job failed", error=type(error).__name__)
-        return outcome.raised(error)
+    async def _run(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
+        job = attempt.context.job
+        structlog.contextvars.bind_contextvars(job_id=job.id, job_type=job.type)  # of this task: for all that logs in there
+        try:
+            if self._app.execution:
+                return await self._app.execution.run(attempt.context, lambda: self._handled(definition, attempt))
+            return await self._handled(definition, attempt)
+        except SystemExit as error:
+            raise outcome.exited(error) from error
 
-    async def _run(self, handler: Any, given: list[Any], attempt: Attempt) -> Any:
+    async def _handled(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
         """Raises what the handler does, and CancelledError when it has been told to stop."""
-        if attempt.why is not None:
-            raise attempt.why
+        given = definition.parameters.given(attempt.context)
+        if definition.in_process:
+            return await self._pool.run(definition, attempt)
+        if not definition.parameters.injected:
+            return await self._called(definition.handler, given, {}, attempt)
+        provided = Provided(attempt.context)
+        async with provided.cleaning:
+            named = await provided.values(definition.parameters.injected)
+            return await self._called(definition.handler, given, named, attempt)
+        raise RuntimeError("a dependency has swallowed the handler's error: raise it again behind the yield")
+
+    async def _called(self, handler: Any, given: list[Any], named: dict[str, Any], attempt: Attempt) -> Any:
         if inspect.iscoroutinefunction(handler):
-            attempt.handler = asyncio.ensure_future(_without_exit(handler, given))
-        else:
-            call = functools.partial(contextvars.copy_context().run, _in_thread, handler, given)
-            attempt.thread = asyncio.get_running_loop().run_in_executor(self._threads, call)
-            attempt.handler = asyncio.shield(attempt.thread)
-        return await attempt.handler
+            return await attempt.softly(handler(*given, **named))
+        call = functools.partial(contextvars.copy_context().run, outcome.called, handler, given, named)
+        attempt.thread = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        try:
+            return await asyncio.shield(attempt.thread)
+        except asyncio.CancelledError:
+            if named:  # what it uses isn't cleaned up as long as it does
+                await asyncio.wait({attempt.thread})
+            raise
 
 
-async def _without_exit(handler: Any, given: list[Any]) -> Any:
-    """A handler that exits fails; it doesn't end the worker."""
-    try:
-        return await handler(*given)
-    except SystemExit as error:
-        raise RuntimeError(f"the handler called exit({error.code})") from error
+def _timers(definition: JobDefinition[Any, Any], job: Job, attempt: Attempt) -> list[asyncio.TimerHandle]:
+    loop = asyncio.get_running_loop()
+    timers: list[asyncio.TimerHandle] = []
+    if definition.soft_timeout_s is not None:
+        soft = SoftTimeout(f"the job's soft time-out of {definition.soft_timeout_s:g} s is over")
+        timers.append(loop.call_later(definition.soft_timeout_s, attempt.soften, soft))
+    if job.timeout_ms is not None:
+        hard = TimedOut(f"the job ran for longer than its time-out of {job.timeout_ms} ms")
+        timers.append(loop.call_later(job.timeout_ms / 1_000, attempt.stop, hard))
+    return timers
 
 
-def _in_thread(handler: Any, given: list[Any]) -> Any:
-    try:
-        return handler(*given)
-    except SystemExit as error:
-        raise RuntimeError(f"the handler called exit({error.code})") from error
+def _failed(attempt: Attempt, error: BaseException) -> Report:
+    if not attempt.lost:
+        attempt.context.log.warning("the job failed", error=type(error).__name__)
+    return outcome.raised(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,12 +23,40 @@ class DeadLetter(Exception):
     action = "DEAD_LETTER"
 
 
+class SoftTimeout(Exception):
+    """Met by a handler whose time is nearly over, once: it may save what it has, and end. Else the attempt has failed."""
+
+
 class ShutDown(Exception):
     """The worker stops before the job has ended: it is handed back."""
 
 
 class TimedOut(Exception):
     """The job has run for as long as it may."""
+
+
+class Unfit(Exception):
+    """The job's arguments aren't its handler's, and won't be the next time."""
+
+
+class FailedInProcess(Exception):
+    """A handler has raised in a process of the pool; `told` is its error as the server is told of it."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        super().__init__(f"{told['type']}: {told['message']}")
+        self.told = told
+
+
+def called(handler: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """What a plain function returns. One that exits fails; it doesn't end its thread or process."""
+    try:
+        return handler(*given, **named)
+    except SystemExit as error:
+        raise exited(error) from error
+
+
+def exited(error: SystemExit) -> RuntimeError:
+    return RuntimeError(f"the handler called exit({error.code})")
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -45,12 +74,19 @@ def returned(result: Any) -> Report:
 def raised(error: BaseException) -> Report:
     """A handler has raised. Its error's class is what `Retry.not_for` names."""
     kind = type(error).__name__
+    told: dict[str, Any]
     if isinstance(error, ShutDown):
         shutdown = {"code": "shutdown", "type": "shutdown", "message": str(error)}
         return Report("nack", {"requeue": True, "error": shutdown})
     if isinstance(error, TimedOut):
         return Report("nack", {"error": {"code": "timeout", "type": "timeout", "message": str(error)}})
-    told: dict[str, Any] = {
+    if isinstance(error, Unfit):
+        cause = type(error.__cause__).__name__
+        told = {"code": "invalid_arguments", "type": cause, "message": str(error), "retryable": False}
+        return Report("nack", {"error": told})
+    if isinstance(error, FailedInProcess):
+        return Report("nack", {"error": error.told})
+    told = {
         "code": "handler_error",
         "type": kind,
         "message": str(error) or kind,
@@ -59,10 +95,4 @@ def raised(error: BaseException) -> Report:
     }
     if isinstance(error, Discard | DeadLetter):
         told["action"] = error.action
-    return Report("nack", {"error": told})
-
-
-def unfit(error: Exception) -> Report:
-    """The job's arguments aren't its handler's, and won't be the next time."""
-    told = {"code": "invalid_arguments", "type": type(error).__name__, "message": str(error), "retryable": False}
     return Report("nack", {"error": told})

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,12 +15,12 @@ import uuid6
 
 from ojs_nats._connect import transport
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._errors import OjsError
+from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats.worker import outcome
 from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.context import JobContext, LoopLine
 from ojs_nats.worker.execution import Execution
 from ojs_nats.worker.fetching import Fetching
 from ojs_nats.worker.heartbeats import Beat, Heartbeats, Signs
@@ -44,6 +45,7 @@ class Worker:
 
     `queues` are looked at in order, and default to those that the app's definitions name. `grace` is how long jobs may go on
     once it is to stop; then their handlers are cancelled and they are handed back. `every` is the pause between heartbeats.
+    `processes` is how many jobs that run in processes do so at a time: as many as there are CPUs unless it is said.
     """
 
     def __init__(
@@ -54,10 +56,13 @@ class Worker:
         concurrency: int = 10,
         grace: Duration = 25.0,
         every: Duration = 5.0,
+        processes: int | None = None,
         worker_id: str | None = None,
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"a worker runs at least one job at a time, not {concurrency}")
+        if processes is not None and processes < 1:
+            raise ValueError(f"a worker's pool has at least one process, not {processes}")
         if not app.definitions:
             raise ValueError("the app has no jobs: decorate a function with @app.job(…), and import its module")
         named = (definition.options.get("queue", "default") for definition in app.definitions.values())
@@ -73,9 +78,10 @@ class Worker:
         self._running = 0
         self._asked_for = 0
         self._changed = asyncio.Event()
+        self._state: Any = None
         self._heartbeats: Heartbeats[Attempt] | None = None
         self._transport = transport(app.url)
-        self._execution = Execution(app.definitions, concurrency)
+        self._execution = Execution(app, concurrency, processes or os.cpu_count() or 1, self.id)
         queue = self.queues[0] if len(self.queues) == 1 else None
         self._reports = Reports(self._transport, self.id, queue)
         self._fetching = Fetching(self._transport, self._reports, self.id, self.queues, queue)
@@ -93,6 +99,10 @@ class Worker:
 
     async def run(self) -> None:
         """Until it is told to terminate, and its jobs have ended or been handed back."""
+        async with self._lifespan() as self._state:
+            await self._serve()
+
+    async def _serve(self) -> None:
         await self._register()
         self._heartbeats = Heartbeats(self._app.url, self._described, self._heard)
         self._heartbeats.start()
@@ -104,8 +114,12 @@ class Worker:
             await self._heartbeats.stop()
             await self._deregister()
             await self._transport.close()
-            self._execution.close()
+            await self._execution.close()
         log.info("the worker has stopped", worker_id=self.id)
+
+    def _lifespan(self) -> AbstractAsyncContextManager[Any]:
+        made = self._app.worker_state
+        return nullcontext() if made is None else asynccontextmanager(made)()
 
     # States
 
@@ -123,12 +137,13 @@ class Worker:
             self._enter(after(self.state, Trigger.TOLD_QUIET))
         elif beat.state == "terminate":
             self._enter(after(self.state, Trigger.TOLD_TERMINATE))
-        for attempts, why in ((beat.cancelled, "the job was cancelled"), (beat.lost, "the job isn't this worker's any more")):
+        cancelled, lost = JobCancelled("the job was cancelled"), OjsError("the job isn't this worker's any more")
+        for attempts, why in ((beat.cancelled, cancelled), (beat.lost, lost)):
             for attempt in attempts:
                 if not (attempt.over or attempt.lost):
                     attempt.lost = True
-                    attempt.context.log.warning("the handler is told to stop", reason=why)
-                    attempt.stop(OjsError(why))
+                    attempt.context.log.warning("the handler is told to stop", reason=str(why))
+                    attempt.stop(why)
 
     def _described(self) -> Signs[Attempt]:
         # Called in another thread, so it goes through a copy, which is made in one step.
@@ -204,7 +219,9 @@ class Worker:
         return len(jobs) == count
 
     def _begin(self, job: Job) -> None:
-        attempt = Attempt(JobContext(job, self._transport, self.id))
+        line = LoopLine(self._transport)
+        beat = None if self._heartbeats is None else self._heartbeats.now
+        attempt = Attempt(JobContext(job, line, self.id, beat=beat, state=self._state), line)
         self._held.add(attempt)
         self._running += 1
         if self._heartbeats is not None:
@@ -216,18 +233,20 @@ class Worker:
     async def _attempt(self, job: Job, attempt: Attempt) -> None:
         try:
             report = await self._execution.outcome(job, attempt)
-            if attempt.thread is None or attempt.thread.done():
+            unfinished = attempt.unfinished
+            if unfinished is None:
                 self._vacate()
             else:  # its place is taken for as long as its thread is
-                attempt.thread.add_done_callback(self._vacate)
+                unfinished.add_done_callback(self._vacate)
             if not attempt.lost:
                 await self._reports.send(job, report)
         finally:
             attempt.over = True
-            if attempt.thread is None or attempt.thread.done():
+            unfinished = attempt.unfinished
+            if unfinished is None:
                 self._held.discard(attempt)
             else:
-                attempt.thread.add_done_callback(lambda _: self._held.discard(attempt))
+                unfinished.add_done_callback(lambda _: self._held.discard(attempt))
             self._changed.set()
 
     def _vacate(self, _: object = None) -> None:
@@ -242,9 +261,9 @@ class Worker:
         for attempt in list(self._held):
             attempt.stop(_stopped())
         await self._ended_within(_HAND_BACK_S)
-        threads = [attempt.thread for attempt in self._held if attempt.thread is not None]
-        if threads:  # those that look whether they are to stop can clean up
-            await asyncio.wait(threads, timeout=_FAREWELL_S)
+        rest = [attempt.unfinished for attempt in self._held if attempt.unfinished is not None]
+        if rest:  # threads that look whether they are to stop can clean up
+            await asyncio.wait(rest, timeout=_FAREWELL_S)
 
     async def _ended_within(self, seconds: float) -> bool:
         """Whether all jobs have been reported by then."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ojs_nats import DeadLetter, Discard
-from ojs_nats.worker.outcome import Report, ShutDown, TimedOut, raised, returned, unfit
+from ojs_nats.worker.outcome import Report, ShutDown, TimedOut, Unfit, raised, returned
 
 
 def error_of(report: Report) -> dict[str, Any]:
@@ -48,4 +48,8 @@ def test_a_worker_that_stops_hands_back() -> None:
 
 def test_time_outs_and_wrong_arguments() -> None:
     assert error_of(raised(TimedOut("too long")))["type"] == "timeout"
-    assert error_of(unfit(TypeError("two, not one")))["retryable"] is False
+    try:
+        raise Unfit("two, not one") from TypeError()
+    except Unfit as unfit:
+        told = error_of(raised(unfit))
+    assert (told["type"], told["message"], told["retryable"]) == ("TypeError", "two, not one", False)

@@ -1,0 +1,121 @@
+"""What a handler is given beside its job's arguments, made for each job and cleaned up behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any, Final, TypeVar, get_type_hints, overload
+
+from ojs_nats.worker.context import JobContext
+
+T = TypeVar("T")
+Provider = Callable[..., Any]
+
+
+class Dependency:
+    """Stands where the parameter's default is."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider: Final = provider
+        self.needs: Final = needs(provider)
+
+
+@overload
+def Depends(provider: Callable[..., AsyncIterator[T]]) -> T: ...
+@overload
+def Depends(provider: Callable[..., Iterator[T]]) -> T: ...
+@overload
+def Depends(provider: Callable[..., Awaitable[T]]) -> T: ...
+@overload
+def Depends(provider: Callable[..., T]) -> T: ...
+def Depends(provider: Provider) -> Any:  # noqa: N802  # as in FastAPI
+    """The default of a parameter behind `*`, which `provider` gives a value for each job: `db: Db = Depends(get_db)`.
+
+    Providers are functions, async functions, or generators of either kind, which clean up behind their `yield`: there they
+    meet what the handler raised. Plain ones run in a thread. They may have dependencies of their own, and a parameter that is
+    hinted `JobContext`. One that several need is called once. Raises TypeError for a provider with other parameters.
+    """
+    return Dependency(provider)
+
+
+class Need:
+    """A parameter of a function that isn't given by its caller: the context, or a dependency."""
+
+    def __init__(self, name: str, dependency: Dependency | None) -> None:
+        self.name = name
+        self.dependency = dependency
+
+
+def needs(provider: Provider) -> list[Need]:
+    found: list[Need] = []
+    hints = get_type_hints(provider) if inspect.isroutine(provider) else {}
+    for name, parameter in inspect.signature(provider).parameters.items():
+        if isinstance(parameter.default, Dependency):
+            found.append(Need(name, parameter.default))
+        elif hints.get(name) is JobContext:
+            found.append(Need(name, None))
+        elif parameter.default is parameter.empty and parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+            raise TypeError(
+                f"{getattr(provider, '__qualname__', provider)}: nobody gives its parameter {name!r} a value; "
+                "hint it JobContext, or give it a default, as Depends(…)"
+            )
+    return found
+
+
+class Provided:
+    """The dependencies of one job. `async with` cleans them up, the last one first."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._made: dict[Provider, Any] = {}
+        self.cleaning: Final = AsyncExitStack()
+
+    async def values(self, wanted: Mapping[str, Dependency]) -> dict[str, Any]:
+        return {name: await self._value(dependency) for name, dependency in wanted.items()}
+
+    async def _value(self, dependency: Dependency) -> Any:
+        provider = dependency.provider
+        if provider not in self._made:
+            given = {
+                need.name: self._context if need.dependency is None else await self._value(need.dependency)
+                for need in dependency.needs
+            }
+            self._made[provider] = await self._called(provider, given)
+        return self._made[provider]
+
+    async def _called(self, provider: Provider, given: dict[str, Any]) -> Any:
+        if inspect.isasyncgenfunction(provider):
+            return await self.cleaning.enter_async_context(asynccontextmanager(provider)(**given))
+        if inspect.isgeneratorfunction(provider):
+            return await self.cleaning.enter_async_context(_in_threads(contextmanager(provider)(**given)))
+        if inspect.iscoroutinefunction(provider):
+            return await provider(**given)
+        return await _in_thread(lambda: provider(**given))
+
+
+@asynccontextmanager
+async def _in_threads(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
+    entering = _in_thread(manager.__enter__)
+    try:
+        value = await asyncio.shield(entering)
+    except asyncio.CancelledError:  # the thread goes on, and what it has made is to be cleaned up
+        await asyncio.wait({entering})
+        if entering.exception() is None:
+            await _in_thread(lambda: manager.__exit__(None, None, None))
+        raise
+    try:
+        yield value
+    except BaseException as error:
+        kind, trace = type(error), error.__traceback__
+        if not await _in_thread(lambda: manager.__exit__(kind, error, trace)):
+            raise
+    else:
+        await _in_thread(lambda: manager.__exit__(None, None, None))
+
+
+def _in_thread(call: Callable[[], T]) -> asyncio.Future[T]:
+    context = contextvars.copy_context()
+    return asyncio.get_running_loop().run_in_executor(None, lambda: context.run(call))

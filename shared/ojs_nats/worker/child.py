@@ -1,0 +1,183 @@
+"""A process of a worker's pool: runs one handler after another, and ends with its worker."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from ojs_nats._definitions import JobDefinition
+from ojs_nats._errors import Unavailable, refused
+from ojs_nats._operations import Request
+from ojs_nats.worker import outcome
+from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.frames import LENGTH, Answered, Logged, Raised, Returned, Run, Told, ToProcess, ToWorker, frame
+from ojs_nats.worker.outcome import SoftTimeout
+
+_NEARLY_OVER: Final = "the job's soft time-out is over"
+_SOFT: Final = signal.SIGUSR1
+"""Sent by the thread that listens to the one that runs the handler, to have it raise SoftTimeout wherever it is."""
+_LEVELS: Final = frozenset({"debug", "info", "warning", "error", "critical"})
+
+
+def main(descriptor: int) -> None:
+    """Serve the worker at the other end of the socket."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP):  # they are meant for the worker, which ends this process
+        signal.signal(number, signal.SIG_IGN)
+    child = _Child(socket.socket(fileno=descriptor))
+    signal.signal(_SOFT, lambda _number, _frame: child.time_is_nearly_over())
+    child.serve()
+
+
+class _Child:
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._sending = threading.Lock()
+        self._runs: queue.SimpleQueue[Run] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Answered] = queue.SimpleQueue()
+        self._telling = threading.Lock()
+        self._context: JobContext | None = None
+        self._main: Final = threading.get_ident()
+        self._speaking = 0
+        self._interruptible = False
+        self._interrupted = False
+
+    def serve(self) -> None:
+        structlog.configure(
+            processors=[structlog.contextvars.merge_contextvars, structlog.processors.format_exc_info, self._log]
+        )
+        logging.getLogger().addHandler(_Forwarding(self))
+        threading.Thread(target=self._listen, name="ojs-nats-listening", daemon=True).start()
+        while True:
+            run = self._runs.get()
+            self.say(self._ran(run))
+
+    def say(self, said: ToWorker) -> None:
+        with self._whole(), self._sending:
+            self._line.sendall(frame(said))
+
+    def time_is_nearly_over(self) -> None:
+        if self._interruptible:
+            self._interrupted = True
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._interrupted and self._interruptible and not self._speaking:
+            self._interruptible = self._interrupted = False
+            raise SoftTimeout(_NEARLY_OVER)
+
+    @contextmanager
+    def _softly(self) -> Iterator[None]:
+        """In here the handler runs, and nothing else."""
+        self._interruptible, self._interrupted = True, False
+        try:
+            yield
+        finally:
+            self._interruptible = False
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What the handler's thread says isn't broken off half-way."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._speaking += 1
+        try:
+            yield
+        finally:
+            self._speaking -= 1
+        self._interrupt()
+
+    # The handler's side of its context
+
+    async def send(self, request: Request) -> object:
+        self.send_sync(request)
+        return None
+
+    def send_sync(self, request: Request) -> object:
+        with self._whole(), self._telling:
+            self.say(Told(request.operation.name, request.body))
+            answer = self._answers.get()
+        if answer.message is None:
+            return None
+        if answer.code is None:
+            raise Unavailable(answer.message)
+        raise refused(answer.code, answer.message, status=answer.status)
+
+    def logged(self, level: str, event: str, members: dict[str, Any]) -> None:
+        job_id = None if self._context is None else self._context.job.id
+        self.say(Logged(level if level in _LEVELS else "error", event, members, job_id))
+
+    def _log(self, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        self.logged(method, str(event.pop("event", "")), dict(event))
+        raise structlog.DropEvent
+
+    # The worker's side
+
+    def _listen(self) -> None:
+        while True:
+            [size] = LENGTH.unpack(self._read(LENGTH.size))
+            said: ToProcess = msgspec.json.decode(self._read(size), type=ToProcess)
+            if isinstance(said, Run):
+                self._runs.put(said)
+            elif isinstance(said, Answered):
+                self._answers.put(said)
+            elif self._context is not None:
+                self._context.stopping = True
+                signal.pthread_kill(self._main, _SOFT)
+
+    def _read(self, size: int) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            part = self._line.recv(min(size - len(found), 1 << 20))
+            if not part:
+                os._exit(1)  # the worker is gone, and so whoever could hear of the handler
+            found += part
+        return bytes(found)
+
+    def _ran(self, run: Run) -> Returned | Raised:
+        logging.getLogger().setLevel(run.log_level)
+        self._context = JobContext(run.job, self, run.worker_id)
+        try:
+            definition = _definition(run.module, run.name)
+            given = definition.parameters.given(self._context)
+            with self._softly():
+                result = outcome.called(definition.handler, given, {})
+            return Returned(msgspec.to_builtins(result))
+        except Exception as error:  # noqa: BLE001  # whatever a handler raises is its job's error
+            told: dict[str, Any] = outcome.raised(error).members["error"]
+            return Raised(told)
+        finally:
+            self._context = None
+
+
+class _Forwarding(logging.Handler):
+    def __init__(self, child: _Child) -> None:
+        super().__init__()
+        self._child = child
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._child.logged(record.levelname.lower(), self.format(record), {"logger": record.name})
+
+
+def _definition(module: str, name: str) -> JobDefinition[Any, Any]:
+    found: Any = sys.modules.get(module) or importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, JobDefinition):
+        raise LookupError(
+            f"{module}.{name} isn't a job: a process finds a handler by its name, so leave the decorated one there"
+        )
+    return found

@@ -1,0 +1,71 @@
+"""What a worker and a process of its pool say to each other: JSON with its length before it."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+import msgspec
+
+from ojs_nats._jobs import Job
+
+LENGTH: Final = struct.Struct(">Q")
+
+
+class Run(msgspec.Struct, tag=True):
+    """To the process: run the handler that is called `name` in `module`."""
+
+    module: str
+    name: str
+    job: Job
+    worker_id: str
+    log_level: int
+
+
+class Stop(msgspec.Struct, tag=True):
+    """To the process: its handler's time is nearly over."""
+
+
+class Answered(msgspec.Struct, tag=True):
+    """To the process, about `Told`; `message` is why it was refused, None if it wasn't. `code` is None if nobody answered."""
+
+    message: str | None = None
+    code: str | None = None
+    status: int = 0
+
+
+class Told(msgspec.Struct, tag=True):
+    """To the worker, for the server: progress, or a checkpoint; the members beside the holder's."""
+
+    operation: str
+    body: dict[str, Any]
+
+
+class Logged(msgspec.Struct, tag=True):
+    """To the worker: a line for its log, of a job if one runs."""
+
+    level: str
+    event: str
+    members: dict[str, Any]
+    job_id: str | None
+
+
+class Returned(msgspec.Struct, tag=True):
+    """To the worker: the handler's result."""
+
+    result: Any
+
+
+class Raised(msgspec.Struct, tag=True):
+    """To the worker: the handler's error, as the server is to be told of it."""
+
+    told: dict[str, Any]
+
+
+ToProcess = Run | Stop | Answered
+ToWorker = Told | Logged | Returned | Raised
+
+
+def frame(said: ToProcess | ToWorker) -> bytes:
+    body = msgspec.json.encode(said, enc_hook=repr)
+    return LENGTH.pack(len(body)) + body
