@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 import sys
+from pathlib import Path
 from typing import Final
 
 from ojs_core.runtime.service import CANNOT_START
@@ -18,6 +19,8 @@ examples:
   ojs-nats worker app.jobs
   ojs-nats worker app.emails app.images --concurrency 50 --queues urgent,default
   OJS_URL=https://jobs.internal ojs-nats worker app.jobs --grace 10m
+
+  ojs-nats worker app.jobs --reload --grace 2s
 
 signals:
   SIGTERM   fetch no more, let jobs end within the grace period, hand back the rest, exit with 0
@@ -40,22 +43,39 @@ def add_worker_command(commands: argparse._SubParsersAction[argparse.ArgumentPar
     parser.add_argument("--queues", default="", metavar="NAMES", help="which, first to last, by commas [those of the jobs]")
     parser.add_argument("--concurrency", type=int, default=10, metavar="N", help="jobs at a time [10]")
     parser.add_argument("--grace", default="25s", metavar="TIME", help="how long jobs may go on after SIGTERM [25s]")
+    parser.add_argument("--processes", type=int, metavar="N", help="processes for jobs that run in them [the CPUs]")
+    parser.add_argument("--health-port", type=int, metavar="PORT", help="serve /healthz, /readyz and /metrics there [nowhere]")
+    parser.add_argument("--health-host", default="127.0.0.1", metavar="HOST", help="[127.0.0.1]")
+    parser.add_argument("--reload", action="store_true", help="begin anew when a .py file below this folder changes")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="[info]")
     parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto", help="[auto, by the terminal]")
 
 
 def run_worker(given: argparse.Namespace) -> int:
     """The exit code: 0 once it has been told to stop."""
+    from ojs_nats import Missing  # noqa: PLC0415
+    from ojs_nats.worker import reload  # noqa: PLC0415
     from ojs_nats.worker.process import CannotStart, WorkerOptions, run  # noqa: PLC0415  # services start without the client
 
     instance = f"{platform.node()}:{os.getpid()}"
     configure(service="worker", instance=instance, log_format=given.log_format, level=given.log_level)
     options = WorkerOptions(
-        queues=[name for name in given.queues.split(",") if name], concurrency=given.concurrency, grace=given.grace
+        queues=[name for name in given.queues.split(",") if name],
+        concurrency=given.concurrency,
+        grace=given.grace,
+        processes=given.processes,
+        health=None if given.health_port is None else (given.health_host, given.health_port),
     )
     try:
+        if given.reload:
+            return reload.run(_without_reload(), Path.cwd())
         run(given.modules, **options)
-    except CannotStart as problem:
+    except (CannotStart, Missing) as problem:
         print(f"ojs-nats worker: {problem}", file=sys.stderr)
         return CANNOT_START
     return 0
+
+
+def _without_reload() -> list[str]:
+    """How this command was called, for the worker itself."""
+    return [sys.executable, "-m", "ojs_command", *(argument for argument in sys.argv[1:] if argument != "--reload")]

@@ -87,7 +87,7 @@ class EnqueueChain(Chain[EnqueueMiddleware]):
 
 
 class ExecutionChain(Chain[ExecutionMiddleware]):
-    """`async def middleware(ctx, next)`: `await next()` runs the rest and gives what the handler returned, or raises what it did.
+    """`async def middleware(ctx, next)`: `await next()` runs the rest, and returns or raises what the handler does.
 
     What a middleware returns is the job's result, what it raises is its error. It may not call `next`, and so the handler
     doesn't run. `ctx.job` is what the handler's arguments are taken from; a middleware may put another one there.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
@@ -32,7 +33,7 @@ def Depends(provider: Callable[..., Awaitable[T]]) -> T: ...
 @overload
 def Depends(provider: Callable[..., T]) -> T: ...
 def Depends(provider: Provider) -> Any:  # noqa: N802  # as in FastAPI
-    """The default of a parameter behind `*`, which `provider` gives a value for each job: `db: Db = Depends(get_db)`.
+    """The default of a parameter behind `*`, to which `provider` gives a value for each job.
 
     Providers are functions, async functions, or generators of either kind, which clean up behind their `yield`: there they
     meet what the handler raised. Plain ones run in a thread. They may have dependencies of their own, and a parameter that is
@@ -109,8 +110,7 @@ async def _in_threads(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
     try:
         yield value
     except BaseException as error:
-        kind, trace = type(error), error.__traceback__
-        if not await _in_thread(lambda: manager.__exit__(kind, error, trace)):
+        if not await _in_thread(functools.partial(manager.__exit__, type(error), error, error.__traceback__)):
             raise
     else:
         await _in_thread(lambda: manager.__exit__(None, None, None))

@@ -50,10 +50,12 @@ class WorkerProcess(Command):
         self.process.send_signal(number)
 
     @classmethod
-    def started(cls, folder: Path, module: str, *arguments: str, url: str, label: str = "worker") -> WorkerProcess:
+    def started(
+        cls, folder: Path, module: str, *arguments: str, url: str, label: str = "worker", **variables: str
+    ) -> WorkerProcess:
         """It runs, or the test fails with what it said."""
         said = ("worker", module, "--log-format", "json", *arguments)
-        worker = cls(folder, *said, env=environment(OJS_URL=url, FOLDER=str(folder)), label=label)
+        worker = cls(folder, *said, env=environment(OJS_URL=url, FOLDER=str(folder), **variables), label=label)
         until(lambda: worker.events("the worker runs") or worker.has_ended())
         return worker
 

@@ -177,7 +177,5 @@ def _definition(module: str, name: str) -> JobDefinition[Any, Any]:
     for part in name.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, JobDefinition):
-        raise LookupError(
-            f"{module}.{name} isn't a job: a process finds a handler by its name, so leave the decorated one there"
-        )
+        raise TypeError(f"{module}.{name} isn't a job: a process finds a handler by its name, so leave the decorated one there")
     return found

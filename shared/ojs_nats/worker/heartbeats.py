@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -48,20 +49,25 @@ class _Answer(msgspec.Struct):
 
 
 class Heartbeats(Generic[T]):
-    """`describe` is asked in the thread what to send, `heard` is called in the loop that started it."""
+    """`describe` is asked in the thread what to send, `heard` is called in the loop that started it. `beside` is entered in the
+    thread's loop, and left with it.
+    """
 
     def __init__(
         self,
         url: str,
         describe: Callable[[], Signs[T]],
         heard: Callable[[Beat[T]], None],
+        beside: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
     ) -> None:
         self._url = url
         self._describe = describe
         self._heard = heard
         self._loop = asyncio.get_running_loop()
-        self._let_in = time.monotonic()
+        self._beside = beside
+        self._let_in = self._answered = time.monotonic()
         self._told = False
+        self._every_s = 0.0
         self._next = 0.0
         self._own: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -72,6 +78,16 @@ class Heartbeats(Generic[T]):
     def start(self) -> None:
         self._thread.start()
         self._ready.wait()
+
+    @property
+    def loop_turns(self) -> bool:
+        """Whether the loop that started it was let in lately."""
+        return time.monotonic() - self._let_in <= self._every_s + _STUCK_S
+
+    @property
+    def silent_s(self) -> float:
+        """How long ago the server has answered."""
+        return time.monotonic() - self._answered
 
     def now(self) -> None:
         """Beat at once: something has changed that the server should know."""
@@ -101,15 +117,17 @@ class Heartbeats(Generic[T]):
         link = transport(self._url, patience_s=0.0)
         stopped = asyncio.ensure_future(self._stop.wait())
         try:
-            while not self._stop.is_set():
-                self._soon.clear()
-                signs = self._describe()
-                self._look_after_the_loop(signs.again_s)
-                await self._beat(link, signs)
-                self._next = time.monotonic() + signs.again_s
-                soon = asyncio.ensure_future(self._soon.wait())
-                await asyncio.wait({stopped, soon}, timeout=signs.again_s, return_when=asyncio.FIRST_COMPLETED)
-                soon.cancel()
+            async with self._beside():
+                while not self._stop.is_set():
+                    self._soon.clear()
+                    signs = self._describe()
+                    self._every_s = signs.again_s
+                    self._look_after_the_loop()
+                    await self._beat(link, signs)
+                    self._next = time.monotonic() + signs.again_s
+                    soon = asyncio.ensure_future(self._soon.wait())
+                    await asyncio.wait({stopped, soon}, timeout=signs.again_s, return_when=asyncio.FIRST_COMPLETED)
+                    soon.cancel()
         finally:
             stopped.cancel()
             await link.close()
@@ -122,6 +140,7 @@ class Heartbeats(Generic[T]):
         except OjsError as error:
             log.warning("a heartbeat wasn't answered", reason=str(error))
             return
+        self._answered = time.monotonic()
         said = msgspec.json.decode(answer, type=_Answer)
         kept, cancelled = frozenset(said.jobs_extended), frozenset(said.cancelled_jobs)
         beat = Beat(
@@ -131,11 +150,11 @@ class Heartbeats(Generic[T]):
         )
         self._loop.call_soon_threadsafe(self._heard, beat)
 
-    def _look_after_the_loop(self, every_s: float) -> None:
-        away = time.monotonic() - self._let_in
-        if away > every_s + _STUCK_S and not self._told:
+    def _look_after_the_loop(self) -> None:
+        if not (self.loop_turns or self._told):
             self._told = True
-            log.warning("the event loop is blocked: a handler calls what should run in a thread", seconds=round(away, 1))
+            away = round(time.monotonic() - self._let_in, 1)
+            log.warning("the event loop is blocked: a handler calls what should run in a thread", seconds=away)
         self._loop.call_soon_threadsafe(self._mark)
 
     def _mark(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+import msgspec
+
 
 class WorkerState(StrEnum):
     """`QUIET` fetches nothing and works on; `TERMINATE` also ends, when its jobs have or the grace period has."""
@@ -12,6 +14,23 @@ class WorkerState(StrEnum):
     RUNNING = "running"
     QUIET = "quiet"
     TERMINATE = "terminate"
+
+
+class Vitals(msgspec.Struct, frozen=True):
+    """Of a worker, now. `loop_turns` is whether its loop was let in lately; `silent_s` how long ago the server answered its
+    last heartbeat, `every_s` how often one is sent.
+    """
+
+    state: WorkerState
+    active: int
+    concurrency: int
+    loop_turns: bool
+    silent_s: float
+    every_s: float
+
+    @property
+    def ready(self) -> bool:
+        return self.state is WorkerState.RUNNING and self.loop_turns and self.silent_s < 3 * self.every_s
 
 
 class Trigger(StrEnum):

@@ -48,7 +48,7 @@ class Pool:
         self._all: set[_Process] = set()
 
     async def run(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
-        """What the handler returns. Raises FailedInProcess by what it raises, ProcessDied. When this is cancelled it is killed."""
+        """What the handler returns. Raises FailedInProcess, ProcessDied. When this is cancelled, the process is killed."""
         module, name = definition.handler.__module__, definition.handler.__qualname__
         if module == "__main__":
             raise LookupError(f"{name} is in the program that was started: a job that runs in a process lies in a module")

@@ -13,7 +13,7 @@ from typing import Final, TypedDict, Unpack
 
 from ojs_nats._app import App
 from ojs_nats._durations import Duration
-from ojs_nats._errors import OjsError, Unavailable
+from ojs_nats._errors import Missing, OjsError, Unavailable
 from ojs_nats.worker.lifecycle import Trigger
 from ojs_nats.worker.worker import Worker
 
@@ -31,6 +31,8 @@ class WorkerOptions(TypedDict, total=False):
     queues: Sequence[str]
     concurrency: int
     grace: Duration
+    processes: int | None
+    health: tuple[str, int] | None
 
 
 class CannotStart(OjsError):
@@ -64,20 +66,17 @@ def load(names: Sequence[str]) -> App:
 def run(names: Sequence[str], **options: Unpack[WorkerOptions]) -> None:
     """Until it is told to stop. Raises CannotStart, and what the modules raise."""
     app = load(names)
-    if not asyncio.run(_serve(app, options)):
-        logging.shutdown()
-        os._exit(0)  # plain functions that don't look at `ctx.stopping` would keep the process for as long as they like
+    asyncio.run(_serve(app, options))
 
 
-async def _serve(app: App, options: WorkerOptions) -> bool:
-    """Run it under the signals of ojs-worker-protocol §9: SIGTERM, SIGTSTP (quiet), SIGCONT (resume), SIGINT (at once).
-
-    Whether all its threads have ended.
-    """
+async def _serve(app: App, options: WorkerOptions) -> None:
+    """Run it under the signals of ojs-worker-protocol §9: SIGTERM, SIGTSTP (quiet), SIGCONT (resume), SIGINT (at once)."""
     try:
         worker = Worker(app, **options)
-    except ValueError as error:
+    except (ValueError, Missing) as error:
         raise CannotStart(str(error)) from None
+    except OSError as error:
+        raise CannotStart(f"the health endpoint {options.get('health')} can't be opened: {error.strerror}") from None
     loop = asyncio.get_running_loop()
     for number, trigger in _SIGNALS:
         loop.add_signal_handler(number, worker.notify, trigger)
@@ -88,4 +87,6 @@ async def _serve(app: App, options: WorkerOptions) -> bool:
     finally:
         for number, _ in _SIGNALS:
             loop.remove_signal_handler(number)
-    return worker.active == 0
+    if worker.active:  # a handler that doesn't let itself be stopped would keep the process for as long as it likes
+        logging.shutdown()
+        os._exit(0)

@@ -24,11 +24,12 @@ from ojs_nats.worker.context import JobContext, LoopLine
 from ojs_nats.worker.execution import Execution
 from ojs_nats.worker.fetching import Fetching
 from ojs_nats.worker.heartbeats import Beat, Heartbeats, Signs
-from ojs_nats.worker.lifecycle import Trigger, WorkerState, after
+from ojs_nats.worker.lifecycle import Trigger, Vitals, WorkerState, after
 from ojs_nats.worker.reports import Reports
 
 if TYPE_CHECKING:
     from ojs_nats._app import App
+    from ojs_nats.worker.health import Health
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +47,7 @@ class Worker:
     `queues` are looked at in order, and default to those that the app's definitions name. `grace` is how long jobs may go on
     once it is to stop; then their handlers are cancelled and they are handed back. `every` is the pause between heartbeats.
     `processes` is how many jobs that run in processes do so at a time: as many as there are CPUs unless it is said.
+    `health` is the host and port where it tells how it is. Raises OSError if that isn't free.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Worker:
         grace: Duration = 25.0,
         every: Duration = 5.0,
         processes: int | None = None,
+        health: tuple[str, int] | None = None,
         worker_id: str | None = None,
     ) -> None:
         if concurrency < 1:
@@ -84,6 +87,7 @@ class Worker:
         self._execution = Execution(app, concurrency, processes or os.cpu_count() or 1, self.id)
         queue = self.queues[0] if len(self.queues) == 1 else None
         self._reports = Reports(self._transport, self.id, queue)
+        self._health = self._told_at(*health) if health is not None else None
         self._fetching = Fetching(self._transport, self._reports, self.id, self.queues, queue)
 
     @property
@@ -104,7 +108,8 @@ class Worker:
 
     async def _serve(self) -> None:
         await self._register()
-        self._heartbeats = Heartbeats(self._app.url, self._described, self._heard)
+        beside = nullcontext if self._health is None else self._health.serving
+        self._heartbeats = Heartbeats(self._app.url, self._described, self._heard, beside)
         self._heartbeats.start()
         log.info("the worker runs", worker_id=self.id, queues=self.queues, concurrency=self._concurrency, url=self._app.url)
         try:
@@ -116,6 +121,16 @@ class Worker:
             await self._transport.close()
             await self._execution.close()
         log.info("the worker has stopped", worker_id=self.id)
+
+    def _told_at(self, host: str, port: int) -> Health:
+        from ojs_nats.worker.health import Health  # noqa: PLC0415  # it needs more than a worker without it
+
+        return Health(host, port, self._app.execution, self._vitals)
+
+    def _vitals(self) -> Vitals:
+        assert self._heartbeats is not None
+        beats = self._heartbeats
+        return Vitals(self.state, self.active, self._concurrency, beats.loop_turns, beats.silent_s, self._every_s)
 
     def _lifespan(self) -> AbstractAsyncContextManager[Any]:
         made = self._app.worker_state

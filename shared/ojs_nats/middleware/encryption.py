@@ -1,0 +1,134 @@
+"""Arguments and results that the server can't read (ojs-encryption): AES-256-GCM, encrypted where they are made."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ojs_nats._chains import EnqueueNext, ExecutionNext
+from ojs_nats._errors import OjsError
+from ojs_nats._extras import extra
+from ojs_nats._jobs import NewJob
+from ojs_nats.worker.context import JobContext
+
+if TYPE_CHECKING:
+    from ojs_nats._app import App
+
+_ENCODING: Final = "binary/encrypted"
+_ENCODINGS: Final = "ojs.codec.encodings"
+_KEY_ID: Final = "ojs.codec.key_id"
+_VERSION: Final = b"\x01"
+_NONCE_BYTES: Final = 12
+_KEY_BYTES: Final = 32
+_SHORTEST: Final = len(_VERSION) + _NONCE_BYTES + 16
+
+
+class Undecodable(OjsError):
+    """Arguments or a result can't be decrypted: their key isn't known here, or they have been changed."""
+
+
+class _Encoded(msgspec.Struct, omit_defaults=True):
+    """`key_id` is that of a result, which is also read without the job's `meta`."""
+
+    encoding: str
+    data: str
+    ojs_encoded: bool = False
+    key_id: str | None = None
+
+
+class Encryption:
+    """`keys` are 32 random bytes each, by their ids. What is pushed is encrypted with `current`, a job's result as its
+    arguments were. Workers are given a key before anybody pushes with it, and keep it until no job has it any more.
+
+    What isn't encrypted is read as it is. Types, queues, tags, `meta`, checkpoints, progress and errors are never encrypted.
+    Raises ValueError for keys that aren't, Missing without the package cryptography.
+    """
+
+    def __init__(self, keys: Mapping[str, bytes], *, current: str) -> None:
+        aes = extra("cryptography.hazmat.primitives.ciphers.aead", of="encryption", what="the middleware Encryption").AESGCM
+        self._broken = extra("cryptography.exceptions", of="encryption", what="the middleware Encryption").InvalidTag
+        for key_id, key in keys.items():
+            if len(key) != _KEY_BYTES:
+                raise ValueError(f"keys[{key_id!r}] has {len(key)} bytes, and not 32: make one with os.urandom(32)")
+        if current not in keys:
+            raise ValueError(f"current is {current!r}, and keys has only: {', '.join(keys) or 'nothing'}")
+        self._keys = {key_id: aes(key) for key_id, key in keys.items()}
+        self._current = current
+
+    def install(self, app: App) -> None:
+        """Encrypt what the app pushes, after its other middleware has seen it; decrypt what it runs before they do."""
+        app.enqueue.add(self.on_push, "Encryption")
+        app.execution.prepend(self.on_run, "Encryption")
+        app.codec = self
+
+    async def on_push(self, new: NewJob[Any], next: EnqueueNext) -> NewJob[Any] | None:
+        """Raises ValueError for a job that is to be unique by its arguments: no two of them look the same when encrypted."""
+        unique = new.options.get("unique")
+        if unique is not None and "args" in unique.by:
+            raise ValueError(f"{new.type} is unique by its args, which are encrypted: name what it is unique by in meta")
+        said = {"ojs_encoded": True, "encoding": _ENCODING, "data": self._sealed(list(new.args), self._current)}
+        meta = {**new.options.get("meta", {}), _ENCODINGS: [_ENCODING], _KEY_ID: self._current}
+        return await next(msgspec.structs.replace(new.using(meta=meta), args=(said,)))
+
+    async def on_run(self, context: JobContext, next: ExecutionNext) -> Any:
+        """Raises Undecodable."""
+        job = context.job
+        key_id = job.meta.get(_KEY_ID)
+        encoded = _encoded(job.args[0]) if len(job.args) == 1 else None
+        if encoded is not None:
+            job = msgspec.structs.replace(job, args=self._opened(encoded, key_id))
+        context.job = msgspec.structs.replace(job, parent_results=self._each_decoded(job.parent_results))
+        result = await next()
+        if result is None or encoded is None:
+            return result
+        data = self._sealed(msgspec.to_builtins(result), key_id)  # whoever pushed the job has that key, if not yet a newer one
+        return {"ojs_encoded": True, "encoding": _ENCODING, "data": data, "key_id": key_id}
+
+    def decoded(self, value: Any) -> Any:
+        """A result that was encrypted; others as they are. Raises Undecodable."""
+        encoded = _encoded(value)
+        return value if encoded is None else self._opened(encoded, encoded.key_id)
+
+    def _each_decoded(self, results: Any) -> Any:
+        if isinstance(results, list):
+            return [self.decoded(result) for result in results]
+        if isinstance(results, dict) and _encoded(results) is None:
+            return {name: self.decoded(result) for name, result in results.items()}
+        return self.decoded(results)
+
+    def _sealed(self, value: Any, key_id: Any) -> str:
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed: bytes = self._keys[key_id].encrypt(nonce, msgspec.json.encode(value), None)
+        return base64.b64encode(_VERSION + nonce + sealed).decode()
+
+    def _opened(self, encoded: _Encoded, key_id: Any) -> Any:
+        if encoded.encoding != _ENCODING:
+            raise Undecodable(f"the encoding is {encoded.encoding!r}, and only {_ENCODING} is known here")
+        key = self._keys.get(key_id)
+        if key is None:
+            raise Undecodable(f"it is encrypted with the key {key_id!r}, and known here are only: {', '.join(self._keys)}")
+        try:
+            sealed = base64.b64decode(encoded.data, validate=True)
+        except binascii.Error:
+            raise Undecodable("the encrypted data isn't base64") from None
+        if len(sealed) < _SHORTEST or sealed[:1] != _VERSION:
+            raise Undecodable("the encrypted data isn't of version 1, which is AES-256-GCM")
+        nonce, rest = sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
+        try:
+            return msgspec.json.decode(key.decrypt(nonce, rest, None))
+        except self._broken:
+            raise Undecodable(f"it isn't what was encrypted with the key {key_id!r}") from None
+
+
+def _encoded(value: Any) -> _Encoded | None:
+    if not isinstance(value, dict) or value.get("ojs_encoded") is not True:
+        return None
+    try:
+        return msgspec.convert(value, _Encoded)
+    except msgspec.ValidationError as error:
+        raise Undecodable(f"the encrypted data can't be read: {error}") from None

@@ -1,0 +1,34 @@
+"""How an attempt has ended, in a word, as middleware sees it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ojs_nats._errors import JobCancelled
+from ojs_nats.worker.context import JobContext
+from ojs_nats.worker.outcome import DeadLetter, Discard, FailedInProcess, ShutDown, TimedOut, Unfit
+
+
+def ending(error: BaseException | None, context: JobContext) -> str:
+    """`failed` is what may be tried again; `handed_back` by a worker that stops, `lost` when another has the job."""
+    why = context.stopped_by if isinstance(error, asyncio.CancelledError) else error
+    action = why.told.get("action") if isinstance(why, FailedInProcess) else None
+    match why:
+        case None if error is None:
+            return "completed"
+        case DeadLetter():
+            return "dead_letter"
+        case _ if action == DeadLetter.action:
+            return "dead_letter"
+        case Discard() | Unfit():
+            return "discarded"
+        case _ if action == Discard.action:
+            return "discarded"
+        case TimedOut():
+            return "timed_out"
+        case ShutDown():
+            return "handed_back"
+        case JobCancelled():
+            return "cancelled"
+        case _:
+            return "lost" if isinstance(error, asyncio.CancelledError) else "failed"

@@ -1,0 +1,26 @@
+"""A line when a handler begins and when it ends."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ojs_nats._chains import ExecutionNext
+from ojs_nats.middleware.endings import ending
+from ojs_nats.worker.context import JobContext
+
+
+class Logging:
+    """Each line has the job's id, type and attempt, the last one how it ended and how long it took; none has arguments."""
+
+    async def __call__(self, context: JobContext, next: ExecutionNext) -> Any:  # the specification's word
+        began = time.perf_counter()
+        context.log.info("the job begins", queue=context.queue)
+        try:
+            result = await next()
+        except BaseException as error:
+            took, word = round(time.perf_counter() - began, 3), ending(error, context)
+            context.log.info("the job ends", ending=word, error=type(error).__name__, seconds=took)
+            raise
+        context.log.info("the job ends", ending="completed", seconds=round(time.perf_counter() - began, 3))
+        return result

@@ -1,0 +1,111 @@
+"""Traces that go from a push over its job to the pushes of its handler (ojs-distributed-tracing)."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from ojs_nats._chains import EnqueueNext, ExecutionNext
+from ojs_nats._errors import Missing
+from ojs_nats._extras import extra
+from ojs_nats._jobs import NewJob
+from ojs_nats.worker.context import JobContext
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
+
+    from ojs_nats._app import App
+
+_TRACEPARENT: Final = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})")
+_current: ContextVar[str | None] = ContextVar("ojs_nats_traceparent", default=None)
+
+
+class TraceContext:
+    """Each job has a W3C `traceparent` in its `meta`: that of the handler that pushes it, else a new one. A `traceparent` that
+    was given stays. Lines of the handler's log have its `trace_id`.
+
+    With OpenTelemetry a push is a span `{queue} enqueue` (PRODUCER), and a run `{queue} process` (CONSUMER), linked to it and a
+    trace of its own; they go to `provider`, else to that of the program. Without it, only the context goes along.
+    """
+
+    def __init__(self, provider: TracerProvider | None = None) -> None:
+        self._api: Any = None
+        try:
+            self._api = extra("opentelemetry.trace", of="otel", what="spans")
+            propagation = extra("opentelemetry.trace.propagation.tracecontext", of="otel", what="spans")
+        except Missing:
+            return  # without spans, then
+        self._propagator = propagation.TraceContextTextMapPropagator()
+        self._tracer = self._api.get_tracer("ojs_nats", tracer_provider=provider)
+
+    def install(self, app: App) -> None:
+        app.enqueue.prepend(self.on_push, "TraceContext")
+        app.execution.prepend(self.on_run, "TraceContext")
+
+    async def on_push(self, new: NewJob[Any], next: EnqueueNext) -> NewJob[Any] | None:
+        meta = new.options.get("meta", {})
+        if "traceparent" in meta:
+            return await next(new)
+        if self._api is None:
+            return await next(new.using(meta={**meta, "traceparent": _following(_current.get())}))
+        queue = new.options.get("queue", "default")
+        attributes = _attributes(new.id, new.type, queue)
+        with self._tracer.start_as_current_span(f"{queue} enqueue", kind=self._api.SpanKind.PRODUCER, attributes=attributes):
+            carrier: dict[str, str] = {}
+            self._propagator.inject(carrier)
+            if not carrier:  # OpenTelemetry is there, and records nothing
+                carrier = {"traceparent": _following(_current.get())}
+            return await next(new.using(meta={**meta, **carrier}))
+
+    async def on_run(self, context: JobContext, next: ExecutionNext) -> Any:
+        job = context.job
+        sent_by = _trace_id(job.meta.get("traceparent"))
+        _current.set(job.meta.get("traceparent"))
+        if self._api is None:
+            return await _in_trace(sent_by, next)
+        sent = self._propagator.extract(
+            {name: job.meta[name] for name in ("traceparent", "tracestate") if isinstance(job.meta.get(name), str)}
+        )
+        pushed = self._api.get_current_span(sent).get_span_context()
+        with self._tracer.start_as_current_span(
+            f"{job.queue} process",
+            context=self._api.set_span_in_context(self._api.INVALID_SPAN),
+            kind=self._api.SpanKind.CONSUMER,
+            links=[self._api.Link(pushed)] if pushed.is_valid else [],
+            attributes={**_attributes(job.id, job.type, job.queue), "ojs.job.attempt": job.attempt},
+        ) as span:
+            own = span.get_span_context()
+            return await _in_trace(self._api.format_trace_id(own.trace_id) if own.is_valid else sent_by, next)
+
+
+async def _in_trace(trace_id: str | None, next: ExecutionNext) -> Any:
+    if trace_id is not None:
+        structlog.contextvars.bind_contextvars(trace_id=trace_id)
+    return await next()
+
+
+def _attributes(job_id: str, job_type: str, queue: str) -> dict[str, str]:
+    return {
+        "messaging.system": "ojs",
+        "messaging.destination.name": queue,
+        "messaging.message.id": job_id,
+        "ojs.job.id": job_id,
+        "ojs.job.type": job_type,
+        "ojs.job.queue": queue,
+    }
+
+
+def _following(before: str | None) -> str:
+    """A span of the same trace, else of a new one."""
+    found = _TRACEPARENT.fullmatch(before) if isinstance(before, str) else None
+    trace_id, flags = found.groups() if found else (os.urandom(16).hex(), "01")
+    return f"00-{trace_id}-{os.urandom(8).hex()}-{flags}"
+
+
+def _trace_id(traceparent: Any) -> str | None:
+    found = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
+    return found[1] if found else None

@@ -1,0 +1,85 @@
+"""What orchestrators and Prometheus ask a worker: whether it lives, whether it takes jobs, and its metrics.
+
+Served by the thread that sends heartbeats, so that it answers while a handler blocks the loop, and says so.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+from aiohttp import web
+
+from ojs_nats._chains import ExecutionChain
+from ojs_nats._extras import extra
+from ojs_nats.middleware.metrics import Metrics
+from ojs_nats.worker.lifecycle import Vitals
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.metrics_core import GaugeMetricFamily
+
+
+class Health:
+    """At `host` and `port`: `/healthz`, `/readyz`, `/metrics`. Raises OSError if there is no room, Missing without
+    prometheus-client. The jobs' metrics are counted by a middleware that it puts into `chain`, unless there is one already.
+    """
+
+    def __init__(self, host: str, port: int, chain: ExecutionChain, vitals: Callable[[], Vitals]) -> None:
+        prometheus = extra("prometheus_client", of="metrics", what="the health endpoint")
+        self._expose: Callable[[CollectorRegistry], bytes] = prometheus.generate_latest
+        self._everything: CollectorRegistry = prometheus.REGISTRY
+        self._own: CollectorRegistry = prometheus.CollectorRegistry()
+        self._gauge: type[GaugeMetricFamily] = extra(
+            "prometheus_client.core", of="metrics", what="the health endpoint"
+        ).GaugeMetricFamily
+        self._vitals = vitals
+        if "Metrics" not in chain.names:
+            chain.prepend(Metrics(self._own), "Metrics")
+        self._own.register(self)
+        self._socket = socket.create_server((host, port))
+
+    @property
+    def address(self) -> str:
+        host, port = self._socket.getsockname()[:2]
+        return f"http://{host}:{port}"
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """In the loop that enters it."""
+        app = web.Application()
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._metrics)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, self._socket).start()
+            yield
+        finally:
+            await runner.cleanup()
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """For prometheus-client, which calls it with every scrape."""
+        now = self._vitals()
+        yield self._gauge("ojs_worker_active", "Handlers that run now.", now.active)
+        yield self._gauge("ojs_worker_concurrency", "Handlers that may run at a time.", now.concurrency)
+        yield self._gauge("ojs_worker_heartbeat_age_seconds", "Since the server answered a heartbeat.", now.silent_s)
+        yield self._gauge("ojs_worker_loop_turns", "0 while a handler blocks the event loop, else 1.", now.loop_turns)
+
+    async def _healthz(self, _request: web.Request) -> web.Response:
+        return _said(self._vitals(), well=self._vitals().loop_turns)
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        return _said(self._vitals(), well=self._vitals().ready)
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        text = self._expose(self._own) + self._expose(self._everything)
+        return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+
+def _said(now: Vitals, *, well: bool) -> web.Response:
+    return web.Response(status=200 if well else 503, body=msgspec.json.encode(now), content_type="application/json")
