@@ -35,21 +35,21 @@ async def run(codec: Encryption, new: NewJob[Any], result: Any = None) -> tuple[
 
 async def test_a_job_is_as_specified_and_its_handler_sees_plain_arguments() -> None:
     codec = Encryption({"old": OLD}, current="old")
-    new = await pushed(codec, "Ada", {"card": 4111}, meta={"tenant": 1})
+    new = await pushed(codec, "Ada L.", {"card": 4111}, meta={"tenant": 1})
     assert new.options["meta"] == {"tenant": 1, "ojs.codec.encodings": ["binary/encrypted"], "ojs.codec.key_id": "old"}
     [sent] = new.args
     assert (sent["ojs_encoded"], sent["encoding"]) == (True, "binary/encrypted")
     raw = base64.b64decode(sent["data"])
     assert raw[0] == 1
-    assert len(raw) == 1 + 12 + len(b'["Ada",{"card":4111}]') + 16
+    assert len(raw) == 1 + 12 + len(b'["Ada L.",{"card":4111}]') + 16
     running = run_of(new)
 
     async def handler() -> Any:
         return {"seen": running.job.args}
 
     told = await codec.on_run(running, handler)
-    assert "Ada" not in str(told)
-    assert codec.decoded(told) == {"seen": ["Ada", {"card": 4111}]}
+    assert "Ada L." not in str(told)
+    assert codec.decoded(told) == {"seen": ["Ada L.", {"card": 4111}]}
 
 
 async def test_keys_are_rotated() -> None:
