@@ -10,6 +10,7 @@ Encryption({"2026-11": key}, current="2026-11").install(app)
 
 from __future__ import annotations
 
+from ojs_nats._chains import EnqueueNext, ExecutionNext
 from ojs_nats.middleware.encryption import Encryption, Undecodable
 from ojs_nats.middleware.error_reporting import ErrorReporting
 from ojs_nats.middleware.logging import Logging
@@ -17,4 +18,14 @@ from ojs_nats.middleware.metrics import Metrics
 from ojs_nats.middleware.timeout import Timeout
 from ojs_nats.middleware.trace_context import TraceContext
 
-__all__ = ["Encryption", "ErrorReporting", "Logging", "Metrics", "Timeout", "TraceContext", "Undecodable"]
+__all__ = [
+    "Encryption",
+    "EnqueueNext",
+    "ErrorReporting",
+    "ExecutionNext",
+    "Logging",
+    "Metrics",
+    "Timeout",
+    "TraceContext",
+    "Undecodable",
+]

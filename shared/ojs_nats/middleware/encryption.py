@@ -37,7 +37,6 @@ class _Encoded(msgspec.Struct, omit_defaults=True):
 
     encoding: str
     data: str
-    ojs_encoded: bool = False
     key_id: str | None = None
 
 
