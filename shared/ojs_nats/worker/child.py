@@ -149,7 +149,7 @@ class _Child:
 
     def _ran(self, run: Run) -> Returned | Raised:
         logging.getLogger().setLevel(run.log_level)
-        self._context = JobContext(run.job, self, run.worker_id)
+        self._context = JobContext(run.job, self, run.worker_id, began=run.began)
         try:
             definition = _definition(run.module, run.name)
             given = definition.parameters.given(self._context)

@@ -44,7 +44,14 @@ class JobContext:
     """The running job. What ends in `_sync` is for handlers that are plain functions, which run in a thread or a process."""
 
     def __init__(
-        self, job: Job, line: Line, worker_id: str, *, beat: Callable[[], None] | None = None, state: Any = None
+        self,
+        job: Job,
+        line: Line,
+        worker_id: str,
+        *,
+        beat: Callable[[], None] | None = None,
+        state: Any = None,
+        began: datetime | None = None,
     ) -> None:
         self.job = job
         self.log: Any = structlog.get_logger("ojs_nats.job").bind(job_id=job.id, job_type=job.type, attempt=job.attempt)
@@ -59,7 +66,7 @@ class JobContext:
         self._line = line
         self._holder = {"worker_id": worker_id, "attempt": job.attempt}
         self._beat = beat
-        self._began = datetime.now(UTC)
+        self.began = began or datetime.now(UTC)
 
     @property
     def attempt(self) -> int:
@@ -73,7 +80,7 @@ class JobContext:
     @property
     def deadline(self) -> datetime | None:
         """When the job's time is over, in UTC; None if it has no time-out."""
-        return None if self.job.timeout_ms is None else self._began + timedelta(milliseconds=self.job.timeout_ms)
+        return None if self.job.timeout_ms is None else self.began + timedelta(milliseconds=self.job.timeout_ms)
 
     @property
     def remaining(self) -> float | None:

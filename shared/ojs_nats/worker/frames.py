@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,7 @@ class Run(msgspec.Struct, tag=True):
     name: str
     job: Job
     worker_id: str
+    began: datetime
     log_level: int
 
 

@@ -40,12 +40,22 @@ class Health:
         if "Metrics" not in chain.names:
             chain.prepend(Metrics(self._own), "Metrics")
         self._own.register(self)
+        self._fetches = prometheus.Histogram(
+            "ojs_worker_fetch_duration_seconds",
+            "How long the server took to answer a fetch, with its waiting for jobs.",
+            ("found",),
+            registry=self._own,
+        )
         self._socket = socket.create_server((host, port))
 
     @property
     def address(self) -> str:
         host, port = self._socket.getsockname()[:2]
         return f"http://{host}:{port}"
+
+    def fetched(self, seconds: float, count: int) -> None:
+        """A fetch has been answered with so many jobs."""
+        self._fetches.labels("jobs" if count else "nothing").observe(seconds)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

@@ -56,7 +56,8 @@ class Pool:
         async with self._room:
             process = await self._one()
             try:
-                ended = await process.run(Run(module, name, attempt.context.job, self._worker_id, level), attempt)
+                run = Run(module, name, attempt.context.job, self._worker_id, attempt.context.began, level)
+                ended = await process.run(run, attempt)
             except BaseException:
                 await asyncio.shield(self._end(process))
                 raise

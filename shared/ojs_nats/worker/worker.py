@@ -225,10 +225,13 @@ class Worker:
 
     async def _fetch(self, count: int) -> bool:
         """Whether there were as many."""
+        began = asyncio.get_running_loop().time()
         try:
             jobs = await self._fetching.fetch(count)
         finally:
             self._asked_for -= count
+        if self._health is not None:
+            self._health.fetched(asyncio.get_running_loop().time() - began, len(jobs))
         for job in jobs:
             self._begin(job)
         return len(jobs) == count

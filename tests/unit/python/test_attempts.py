@@ -1,0 +1,172 @@
+"""How handlers are told that their time is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ojs_nats import App, JobCancelled, JobContext, SoftTimeout
+from ojs_nats._jobs import Job
+from ojs_nats.worker import attempts
+from ojs_nats.worker.attempts import Attempt
+from ojs_nats.worker.execution import Execution
+from ojs_nats.worker.outcome import Report, ShutDown
+from support.python_samples import Heard, context
+
+Handler = Callable[..., Coroutine[Any, Any, Any]]
+
+
+async def outcome(handler: Handler, soft: str = "20ms", hard_ms: int | None = None) -> Report:
+    app = App("http://localhost")
+    app.job("a.job", soft_timeout=soft)(handler)
+    attempt = Attempt(context(timeout_ms=hard_ms), Heard())
+    execution = Execution(app, 1, 1, "w1")
+    try:
+        return await execution.outcome(attempt.context.job, attempt)
+    finally:
+        await execution.close()
+
+
+def error_of(report: Report) -> dict[str, Any]:
+    error: dict[str, Any] = report.members["error"]
+    return error
+
+
+async def sleeping() -> str:
+    try:
+        await asyncio.sleep(60)
+    except SoftTimeout:
+        await asyncio.sleep(0.001)
+        return "saved"
+    return "slept"
+
+
+async def waiting_for_another() -> str:
+    other = asyncio.create_task(asyncio.sleep(60))
+    try:
+        await other
+    except SoftTimeout:
+        return f"saved, the other {'cancelled' if other.cancelled() else 'not'}"
+    return "slept"
+
+
+async def within_a_limit() -> str:
+    try:
+        async with asyncio.timeout(60):
+            await asyncio.sleep(60)
+    except SoftTimeout:
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0.001)
+        return "saved"
+    return "slept"
+
+
+async def in_a_group() -> str:
+    said = ""
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(asyncio.sleep(60))
+            await asyncio.sleep(60)
+    except* SoftTimeout:
+        said = "saved"
+    await asyncio.sleep(0.001)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("body", "result"),
+    [
+        (sleeping, "saved"),
+        (waiting_for_another, "saved, the other cancelled"),
+        (within_a_limit, "saved"),
+        (in_a_group, "saved"),
+    ],
+)
+async def test_a_coroutine_meets_it_where_it_waits(body: Callable[[], Coroutine[Any, Any, str]], result: str) -> None:
+    async def handler(ctx: JobContext) -> str:
+        said = await body()
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        assert isinstance(ctx.stopped_by, SoftTimeout)
+        return said
+
+    assert await outcome(handler) == Report("ack", {"result": result})
+
+
+async def test_one_that_isn_t_caught_is_a_failure() -> None:
+    async def handler() -> None:
+        await asyncio.sleep(60)
+
+    error = error_of(await outcome(handler))
+    assert (error["type"], error["message"]) == ("SoftTimeout", "the job's soft time-out of 0.02 s is over")
+
+
+async def test_the_hard_one_follows_the_soft_one() -> None:
+    async def handler() -> None:
+        try:
+            await asyncio.sleep(60)
+        except SoftTimeout:
+            await asyncio.sleep(60)
+
+    assert error_of(await outcome(handler, hard_ms=60))["type"] == "timeout"
+
+
+async def test_a_handler_that_doesn_t_let_itself_be_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "_CLEAN_UP_S", 0.02)
+    end = asyncio.Event()
+
+    async def stubborn() -> None:
+        while not end.is_set():
+            try:
+                await end.wait()
+            except asyncio.CancelledError:
+                continue
+
+    attempt = Attempt(context(), Heard())
+    asyncio.get_running_loop().call_later(0.01, attempt.stop, ShutDown("bye"))
+    with pytest.raises(ShutDown):
+        await attempt.result(stubborn())
+    unfinished = attempt.unfinished
+    assert unfinished is not None
+    end.set()
+    await unfinished
+    assert attempt.unfinished is None
+
+
+async def test_one_that_is_stopped_before_it_begins_never_does() -> None:
+    attempt = Attempt(context(), Heard())
+    attempt.stop(JobCancelled("off"))
+    attempt.stop(ShutDown("bye"))
+    with pytest.raises(JobCancelled):
+        await attempt.result(sleeping())
+    assert attempt.context.cancelled
+
+
+async def test_a_context_knows_how_long_it_has() -> None:
+    began = datetime(2026, 11, 24, tzinfo=UTC)
+    late = JobContext(Job("j1", "a.job", "active", timeout_ms=1_000), Heard(), "w1", began=began)
+    assert late.deadline == datetime(2026, 11, 24, 0, 0, 1, tzinfo=UTC)
+    assert late.remaining == 0.0
+    soon = context(timeout_ms=60_000).remaining
+    assert soon is not None
+    assert 50 < soon <= 60
+    assert context().deadline is None
+    assert context().remaining is None
+
+
+async def test_progress_is_a_fraction() -> None:
+    heard = Heard()
+    running = JobContext(Job("j1", "a.job", "active", attempt=2), heard, "w1")
+    await running.progress(0.5, "half", data={"n": 1})
+    running.save_sync([1])
+    assert [request.body for request in heard.requests] == [
+        {"progress": 0.5, "worker_id": "w1", "attempt": 2, "message": "half", "data": {"n": 1}},
+        {"state": [1], "worker_id": "w1", "attempt": 2},
+    ]
+    with pytest.raises(ValueError, match="from 0 to 1, not 50"):
+        running.progress_sync(50)
