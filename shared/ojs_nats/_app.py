@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self, Unpack
-from weakref import WeakKeyDictionary
+from typing import Any, Unpack
 
 from ojs_nats import _portal
 from ojs_nats._client import Client
+from ojs_nats._clients import Clients
+from ojs_nats._closing import Closing
 from ojs_nats._connect import url_of
 from ojs_nats._definitions import JobDecorator, JobDefinition
 from ojs_nats._options import Options
 
 
-class App:
+class App(Closing):
     """The jobs of an application. `url` is the server's, else OJS_URL, else http://127.0.0.1:8080.
 
     Each event loop that pushes has a client of its own, which is closed with `async with app:` or by `asyncio.run`.
@@ -24,30 +24,16 @@ class App:
     def __init__(self, url: str | None = None) -> None:
         self.url = url_of(url)
         self.definitions: dict[str, JobDefinition[Any, Any]] = {}
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+        self._clients = Clients(self.url)
 
     @property
     def client(self) -> Client:
         """The client of the loop that runs."""
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            client = self._clients[loop] = Client(self.url)
-        return client
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+        return self._clients.of(asyncio.get_running_loop())
 
     async def close(self) -> None:
         """Close the connections of the loop that runs; the next push opens new ones."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        await self._clients.close()
 
     def close_sync(self) -> None:
         """Close the connections of `push_sync`, which the end of the process does, too."""
