@@ -47,6 +47,7 @@ from ojs_nats._errors import (
 )
 from ojs_nats._jobs import Job, JobError, NewJob
 from ojs_nats._options import Retry, Unique
+from ojs_nats._sync import SyncClient, SyncJobHandle, SyncWorkflowHandle
 from ojs_nats._workflows import Batch, Chain, Dag, Flow, Group, batch, chain, group
 from ojs_nats.worker.context import JobContext
 from ojs_nats.worker.outcome import DeadLetter, Discard
@@ -89,6 +90,9 @@ __all__ = [
     "ResultTimeout",
     "Retry",
     "ServerFailed",
+    "SyncClient",
+    "SyncJobHandle",
+    "SyncWorkflowHandle",
     "TooLarge",
     "Unavailable",
     "Unique",

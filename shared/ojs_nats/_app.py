@@ -6,25 +6,27 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Unpack
 
-from ojs_nats import _portal
 from ojs_nats._client import Client
 from ojs_nats._clients import Clients
 from ojs_nats._closing import Closing
 from ojs_nats._connect import url_of
 from ojs_nats._definitions import JobDecorator, JobDefinition
 from ojs_nats._options import Options
+from ojs_nats._sync import SyncClient
 
 
 class App(Closing):
     """The jobs of an application. `url` is the server's, else OJS_URL, else http://127.0.0.1:8080.
 
-    Each event loop that pushes has a client of its own, which is closed with `async with app:` or by `asyncio.run`.
+    Each event loop that pushes has a client of its own, which is closed with `async with app:` or by `asyncio.run`; `sync` is
+    the client of code without a loop.
     """
 
     def __init__(self, url: str | None = None) -> None:
         self.url = url_of(url)
         self.definitions: dict[str, JobDefinition[Any, Any]] = {}
         self._clients = Clients(self.url)
+        self.sync = SyncClient(self.url)
 
     @property
     def client(self) -> Client:
@@ -34,10 +36,6 @@ class App(Closing):
     async def close(self) -> None:
         """Close the connections of the loop that runs; the next push opens new ones."""
         await self._clients.close()
-
-    def close_sync(self) -> None:
-        """Close the connections of `push_sync`, which the end of the process does, too."""
-        _portal.call(self.close())
 
     def job(self, job_type: str, **options: Unpack[Options]) -> JobDecorator:
         """Makes a function, plain or async, the handler of a job type. Raises ValueError if the type has one already.

@@ -18,10 +18,9 @@ class Clients:
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
     def of(self, loop: asyncio.AbstractEventLoop) -> Client:
-        client = self._clients.get(loop)
-        if client is None:
-            client = self._clients[loop] = Client(self._url, patience=self._patience)
-        return client
+        """The one of that loop, which may be another thread's."""
+        known = self._clients.get(loop)
+        return known or self._clients.setdefault(loop, Client(self._url, patience=self._patience))
 
     async def close(self) -> None:
         """Close that of the loop that runs."""
