@@ -84,7 +84,7 @@ def test_what_can_t_be_a_workflow_is_told_where_it_is_written() -> None:
         lambda: flow.add(chain(a(1)), when="success"),
         lambda: batch(a(1)),
         other.wire,
-        lambda: chain(*()),
+        lambda: chain(*list[NewJob[Any]]()),
         group,
     ):
         with pytest.raises(ValueError, match=r"already|no step|must be a job|needs"):
