@@ -51,6 +51,7 @@ LEFT_OUT: Final = {
     "subscribeQueueEvents": "streamEvents of one queue",
     "websocketConnect": "streamEvents by another protocol",
     "streamStats": "adminStats, over and over",
+    "ackJob": "ackJobs of one job",
     "getOpenApi": "what this client was made by",
 }
 
