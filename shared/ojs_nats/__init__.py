@@ -15,6 +15,10 @@ print(await handle.result(timeout="1m"))
 
 from __future__ import annotations
 
+from ojs_nats._api.dead_letters import DeadLetterFilter
+from ojs_nats._api.jobs import JobFilter
+from ojs_nats._api.queues import Prevention, Rate
+from ojs_nats._api.workflows import WorkflowHandle
 from ojs_nats._app import App
 from ojs_nats._client import Client, JobHandle
 from ojs_nats._definitions import JobDefinition
@@ -22,49 +26,87 @@ from ojs_nats._dependencies import Depends
 from ojs_nats._errors import (
     Conflict,
     Duplicate,
+    InvalidRequest,
     JobCancelled,
+    JobDropped,
     JobFailed,
     Missing,
-    NotEnqueued,
     NotFound,
+    NotYet,
     OjsError,
+    PermissionDenied,
+    QueueClosed,
     QueueFull,
     Refused,
+    ResultGone,
     ResultTimeout,
+    ServerFailed,
+    TooLarge,
     Unavailable,
+    Unsupported,
+    WorkflowCancelled,
+    WorkflowFailed,
 )
 from ojs_nats._jobs import Job, JobError, NewJob
 from ojs_nats._options import Retry, Unique
+from ojs_nats._sync import SyncClient, SyncJobHandle, SyncWorkflowHandle
+from ojs_nats._workflows import Batch, Chain, Dag, Flow, Group, batch, chain, group
 from ojs_nats.worker.context import JobContext
 from ojs_nats.worker.outcome import DeadLetter, Discard, SoftTimeout
 from ojs_nats.worker.worker import Worker
 
 __all__ = [
     "App",
+    "Batch",
+    "Chain",
     "Client",
     "Conflict",
+    "Dag",
     "DeadLetter",
+    "DeadLetterFilter",
     "Depends",
     "Discard",
     "Duplicate",
+    "Flow",
+    "Group",
+    "InvalidRequest",
     "Job",
     "JobCancelled",
     "JobContext",
     "JobDefinition",
+    "JobDropped",
     "JobError",
     "JobFailed",
+    "JobFilter",
     "JobHandle",
     "Missing",
     "NewJob",
-    "NotEnqueued",
     "NotFound",
+    "NotYet",
     "OjsError",
+    "PermissionDenied",
+    "Prevention",
+    "QueueClosed",
     "QueueFull",
+    "Rate",
     "Refused",
+    "ResultGone",
     "ResultTimeout",
     "Retry",
+    "ServerFailed",
     "SoftTimeout",
+    "SyncClient",
+    "SyncJobHandle",
+    "SyncWorkflowHandle",
+    "TooLarge",
     "Unavailable",
     "Unique",
+    "Unsupported",
     "Worker",
+    "WorkflowCancelled",
+    "WorkflowFailed",
+    "WorkflowHandle",
+    "batch",
+    "chain",
+    "group",
 ]

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
-from weakref import WeakKeyDictionary
+from typing import Any, TypeVar, Unpack
 
-from ojs_nats import _portal
 from ojs_nats._chains import EnqueueChain, ExecutionChain
 from ojs_nats._client import Client
+from ojs_nats._clients import Clients
+from ojs_nats._closing import Closing
 from ojs_nats._connect import url_of
 from ojs_nats._definitions import JobDecorator, JobDefinition
 from ojs_nats._enqueue import AppClient, Codec
 from ojs_nats._options import DefinitionOptions
+from ojs_nats._sync import SyncClient
 
 Lifespan = TypeVar("Lifespan", bound=Callable[[], AsyncIterator[Any]])
 
 
-class App:
+class App(Closing):
     """The jobs of an application. `url` is the server's, else OJS_URL, else http://127.0.0.1:8080.
 
     `enqueue` is the middleware around its pushes, `execution` that around its handlers; `codec` reads results that middleware
     has encoded.
 
-    Each event loop that pushes has a client of its own, which is closed with `async with app:` or by `asyncio.run`.
+    Each event loop that pushes has a client of its own, which is closed with `async with app:` or by `asyncio.run`; `sync` is
+    the client of code without a loop.
     """
 
     def __init__(self, url: str | None = None) -> None:
@@ -35,34 +36,17 @@ class App:
         self.codec: Codec | None = None
         self.definitions: dict[str, JobDefinition[Any, Any]] = {}
         self.worker_state: Callable[[], AsyncIterator[Any]] | None = None
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+        self._clients = Clients(lambda: AppClient(self))
+        self.sync = SyncClient(self.url, clients=self._clients)
 
     @property
     def client(self) -> Client:
         """The client of the loop that runs."""
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            client = self._clients[loop] = AppClient(self)
-        return client
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+        return self._clients.of(asyncio.get_running_loop())
 
     async def close(self) -> None:
         """Close the connections of the loop that runs; the next push opens new ones."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
-
-    def close_sync(self) -> None:
-        """Close the connections of `push_sync`, which the end of the process does, too."""
-        _portal.call(self.close())
+        await self._clients.close()
 
     def lifespan(self, made: Lifespan) -> Lifespan:
         """Makes an async generator function what a worker begins with: what it yields is `ctx.state` of the worker's jobs.

@@ -2,53 +2,74 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, TypeVar
+from uuid import uuid4
 
 import msgspec
 
+from ojs_nats._api.crons import Crons
+from ojs_nats._api.dead_letters import DeadLetters
+from ojs_nats._api.events import Events
+from ojs_nats._api.jobs import Jobs
+from ojs_nats._api.pools import Pools
+from ojs_nats._api.queues import Queues
+from ojs_nats._api.rate_limits import RateLimits
+from ojs_nats._api.schemas import Schemas
+from ojs_nats._api.subject import part
+from ojs_nats._api.system import ServerSystem
+from ojs_nats._api.webhooks import Webhooks
+from ojs_nats._api.workers import Workers
+from ojs_nats._api.workflows import Workflows
+from ojs_nats._closing import Closing
 from ojs_nats._connect import transport, url_of
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._errors import Duplicate, JobCancelled, JobFailed, NotFound, Refused, ResultTimeout
+from ojs_nats._errors import Duplicate, JobCancelled, JobDropped, JobFailed, NotFound, Refused, refused
 from ojs_nats._jobs import Job, NewJob
-from ojs_nats._operations import CANCEL_JOB, GET_JOB, GET_RESULT, PUSH, PUSH_MANY, Operation, Request
+from ojs_nats._operations import PUSH, PUSH_BULK, PUSH_MANY, Operation, Request
+from ojs_nats.answers.jobs import BulkPushed, PushedItem
 
 R = TypeVar("R")
 
-_ASK_S: Final = 20.0
-"""How long the server keeps a question for a result that isn't there yet."""
+_REFUSED: Final = 422
+"""What the jobs of a bulk push are answered with if all of them are refused, and what each of them stands for."""
 
 
 class _One(msgspec.Struct):
-    job: Job
+    job: Job | None = None
 
 
 class _Many(msgspec.Struct):
     jobs: list[Job]
+    dropped: list[int] = []
 
 
-class Client:
+class Client(Closing):
     """Talks to a server, for the event loop that it is first used in. `async with Client() as client:` closes its connections.
 
-    Requests are repeated for up to `patience` while nobody answers, or who answers can't work; a push never makes two jobs
-    by that, since it names its job. Everything raises `Refused` by what the server said, and `Unavailable`.
+    Requests are repeated for up to `patience` while nobody answers, or who answers can't work, unless they might be done
+    twice by that; a push never makes two jobs, since it names its job. Everything raises `Refused` by what the server said,
+    and `Unavailable`.
     """
 
     def __init__(self, url: str | None = None, *, patience: Duration = 30.0) -> None:
         self.url = url_of(url)
         self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+        self.jobs = Jobs(self.transport)
+        self.queues = Queues(self.transport)
+        self.dead_letters = DeadLetters(self.transport)
+        self.crons = Crons(self.transport)
+        self.events = Events(self.transport)
+        self.workflows = Workflows(self.transport, self.events, self.jobs)
+        self.workers = Workers(self.transport)
+        self.webhooks = Webhooks(self.transport)
+        self.schemas = Schemas(self.transport)
+        self.rate_limits = RateLimits(self.transport)
+        self.pools = Pools(self.transport)
+        self.system = ServerSystem(self.transport)
 
     async def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
         await self.transport.close()
 
     async def push(self, new: NewJob[R]) -> JobHandle[R]:
@@ -63,35 +84,32 @@ class Client:
         found = await self._pushed(PUSH_MANY, {"jobs": [new.envelope() for new in jobs]}, jobs)
         return [JobHandle(self, job_id, new.returns) for job_id, new in zip(found, jobs, strict=True)]
 
+    async def push_bulk(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any] | Refused]:
+        """Push each of them that isn't refused; of those that are, the error stands in its place."""
+        if not jobs:
+            return []
+        asked = {"jobs": [new.envelope() for new in jobs], "idempotency_key": str(uuid4())}
+        answer = await self.transport.send(Request(PUSH_BULK, body=asked, answered_as_well=frozenset({_REFUSED})))
+        return [self._outcome(jobs[item.index], item) for item in part(answer, BulkPushed).items]
+
     async def job(self, job_id: str) -> Job:
-        """Raises NotFound."""
-        answer = await self.transport.send(Request(GET_JOB, {"job_id": job_id}))
-        return msgspec.json.decode(answer, type=_One).job
+        """As it is now. Raises NotFound."""
+        return await self.jobs.get(job_id)
 
     async def cancel(self, job_id: str) -> Job:
         """A worker that runs it is told to stop. Raises NotFound, Conflict if it has ended otherwise."""
-        answer = await self.transport.send(Request(CANCEL_JOB, {"job_id": job_id}))
-        return msgspec.json.decode(answer, type=_One).job
+        return await self.jobs.cancel(job_id)
 
     async def ended(self, job_id: str, timeout: Duration | None = None) -> Job:
         """The job once it has ended; it is listened for, not asked for. Raises ResultTimeout, NotFound."""
-        limit = None if timeout is None else milliseconds(timeout) / 1_000
-        try:
-            async with asyncio.timeout(limit):
-                while not (job := await self.job(job_id)).ended:
-                    await self._until_heard_of(job_id)
-        except TimeoutError:
-            raise ResultTimeout(f"job {job_id} hadn't ended after {timeout}") from None
-        return job
+        return await self.jobs.ended(job_id, timeout)
 
-    async def _until_heard_of(self, job_id: str) -> None:
-        """Until the job ends, or the server has been asked for long enough. Raises NotFound."""
-        asked = Request(GET_RESULT, {"job_id": job_id, "wait": "true", "timeout": f"{_ASK_S:g}"}, answer_s=_ASK_S + 10.0)
-        try:
-            await self.transport.send(asked)
-        except Refused as error:
-            if error.code not in {"request_timeout", "result_pruned"}:
-                raise
+    def _outcome(self, new: NewJob[Any], item: PushedItem) -> JobHandle[Any] | Refused:
+        if item.status == "created" or (item.job is not None and item.job.id == new.id):
+            return JobHandle(self, new.id if item.job is None else item.job.id, new.returns)
+        if item.error is None:  # its policy of uniqueness has found another one, and is content with it
+            return JobHandle(self, new.id if item.job is None else item.job.id, new.returns)
+        return refused(item.error.code, item.error.message, status=_REFUSED, details=item.error.details)
 
     async def _pushed(self, operation: Operation, body: Any, jobs: Sequence[NewJob[Any]]) -> list[str]:
         """The ids of the jobs that are there now: with a policy of uniqueness, a job's may be another one's."""
@@ -108,8 +126,14 @@ class Client:
                     raise error from None
             return [new.id for new in jobs]
         if operation is PUSH:
-            return [msgspec.json.decode(answer, type=_One).job.id]
-        return [job.id for job in msgspec.json.decode(answer, type=_Many).jobs]
+            found = part(answer, _One).job
+            if found is None:
+                raise JobDropped("middleware of the server has dropped the job")
+            return [found.id]
+        many = part(answer, _Many)
+        if many.dropped:
+            raise JobDropped(f"middleware of the server has dropped {len(many.dropped)} of the {len(jobs)} jobs", many.dropped)
+        return [job.id for job in many.jobs]
 
 
 class JobHandle(Generic[R]):

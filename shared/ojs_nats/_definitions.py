@@ -7,12 +7,12 @@ from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-from ojs_nats import _portal
 from ojs_nats._arguments import Parameters
 from ojs_nats._client import JobHandle
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats._jobs import Job, NewJob
+from ojs_nats._jobs import NewJob
 from ojs_nats._options import DefinitionOptions, Options, Unique, wire
+from ojs_nats._sync import SyncJobHandle
 from ojs_nats.worker.context import JobContext
 
 if TYPE_CHECKING:
@@ -70,31 +70,7 @@ class JobDefinition(Generic[P, R]):
 
     def push_sync(self, *args: P.args, **kwargs: P.kwargs) -> SyncJobHandle[R]:
         """The same, for code without an event loop."""
-        new = self.s(*args, **kwargs)
-
-        async def pushed() -> JobHandle[R]:
-            return await self.app.client.push(new)
-
-        return SyncJobHandle(_portal.call(pushed()))
-
-
-class SyncJobHandle(Generic[R]):
-    """A job that was pushed, for code without an event loop."""
-
-    def __init__(self, handle: JobHandle[R]) -> None:
-        self._handle = handle
-        self.id = handle.id
-
-    def job(self) -> Job:
-        """As it is now."""
-        return _portal.call(self._handle.job())
-
-    def cancel(self) -> Job:
-        return _portal.call(self._handle.cancel())
-
-    def result(self, timeout: Duration | None = None) -> R:
-        """As `JobHandle.result`."""
-        return _portal.call(self._handle.result(timeout))
+        return self.app.sync.push(self.s(*args, **kwargs))
 
 
 class JobDecorator(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -27,3 +27,10 @@ def milliseconds(duration: Duration) -> int:
     if not 0 <= whole < 2**53:
         raise ValueError(f"a duration can't be negative or endless: {duration!r}")
     return round(whole)
+
+
+def moment(when: datetime, name: str) -> str:
+    """As it is sent. Raises ValueError for one without a time zone."""
+    if when.tzinfo is None:
+        raise ValueError(f"{name} needs a time zone: datetime.now(UTC), not {when!r}")
+    return when.isoformat()

@@ -9,7 +9,7 @@ import msgspec
 
 from ojs_nats._client import Client, JobHandle
 from ojs_nats._durations import Duration
-from ojs_nats._errors import NotEnqueued
+from ojs_nats._errors import JobDropped, Refused
 from ojs_nats._jobs import Job, NewJob
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Codec(Protocol):
 
 
 class AppClient(Client):
-    """Raises NotEnqueued when a middleware drops what is pushed."""
+    """Raises JobDropped when a middleware drops what is pushed."""
 
     def __init__(self, app: App) -> None:
         super().__init__(app.url)
@@ -38,6 +38,9 @@ class AppClient(Client):
     async def push_many(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any]]:
         return await super().push_many([await self._prepared(new) for new in jobs])
 
+    async def push_bulk(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any] | Refused]:
+        return await super().push_bulk([await self._prepared(new) for new in jobs])
+
     async def ended(self, job_id: str, timeout: Duration | None = None) -> Job:
         job = await super().ended(job_id, timeout)
         codec = self._app.codec
@@ -48,5 +51,5 @@ class AppClient(Client):
             return new
         left = await self._app.enqueue.run(new)
         if left is None:
-            raise NotEnqueued(f"a middleware of the app dropped the job {new.id} ({new.type})")
+            raise JobDropped(f"a middleware of the app dropped the job {new.id} ({new.type})")
         return left

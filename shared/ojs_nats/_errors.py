@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,22 @@ class Refused(OjsError):
         self.retry_after_s = retry_after_s
 
 
+class InvalidRequest(Refused):
+    """Something in it is not as it must be; `details["field"]` says what."""
+
+
+class Unsupported(Refused):
+    """The server can't do that."""
+
+
+class TooLarge(Refused):
+    """A job, its metadata or result, or a batch is larger than the server takes; `details` have the limit."""
+
+
+class PermissionDenied(Refused):
+    """The server's settings don't allow who asks."""
+
+
 class NotFound(Refused):
     """There is no such job, queue or other thing."""
 
@@ -48,12 +65,26 @@ class QueueFull(Refused):
     """The queue takes no more jobs now."""
 
 
+class QueueClosed(Refused):
+    """The queue takes no jobs, or none of this type: it is paused, drained, or doesn't allow the type."""
+
+
+class ResultGone(Refused):
+    """The job has had a result, which wasn't kept."""
+
+
+class NotYet(Refused):
+    """What was waited for didn't come in time."""
+
+
+class ServerFailed(Refused):
+    """The server couldn't do it; where it may go well later, it has been tried for as long as the client has patience, and
+    this is the cause of `Unavailable`.
+    """
+
+
 class Unavailable(OjsError):
     """No server answered, or only that it can't work now, for as long as it was tried."""
-
-
-class NotEnqueued(OjsError):
-    """A middleware of the app dropped the job before it was pushed."""
 
 
 class Missing(OjsError):
@@ -61,7 +92,7 @@ class Missing(OjsError):
 
 
 class ResultTimeout(OjsError):
-    """The job hadn't ended when the time to wait for it was over; it goes on."""
+    """The job or workflow hadn't ended when the time to wait for it was over; it goes on."""
 
 
 class JobFailed(OjsError):
@@ -76,11 +107,57 @@ class JobCancelled(OjsError):
     """The job has been cancelled."""
 
 
+class JobDropped(OjsError):
+    """Middleware of the app or the server has dropped the job, or those at these `places` of a batch: they weren't pushed."""
+
+    def __init__(self, message: str, places: Sequence[int] = (0,)) -> None:
+        super().__init__(message)
+        self.places = places
+
+
+class WorkflowFailed(OjsError):
+    """The workflow has failed; `errors` are those of its jobs."""
+
+    def __init__(self, message: str, errors: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.errors = errors
+
+
+class WorkflowCancelled(OjsError):
+    """The workflow has been cancelled."""
+
+
 _BY_CODE: Final[dict[str, type[Refused]]] = {
+    "invalid_payload": InvalidRequest,
+    "invalid_request": InvalidRequest,
+    "invalid_workflow": InvalidRequest,
+    "invalid_retry_policy": InvalidRequest,
+    "schema_validation": InvalidRequest,
+    "queue_name_too_long": InvalidRequest,
+    "job_type_too_long": InvalidRequest,
+    "unsupported": Unsupported,
+    "extension_not_supported": Unsupported,
+    "unsupported_compression": Unsupported,
+    "method_not_allowed": Unsupported,
+    "envelope_too_large": TooLarge,
+    "metadata_too_large": TooLarge,
+    "batch_size_exceeded": TooLarge,
+    "result_too_large": TooLarge,
+    "permission_denied": PermissionDenied,
     "not_found": NotFound,
     "conflict": Conflict,
     "duplicate": Duplicate,
     "queue_full": QueueFull,
+    "queue_paused": QueueClosed,
+    "queue_draining": QueueClosed,
+    "job_type_not_allowed": QueueClosed,
+    "result_pruned": ResultGone,
+    "request_timeout": NotYet,
+    "backend_error": ServerFailed,
+    "backend_timeout": ServerFailed,
+    "backend_unavailable": ServerFailed,
+    "storage_full": ServerFailed,
+    "unreadable_record": ServerFailed,
 }
 
 
@@ -94,6 +171,23 @@ class _Answer(msgspec.Struct):
     error: _Error
 
 
+def refused(
+    code: str, message: str, *, status: int, details: dict[str, Any] | None = None, retry_after_s: float | None = None
+) -> Refused:
+    """The error that the server's code stands for."""
+    kind = _BY_CODE.get(code, Refused)
+    return kind(code, message, status=status, details=details, retry_after_s=retry_after_s)
+
+
+def is_refusal(body: bytes) -> bool:
+    """Whether an answer has an error of the server."""
+    try:
+        msgspec.json.decode(body, type=_Answer)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
 def refusal(status: int, body: bytes, retry_after: str | None) -> Refused:
     """The error of an answer; one that is not the server's (a proxy's) is told by its status."""
     try:
@@ -105,10 +199,3 @@ def refusal(status: int, body: bytes, retry_after: str | None) -> Refused:
     except ValueError:  # a date, which this server never sends
         wait = None
     return refused(error.code, error.message, status=status, details=error.details, retry_after_s=wait)
-
-
-def refused(
-    code: str, message: str, *, status: int, details: dict[str, Any] | None = None, retry_after_s: float | None = None
-) -> Refused:
-    """Of the class that the code has."""
-    return _BY_CODE.get(code, Refused)(code, message, status=status, details=details, retry_after_s=retry_after_s)

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
+import msgspec
 from yarl import URL
 
-from ojs_nats._errors import Unavailable, refusal
-from ojs_nats._operations import Operation, Request
-from ojs_nats._transport import Answer, NotNow, Transport
+from ojs_nats._errors import Unavailable
+from ojs_nats._operations import LIST_EVENTS, STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
+from ojs_nats._sse import frames
+from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, error_of
+from ojs_nats.answers.events import Event, EventPage
 
-_PREFIX: Final = "/ojs/v1"
 _CONNECT_S: Final = 10.0
 _READ_S: Final = 30.0
+_RECONNECT_S: Final = (0.1, 0.5)
+_BUFFER: Final = 2**20
+"""Bytes of an event, at most."""
+_BESIDE: Final = frozenset({"job.state_changed", "missed", "reset"})
+"""What says the same as the event that it comes with."""
+_BROKEN_OFF: Final = frozenset({"server.shutdown", "error"})
+
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -47,25 +59,59 @@ class HttpTransport(Transport):
         except (aiohttp.ClientError, TimeoutError) as error:
             raise NotNow(error, carried_out=True) from error
 
+    async def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
+        after = wanted.after or await self._now()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._patience_s
+        while True:
+            try:
+                async with self._followed(wanted, after) as stream:
+                    async for kind, data, cursor in frames(stream):
+                        deadline = loop.time() + self._patience_s
+                        after = cursor or after
+                        if kind in _BROKEN_OFF:
+                            break
+                        if kind.startswith("system."):
+                            yield _notice(kind, data, after)
+                        elif kind not in _BESIDE:
+                            yield msgspec.structs.replace(msgspec.json.decode(data, type=Event), cursor=after)
+                    else:
+                        if wanted.job_id is not None:
+                            return
+            except NotNow as reason:
+                if loop.time() > deadline:
+                    raise Unavailable(f"events at {self.url}: {reason}") from reason.__cause__
+            await asyncio.sleep(random.uniform(*_RECONNECT_S))  # noqa: S311
+
+    async def _now(self) -> str:
+        """The cursor behind what has happened: from there on, a connection that breaks loses nothing."""
+        newest = await self.send(Request(LIST_EVENTS, {"page": "1", "per_page": "1"}))
+        return msgspec.json.decode(newest, type=EventPage).cursor
+
     @asynccontextmanager
-    async def lines(self, operation: Operation, parameters: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
-        """What the server streams. Raises Refused, Unavailable."""
+    async def _followed(self, wanted: EventFilter, after: str) -> AsyncIterator[aiohttp.StreamReader]:
+        """One connection. Raises NotNow, Refused."""
         session = await self._open()
-        url = self._address(operation, parameters)
+        asked = {"types": wanted.types, "queues": wanted.queues, "job_types": wanted.job_types}
+        said = {name: ",".join(values) for name, values in asked.items() if values} | {"last_event_id": after}
+        if wanted.job_id is None:
+            url = self._address(STREAM_EVENTS, said)
+        else:
+            url = self._address(STREAM_JOB_EVENTS, {"job_id": wanted.job_id, **said})
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_READ_S)
         try:
-            async with session.get(url, timeout=timeout) as answer:
+            async with session.get(url, timeout=timeout, read_bufsize=_BUFFER) as answer:
                 if answer.status != 200:
-                    raise refusal(answer.status, await answer.read(), answer.headers.get("Retry-After"))
+                    raise error_of(Answer(answer.status, await answer.read(), answer.headers.get("Retry-After")))
                 yield answer.content
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"{operation.name} at {self.url}: {str(error) or type(error).__name__}") from error
+            raise NotNow(error, carried_out=False) from error
 
     def _address(self, operation: Operation, parameters: Mapping[str, str]) -> URL:
-        path = _NAME.sub(lambda name: quote(parameters[name[1]], safe=""), operation.path)
+        path = _NAME.sub(lambda name: quote(parameters[name[1]], safe=""), operation.place)
         placed = _NAME.findall(operation.path)
         asked = {name: value for name, value in parameters.items() if name not in placed}
-        url = URL(self.url + _PREFIX + path, encoded=True)
+        url = URL(self.url + path, encoded=True)
         return url.with_query(asked) if asked else url
 
     async def _open(self) -> aiohttp.ClientSession:
@@ -76,10 +122,16 @@ class HttpTransport(Transport):
 
     async def _kept_session(self) -> AsyncGenerator[aiohttp.ClientSession]:
         """A session that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
-        headers = {"Content-Type": "application/json", "OJS-Version": "1.0"}
+        # OJS-Version would ask for what the official SDKs read, which differs from the API's description.
+        headers = {"Content-Type": "application/json", "User-Agent": "ojs-nats-python"}
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         try:
             async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
                 yield session
         finally:
             self._session = self._keeper = None  # they would keep the loop, too
+
+
+def _notice(kind: str, data: bytes, cursor: str) -> Event:
+    """What the server says of the stream itself, such as that events are gone (`system.gap`)."""
+    return Event(id="", type=kind, time=datetime.now(UTC), data=msgspec.json.decode(data, type=dict[str, Any]), cursor=cursor)

@@ -25,9 +25,12 @@ class JobError(msgspec.Struct, frozen=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """What an earlier attempt saved last."""
+    """What an attempt saved last: the `sequence`-th time that the job did."""
 
     state: Any = None
+    sequence: int = 0
+    created_at: datetime | None = None
+    metadata: dict[str, Any] = {}
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -51,10 +54,17 @@ class Job(msgspec.Struct, frozen=True):
     started_at: datetime | None = None
     completed_at: datetime | None = None
     expires_at: datetime | None = None
+    next_attempt_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    discarded_at: datetime | None = None
+    errors: list[JobError] = []
     timeout_ms: int | None = None
     visibility_timeout_ms: int | None = None
+    version: int | str | None = None
     worker_id: str | None = None
     workflow_id: str | None = None
+    workflow_step: int | None = None
+    workflow_step_id: str | None = None
     parent_results: Any = None
     checkpoint: Checkpoint | None = None
 
@@ -80,4 +90,8 @@ class NewJob(msgspec.Struct, Generic[R], frozen=True):
         return msgspec.structs.replace(self, options=Options(**{**self.options, **options}))
 
     def envelope(self) -> dict[str, Any]:
-        return {"id": self.id, "type": self.type, "args": list(self.args), "options": wire(self.options)}
+        return {"id": self.id, **self.template()}
+
+    def template(self) -> dict[str, Any]:
+        """What the server makes jobs of, which get ids from it: those of workflows and of cron entries."""
+        return {"type": self.type, "args": list(self.args), "options": wire(self.options)}

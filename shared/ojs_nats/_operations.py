@@ -9,17 +9,25 @@ import msgspec
 
 
 class Operation(NamedTuple):
-    """`name` is its operationId, by which it is asked for over NATS; `path` is below /ojs/v1, where it is over HTTP."""
+    """`name` is its operationId, by which it is asked for over NATS; `path` is where it is over HTTP: below /ojs/v1, unless it
+    begins with /ojs/.
+    """
 
     name: str
     method: str
     path: str
 
+    @property
+    def place(self) -> str:
+        """The whole path."""
+        return self.path if self.path.startswith("/ojs/") else f"/ojs/v1{self.path}"
+
 
 class Request(msgspec.Struct, frozen=True):
     """`parameters` are those of the path, by the names that it has them by, and of the query. `queue` is the one that all of it
     is about, if it is about one: over NATS, permissions go by it. A request that isn't `repeatable` is sent again only when the
-    one before can't have been carried out. An answer is waited for as long as `answer_s`.
+    one before can't have been carried out. An answer is waited for as long as `answer_s`. Some operations answer with statuses
+    of errors, too, which are `answered_as_well`, unless an error comes with them.
     """
 
     operation: Operation
@@ -29,9 +37,11 @@ class Request(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     repeatable: bool = True
     answer_s: float = 30.0
+    answered_as_well: frozenset[int] = frozenset()
 
 
 PUSH: Final = Operation("createJob", "POST", "/jobs")
+PUSH_BULK: Final = Operation("bulkCreateJobs", "POST", "/jobs/bulk")
 PUSH_MANY: Final = Operation("createJobBatch", "POST", "/jobs/batch")
 GET_JOB: Final = Operation("getJob", "GET", "/jobs/{job_id}")
 CANCEL_JOB: Final = Operation("cancelJob", "DELETE", "/jobs/{job_id}")
@@ -44,3 +54,6 @@ NACK: Final = Operation("nackJob", "POST", "/workers/nack")
 HEARTBEAT: Final = Operation("workerHeartbeat", "POST", "/workers/heartbeat")
 REGISTER: Final = Operation("registerWorker", "POST", "/workers/register")
 DEREGISTER: Final = Operation("deregisterWorker", "POST", "/workers/deregister")
+LIST_EVENTS: Final = Operation("listEvents", "GET", "/events")
+STREAM_EVENTS: Final = Operation("streamEvents", "GET", "/events/stream")
+STREAM_JOB_EVENTS: Final = Operation("subscribeJobEvents", "GET", "/jobs/{job_id}/events")

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
-from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._durations import Duration, milliseconds, moment
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -101,13 +101,7 @@ def wire(options: Options) -> dict[str, Any]:
     if "delay" in options:
         sent["delay_until"] = f"+PT{milliseconds(options['delay']) / 1_000:g}S"
     if "at" in options:
-        sent["delay_until"] = _moment(options["at"], "at")
+        sent["delay_until"] = moment(options["at"], "at")
     if "expires_at" in options:
-        sent["expires_at"] = _moment(options["expires_at"], "expires_at")
+        sent["expires_at"] = moment(options["expires_at"], "expires_at")
     return sent
-
-
-def _moment(when: datetime, name: str) -> str:
-    if when.tzinfo is None:
-        raise ValueError(f"{name} needs a time zone: datetime.now(UTC), not {when!r}")
-    return when.isoformat()

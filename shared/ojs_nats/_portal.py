@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
@@ -19,16 +19,38 @@ _portal: tuple[int, asyncio.AbstractEventLoop] | None = None
 
 def call(work: Coroutine[Any, Any, T]) -> T:
     """The coroutine's result; it runs in the process's own loop. Not to be called by what runs in that loop."""
-    return asyncio.run_coroutine_threadsafe(work, _loop()).result()
+    future = asyncio.run_coroutine_threadsafe(work, loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()  # after Ctrl-C nobody waits for it
+        raise
 
 
-def _loop() -> asyncio.AbstractEventLoop:
+def each(items: AsyncIterator[T]) -> Iterator[T]:
+    """The items, one after the other; the next one is made when it is asked for."""
+    try:
+        while (found := call(_next(items))) is not None:
+            yield found[0]
+    finally:
+        if isinstance(items, AsyncGenerator):
+            call(items.aclose())
+
+
+async def _next(items: AsyncIterator[T]) -> tuple[T] | None:
+    async for item in items:
+        return (item,)
+    return None
+
+
+def loop() -> asyncio.AbstractEventLoop:
+    """The process's own loop."""
     global _portal  # noqa: PLW0603
     with _lock:
         if _portal is None or _portal[0] != os.getpid():  # a fork has the lock's memory, but not the thread
-            loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="ojs-nats-calls", daemon=True).start()
-            _portal = (os.getpid(), loop)
+            made = asyncio.new_event_loop()
+            threading.Thread(target=made.run_forever, name="ojs-nats-calls", daemon=True).start()
+            _portal = (os.getpid(), made)
         return _portal[1]
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._errors import OjsError, Unavailable, refusal
+from ojs_nats._errors import OjsError, Unavailable, is_refusal, refusal
 from ojs_nats._operations import Request
+from ojs_nats.answers.events import Event
 
 _FIRST_PAUSE_S: Final = 0.1
 _LAST_PAUSE_S: Final = 5.0
@@ -24,6 +26,18 @@ class Answer(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     retry_after: str | None = None
+
+
+class EventFilter(msgspec.Struct, frozen=True):
+    """Which events: those that fit all of it. `types` may end in `.*`. They begin behind the cursor `after`, else with what
+    happens from now on. Those of `job_id` end with the job.
+    """
+
+    types: Sequence[str] = ()
+    queues: Sequence[str] = ()
+    job_types: Sequence[str] = ()
+    job_id: str | None = None
+    after: str | None = None
 
 
 class Transport(ABC):
@@ -40,6 +54,12 @@ class Transport(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close the connections; the next request opens new ones."""
+
+    def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
+        """Those that are wanted, as they happen, across broken connections. Raises Refused, and NotImplementedError where this
+        transport can't.
+        """
+        raise NotImplementedError(f"events can't be followed at {self.url}: use the server's HTTP address")
 
     async def send(self, request: Request, *, patience_s: float | None = None) -> bytes:
         """The answer's body. Raises Refused by the server's code, Unavailable."""
@@ -60,12 +80,19 @@ class Transport(ABC):
 
     async def _answered(self, request: Request, body: bytes | None) -> bytes:
         answer = await self.once(request, body)
-        if answer.status < 400:
+        if answer.status < 400 or (answer.status in request.answered_as_well and not is_refusal(answer.body)):
             return answer.body
-        refused = refusal(answer.status, answer.body, answer.retry_after)
-        if answer.status in _AGAIN:
-            raise NotNow(str(refused), carried_out=answer.status != 503, retry_after_s=refused.retry_after_s)
-        raise refused
+        raise error_of(answer)
+
+
+def error_of(answer: Answer) -> OjsError:
+    """NotNow for what may go well later, else Refused."""
+    refused = refusal(answer.status, answer.body, answer.retry_after)
+    if answer.status not in _AGAIN:
+        return refused
+    later = NotNow(refused, carried_out=answer.status != 503, retry_after_s=refused.retry_after_s)
+    later.__cause__ = refused
+    return later
 
 
 class NotNow(OjsError):

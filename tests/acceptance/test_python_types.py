@@ -1,21 +1,43 @@
-"""Pushes are checked as calls of their handlers, in the project of somebody who installed the package."""
+"""What users write is checked by types, in the project of somebody who installed the package."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TYPED = Path(__file__).parent.parent / "fixtures" / "python" / "typed.py"
+LINES = list(enumerate(TYPED.read_text(encoding="utf-8").splitlines(), 1))
+WRONG = [(number, line.rpartition("# E: ")[2]) for number, line in LINES if "# E: " in line]
 
 
-def test_a_type_checker_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
     (tmp_path / "typed.py").write_text(TYPED.read_text(encoding="utf-8"), encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "typed.py"]
-    found = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
-    said = re.findall(r"^typed\.py:(\d+): error: .* \[([a-z-]+)\]$", found.stdout, re.MULTILINE)
-    lines = TYPED.read_text(encoding="utf-8").splitlines()
-    wanted = [(number, line.rpartition("# E: ")[2]) for number, line in enumerate(lines, 1) if "# E: " in line]
-    assert [(int(number), code) for number, code in said] == wanted, found.stdout
-    assert len(wanted) == 12
+    return tmp_path
+
+
+def checked(project: Path, *command: str) -> str:
+    run = subprocess.run([sys.executable, "-m", *command], check=False, cwd=project, capture_output=True, text=True)
+    assert run.returncode == 1, run.stdout + run.stderr
+    return run.stdout
+
+
+def test_mypy_finds_what_is_wrong_and_nothing_else(project: Path) -> None:
+    found = checked(project, "mypy", "--strict", "--no-error-summary", "typed.py")
+    said = re.findall(r"^typed\.py:(\d+): error: .* \[([a-z-]+)\]$", found, re.MULTILINE)
+    assert [(int(number), code) for number, code in said] == WRONG, found
+    assert len(WRONG) == 18
+
+
+def test_pyright_does_as_well(project: Path) -> None:
+    """In its strict mode, in which nothing of the package may be of an unknown type."""
+    (project / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
+    found = checked(project, "basedpyright", "--outputjson", "--pythonpath", sys.executable, "typed.py")
+    told = json.loads(found)["generalDiagnostics"]
+    lines = {one["range"]["start"]["line"] + 1 for one in told}
+    assert sorted(lines) == [number for number, _ in WRONG], found

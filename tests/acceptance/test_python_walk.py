@@ -8,6 +8,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from support.system import Command, System, environment
 from support.waiting import until
 
@@ -42,6 +44,13 @@ def test_the_first_worker(system: System, tmp_path: Path) -> None:
     jobs, command, push, printed = blocks("docs/python.md", "A first worker")
     assert command == "ojs-nats worker app.jobs\n"
     assert walked(system, tmp_path, jobs, push) == printed
+
+
+@pytest.mark.parametrize("heading", ["Ask the server", "Without a loop", "Workflows", "Events"])
+def test_what_else_is_shown(system: System, tmp_path: Path, heading: str) -> None:
+    jobs = blocks("docs/python.md", "A first worker")[0]
+    program, printed = blocks("docs/python.md", heading)
+    assert walked(system, tmp_path, jobs, program) == printed
 
 
 def test_the_readme_s(system: System, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_without_a_loop(jobs: ModuleType, start: Start) -> None:
     handle = jobs.add.push_sync(20, 22)
     assert handle.result("30s") == 42
     assert handle.job().state == "completed"
-    jobs.app.close_sync()
+    jobs.app.sync.close()
 
 
 # Signals and directives

@@ -1,0 +1,104 @@
+"""Cron entries: jobs on a schedule (docs/cron.md)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final, Literal
+
+from ojs_nats._api.subject import Subject, body, parameters
+from ojs_nats._jobs import NewJob
+from ojs_nats._operations import Operation, Request
+from ojs_nats.answers.crons import Cron, CronRun, TriggeredCron
+
+_LIST: Final = Operation("listCronJobs", "GET", "/cron")
+_REGISTER: Final = Operation("registerCronJob", "POST", "/cron")
+_GET: Final = Operation("getCronJob", "GET", "/cron/{cron}")
+_UPDATE: Final = Operation("updateCronJob", "PATCH", "/cron/{cron}")
+_DELETE: Final = Operation("deleteCronJob", "DELETE", "/cron/{cron}")
+_TRIGGER: Final = Operation("triggerCronJob", "POST", "/cron/{cron}/trigger")
+_PAUSE: Final = Operation("pauseCronJob", "POST", "/cron/{cron}/pause")
+_RESUME: Final = Operation("resumeCronJob", "POST", "/cron/{cron}/resume")
+_HISTORY: Final = Operation("listCronRuns", "GET", "/cron/{cron}/history")
+
+Overlap = Literal["skip", "allow", "cancel_previous", "enqueue"]
+
+
+class Crons(Subject):
+    """`client.crons`. What is about one entry raises NotFound."""
+
+    def list(self, *, enabled: bool | None = None, limit: int | None = None) -> AsyncIterator[Cron]:
+        """By name."""
+        return self._each(Cron, "crons", _LIST, limit, parameters(enabled=enabled))
+
+    async def register(
+        self,
+        name: str,
+        expression: str,
+        job: NewJob[Any],
+        *,
+        timezone: str | None = None,
+        overlap: Overlap | None = None,
+        enabled: bool | None = None,
+        description: str | None = None,
+    ) -> Cron:
+        """Run `job`, as `send_report.s("daily")` makes it, by `expression`: five or six fields, `@daily`, `@every 5m`.
+
+        An entry of that name is replaced. `timezone` is an IANA name, else UTC; `overlap` is what is done while the run before
+        hasn't ended.
+        """
+        asked = _members(expression, job, timezone, overlap, enabled, description)
+        return await self._asked(Cron, Request(_REGISTER, body={"name": name, **asked}), "cron")
+
+    async def get(self, name: str) -> Cron:
+        return await self._asked(Cron, Request(_GET, {"cron": name}), "cron")
+
+    async def update(
+        self,
+        name: str,
+        *,
+        expression: str | None = None,
+        job: NewJob[Any] | None = None,
+        timezone: str | None = None,
+        overlap: Overlap | None = None,
+        enabled: bool | None = None,
+        description: str | None = None,
+    ) -> Cron:
+        """Change what is named."""
+        asked = _members(expression, job, timezone, overlap, enabled, description)
+        return await self._asked(Cron, Request(_UPDATE, {"cron": name}, asked), "cron")
+
+    async def delete(self, name: str) -> Cron:
+        """What it was."""
+        return await self._asked(Cron, Request(_DELETE, {"cron": name}), "cron")
+
+    async def trigger(self, name: str) -> TriggeredCron:
+        """Run it now, besides its schedule."""
+        return await self._asked(TriggeredCron, Request(_TRIGGER, {"cron": name}, repeatable=False))
+
+    async def pause(self, name: str) -> Cron:
+        return await self._asked(Cron, Request(_PAUSE, {"cron": name}), "cron")
+
+    async def resume(self, name: str) -> Cron:
+        return await self._asked(Cron, Request(_RESUME, {"cron": name}), "cron")
+
+    async def history(self, name: str, *, limit: int | None = None) -> Sequence[CronRun]:
+        """Its last runs, the newest first."""
+        return await self._asked(list[CronRun], Request(_HISTORY, {"cron": name, **parameters(limit=limit)}), "executions")
+
+
+def _members(
+    expression: str | None,
+    job: NewJob[Any] | None,
+    timezone: str | None,
+    overlap: Overlap | None,
+    enabled: bool | None,
+    description: str | None,
+) -> dict[str, object]:
+    return body(
+        expression=expression,
+        job_template=None if job is None else job.template(),
+        timezone=timezone,
+        overlap_policy=overlap,
+        enabled=enabled,
+        description=description,
+    )

@@ -1,0 +1,102 @@
+"""What all groups of operations have in common: a question with a typed answer, and lists that come in pages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from ojs_nats._durations import moment
+from ojs_nats._operations import Operation, Request
+from ojs_nats._transport import Transport
+
+T = TypeVar("T")
+
+_PAGE: Final = 200
+"""The most that the server puts into a page."""
+
+Asked = str | int | float | bool | datetime | Sequence[str] | None
+"""What a parameter may be."""
+
+
+class _Pagination(msgspec.Struct):
+    has_more: bool = False
+    next_cursor: str | None = None
+
+
+class _Place(msgspec.Struct):
+    """Where a page is in its list; some lists say it without a member for it."""
+
+    pagination: _Pagination | None = None
+    next_cursor: str | None = None
+
+
+class Subject:
+    """Operations of one subject."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def _asked(self, kind: type[T], request: Request, member: str | None = None) -> T:
+        """The answer, or what it has under `member`."""
+        return part(await self._transport.send(request), kind, member)
+
+    async def _each(
+        self,
+        kind: type[T],
+        member: str,
+        operation: Operation,
+        limit: int | None,
+        asked: Mapping[str, str],
+        queue: str | None = None,
+    ) -> AsyncIterator[T]:
+        """The items of a list, at most `limit`; a page is asked for when the one before has been gone through."""
+        seen, where = 0, {"offset": "0"}
+        while limit is None or seen < limit:
+            size = _PAGE if limit is None else min(limit - seen, _PAGE)
+            answer = await self._transport.send(Request(operation, {**asked, **where, "limit": str(size)}, queue=queue))
+            items = part(answer, list[kind], member)  # type: ignore[valid-type]  # it is a type where it runs
+            for item in items:
+                yield item
+            seen += len(items)
+            place = msgspec.json.decode(answer, type=_Place)
+            page = place.pagination or _Pagination(next_cursor=place.next_cursor)
+            if page.next_cursor:
+                where = {"cursor": page.next_cursor}
+            elif page.has_more and items:
+                where = {"offset": str(seen)}
+            else:
+                return
+
+
+def part(answer: bytes, kind: type[T], member: str | None = None) -> T:
+    """The answer as that type, or one member of it."""
+    if member is None:
+        return msgspec.json.decode(answer, type=kind)
+    return msgspec.json.decode(msgspec.json.decode(answer, type=dict[str, msgspec.Raw])[member], type=kind)
+
+
+def parameters(**asked: Asked) -> dict[str, str]:
+    """As they are sent; None is left out."""
+    return {name: _text(name, value) for name, value in asked.items() if value is not None}
+
+
+def body(**members: object) -> dict[str, object]:
+    """As it is sent; None is left out."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _text(name: str, value: Asked) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return value
+        case datetime():
+            return moment(value, name)
+        case int() | float():
+            return f"{value:.15g}"
+        case _:
+            return ",".join(value or ())

@@ -1,0 +1,28 @@
+"""A client for each event loop, made when it is first asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+from ojs_nats._client import Client
+
+
+class Clients:
+    """Connections can't be shared between loops, and a process may have many loops in its time."""
+
+    def __init__(self, make: Callable[[], Client]) -> None:
+        self._make = make
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+
+    def of(self, loop: asyncio.AbstractEventLoop) -> Client:
+        """The one of that loop, which may be another thread's."""
+        known = self._clients.get(loop)
+        return known or self._clients.setdefault(loop, self._make())
+
+    async def close(self) -> None:
+        """Close that of the loop that runs."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()

@@ -1,0 +1,77 @@
+"""Workers as the server knows them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+
+class WorkerHandler(msgspec.Struct, frozen=True, kw_only=True):
+    """A job type, and which versions of it: `*`, `2.0`, or bounds that all have to hold, such as `>=1.0 <3.0`."""
+
+    type: str
+    versions: str
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker. `state` is its own word, or `stale`."""
+
+    id: str
+    state: str
+    directive: str
+    active_jobs: int
+    queues: list[str]
+    last_heartbeat_at: datetime
+    hostname: str | None = None
+    pid: int | None = None
+    concurrency: int | None = None
+    started_at: str | None = None
+    labels: Any = None
+    handlers: list[WorkerHandler] = []
+    directive_at: datetime | None = None
+
+
+class HeldJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that a worker holds, in short."""
+
+    id: str
+    type: str
+    queue: str
+    attempt: int
+    started_at: datetime | None = None
+
+
+class WorkerDetail(Worker, frozen=True, kw_only=True):
+    """A worker with the jobs that it holds."""
+
+    jobs: list[HeldJob]
+
+
+class WorkerHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a worker takes jobs. `state` is its own word (ojs-graceful-shutdown §10)."""
+
+    worker_id: str
+    state: str
+    status: str
+    active_jobs: int
+    last_heartbeat_at: datetime
+
+
+class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """All workers by state; those that drain count as quiet, and `active` are all that are not stale."""
+
+    total: int
+    running: int
+    quiet: int
+    terminate: int
+    stale: int
+    active: int
+
+
+class DirectedWorkers(msgspec.Struct, frozen=True, kw_only=True):
+    """How many workers were told so."""
+
+    directive: str
+    workers: int

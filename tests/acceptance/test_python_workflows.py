@@ -1,0 +1,172 @@
+"""Workflows that are composed in Python, run by a worker of the test's process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import date
+from typing import Any
+
+import pytest
+
+from ojs_nats import (
+    App,
+    Conflict,
+    Dag,
+    InvalidRequest,
+    JobContext,
+    NotFound,
+    ResultTimeout,
+    Retry,
+    Worker,
+    WorkflowCancelled,
+    WorkflowFailed,
+    batch,
+    chain,
+    group,
+)
+from ojs_nats.worker.lifecycle import Trigger
+from support.system import System
+
+app = App("http://127.0.0.1:1")
+"""Its address is the system's in each test."""
+failing: set[str] = set()
+
+
+@app.job("w.add", queue="w")
+async def add(ctx: JobContext, number: int) -> int:
+    """The number and what the step before has come to; a group comes by position."""
+    before = (ctx.parent_results or [0])[-1]
+    return number + (sum(before.values()) if isinstance(before, dict) else int(before))
+
+
+@app.job("w.gather", queue="w")
+async def gather(ctx: JobContext, name: str) -> list[Any]:
+    return [name, *(ctx.parent_results or [])]
+
+
+@app.job("w.day", queue="w")
+async def day() -> date:
+    return date(2026, 11, 24)
+
+
+@app.job("w.fail", queue="w", retry=Retry(1))
+async def fail(name: str) -> str:
+    if name in failing:
+        raise ValueError(f"{name} doesn't want to")
+    return name
+
+
+@app.job("w.never", queue="nobody-s")
+async def never() -> int:
+    return 0
+
+
+@pytest.fixture
+async def started(system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
+    """The app, while a worker runs its jobs."""
+    monkeypatch.setattr(app, "url", system.url)
+    monkeypatch.setattr(app, "_clients", type(app._clients)(system.url))
+    failing.clear()
+    worker = Worker(app, queues=["w"])
+    running = asyncio.create_task(worker.run())
+    async with app:
+        yield app
+    worker.notify(Trigger.SIGINT)
+    await running
+
+
+async def test_a_chain_hands_its_results_on(started: App) -> None:
+    workflows = started.client.workflows
+    handle = await workflows.start(chain(add.s(1), group(add.s(10), add.s(20)), add.s(100)).named("sums"))
+    assert await handle.result("30s") == 100 + 11 + 21
+    assert await handle.state() == "completed"
+    assert (await handle.progress()).progress == 1
+    assert [job.result async for job in handle.jobs()] == [1, 11, 21, 132]
+    found = await workflows.get(handle.id)
+    assert (found.name, found.type, found.metadata.job_count) == ("sums", "chain", 4)
+    assert [one.id async for one in workflows.list(state="completed")] == [handle.id]
+    assert await (await workflows.start(chain(add.s(1), day.s()))).result("30s") == date(2026, 11, 24)
+
+
+async def test_a_group_s_result_is_a_list(started: App) -> None:
+    handle = await started.client.workflows.start(group(*(add.s(n) for n in range(30)), chain(add.s(1), add.s(1))))
+    assert await handle.result("30s") == [*range(30), 2]
+
+
+async def test_a_batch_calls_back_and_is_content_with_failures(started: App) -> None:
+    failing.add("b")
+    flow = batch(fail.s("a"), fail.s("b"), on_complete=gather.s("all"), on_failure=gather.s("some failed"))
+    handle = await started.client.workflows.start(flow)
+    assert await handle.result("30s") == ["a", None]
+    assert [job.result async for job in handle.jobs()][2:] == [["all", "a", None], ["some failed", "a", None]]
+
+
+async def test_a_dag_runs_each_step_after_those_that_it_needs(started: App) -> None:
+    flow = Dag("report")
+    first, second = flow.add(add.s(1)), flow.add(group(add.s(2), add.s(3)))
+    both = flow.add(gather.s("both"), after=[first, second], id="both")
+    flow.add(gather.s("last"), after=[both], id="last")
+    flow.add(gather.s("alarm"), after=[both], when="failure")
+    result = await (await started.client.workflows.start(flow)).result("30s")
+    assert result["both"][:2] == ["both", 1]
+    assert result["last"] == ["last", result["both"]]
+    assert result.keys() == {"0", "1", "both", "last"}
+
+
+async def test_a_failure_is_an_error_and_can_be_retried(started: App) -> None:
+    failing.add("b")
+    handle = await started.client.workflows.start(chain(fail.s("a"), fail.s("b"), fail.s("c")))
+    with pytest.raises(WorkflowFailed, match="b doesn't want to") as failed:
+        await handle.result("30s")
+    assert failed.value.errors[0].step_id == "1"
+    failing.clear()
+    await handle.retry()
+    assert await handle.result("30s") == "c"
+    with pytest.raises(Conflict):
+        await handle.retry()
+
+
+async def test_a_workflow_is_cancelled(started: App) -> None:
+    handle = await started.client.workflows.start(group(never.s(), never.s()))
+    with pytest.raises(ResultTimeout):
+        await handle.result("200ms")
+    waiting = asyncio.create_task(handle.result("30s"))
+    assert (await handle.cancel()).steps_cancelled == 2
+    with pytest.raises(WorkflowCancelled):
+        await waiting
+    with pytest.raises(Conflict):
+        await handle.cancel()
+
+
+async def test_the_same_start_again_is_the_same_workflow(started: App) -> None:
+    workflows = started.client.workflows
+    first = await workflows.start(chain(never.s()), defaults={"priority": 5})
+    again = await workflows.start(chain(never.s()), id=first.id)
+    assert again.id == first.id
+    assert [one.id async for one in workflows.list()] == [first.id]
+    [job] = [job async for job in first.jobs()]
+    assert job.priority == 5
+    with pytest.raises(NotFound):
+        await workflows.get("019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f")
+    with pytest.raises(InvalidRequest):
+        await workflows.start(chain(never.s()), id="mine")
+
+
+async def test_events_of_a_workflow(started: App) -> None:
+    after = await started.client.events.cursor()
+    handle = await started.client.workflows.start(chain(add.s(1), add.s(2)))
+    other = await started.client.workflows.start(chain(add.s(1)))
+    await asyncio.gather(handle.result("30s"), other.result("30s"))
+    told: list[str] = []
+    async for event in started.client.events(workflow_id=handle.id, after=after):
+        assert event.data["workflow_id"] == handle.id
+        told.append(event.type)
+        if event.type == "workflow.completed":
+            break
+    assert told.count("workflow.step_completed") == 2
+
+
+async def test_large_ones_are_read_in_pages(started: App) -> None:
+    handle = await started.client.workflows.start(group(*(add.s(n) for n in range(1_200))))
+    assert await handle.result("60s") == list(range(1_200))
