@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ojs_nats._jobs import NewJob
@@ -32,6 +32,9 @@ class Chain(Generic[M]):
     def names(self) -> tuple[str, ...]:
         """From the outermost to the innermost."""
         return tuple(name for name, _ in self._items)
+
+    def __iter__(self) -> Iterator[M]:
+        return (middleware for _, middleware in self._items)
 
     def __len__(self) -> int:
         return len(self._items)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 from aiohttp import web
@@ -37,7 +37,7 @@ class Health:
             "prometheus_client.core", of="metrics", what="the health endpoint"
         ).GaugeMetricFamily
         self._vitals = vitals
-        if "Metrics" not in chain.names:
+        if not any(isinstance(each, Metrics) for each in chain):  # a metric that is there twice can't be scraped
             chain.prepend(Metrics(self._own), "Metrics")
         self._own.register(self)
         self._fetches = prometheus.Histogram(
@@ -48,10 +48,17 @@ class Health:
         )
         self._socket = socket.create_server((host, port))
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
     @property
-    def address(self) -> str:
-        host, port = self._socket.getsockname()[:2]
-        return f"http://{host}:{port}"
+    def port(self) -> int:
+        """Which it is, if any was asked for by 0."""
+        port: int = self._socket.getsockname()[1]
+        return port
 
     def fetched(self, seconds: float, count: int) -> None:
         """A fetch has been answered with so many jobs."""

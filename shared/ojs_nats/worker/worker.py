@@ -103,8 +103,9 @@ class Worker:
 
     async def run(self) -> None:
         """Until it is told to terminate, and its jobs have ended or been handed back."""
-        async with self._lifespan() as self._state:
-            await self._serve()
+        with self._health or nullcontext():
+            async with self._lifespan() as self._state:
+                await self._serve()
 
     async def _serve(self) -> None:
         await self._register()
@@ -112,6 +113,8 @@ class Worker:
         self._heartbeats = Heartbeats(self._app.url, self._described, self._heard, beside)
         self._heartbeats.start()
         log.info("the worker runs", worker_id=self.id, queues=self.queues, concurrency=self._concurrency, url=self._app.url)
+        if self._health is not None:
+            log.info("the worker tells how it is", port=self._health.port)
         try:
             await self._fetch_until_terminated()
             await self._finish()
