@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from ojs_nats._api.dead_letters import DeadLetterFilter
 from ojs_nats._api.jobs import JobFilter
-from ojs_nats._api.queues import Prevention
+from ojs_nats._api.queues import Prevention, QueueOptions
 from ojs_nats._api.workflows import WorkflowHandle
 from ojs_nats._app import App
 from ojs_nats._client import Client, JobHandle
@@ -46,7 +46,7 @@ from ojs_nats._errors import (
     WorkflowFailed,
 )
 from ojs_nats._jobs import Job, JobError, NewJob
-from ojs_nats._options import Rate, RateLimit, Retry, Unique
+from ojs_nats._options import Options, Rate, RateLimit, Retry, Unique
 from ojs_nats._sync import SyncClient, SyncJobHandle, SyncWorkflowHandle
 from ojs_nats._workflows import Batch, Chain, Dag, Flow, Group, batch, chain, group
 from ojs_nats.worker.context import JobContext
@@ -80,10 +80,12 @@ __all__ = [
     "NotFound",
     "NotYet",
     "OjsError",
+    "Options",
     "PermissionDenied",
     "Prevention",
     "QueueClosed",
     "QueueFull",
+    "QueueOptions",
     "Rate",
     "RateLimit",
     "Refused",
