@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from ojs_nats._api.dead_letters import DeadLetterFilter
 from ojs_nats._api.jobs import JobFilter
-from ojs_nats._api.queues import Prevention, Rate
+from ojs_nats._api.queues import Prevention, QueueOptions
 from ojs_nats._api.workflows import WorkflowHandle
 from ojs_nats._app import App
 from ojs_nats._client import Client, JobHandle
@@ -48,7 +48,7 @@ from ojs_nats._errors import (
     WorkflowFailed,
 )
 from ojs_nats._jobs import Job, JobError, NewJob
-from ojs_nats._options import Retry, Unique
+from ojs_nats._options import Options, Rate, RateLimit, Retry, Unique
 from ojs_nats._sync import SyncClient, SyncJobHandle, SyncWorkflowHandle
 from ojs_nats._workflows import Batch, Chain, Dag, Flow, Group, batch, chain, group
 from ojs_nats.worker.context import JobContext
@@ -84,11 +84,14 @@ __all__ = [
     "NotFound",
     "NotYet",
     "OjsError",
+    "Options",
     "PermissionDenied",
     "Prevention",
     "QueueClosed",
     "QueueFull",
+    "QueueOptions",
     "Rate",
+    "RateLimit",
     "Refused",
     "ResultGone",
     "ResultTimeout",

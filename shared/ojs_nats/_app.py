@@ -12,7 +12,7 @@ from ojs_nats._clients import Clients
 from ojs_nats._closing import Closing
 from ojs_nats._connect import url_of
 from ojs_nats._definitions import JobDecorator, JobDefinition
-from ojs_nats._enqueue import AppClient, Codec
+from ojs_nats._enqueue import AppSurroundings, Codec
 from ojs_nats._options import DefinitionOptions
 from ojs_nats._sync import SyncClient
 
@@ -36,7 +36,7 @@ class App(Closing):
         self.codec: Codec | None = None
         self.definitions: dict[str, JobDefinition[Any, Any]] = {}
         self.worker_state: Callable[[], AsyncIterator[Any]] | None = None
-        self._clients = Clients(lambda: AppClient(self))
+        self._clients = Clients(lambda: Client(self.url, surroundings=AppSurroundings(self)))
         self.sync = SyncClient(self.url, clients=self._clients)
 
     @property

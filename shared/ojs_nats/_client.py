@@ -24,6 +24,7 @@ from ojs_nats._api.workflows import Workflows
 from ojs_nats._closing import Closing
 from ojs_nats._connect import transport, url_of
 from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import Duplicate, JobCancelled, JobDropped, JobFailed, NotFound, Refused, refused
 from ojs_nats._jobs import Job, NewJob
 from ojs_nats._operations import PUSH, PUSH_BULK, PUSH_MANY, Operation, Request
@@ -52,15 +53,18 @@ class Client(Closing):
     and `Unavailable`.
     """
 
-    def __init__(self, url: str | None = None, *, patience: Duration = 30.0) -> None:
+    def __init__(
+        self, url: str | None = None, *, patience: Duration = 30.0, surroundings: Surroundings | None = None
+    ) -> None:
         self.url = url_of(url)
+        self.surroundings = surroundings or Surroundings()
         self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000)
         self.jobs = Jobs(self.transport)
         self.queues = Queues(self.transport)
         self.dead_letters = DeadLetters(self.transport)
-        self.crons = Crons(self.transport)
+        self.crons = Crons(self.transport, self.surroundings)
         self.events = Events(self.transport)
-        self.workflows = Workflows(self.transport, self.events, self.jobs)
+        self.workflows = Workflows(self.transport, self.events, self.jobs, self.surroundings)
         self.workers = Workers(self.transport)
         self.webhooks = Webhooks(self.transport)
         self.schemas = Schemas(self.transport)
@@ -74,6 +78,7 @@ class Client(Closing):
 
     async def push(self, new: NewJob[R]) -> JobHandle[R]:
         """Raises Duplicate by the id or the identity of another job, QueueFull, and what every operation raises."""
+        new = await self.surroundings.prepared(new)
         found = await self._pushed(PUSH, new.envelope(), [new])
         return JobHandle(self, found[0], new.returns)
 
@@ -81,6 +86,7 @@ class Client(Closing):
         """Push all of them or, if one is refused, none."""
         if not jobs:
             return []
+        jobs = [await self.surroundings.prepared(new) for new in jobs]
         found = await self._pushed(PUSH_MANY, {"jobs": [new.envelope() for new in jobs]}, jobs)
         return [JobHandle(self, job_id, new.returns) for job_id, new in zip(found, jobs, strict=True)]
 
@@ -88,6 +94,7 @@ class Client(Closing):
         """Push each of them that isn't refused; of those that are, the error stands in its place."""
         if not jobs:
             return []
+        jobs = [await self.surroundings.prepared(new) for new in jobs]
         asked = {"jobs": [new.envelope() for new in jobs], "idempotency_key": str(uuid4())}
         answer = await self.transport.send(Request(PUSH_BULK, body=asked, answered_as_well=frozenset({_REFUSED})))
         return [self._outcome(jobs[item.index], item) for item in part(answer, BulkPushed).items]
@@ -162,5 +169,5 @@ class JobHandle(Generic[R]):
         if job.state != "completed":
             said = f": {job.error.message}" if job.error else ""
             raise JobFailed(f"job {self.id} has failed for good after {job.attempt} attempts{said}", job.error)
-        found: R = msgspec.convert(job.result, self._returns)
+        found: R = msgspec.convert(self._client.surroundings.decoded(job.result), self._returns)
         return found

@@ -61,7 +61,7 @@ class JobDefinition(Generic[P, R]):
     # Pushes
 
     def s(self, *args: P.args, **kwargs: P.kwargs) -> NewJob[R]:
-        """The job that a push with these arguments would make, for `push_many`."""
+        """The job that a push with these arguments would make, for `push_many`, workflows and cron entries."""
         return NewJob(self.type, self.parameters.listed(args, kwargs), self.options, returns=self.parameters.returns)
 
     async def push(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:

@@ -29,6 +29,12 @@ def milliseconds(duration: Duration) -> int:
     return round(whole)
 
 
+def written(duration: Duration) -> str:
+    """As ISO 8601 has it."""
+    seconds, rest = divmod(milliseconds(duration), 1_000)
+    return f"PT{seconds}.{rest:03}S" if rest else f"PT{seconds}S"
+
+
 def moment(when: datetime, name: str) -> str:
     """As it is sent. Raises ValueError for one without a time zone."""
     if when.tzinfo is None:

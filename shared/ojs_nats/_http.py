@@ -62,24 +62,28 @@ class HttpTransport(Transport):
     async def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
         after = wanted.after or await self._now()
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience_s
+        failing_since: float | None = None
         while True:
+            connected_at: float | None = None
             try:
                 async with self._followed(wanted, after) as stream:
+                    connected_at = loop.time()
                     async for kind, data, cursor in frames(stream):
-                        deadline = loop.time() + self._patience_s
-                        after = cursor or after
                         if kind in _BROKEN_OFF:
-                            break
+                            raise NotNow(f"the server has told of {kind}", carried_out=False)
+                        failing_since, after = None, cursor or after
                         if kind.startswith("system."):
                             yield _notice(kind, data, after)
                         elif kind not in _BESIDE:
                             yield msgspec.structs.replace(msgspec.json.decode(data, type=Event), cursor=after)
-                    else:
-                        if wanted.job_id is not None:
-                            return
+                if wanted.job_id is not None:
+                    return
             except NotNow as reason:
-                if loop.time() > deadline:
+                now = loop.time()
+                lasted = connected_at is not None and now - connected_at > self._patience_s
+                if failing_since is None or lasted:
+                    failing_since = now
+                elif now - failing_since > self._patience_s:
                     raise Unavailable(f"events at {self.url}: {reason}") from reason.__cause__
             await asyncio.sleep(random.uniform(*_RECONNECT_S))  # noqa: S311
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
-from ojs_nats._durations import Duration, milliseconds, moment
+from ojs_nats._durations import Duration, milliseconds, moment, written
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -54,20 +54,67 @@ class Unique(msgspec.Struct, frozen=True):
     def wire(self) -> dict[str, Any]:
         policy: dict[str, Any] = {"key": list(self.by), "on_conflict": self.on_conflict}
         if self.period is not None:
-            policy["period"] = f"PT{milliseconds(self.period) / 1_000:g}S"
+            policy["period"] = written(self.period)
         if self.states is not None:
             policy["states"] = list(self.states)
         return policy
 
 
+class Rate(msgspec.Struct, frozen=True):
+    """At most `limit` starts within any `period`."""
+
+    limit: int
+    period: Duration = 1.0
+
+    def wire(self) -> dict[str, Any]:
+        return {"limit": self.limit, "period": milliseconds(self.period) / 1_000}
+
+
+class RateLimit(msgspec.Struct, frozen=True):
+    """What jobs with the same `key` may do together: how many run at once, start within a time, or start evenly spaced.
+
+    `on_limit` is what becomes of a job that has to wait: it waits, is put off, or is discarded.
+    """
+
+    key: str
+    concurrency: int | None = None
+    rate: Rate | None = None
+    throttle: Rate | None = None
+    on_limit: Literal["wait", "reschedule", "drop"] = "wait"
+
+    def wire(self) -> dict[str, Any]:
+        limit: dict[str, Any] = {"key": self.key, "on_limit": self.on_limit}
+        if self.concurrency is not None:
+            limit["concurrency"] = self.concurrency
+        if self.rate is not None:
+            limit["rate"] = self.rate.wire()
+        if self.throttle is not None:
+            limit["throttle"] = self.throttle.wire()
+        return limit
+
+
 class Options(TypedDict, total=False):
-    """What may be said of a job beside its arguments."""
+    """What may be said of a job beside its arguments.
+
+    `timeout` is that of an attempt, `total_timeout` that of all of them together with their pauses, `enqueue_ttl` how long it
+    may wait for its first; `heartbeat_timeout` how long its worker may say nothing of it, `grace_period` what it gets to end
+    when it is stopped. `result_ttl` is how long its result stays, None for ever. A `pending` job waits to be activated.
+    """
 
     queue: str
     retry: Retry
     timeout: Duration
+    total_timeout: Duration
+    enqueue_ttl: Duration
+    heartbeat_timeout: Duration
+    grace_period: Duration
+    result_ttl: Duration | None
     priority: int
     unique: Unique
+    rate_limit: RateLimit
+    version: int | str
+    schema: str
+    pending: bool
     delay: Duration
     at: datetime
     expires_at: datetime
@@ -86,20 +133,21 @@ class DefinitionOptions(Options, total=False):
     runs_in: Literal["thread", "process"]
 
 
+_AS_THEY_ARE: Final = ("queue", "priority", "tags", "meta", "version", "schema", "pending")
+_TIMEOUTS: Final = ("timeout", "total_timeout", "enqueue_ttl", "heartbeat_timeout", "grace_period")
+
+
 def wire(options: Options) -> dict[str, Any]:
     """The members of `options` in a push. Raises ValueError for what no server would take."""
-    sent: dict[str, Any] = {}
-    for name in ("queue", "priority", "tags", "meta"):
-        if name in options:
-            sent[name] = options[name]
-    if "retry" in options:
-        sent["retry"] = options["retry"].wire()
-    if "unique" in options:
-        sent["unique"] = options["unique"].wire()
-    if "timeout" in options:
-        sent["timeout_ms"] = milliseconds(options["timeout"])
+    said: dict[str, Any] = {**options}
+    sent: dict[str, Any] = {name: said[name] for name in _AS_THEY_ARE if name in said}
+    sent |= {name: said[name].wire() for name in ("retry", "unique", "rate_limit") if name in said}
+    sent |= {f"{name}_ms": milliseconds(said[name]) for name in _TIMEOUTS if name in said}
+    if "result_ttl" in options:
+        kept = options["result_ttl"]
+        sent["result_ttl"] = -1 if kept is None else milliseconds(kept) // 1_000
     if "delay" in options:
-        sent["delay_until"] = f"+PT{milliseconds(options['delay']) / 1_000:g}S"
+        sent["delay_until"] = "+" + written(options["delay"])
     if "at" in options:
         sent["delay_until"] = moment(options["at"], "at")
     if "expires_at" in options:

@@ -12,7 +12,7 @@ from ojs_nats._api.dead_letters import DeadLetterFilter, DeadLetters
 from ojs_nats._api.events import Events
 from ojs_nats._api.jobs import JobFilter, Jobs, Priority
 from ojs_nats._api.pools import Pools
-from ojs_nats._api.queues import ALL_QUEUES, Period, Prevention, QueueOptions, Queues, Rate
+from ojs_nats._api.queues import ALL_QUEUES, Period, Prevention, QueueOptions, Queues
 from ojs_nats._api.rate_limits import RateLimits
 from ojs_nats._api.schemas import Compatibility, Mode, Schemas, Version
 from ojs_nats._api.system import ServerSystem
@@ -28,7 +28,7 @@ from ojs_nats._errors import (
     Refused,
 )
 from ojs_nats._jobs import Checkpoint, Job, NewJob
-from ojs_nats._options import Options, Retry
+from ojs_nats._options import Options, Rate, Retry
 from ojs_nats._workflows import Flow
 from ojs_nats.answers.crons import Cron, CronRun, TriggeredCron
 from ojs_nats.answers.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters

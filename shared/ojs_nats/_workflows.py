@@ -8,11 +8,13 @@ from typing import Any, Generic, Literal, TypeVar, overload
 
 import msgspec
 
+from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import OjsError
 from ojs_nats._jobs import NewJob
 from ojs_nats.answers.workflows import WorkflowStep
 
 R = TypeVar("R")
+F = TypeVar("F", bound="Flow[Any]")
 
 When = Literal["complete", "success", "failure"]
 
@@ -27,13 +29,21 @@ class Flow(ABC, Generic[R]):
         """As the server is told of it."""
 
     @abstractmethod
-    def read(self, steps: Sequence[WorkflowStep]) -> R:
+    async def prepared(self, surroundings: Surroundings) -> Flow[R]:
+        """The same, of jobs as they are to be pushed."""
+
+    @abstractmethod
+    def read(self, steps: Sequence[WorkflowStep], surroundings: Surroundings) -> R:
         """Its result from those of its steps, all of which have ended."""
 
     def named(self, name: str) -> Flow[R]:
         """The same with a name, for those who look at it."""
         self.name = name
         return self
+
+    def _renamed(self, copy: F) -> F:
+        copy.name = self.name
+        return copy
 
     def _said(self, members: dict[str, Any]) -> dict[str, Any]:
         return members | ({"name": self.name} if self.name else {})
@@ -52,8 +62,11 @@ class Chain(Flow[R]):
     def wire(self) -> dict[str, Any]:
         return self._said({"type": "chain", "steps": [_wire(step) for step in self._steps]})
 
-    def read(self, steps: Sequence[WorkflowStep]) -> R:
-        result: R = _read(self._steps[-1], steps[-1])
+    async def prepared(self, surroundings: Surroundings) -> Chain[R]:
+        return self._renamed(Chain([await _prepared(step, surroundings) for step in self._steps]))
+
+    def read(self, steps: Sequence[WorkflowStep], surroundings: Surroundings) -> R:
+        result: R = _read(self._steps[-1], steps[-1], surroundings)
         return result
 
 
@@ -66,8 +79,11 @@ class Group(Flow[list[Any]]):
     def wire(self) -> dict[str, Any]:
         return self._said({"type": "group", "jobs": [_wire(step) for step in self._steps]})
 
-    def read(self, steps: Sequence[WorkflowStep]) -> list[Any]:
-        return [_read(step, told) for step, told in zip(self._steps, steps, strict=True)]
+    async def prepared(self, surroundings: Surroundings) -> Group:
+        return self._renamed(Group([await _prepared(step, surroundings) for step in self._steps]))
+
+    def read(self, steps: Sequence[WorkflowStep], surroundings: Surroundings) -> list[Any]:
+        return [_read(step, told, surroundings) for step, told in zip(self._steps, steps, strict=True)]
 
 
 class Batch(Group):
@@ -76,6 +92,10 @@ class Batch(Group):
     def __init__(self, steps: Sequence[Step[Any]], callbacks: dict[str, NewJob[Any]]) -> None:
         super().__init__(steps)
         self._callbacks = callbacks
+
+    async def prepared(self, surroundings: Surroundings) -> Batch:
+        called = {name: await surroundings.prepared(job) for name, job in self._callbacks.items()}
+        return self._renamed(Batch([await _prepared(step, surroundings) for step in self._steps], called))
 
     def wire(self) -> dict[str, Any]:
         called = {name: job.template() for name, job in self._callbacks.items()}
@@ -102,8 +122,8 @@ class Dag(Flow[dict[str, Any]]):
     def __init__(self, name: str = "") -> None:
         self.name = name
         self._steps: dict[str, Step[Any]] = {}
-        self._wires: list[dict[str, Any]] = []
-        self._called: set[str] = set()
+        self._after: dict[str, list[str]] = {}
+        self._called: dict[str, When] = {}
 
     def add(self, step: Step[Any], *, after: Sequence[Node] = (), id: str | None = None, when: When | None = None) -> Node:
         """`when` makes the step, which must be a job, one that is called back for those that it comes after, which then may
@@ -115,25 +135,36 @@ class Dag(Flow[dict[str, Any]]):
             raise ValueError(f"there is a step {known!r} already")
         if strange := [node.id for node in after if node.id not in self._steps]:
             raise ValueError(f"{strange[0]!r} is no step of this workflow")
-        wire = _wire(step) | {"id": known}
-        if after:
-            wire["depends_on"] = [node.id for node in after]
         if when is not None:
             if isinstance(step, Flow):
                 raise ValueError("what is called back must be a job, not a workflow")
-            wire["options"] = wire["options"] | {"callback_type": f"on_{when}"}
-            self._called.add(known)
+            self._called[known] = when
+        self._after[known] = [node.id for node in after]
         self._steps[known] = step
-        self._wires.append(wire)
         return Node(known)
 
-    def wire(self) -> dict[str, Any]:
-        _some(self._wires, "dag")
-        return self._said({"steps": self._wires})
+    async def prepared(self, surroundings: Surroundings) -> Dag:
+        flow = Dag(self.name)
+        for name, step in self._steps.items():
+            after = [Node(earlier) for earlier in self._after[name]]
+            flow.add(await _prepared(step, surroundings), after=after, id=name, when=self._called.get(name))
+        return flow
 
-    def read(self, steps: Sequence[WorkflowStep]) -> dict[str, Any]:
+    def wire(self) -> dict[str, Any]:
+        _some(list(self._steps), "dag")
+        return self._said({"steps": [self._wire(name, step) for name, step in self._steps.items()]})
+
+    def _wire(self, name: str, step: Step[Any]) -> dict[str, Any]:
+        wire = _wire(step) | {"id": name}
+        if after := self._after[name]:
+            wire["depends_on"] = after
+        if (when := self._called.get(name)) is not None:
+            wire["options"] = wire["options"] | {"callback_type": f"on_{when}"}
+        return wire
+
+    def read(self, steps: Sequence[WorkflowStep], surroundings: Surroundings) -> dict[str, Any]:
         told = {step.id: step for step in steps}
-        return {name: _read(step, told[name]) for name, step in self._steps.items() if name not in self._called}
+        return {name: _read(step, told[name], surroundings) for name, step in self._steps.items() if name not in self._called}
 
 
 @overload
@@ -185,9 +216,13 @@ def _wire(step: Step[Any]) -> dict[str, Any]:
     return step.wire() if isinstance(step, Flow) else step.template()
 
 
-def _read(step: Step[Any], told: WorkflowStep) -> Any:
+async def _prepared(step: Step[Any], surroundings: Surroundings) -> Step[Any]:
+    return await step.prepared(surroundings) if isinstance(step, Flow) else await surroundings.prepared(step)
+
+
+def _read(step: Step[Any], told: WorkflowStep, surroundings: Surroundings) -> Any:
     if isinstance(step, Flow):
         if len(told.steps) < (told.steps_total or told.jobs_total or 0):
             raise OjsError("the workflow has more steps nested in it than one answer has: read the results of its jobs")
-        return step.read(told.steps)
-    return None if told.state != "completed" else msgspec.convert(told.result, step.returns)
+        return step.read(told.steps, surroundings)
+    return None if told.state != "completed" else msgspec.convert(surroundings.decoded(told.result), step.returns)

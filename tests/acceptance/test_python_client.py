@@ -22,6 +22,7 @@ from ojs_nats import (
     Prevention,
     QueueClosed,
     Rate,
+    RateLimit,
     Refused,
     Retry,
     Unique,
@@ -160,9 +161,10 @@ async def test_a_job_s_life(system: System, client: Client) -> None:
         await client.push(NewJob("No Type"))
 
 
-async def test_pending_and_unique_jobs(system: System, client: Client) -> None:
-    pending = system.call("POST", "/jobs", {"type": "t.p", "args": [], "options": {"queue": "q", "pending": True}}, 201)["job"]
-    assert (await client.jobs.activate(pending["id"])).state == "available"
+async def test_pending_and_unique_jobs(client: Client) -> None:
+    pending = await client.push(new(pending=True))
+    assert (await pending.job()).state == "pending"
+    assert (await client.jobs.activate(pending.id)).state == "available"
     only = await client.push(new("t.only", unique=Unique(period="1h")))
     assert [held.job_id async for held in client.jobs.unique()] == [only.id]
     assert (await client.jobs.cancel(only.id, reason="enough")).state == "cancelled"
@@ -295,8 +297,7 @@ async def test_schemas(client: Client) -> None:
 
 
 async def test_rate_limits(system: System, client: Client) -> None:
-    limited = {"queue": "q", "rate_limit": {"key": "api", "concurrency": 2, "rate": {"limit": 5, "period": "PT1M"}}}
-    system.call("POST", "/jobs", {"type": "t.limited", "args": [], "options": limited}, 201)
+    await client.push(new(rate_limit=RateLimit("api", concurrency=2, rate=Rate(5, "1m"), throttle=Rate(1, "1s"))))
     fetched(system)
     limits = client.rate_limits
     known = await limits.get("api")
@@ -323,6 +324,22 @@ async def test_pools(client: Client) -> None:
     await pools.delete("front")
     with pytest.raises(NotFound):
         await pools.get("front")
+
+
+async def test_a_job_is_pushed_with_all_that_can_be_said_of_it(client: Client) -> None:
+    said = new(
+        timeout="30s",
+        total_timeout="1h",
+        enqueue_ttl="20d",
+        heartbeat_timeout="10s",
+        grace_period="5s",
+        result_ttl=None,
+        version="1.2",
+        delay="20d",
+        unique=Unique(period="20d", states=["scheduled"]),
+    )
+    job = await (await client.push(said)).job()
+    assert (job.state, job.timeout_ms, job.version) == ("scheduled", 30_000, "1.2")
 
 
 async def test_the_system(system: System, client: Client) -> None:

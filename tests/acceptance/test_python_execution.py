@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ojs_nats import JobCancelled, JobFailed
+from ojs_nats import Dag, JobCancelled, JobFailed, batch, chain, group
 from support.python_worker import WorkerProcess, exits, imported, installed
 from support.system import System, environment
 from support.waiting import eventually, until
@@ -126,6 +126,34 @@ async def test_the_server_sees_neither_arguments_nor_results(
         assert "Ada's secret" not in str(stored)
         assert "Bob's secret" not in str(system.request("GET", f"/ojs/v1/jobs/{many.id}").body)
         until(lambda: system.request("GET", f"/ojs/v1/jobs/{many.id}").body["job"]["state"] == "completed")
+
+
+async def test_nor_those_of_bulk_pushes_workflows_and_cron_entries(
+    system: System, monkeypatch: pytest.MonkeyPatch, start: Start
+) -> None:
+    monkeypatch.setenv("KEYS", "a")
+    monkeypatch.setenv("OJS_URL", system.url)
+    jobs: Any = imported("features", monkeypatch)
+    secret = jobs.query.s("a secret")
+    async with jobs.app:
+        client = jobs.app.client
+        start(KEYS="a")
+        flow = Dag()
+        first = flow.add(chain(secret, group(secret, secret)))
+        flow.add(secret, after=[first], id="last")
+        handle = await client.workflows.start(flow)
+        result = await handle.result("30s")
+        assert result["last"].startswith("a secret from")
+        assert [each[:8] for each in result["0"]] == ["a secret"] * 2
+        [pushed] = await client.push_bulk([secret])
+        callback = await client.workflows.start(batch(jobs.query.s("a secret"), on_success=jobs.query.s("a secret")))
+        await callback.result("30s")
+        entry = await client.crons.register("nightly", "0 3 * * *", secret)
+        ids = [pushed.id] + [job.id async for each in (handle, callback) for job in each.jobs()]
+        assert len(ids) == 7
+        stored = [system.request("GET", f"/ojs/v1/jobs/{job_id}").body for job_id in ids]
+        assert all(each["job"]["args"][0]["ojs_encoded"] for each in stored)
+        assert "a secret" not in f"{stored}{entry}"
 
 
 # Time-outs

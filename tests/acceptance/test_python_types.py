@@ -31,7 +31,7 @@ def test_mypy_finds_what_is_wrong_and_nothing_else(project: Path) -> None:
     found = checked(project, "mypy", "--strict", "--no-error-summary", "typed.py")
     said = re.findall(r"^typed\.py:(\d+): error: .* \[([a-z-]+)\]$", found, re.MULTILINE)
     assert [(int(number), code) for number, code in said] == WRONG, found
-    assert len(WRONG) == 18
+    assert len(WRONG) == 21
 
 
 def test_pyright_does_as_well(project: Path) -> None:

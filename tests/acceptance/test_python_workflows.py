@@ -66,7 +66,6 @@ async def never() -> int:
 async def started(system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
     """The app, while a worker runs its jobs."""
     monkeypatch.setattr(app, "url", system.url)
-    monkeypatch.setattr(app, "_clients", type(app._clients)(system.url))
     failing.clear()
     worker = Worker(app, queues=["w"])
     running = asyncio.create_task(worker.run())

@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, Literal
 
 from ojs_nats._api.subject import Subject, body, parameters
+from ojs_nats._enqueue import Surroundings
 from ojs_nats._jobs import NewJob
 from ojs_nats._operations import Operation, Request
+from ojs_nats._transport import Transport
 from ojs_nats.answers.crons import Cron, CronRun, TriggeredCron
 
 _LIST: Final = Operation("listCronJobs", "GET", "/cron")
@@ -25,6 +27,10 @@ Overlap = Literal["skip", "allow", "cancel_previous", "enqueue"]
 
 class Crons(Subject):
     """`client.crons`. What is about one entry raises NotFound."""
+
+    def __init__(self, transport: Transport, surroundings: Surroundings) -> None:
+        super().__init__(transport)
+        self._surroundings = surroundings
 
     def list(self, *, enabled: bool | None = None, limit: int | None = None) -> AsyncIterator[Cron]:
         """By name."""
@@ -46,7 +52,7 @@ class Crons(Subject):
         An entry of that name is replaced. `timezone` is an IANA name, else UTC; `overlap` is what is done while the run before
         hasn't ended.
         """
-        asked = _members(expression, job, timezone, overlap, enabled, description)
+        asked = await self._members(expression, job, timezone, overlap, enabled, description)
         return await self._asked(Cron, Request(_REGISTER, body={"name": name, **asked}), "cron")
 
     async def get(self, name: str) -> Cron:
@@ -64,7 +70,7 @@ class Crons(Subject):
         description: str | None = None,
     ) -> Cron:
         """Change what is named."""
-        asked = _members(expression, job, timezone, overlap, enabled, description)
+        asked = await self._members(expression, job, timezone, overlap, enabled, description)
         return await self._asked(Cron, Request(_UPDATE, {"cron": name}, asked), "cron")
 
     async def delete(self, name: str) -> Cron:
@@ -85,20 +91,21 @@ class Crons(Subject):
         """Its last runs, the newest first."""
         return await self._asked(list[CronRun], Request(_HISTORY, {"cron": name, **parameters(limit=limit)}), "executions")
 
-
-def _members(
-    expression: str | None,
-    job: NewJob[Any] | None,
-    timezone: str | None,
-    overlap: Overlap | None,
-    enabled: bool | None,
-    description: str | None,
-) -> dict[str, object]:
-    return body(
-        expression=expression,
-        job_template=None if job is None else job.template(),
-        timezone=timezone,
-        overlap_policy=overlap,
-        enabled=enabled,
-        description=description,
-    )
+    async def _members(
+        self,
+        expression: str | None,
+        job: NewJob[Any] | None,
+        timezone: str | None,
+        overlap: Overlap | None,
+        enabled: bool | None,
+        description: str | None,
+    ) -> dict[str, object]:
+        template = None if job is None else (await self._surroundings.prepared(job)).template()
+        return body(
+            expression=expression,
+            job_template=template,
+            timezone=timezone,
+            overlap_policy=overlap,
+            enabled=enabled,
+            description=description,
+        )

@@ -11,7 +11,7 @@ import msgspec
 from ojs_nats._api.subject import Subject, body, parameters
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._operations import Operation, Request
-from ojs_nats._options import Retry
+from ojs_nats._options import Rate, Retry
 from ojs_nats.answers.queues import (
     ConfiguredQueue,
     DeletedQueue,
@@ -42,16 +42,6 @@ _LIMIT: Final = Operation("setQueueRateLimit", "PUT", "/admin/queues/{queue}/rat
 _PURGE: Final = Operation("purgeQueue", "POST", "/queues/{queue}/purge")
 
 Period = Literal["1m", "5m", "1h", "1d"]
-
-
-class Rate(msgspec.Struct, frozen=True):
-    """At most `limit` starts within any `period`."""
-
-    limit: int
-    period: Duration = 1.0
-
-    def wire(self) -> dict[str, Any]:
-        return {"limit": self.limit, "period": milliseconds(self.period) / 1_000}
 
 
 class Prevention(msgspec.Struct, frozen=True):

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Final
 
-from ojs_nats._api.queues import Rate
 from ojs_nats._api.subject import Subject, body
 from ojs_nats._durations import moment
 from ojs_nats._operations import Operation, Request
+from ojs_nats._options import Rate
 from ojs_nats.answers.rate_limits import Limit
 
 _LIST: Final = Operation("listRateLimits", "GET", "/rate-limits")

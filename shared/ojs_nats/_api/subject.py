@@ -7,10 +7,13 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
+import structlog
 
 from ojs_nats._durations import moment
 from ojs_nats._operations import Operation, Request
 from ojs_nats._transport import Transport
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -31,6 +34,7 @@ class _Place(msgspec.Struct):
 
     pagination: _Pagination | None = None
     next_cursor: str | None = None
+    partial: bool = False
 
 
 class Subject:
@@ -62,6 +66,8 @@ class Subject:
                 yield item
             seen += len(items)
             place = msgspec.json.decode(answer, type=_Place)
+            if place.partial:
+                log.warning("the list isn't complete: the server's index is being built", operation=operation.name)
             page = place.pagination or _Pagination(next_cursor=place.next_cursor)
             if page.next_cursor:
                 where = {"cursor": page.next_cursor}

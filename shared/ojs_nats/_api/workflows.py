@@ -14,6 +14,7 @@ from ojs_nats._api.events import Events
 from ojs_nats._api.jobs import Jobs
 from ojs_nats._api.subject import Subject, body, parameters
 from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import Duplicate, Refused, ResultTimeout, WorkflowCancelled, WorkflowFailed
 from ojs_nats._jobs import Job
 from ojs_nats._operations import Operation, Request
@@ -41,8 +42,9 @@ _ENDS: Final = ("workflow.completed", "workflow.failed", "workflow.cancelled")
 class Workflows(Subject):
     """`client.workflows`. What is about one workflow raises NotFound."""
 
-    def __init__(self, transport: Transport, events: Events, jobs: Jobs) -> None:
+    def __init__(self, transport: Transport, events: Events, jobs: Jobs, surroundings: Surroundings) -> None:
         super().__init__(transport)
+        self.surroundings = surroundings
         self._events = events
         self._jobs = jobs
 
@@ -54,7 +56,7 @@ class Workflows(Subject):
         QueueClosed as a push of its jobs.
         """
         known = id or str(uuid6.uuid7())
-        asked = flow.wire() | {"id": known} | body(options=wire(defaults) if defaults else None)
+        asked = (await flow.prepared(self.surroundings)).wire() | {"id": known} | body(options=wire(defaults) if defaults else None)
         try:
             await self._transport.send(Request(_CREATE, body=asked))
         except Duplicate as error:
@@ -169,7 +171,7 @@ class WorkflowHandle(Generic[R]):
         if found.state != "completed":
             said = f": {found.errors[0].message}" if found.errors else ""
             raise WorkflowFailed(f"workflow {self.id} has failed{said}", found.errors)
-        return self._flow.read(found.steps)
+        return self._flow.read(found.steps, self._workflows.surroundings)
 
 
 def _leaves(steps: Sequence[WorkflowStep]) -> Sequence[WorkflowStep]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ojs_nats import App, Retry, Unique
+from ojs_nats import App, Rate, RateLimit, Retry, Unique
 from ojs_nats._durations import milliseconds
 from ojs_nats._options import Options, wire
 
@@ -27,6 +27,11 @@ def test_what_is_no_duration(written: Any) -> None:
         milliseconds(written)
 
 
+@pytest.mark.parametrize(("delay", "told"), [("20d", "+PT1728000S"), (1.5, "+PT1.500S"), ("50ms", "+PT0.050S")])
+def test_long_and_short_delays(delay: Any, told: str) -> None:
+    assert wire(Options(delay=delay)) == {"delay_until": told}
+
+
 def test_options_as_the_server_reads_them() -> None:
     when = datetime(2026, 11, 23, 12, tzinfo=UTC)
     options = Options(
@@ -38,11 +43,19 @@ def test_options_as_the_server_reads_them() -> None:
         at=when,
         expires_at=when,
         tags=["a"],
+        total_timeout="1h",
+        result_ttl="2d",
+        rate_limit=RateLimit("api", concurrency=2, rate=Rate(5, "1m")),
+        version=2,
         meta={"a": 1},
     )
     assert wire(options) == {
         "queue": "email",
         "priority": 5,
+        "total_timeout_ms": 3_600_000,
+        "result_ttl": 172_800,
+        "rate_limit": {"key": "api", "on_limit": "wait", "concurrency": 2, "rate": {"limit": 5, "period": 60.0}},
+        "version": 2,
         "retry": {
             "max_attempts": 5,
             "initial_interval_ms": 2_000,

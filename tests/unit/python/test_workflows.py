@@ -8,9 +8,12 @@ from typing import Any, Unpack
 import pytest
 
 from ojs_nats import Dag, NewJob, OjsError, batch, chain, group
+from ojs_nats._enqueue import Surroundings
 from ojs_nats._options import Options
 from ojs_nats._workflows import Flow
 from ojs_nats.answers.workflows import WorkflowStep
+
+PLAIN = Surroundings()
 
 
 def a(*args: Any, **options: Unpack[Options]) -> NewJob[Any]:
@@ -62,17 +65,17 @@ def test_a_dag_names_what_its_steps_come_after() -> None:
         ],
     }
     both = ended("both", jobs_total=2, steps=[ended("0", 2), ended("1", 3)])
-    assert flow.read([ended("0", 1), both, ended("2", 6)]) == {"0": 1, "both": [2, 3], "2": 6}
+    assert flow.read([ended("0", 1), both, ended("2", 6)], PLAIN) == {"0": 1, "both": [2, 3], "2": 6}
 
 
 def test_results_have_the_shape_and_the_types_of_the_composition() -> None:
     day: NewJob[date] = NewJob("t.day", returns=date)
-    assert chain(a(1), day).read([ended("0", 1), ended("1", "2026-11-24")]) == date(2026, 11, 24)
-    assert batch(a(1), a(2), on_complete=a(3)).read([ended("0", 1), ended("1", state="failed")]) == [1, None]
+    assert chain(a(1), day).read([ended("0", 1), ended("1", "2026-11-24")], PLAIN) == date(2026, 11, 24)
+    assert batch(a(1), a(2), on_complete=a(3)).read([ended("0", 1), ended("1", state="failed")], PLAIN) == [1, None]
     nested = ended("1", steps_total=2, steps=[ended("0", 2), ended("1", 3)])
-    assert group(a(1), chain(a(2), a(3))).read([ended("0", 1), nested]) == [1, 3]
+    assert group(a(1), chain(a(2), a(3))).read([ended("0", 1), nested], PLAIN) == [1, 3]
     with pytest.raises(OjsError, match="more steps nested"):
-        group(chain(a(1), a(2))).read([ended("0", steps_total=2, steps=[ended("0", 1)])])
+        group(chain(a(1), a(2))).read([ended("0", steps_total=2, steps=[ended("0", 1)])], PLAIN)
 
 
 def test_what_can_t_be_a_workflow_is_told_where_it_is_written() -> None:
