@@ -53,9 +53,7 @@ class Client(Closing):
     and `Unavailable`.
     """
 
-    def __init__(
-        self, url: str | None = None, *, patience: Duration = 30.0, surroundings: Surroundings | None = None
-    ) -> None:
+    def __init__(self, url: str | None = None, *, patience: Duration = 30.0, surroundings: Surroundings | None = None) -> None:
         self.url = url_of(url)
         self.surroundings = surroundings or Surroundings()
         self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000)

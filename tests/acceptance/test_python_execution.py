@@ -149,7 +149,7 @@ async def test_nor_those_of_bulk_pushes_workflows_and_cron_entries(
         callback = await client.workflows.start(batch(jobs.query.s("a secret"), on_success=jobs.query.s("a secret")))
         await callback.result("30s")
         entry = await client.crons.register("nightly", "0 3 * * *", secret)
-        ids = [pushed.id] + [job.id async for each in (handle, callback) for job in each.jobs()]
+        ids = [pushed.id] + [job.id for each in (handle, callback) async for job in each.jobs()]
         assert len(ids) == 7
         stored = [system.request("GET", f"/ojs/v1/jobs/{job_id}").body for job_id in ids]
         assert all(each["job"]["args"][0]["ojs_encoded"] for each in stored)

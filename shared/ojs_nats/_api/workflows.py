@@ -56,7 +56,8 @@ class Workflows(Subject):
         QueueClosed as a push of its jobs.
         """
         known = id or str(uuid6.uuid7())
-        asked = (await flow.prepared(self.surroundings)).wire() | {"id": known} | body(options=wire(defaults) if defaults else None)
+        told = (await flow.prepared(self.surroundings)).wire()
+        asked = told | {"id": known} | body(options=wire(defaults) if defaults else None)
         try:
             await self._transport.send(Request(_CREATE, body=asked))
         except Duplicate as error:
