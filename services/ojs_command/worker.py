@@ -8,7 +8,7 @@ import platform
 import sys
 from typing import Final
 
-from ojs_core.runtime.service import CANNOT_START
+from ojs_core.base.problems import CANNOT_START
 from ojs_core.telemetry.logs import configure
 
 _EPILOG: Final = """\
