@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
-    """Run the server, or a part of it, as long as it is there: clients and workers are installed without. Raises StartupProblem."""
+    """Run the server, or a part of it, if it is here: clients and workers are installed without. Raises StartupProblem."""
     extra = "embedded" if given.command == "dev" else "server"
     try:
         from ojs_command.serving import serve_all, serve_one  # noqa: PLC0415  # takes what only a server needs
@@ -97,9 +97,7 @@ def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("ojs_"):
             raise
-        raise StartupProblem(
-            f"{error.name} isn't installed, which a server needs: pip install 'ojs-nats[{extra}]'"
-        ) from None
+        raise StartupProblem(f"{error.name} isn't installed, which a server needs: pip install 'ojs-nats[{extra}]'") from None
 
 
 def _print(text: str) -> None:
