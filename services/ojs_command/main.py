@@ -9,18 +9,15 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Coroutine, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from ojs_command.dev import run_dev
-from ojs_command.processes import run_processes
-from ojs_command.services import SERVICES, ServiceEntry
+from ojs_command.services import SERVICES
 from ojs_command.worker import add_worker_command, run_worker
 from ojs_core.base.masking import mask
-from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.service import CANNOT_START, run, run_loop
+from ojs_core.base.problems import CANNOT_START, StartupProblem
 from ojs_core.runtime.setting_readers import written
-from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
+from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, load
 
 USAGE: Final = 2
 
@@ -82,18 +79,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.command == "config":
             _print(_shown(loaded, as_json=given.json))
             return 0
-        if given.command == "dev":
-            return run_loop(run_dev(loaded))
-        return run_loop(_service(given.service, loaded.settings, given.number, given.supervisor_fd))
+        return _serve(given, loaded)
     except StartupProblem as problem:
         print(f"ojs-nats {given.command}: {problem}", file=sys.stderr)
         return CANNOT_START
 
 
-def _service(entry: ServiceEntry, settings: Settings, number: int | None, supervisor: int | None) -> Coroutine[Any, Any, int]:
-    if entry.kind == "gateway" and settings.processes > 1 and number is None:
-        return run_processes(entry, settings, supervisor)
-    return run(entry.name, settings, entry.load(), supervisor=supervisor)
+def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
+    """Run the server, or a part of it, if it is here: clients and workers are installed without. Raises StartupProblem."""
+    extra = "embedded" if given.command == "dev" else "server"
+    try:
+        from ojs_command.serving import serve_all, serve_one  # noqa: PLC0415  # takes what only a server needs
+
+        if given.command == "dev":
+            return serve_all(loaded)
+        return serve_one(given.service, loaded.settings, given.number, given.supervisor_fd)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("ojs_"):
+            raise
+        raise StartupProblem(f"{error.name} isn't installed, which a server needs: pip install 'ojs-nats[{extra}]'") from None
 
 
 def _print(text: str) -> None:

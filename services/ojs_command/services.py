@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from ojs_core.runtime.service import Build
 from ojs_core.runtime.settings import SettingKind
+
+if TYPE_CHECKING:
+    from ojs_core.runtime.service import Build  # which takes what only a server needs
 
 
 class ServiceEntry(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from ojs_core.runtime.service import CANNOT_START
+from ojs_core.base.problems import CANNOT_START
 from ojs_core.telemetry.logs import configure
 
 _EPILOG: Final = """\

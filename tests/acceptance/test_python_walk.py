@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from support.system import Command, System, environment
-from support.waiting import until
+from support.system import System
+from support.walks import blocks, walked
 
-ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"```(python|sh|)\n(.*?)```", re.DOTALL)
 README_PUSH = "import asyncio\nfrom app.jobs import send_email\n\nasync def main() -> None:\n{}\nasyncio.run(main())\n"
-
-
-def blocks(page: str, heading: str) -> list[str]:
-    section = (ROOT / page).read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
-    return [text for _, text in BLOCK.findall(section)]
-
-
-def walked(system: System, folder: Path, jobs: str, push: str) -> str:
-    """What the push prints, while a worker runs the jobs."""
-    (folder / "app").mkdir()
-    (folder / "app" / "jobs.py").write_text(jobs, encoding="utf-8")
-    (folder / "push.py").write_text(push, encoding="utf-8")
-    env = environment(OJS_URL=system.url)
-    worker = Command(folder, "worker", "app.jobs", "--log-format", "json", env=env)
-    try:
-        until(lambda: worker.events("the worker runs"))
-        command = [sys.executable, "-X", "dev", "push.py"]  # which tells of everything that isn't closed
-        run = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
-        assert (run.returncode, run.stderr) == (0, "")
-        return run.stdout
-    finally:
-        assert worker.stop() == 0
 
 
 def test_the_first_worker(system: System, tmp_path: Path) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+CANNOT_START: Final = 1
+"""The exit code of a process that had a problem of these."""
+
 
 class StartupProblem(Exception):
     """A process can't start; the message is plain words with the remedy.

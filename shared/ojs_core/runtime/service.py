@@ -31,7 +31,6 @@ from ojs_core.runtime.supervised import ReadyLine, Supervisor
 from ojs_core.store.store import Store
 from ojs_core.telemetry import logs, metrics, tracing
 
-CANNOT_START: Final = 1
 CRASHED: Final = 70
 
 _CLOSE_SECONDS: Final = 0.8

