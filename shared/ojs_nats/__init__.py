@@ -52,7 +52,7 @@ from ojs_nats._options import Options, Rate, RateLimit, Retry, Unique
 from ojs_nats._sync import SyncClient, SyncJobHandle, SyncWorkflowHandle
 from ojs_nats._workflows import Batch, Chain, Dag, Flow, Group, batch, chain, group
 from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import DeadLetter, Discard, SoftTimeout
+from ojs_nats.worker.outcome import DeadLetter, Discard, RetryLater, Snooze, SoftTimeout
 from ojs_nats.worker.worker import Worker
 
 __all__ = [
@@ -96,7 +96,9 @@ __all__ = [
     "ResultGone",
     "ResultTimeout",
     "Retry",
+    "RetryLater",
     "ServerFailed",
+    "Snooze",
     "SoftTimeout",
     "SyncClient",
     "SyncJobHandle",

@@ -10,29 +10,33 @@ import msgspec
 
 from ojs_nats._durations import Duration, milliseconds, moment, written
 
+_LONGEST_MS: Final = 300_000
+
 
 class Retry(msgspec.Struct, frozen=True):
     """How often and when a job that failed runs again (ojs-retry §3).
 
     `attempts` counts all runs, the first as well. The n-th pause is `initial * coefficient ** (n - 1)`, at most
-    `max_interval`, and a random half more or less with `jitter`. Errors whose names stand in `not_for` end the
-    job; `"auth.*"` names a family.
+    `max_interval` (five minutes, or `initial` if that is longer), and a random half more or less with `jitter`. Errors whose
+    names stand in `not_for` end the job; `"auth.*"` names a family.
     """
 
     attempts: int = 3
     initial: Duration = 1.0
     coefficient: float = 2.0
-    max_interval: Duration = 300.0
+    max_interval: Duration | None = None
     jitter: bool = True
     not_for: Sequence[str] = ()
     then: Literal["discard", "dead_letter"] = "discard"
 
     def wire(self) -> dict[str, Any]:
+        initial_ms = milliseconds(self.initial)
+        most_ms = max(_LONGEST_MS, initial_ms) if self.max_interval is None else milliseconds(self.max_interval)
         return {
             "max_attempts": self.attempts,
-            "initial_interval_ms": milliseconds(self.initial),
+            "initial_interval_ms": initial_ms,
             "backoff_coefficient": self.coefficient,
-            "max_interval_ms": milliseconds(self.max_interval),
+            "max_interval_ms": most_ms,
             "jitter": self.jitter,
             "non_retryable_errors": list(self.not_for),
             "on_exhaustion": self.then,

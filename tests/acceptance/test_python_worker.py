@@ -38,6 +38,15 @@ async def test_what_failed_runs_again_and_knows_what_was_saved(jobs: ModuleType,
     assert (await handle.job()).attempt == 3
 
 
+async def test_a_handler_says_when_its_job_goes_on(system: System, jobs: ModuleType, start: Start) -> None:
+    start()
+    put_off, later = await jobs.snoozing.push(2), await jobs.later.push()
+    assert await put_off.result("30s") == 3, "with a single attempt by its policy"
+    assert await later.result("30s") == 2, "not after the hour of its policy"
+    assert "errors" not in system.call("GET", f"/jobs/{put_off.id}")["job"]
+    assert (await later.job()).errors[0].message == "the other side asks for it"
+
+
 @pytest.mark.parametrize(
     ("how", "attempts", "said"), [("discard", 1, "it makes no sense"), ("boom", 3, "boom"), ("exit", 3, "exit.3.")]
 )

@@ -174,6 +174,7 @@ WORKERS: Final = Part(
                 job_id=_IN_BODY,
                 error=either(_FAILURE, TEXT, about="What went wrong; needed unless `requeue` is true."),
                 requeue=FLAG | {"description": "Give the job back without counting the attempt."},
+                retry_after_ms=DURATION_MS | {"description": "When it goes on: in place of its policy's pause, or of at once."},
                 **_FENCE,
             ),
             errors=_REPORTS,

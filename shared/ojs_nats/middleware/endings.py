@@ -6,13 +6,16 @@ import asyncio
 
 from ojs_nats._errors import JobCancelled
 from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import DeadLetter, Discard, FailedInProcess, ShutDown, TimedOut, Unfit
+from ojs_nats.worker.outcome import DeadLetter, Discard, FailedInProcess, ShutDown, Snooze, TimedOut, Unfit
 
 
 def ending(error: BaseException | None, context: JobContext) -> str:
-    """`failed` is what may be tried again; `handed_back` by a worker that stops, `lost` when another has the job."""
+    """`failed` is what may be tried again; `snoozed` what was put off, `handed_back` by a worker that stops, `lost`
+    when another has the job.
+    """
     why = context.stopped_by if isinstance(error, asyncio.CancelledError) else error
-    action = why.told.get("action") if isinstance(why, FailedInProcess) else None
+    members = why.members if isinstance(why, FailedInProcess) else {}
+    action = members.get("error", {}).get("action")
     match why:
         case None if error is None:
             return "completed"
@@ -24,6 +27,10 @@ def ending(error: BaseException | None, context: JobContext) -> str:
             return "discarded"
         case _ if action == Discard.action:
             return "discarded"
+        case Snooze():
+            return "snoozed"
+        case _ if members.get("requeue"):
+            return "snoozed"
         case TimedOut():
             return "timed_out"
         case ShutDown():

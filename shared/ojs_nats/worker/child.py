@@ -157,8 +157,7 @@ class _Child:
                 result = outcome.called(definition.handler, given, {})
             return Returned(msgspec.to_builtins(result))
         except Exception as error:  # noqa: BLE001  # whatever a handler raises is its job's error
-            told: dict[str, Any] = outcome.raised(error).members["error"]
-            return Raised(told)
+            return Raised(outcome.raised(error).members)
         finally:
             self._context = None
 

@@ -102,6 +102,6 @@ def _timers(definition: JobDefinition[Any, Any], job: Job, attempt: Attempt) -> 
 
 
 def _failed(attempt: Attempt, error: BaseException) -> Report:
-    if not attempt.lost:
+    if not attempt.lost and not isinstance(error, outcome.Snooze):
         attempt.context.log.warning("the job failed", error=type(error).__name__)
     return outcome.raised(error)

@@ -61,7 +61,7 @@ class Returned(msgspec.Struct, tag=True):
 class Raised(msgspec.Struct, tag=True):
     """To the worker: the handler's error, as the server is to be told of it."""
 
-    told: dict[str, Any]
+    members: dict[str, Any]
 
 
 ToProcess = Run | Stop | Answered

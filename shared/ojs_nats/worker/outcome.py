@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_nats._durations import Duration, milliseconds
+
 _MAX_FRAMES: Final = 50
 
 
@@ -21,6 +23,24 @@ class DeadLetter(Exception):
     """Raised by a handler: the job has failed for good, and is kept among the dead letters for somebody to look at."""
 
     action = "DEAD_LETTER"
+
+
+class RetryLater(Exception):
+    """Raised by a handler: the attempt has failed, and the next one, if one is left, begins after `delay` in place of the pause
+    that the job's policy has.
+    """
+
+    def __init__(self, delay: Duration, reason: str = "to be tried again later") -> None:
+        super().__init__(reason)
+        self.delay_ms = milliseconds(delay)
+
+
+class Snooze(Exception):
+    """Raised by a handler: not now. The job runs again after `delay`; this attempt isn't counted, and isn't a failure."""
+
+    def __init__(self, delay: Duration, reason: str = "put off") -> None:
+        super().__init__(reason)
+        self.delay_ms = milliseconds(delay)
 
 
 class SoftTimeout(Exception):
@@ -40,11 +60,12 @@ class Unfit(Exception):
 
 
 class FailedInProcess(Exception):
-    """A handler has raised in a process of the pool; `told` is its error as the server is told of it."""
+    """A handler has raised in a process of the pool; `members` are what the server is told of it."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        super().__init__(f"{told['type']}: {told['message']}")
-        self.told = told
+    def __init__(self, members: dict[str, Any]) -> None:
+        error = members["error"]
+        super().__init__(": ".join(error[name] for name in ("type", "message") if name in error))
+        self.members = members
 
 
 def called(handler: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -78,6 +99,8 @@ def raised(error: BaseException) -> Report:
     if isinstance(error, ShutDown):
         shutdown = {"code": "shutdown", "type": "shutdown", "message": str(error)}
         return Report("nack", {"requeue": True, "error": shutdown})
+    if isinstance(error, Snooze):
+        return Report("nack", {"requeue": True, "retry_after_ms": error.delay_ms, "error": {"message": str(error)}})
     if isinstance(error, TimedOut):
         return Report("nack", {"error": {"code": "timeout", "type": "timeout", "message": str(error)}})
     if isinstance(error, Unfit):
@@ -85,7 +108,7 @@ def raised(error: BaseException) -> Report:
         told = {"code": "invalid_arguments", "type": cause, "message": str(error), "retryable": False}
         return Report("nack", {"error": told})
     if isinstance(error, FailedInProcess):
-        return Report("nack", {"error": error.told})
+        return Report("nack", error.members)
     told = {
         "code": "handler_error",
         "type": kind,
@@ -95,4 +118,6 @@ def raised(error: BaseException) -> Report:
     }
     if isinstance(error, Discard | DeadLetter):
         told["action"] = error.action
+    if isinstance(error, RetryLater):
+        return Report("nack", {"retry_after_ms": error.delay_ms, "error": {**told, "action": "RETRY"}})
     return Report("nack", {"error": told})

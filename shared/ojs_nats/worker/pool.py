@@ -63,7 +63,7 @@ class Pool:
                 raise
             self._idle.append(process)
         if isinstance(ended, Raised):
-            raise FailedInProcess(ended.told)
+            raise FailedInProcess(ended.members)
         return ended.result
 
     async def close(self) -> None:

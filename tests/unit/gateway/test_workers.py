@@ -170,6 +170,19 @@ async def test_nack_with_requeue_gives_the_job_back(http: aiohttp.ClientSession)
     assert (status, body["state"]) == (200, "available")
 
 
+async def test_a_nack_may_say_when_the_job_goes_on(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    await claimed(http)
+    _, body = await send(http, "/workers/nack", {"job_id": ID, "requeue": True, "retry_after_ms": "PT1M"})
+    assert (body["state"], body["retry_delay_ms"], store.records[ID].uncharged) == ("retryable", 60_000, 1)
+
+
+async def test_a_pause_that_makes_no_sense_is_left_out_and_told(http: aiohttp.ClientSession) -> None:
+    await claimed(http)
+    _, body = await send(http, "/workers/nack", {"job_id": ID, "error": {"message": "m"}, "retry_after_ms": -5})
+    assert body["state"] == "retryable"
+    assert [warning["field"] for warning in body["warnings"]] == ["retry_after_ms"]
+
+
 async def test_only_the_holder_may_finish_a_job(http: aiohttp.ClientSession, store: FakeStore) -> None:
     await claimed(http)
     for claim in ({"worker_id": "other"}, {"attempt": 2}):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ojs_nats import DeadLetter, Discard
+from ojs_nats import DeadLetter, Discard, RetryLater, Snooze
 from ojs_nats.worker.outcome import Report, ShutDown, TimedOut, Unfit, raised, returned
 
 
@@ -38,6 +38,15 @@ def test_an_error_says_what_it_was() -> None:
 @pytest.mark.parametrize(("error", "action"), [(Discard("no"), "DISCARD"), (DeadLetter("no"), "DEAD_LETTER")])
 def test_a_handler_decides_what_is_to_come(error: Exception, action: str) -> None:
     assert error_of(raised(error))["action"] == action
+
+
+def test_a_handler_says_when_its_job_goes_on() -> None:
+    put_off = raised(Snooze("10m"))
+    assert put_off.members == {"requeue": True, "retry_after_ms": 600_000, "error": {"message": "put off"}}
+    later = raised(RetryLater("5s", "busy"))
+    assert (later.members["retry_after_ms"], error_of(later)["action"], error_of(later)["message"]) == (5_000, "RETRY", "busy")
+    with pytest.raises(ValueError, match="a duration is written like"):
+        Snooze("soon")
 
 
 def test_a_worker_that_stops_hands_back() -> None:

@@ -60,6 +60,8 @@ def _lifecycle(facts: Facts) -> list[Event]:
             return [_enqueued(facts)]
         case "moved" if entry.after is State.AVAILABLE:
             return [_enqueued(facts)]
+        case "requeued" if entry.after is State.RETRYABLE:
+            return [job_event(job, entry, "job.retrying", **_next_attempt(facts))]
         case "activated" | "promoted" | "requeued":
             return [_enqueued(facts)]
         case "retried":
@@ -164,12 +166,18 @@ def _outcome(facts: Facts) -> list[Event]:
         job,
         entry,
         "job.retrying",
-        attempt=entry.attempt,
-        max_attempts=job.retry.max_attempts,
-        next_retry_at=format_ms(facts.next_retry_at),
+        **_next_attempt(facts),
         error=_told(facts.error),
     )
     return [retrying, _enqueued(facts)] if entry.after is State.AVAILABLE else [retrying]
+
+
+def _next_attempt(facts: Facts) -> dict[str, Any]:
+    return {
+        "attempt": facts.entry.attempt,
+        "max_attempts": facts.job.retry.max_attempts,
+        "next_retry_at": format_ms(facts.next_retry_at),
+    }
 
 
 def _discarded(facts: Facts) -> list[Event]:

@@ -22,7 +22,8 @@ _DETAILS_BYTES: Final = 16 * 1_024
 
 class Failure(Struct, frozen=True, kw_only=True):
     """What a worker's NACK says. `requeue` gives the job back unharmed; `action` is the handler's response code
-    (ojs-retry §7), which a `code` of that name means as well.
+    (ojs-retry §7), which a `code` of that name means as well. `delay_ms` is when the job goes on: in place of the policy's
+    pause, or of at once.
     """
 
     message: str
@@ -33,6 +34,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     details: Raw = NOTHING
     backtrace: Raw = NOTHING
     requeue: bool = False
+    delay_ms: int | None = None
 
     @property
     def response(self) -> str | None:

@@ -14,7 +14,7 @@ from ojs_core.domain.transitions.failure import Failure, non_retryable, reported
 from ojs_core.domain.transitions.outcome import FailureVerdict, failed
 from ojs_core.domain.transitions.result import Apart, Moment, Transition
 from ojs_core.domain.transitions.retention import TOMBSTONE_S, result_kept_s, retention_s
-from ojs_core.domain.transitions.settle import conclude, entered, made_available
+from ojs_core.domain.transitions.settle import conclude, entered, made_available, waiting
 
 DEFAULT_RESULT_LIMIT: Final = 1_048_576
 INLINE_BYTES: Final = 32_768
@@ -71,13 +71,17 @@ def _apart(job: Job) -> Apart | None:
 
 
 def nack(job: Job, failure: Failure, holder: JobHolder, moment: Moment) -> Transition:
-    """End the running attempt as failed, or give the job back unharmed if `failure.requeue`.
+    """End the running attempt as failed, or give the job back unharmed if `failure.requeue`, for later if it names a delay.
 
     Raises `conflict` if the job is not active or held by another.
     """
     require_holder(job, "fail", holder)
     if failure.requeue:
-        new = made_available(job, moment, started_at=None, uncharged=job.uncharged + 1)
+        unharmed = {"started_at": None, "uncharged": job.uncharged + 1}
+        if failure.delay_ms is None:
+            new = made_available(job, moment, **unharmed)
+        else:
+            new = waiting(job, failure.delay_ms, moment, **unharmed)
         return conclude(job, new, moment, "requeued", worker=job.worker)
     error = reported(job, failure, moment.now)
     verdict: FailureVerdict
@@ -92,4 +96,4 @@ def nack(job: Job, failure: Failure, holder: JobHolder, moment: Moment) -> Trans
             refused = response is None and not failure.retryable
             listed = non_retryable(job.retry.non_retryable_errors, error, failure.details)
             verdict = "end" if refused or listed else "retry"
-    return failed(job, error, verdict, moment, "failed")
+    return failed(job, error, verdict, moment, "failed", failure.delay_ms)

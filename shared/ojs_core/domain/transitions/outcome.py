@@ -9,7 +9,7 @@ from ojs_core.domain.transitions.backoff import delay_ms
 from ojs_core.domain.transitions.failure import recorded
 from ojs_core.domain.transitions.log import TransitionName
 from ojs_core.domain.transitions.result import Moment, Transition
-from ojs_core.domain.transitions.settle import conclude, entered, made_available
+from ojs_core.domain.transitions.settle import conclude, entered, made_available, waiting
 
 FailureVerdict = Literal["retry", "at_once", "end", "discard", "dead_letter"]
 """`retry` after the back-off and `at_once` as long as attempts remain; `end` as the policy's `on_exhaustion` says;
@@ -21,16 +21,18 @@ def exhausted(job: Job) -> bool:
     return job.attempt - job.uncharged >= job.retry.max_attempts
 
 
-def failed(job: Job, error: JobError, verdict: FailureVerdict, moment: Moment, event: TransitionName) -> Transition:
-    """End the running attempt with `error`."""
+def failed(
+    job: Job, error: JobError, verdict: FailureVerdict, moment: Moment, event: TransitionName, asked_ms: int | None = None
+) -> Transition:
+    """End the running attempt with `error`; `asked_ms` is a pause before the next one in place of the policy's."""
     new = recorded(job, error)
     if verdict in ("retry", "at_once") and exhausted(job):
         verdict = "end"
     if verdict == "at_once":
         new = made_available(new, moment, retry_delay_ms=None)
     elif verdict == "retry":
-        delay = delay_ms(job.retry, job.attempt - job.uncharged, moment.chance)
-        new = entered(new, State.RETRYABLE, worker=None, next_attempt_at=moment.now + delay, retry_delay_ms=delay)
+        pause = delay_ms(job.retry, job.attempt - job.uncharged, moment.chance) if asked_ms is None else asked_ms
+        new = waiting(new, pause, moment)
     else:
         dead = verdict == "dead_letter" or (verdict == "end" and job.retry.on_exhaustion == "dead_letter")
         new = discarded(new, moment, dead_letter=dead)

@@ -85,6 +85,12 @@ def made_available(job: Job, moment: Moment, **changes: Any) -> Job:
     return entered(job, State.AVAILABLE, **({"worker": None, "token": moment.op, "enqueued_at": moment.now} | changes))
 
 
+def waiting(job: Job, delay_ms: int, moment: Moment, **changes: Any) -> Job:
+    """The job before its next attempt: nobody holds it."""
+    at = moment.now + delay_ms
+    return entered(job, State.RETRYABLE, **({"worker": None, "next_attempt_at": at, "retry_delay_ms": delay_ms} | changes))
+
+
 def require(job: Job, action: str, *states: State) -> None:
     """Refuse `action` with 409 unless the job is in one of `states`; a tombstone is 404."""
     if job.deleted:

@@ -159,6 +159,7 @@ class NackBody(Struct):
     worker_id: str | None = None
     attempt: Whole | None = None
     requeue: bool | None = None
+    retry_after_ms: int | float | str | None = None
 
 
 def parse_ack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> Ack:
@@ -219,10 +220,15 @@ def parse_nack(body: bytes, limits: PayloadLimits, job_id: str | None = None) ->
         details=side(lambda: _kept(error.details, "error.details", limits), NOTHING, told),
         backtrace=side(lambda: _kept(error.backtrace, "error.backtrace", limits), NOTHING, told),
         requeue=requeue,
+        delay_ms=side(lambda: _retry_after(sent.retry_after_ms, limits), None, told),
     )
     holder = _holder(sent.worker_id, sent.attempt, limits)
     closed_until = side(lambda: _closed_until(error.rate_limit_until), None, told)
     return Nack(_job_id(sent.job_id, job_id), failure, holder, closed_until, tuple(told))
+
+
+def _retry_after(sent: Any, limits: PayloadLimits) -> int | None:
+    return None if sent is None else duration_ms(sent, "retry_after_ms", 1, limits)
 
 
 def _action(sent: str | None) -> Action | None:

@@ -110,6 +110,11 @@ CASES: dict[str, tuple[str, Callable[[], Job], list[str]]] = {
         lambda: nack(active(), Failure(message="", requeue=True), ANYONE, at()).job,
         ["job.enqueued"],
     ),
+    "put off": (
+        "requeued",
+        lambda: nack(active(), Failure(message="", requeue=True, delay_ms=SECOND), ANYONE, at()).job,
+        ["job.retrying"],
+    ),
     "timed out": (
         "timed_out",
         lambda: after(active(None, timeout_ms=2 * SECOND), 3 * SECOND),

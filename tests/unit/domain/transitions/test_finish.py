@@ -253,6 +253,19 @@ def test_a_requeued_attempt_is_not_charged() -> None:
     assert last.state is State.DISCARDED
 
 
+def test_a_job_can_be_put_off_unharmed() -> None:
+    moment = at(SECOND)
+    job = nack(active(), Failure(message="not now", requeue=True, delay_ms=60 * SECOND), ANYONE, moment).job
+    assert (job.state, job.attempt, job.uncharged, job.worker, job.errors) == (State.RETRYABLE, 1, 1, None, ())
+    assert (job.next_attempt_at, job.started_at) == (T0 + 61 * SECOND, None)
+
+
+def test_a_failure_may_name_its_own_pause() -> None:
+    job = _nack(active(retry=Retry(max_attempts=2)), delay_ms=5)
+    assert (job.state, job.retry_delay_ms) == (State.RETRYABLE, 5)
+    assert _nack(active(retry=Retry(max_attempts=1)), delay_ms=5).state is State.DISCARDED, "no attempt is left"
+
+
 # The error history
 
 

@@ -135,7 +135,7 @@ class Model:
         beat = self.times["beat"]
         return None if self.state != "active" or self.worker is None or beat is None else beat + 30_000
 
-    def fail(self, error: str, way: str) -> None:
+    def fail(self, error: str, way: str, after: int | None = None) -> None:
         """End the run: `retry`, `now`, `final`, `drop` or `bury`."""
         self.error, self.errors = error, self.errors + 1
         if way in ("retry", "now") and self.spent >= max(1, self.options["max_attempts"]):
@@ -143,7 +143,8 @@ class Model:
         if way == "now":
             self.enter("available", enqueued=self.now)
         elif way == "retry":
-            self.enter("retryable", next=self.now + 1_000 * 2 ** (self.spent - 1))
+            pause = 1_000 * 2 ** (self.spent - 1) if after is None else after
+            self.enter("retryable", next=self.now + pause)
         else:
             self.enter("discarded", discarded=self.now, completed=self.now)
             self.dead = way == "bury" or (way == "final" and self.options["dead_letter"])
@@ -296,14 +297,16 @@ class JobLife(RuleBasedStateMachine):
         worker=WORKERS,
         offset=st.sampled_from([None, None, 0, -1]),
         kind=st.sampled_from(["plain", "plain", "requeue", "final", "RETRY", "DISCARD", "FAIL", "DEAD_LETTER", "listed.x"]),
+        after=st.sampled_from([None, None, 700, 90_000]),
     )
-    def nacked(self, worker: str | None, offset: int | None, kind: str) -> None:
+    def nacked(self, worker: str | None, offset: int | None, kind: str, after: int | None) -> None:
         failure = Failure(
             message="no",
             type=kind,
             code=kind if kind.isupper() else "x_code",
             retryable=kind not in ("final", "RETRY"),
             requeue=kind == "requeue",
+            delay_ms=after,
         )
         holder = self.holder(worker, offset)
         if not self.holds(holder):
@@ -312,10 +315,13 @@ class JobLife(RuleBasedStateMachine):
         moment, m = self.moment(), self.model
         if kind == "requeue":
             m.spent -= 1
-            m.enter("available", enqueued=self.now, started=None)
+            if after is None:
+                m.enter("available", enqueued=self.now, started=None)
+            else:
+                m.enter("retryable", next=self.now + after, started=None)
         else:
             ways = {"final": "final", "listed.x": "final", "DISCARD": "drop", "FAIL": "drop", "DEAD_LETTER": "bury"}
-            m.fail(kind, ways.get(kind, "retry"))
+            m.fail(kind, ways.get(kind, "retry"), after)
         self.store(nack(self.job, failure, holder, moment), moment)
 
     @precondition(lambda self: self.in_state("active"))

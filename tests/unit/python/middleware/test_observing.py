@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanKind
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from ojs_nats import DeadLetter, Discard, JobCancelled, Missing, NewJob
+from ojs_nats import DeadLetter, Discard, JobCancelled, Missing, NewJob, Snooze
 from ojs_nats._extras import extra
 from ojs_nats.middleware import ErrorReporting, Logging, Metrics, Timeout, TraceContext
 from ojs_nats.worker.outcome import FailedInProcess, ShutDown, TimedOut, Unfit
@@ -33,7 +33,7 @@ async def fine() -> str:
 
 
 def in_process(action: str | None) -> FailedInProcess:
-    return FailedInProcess({"type": "E", "message": "m"} | ({"action": action} if action else {}))
+    return FailedInProcess({"error": {"type": "E", "message": "m"} | ({"action": action} if action else {})})
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,8 @@ def in_process(action: str | None) -> FailedInProcess:
         (Discard("no"), None, "discarded"),
         (DeadLetter("no"), None, "dead_letter"),
         (Unfit("no"), None, "discarded"),
+        (Snooze("1m"), None, "snoozed"),
+        (FailedInProcess({"requeue": True, "error": {"message": "put off"}}), None, "snoozed"),
         (in_process(None), None, "failed"),
         (in_process("DISCARD"), None, "discarded"),
         (in_process("DEAD_LETTER"), None, "dead_letter"),
