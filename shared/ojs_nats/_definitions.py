@@ -33,6 +33,7 @@ class JobDefinition(Generic[P, R]):
         self.options = options
         self.parameters = Parameters(handler)
         self.soft_timeout_s = _soft_timeout_s(options)
+        self.in_loop = inspect.iscoroutinefunction(handler)
         self.in_process = options.get("runs_in") == "process"
         if self.in_process:
             _fits_a_process(handler, self.parameters)

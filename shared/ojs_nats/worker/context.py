@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
@@ -54,8 +55,6 @@ class JobContext:
         began: datetime | None = None,
     ) -> None:
         self.job = job
-        self.log: Any = structlog.get_logger("ojs_nats.job").bind(job_id=job.id, job_type=job.type, attempt=job.attempt)
-        """Has the job's id, type and attempt in each line."""
         self.state = state
         """What the app's lifespan gave the worker; None if it has none, and in processes of the pool."""
         self.stopping = False
@@ -67,6 +66,11 @@ class JobContext:
         self._holder = {"worker_id": worker_id, "attempt": job.attempt}
         self._beat = beat
         self.began = began or datetime.now(UTC)
+
+    @cached_property
+    def log(self) -> Any:
+        """Has the job's id, type and attempt in each line."""
+        return structlog.get_logger("ojs_nats.job").bind(job_id=self.job.id, job_type=self.job.type, attempt=self.job.attempt)
 
     @property
     def attempt(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-import inspect
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -69,17 +68,20 @@ class Execution:
         if definition.in_process:
             return await self._pool.run(definition, attempt)
         if not definition.parameters.injected:
-            return await self._called(definition.handler, given, {}, attempt)
+            return await self._called(definition, given, {}, attempt)
         provided = Provided(attempt.context)
         async with provided.cleaning:
             named = await provided.values(definition.parameters.injected)
-            return await self._called(definition.handler, given, named, attempt)
+            return await self._called(definition, given, named, attempt)
         raise RuntimeError("a dependency has swallowed the handler's error: raise it again behind the yield")
 
-    async def _called(self, handler: Any, given: list[Any], named: dict[str, Any], attempt: Attempt) -> Any:
-        if inspect.iscoroutinefunction(handler):
-            return await attempt.softly(handler(*given, **named))
-        call = functools.partial(contextvars.copy_context().run, outcome.called, handler, given, named)
+    async def _called(
+        self, definition: JobDefinition[Any, Any], given: list[Any], named: dict[str, Any], attempt: Attempt
+    ) -> Any:
+        if definition.in_loop:
+            running = definition.handler(*given, **named)
+            return await (running if definition.soft_timeout_s is None else attempt.softly(running))
+        call = functools.partial(contextvars.copy_context().run, outcome.called, definition.handler, given, named)
         attempt.thread = asyncio.get_running_loop().run_in_executor(self._threads, call)
         try:
             return await asyncio.shield(attempt.thread)
