@@ -77,8 +77,7 @@ class NatsApi:
 
     async def stop(self, seconds: float) -> None:
         """Take no more requests, and give those that have come so long to be answered."""
-        if self._nats.connected:
-            await self._nats.drain()
+        await self._nats.drain()
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=seconds)
         for task in self._under_way:

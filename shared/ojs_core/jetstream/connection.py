@@ -429,6 +429,8 @@ class Connection:
 
     async def flush(self) -> None:
         """Return when NATS has got what was published, if it can be reached within a second."""
+        if not self._nc.is_connected:
+            return
         self._flush()
         with contextlib.suppress(TimeoutError, NatsError, OSError):
             await self._nc.flush(_DRAIN_S)
