@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import AsyncGenerator
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import nats.errors
 import structlog
@@ -22,6 +22,7 @@ log = structlog.get_logger(__name__)
 
 _PREFIX: Final = "ojs.api"
 _ANY_QUEUE: Final = "_"
+_INBOX_PREFIX: Final = "_INBOX"
 _CONNECT_S: Final = 5
 _RECONNECT_PAUSE_S: Final = 0.25
 _ANSWER_S: Final = 5.0
@@ -34,10 +35,15 @@ _DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', r
 
 
 class NatsTransport(Transport):
-    """To `nats://…` and `tls://…`, or a comma list of the servers of one cluster."""
+    """To `nats://…` and `tls://…`, or a comma list of the servers of one cluster, with `?inbox_prefix=…` where NATS lets a user
+    listen to answers below that only. Raises ValueError for other options.
+    """
 
     def __init__(self, url: str, *, patience_s: float = 30.0) -> None:
         super().__init__(url, patience_s=patience_s)
+        servers, _, options = self.url.partition("?")
+        self._servers = servers.split(",")
+        self._inbox_prefix = _inbox_prefix(options)
         self._opening = asyncio.Lock()
         self._keeper: AsyncGenerator[_Link] | None = None
         self._link: _Link | None = None
@@ -68,7 +74,7 @@ class NatsTransport(Transport):
         """A connection that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
         link = _Link()
         try:
-            await link.connect(self.url.split(","))
+            await link.connect(self._servers, self._inbox_prefix)
             yield link
         finally:
             self._link = self._keeper = None
@@ -84,12 +90,13 @@ class _Link:
         self._tokens = itertools.count(1)
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
-    async def connect(self, servers: list[str]) -> None:
+    async def connect(self, servers: list[str], inbox_prefix: str) -> None:
         """Raises NotNow."""
         try:
             await self._nats.connect(
                 servers,
                 name="ojs-client",
+                inbox_prefix=inbox_prefix,
                 error_cb=self._failed,
                 disconnected_cb=self._disconnected,
                 connect_timeout=_CONNECT_S,
@@ -149,6 +156,14 @@ class _Link:
         for asked, answer in self._waiting.values():
             if not answer.done() and subject in {None, asked.lower()}:
                 answer.set_exception(reason)
+
+
+def _inbox_prefix(options: str) -> str:
+    given = dict(parse_qsl(options))
+    found = given.pop("inbox_prefix", _INBOX_PREFIX)
+    if given:
+        raise ValueError(f"a NATS address has no option {next(iter(given))!r}; there is inbox_prefix")
+    return found
 
 
 def _subject(request: Request) -> str:

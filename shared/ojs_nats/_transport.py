@@ -68,7 +68,7 @@ class Transport(ABC):
         """Those that are wanted, as they happen, across broken connections. Raises Refused, and NotImplementedError where this
         transport can't.
         """
-        raise NotImplementedError(f"events can't be followed at {self.url}: use the server's HTTP address")
+        raise NotImplementedError(f"events can't be followed at {self.shown}: use the server's HTTP address")
 
     async def send(self, request: Request, *, patience_s: float | None = None) -> bytes:
         """The answer's body. Raises Refused by the server's code, Unavailable."""
