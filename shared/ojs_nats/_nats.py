@@ -119,7 +119,8 @@ class _Link:
             raise NotNow("there is no connection to NATS", carried_out=False)
         most = self._nats.max_payload - _HEAD_BYTES
         if len(body) > most:  # NATS would end the connection
-            raise Refused("envelope_too_large", f"the request is {len(body)} bytes; NATS takes {most} here", status=413)
+            reason = f"the request is {len(body)} bytes; the limit is {most} bytes over this NATS"
+            raise Refused("envelope_too_large", reason, status=413)
         token = str(next(self._tokens))
         answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
         self._waiting[token] = subject, answer

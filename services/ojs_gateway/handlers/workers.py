@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -104,7 +105,7 @@ class WorkerHandlers:
             if call.room is not None and len(body) > call.room:
                 shown, body = self._what_fits(shown, inputs, checkpoints, undelivered, call.room)
             if not call.gone:
-                call.if_lost = lambda: self._store.dispatcher.take_back(shown)
+                call.if_lost = partial(self._store.dispatcher.take_back, shown) if shown else None
                 tracing.handed_out(shown)
                 undelivered.difference_update(job.id for job in shown)
         return Response(200, body)
