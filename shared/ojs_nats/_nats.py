@@ -27,6 +27,8 @@ _CONNECT_S: Final = 5
 _RECONNECT_PAUSE_S: Final = 0.25
 _ANSWER_S: Final = 5.0
 """For what the server answers at once: whoever has it may have been killed, which nobody tells."""
+_INTERIM: Final = "102"
+"""The status of a message that only finds out whether this client is there."""
 _LATE_S: Final = 0.5
 """What an answer that was sent in time may take to get here."""
 _HEAD_BYTES: Final = 4_096
@@ -55,7 +57,7 @@ class NatsTransport(Transport):
     async def once(self, request: Request, body: bytes | None) -> Answer:
         link = self._link or await self._open()
         answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
-        headers = {"OJS-Version": "1.0", "OJS-Timeout": f"{answer_s * 1_000:.0f}", **request.headers}
+        headers = {"OJS-Version": "1.0", "OJS-Timeout": f"{answer_s * 1_000:.0f}", "OJS-Interim": "true", **request.headers}
         if request.parameters:
             headers["OJS-Parameters"] = urlencode(request.parameters)
         answer = await link.ask(_subject(request), body or b"", headers, answer_s + _LATE_S)
@@ -139,6 +141,8 @@ class _Link:
         return found
 
     async def _answered(self, message: Msg) -> None:
+        if message.headers is not None and message.headers.get("OJS-Status") == _INTERIM:
+            return
         waiting = self._waiting.get(message.subject.rpartition(".")[2])
         if waiting is not None and not waiting[1].done():
             waiting[1].set_result(message)

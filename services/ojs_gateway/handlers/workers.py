@@ -192,7 +192,7 @@ class WorkerHandlers:
             wait_ms -= pause_ms
 
         async def given_up() -> bool:
-            return call.gone or await self._leaving(ask.worker)
+            return await call.has_left() or await self._leaving(ask.worker)
 
         handled = ask.handled
         if handled is None and ask.worker is not None:

@@ -69,6 +69,10 @@ class Call(ABC):
     def gone(self) -> bool:
         """Whether the client doesn't wait any longer, so that no answer can reach it."""
 
+    async def has_left(self) -> bool:
+        """The same, for those who can wait until it is found out."""
+        return self.gone
+
     @property
     @abstractmethod
     def queries(self) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -18,6 +18,7 @@ ANY_QUEUE: Final = "_"
 """Stands for a queue in subjects of requests that may be about any; no queue has this name."""
 _PARAMETERS: Final = "OJS-Parameters"
 _TIMEOUT: Final = "OJS-Timeout"
+_INTERIM: Final = "OJS-Interim"
 _MOST_PARAMETERS: Final = 100
 
 
@@ -34,12 +35,13 @@ def headers_of(block: bytes | None) -> dict[str, str]:
 
 
 class NatsCall(Call):
-    """The client is gone when the time is over that it said it would wait.
+    """The client is gone when the time is over that it said it would wait. `listened` finds out whether it is there, by an
+    interim answer, if it said that it passes over those.
 
     Raises invalid_request for headers that can't be read, permission_denied for a path about another queue than the subject's.
     """
 
-    __slots__ = ("_body", "_headers", "_queries", "_until")
+    __slots__ = ("_body", "_headers", "_listened", "_queries", "_until")
 
     def __init__(
         self,
@@ -53,7 +55,9 @@ class NatsCall(Call):
         *,
         arrived: float,
         room: int,
+        listened: Callable[[], Awaitable[bool]],
     ) -> None:
+        self._listened = listened if _INTERIM.lower() in headers else None
         queue = None if asked_queue == ANY_QUEUE else asked_queue
         self._headers = headers
         self._body = body
@@ -72,6 +76,9 @@ class NatsCall(Call):
     @property
     def gone(self) -> bool:
         return self._until is not None and asyncio.get_running_loop().time() >= self._until
+
+    async def has_left(self) -> bool:
+        return self.gone or (self._listened is not None and not await self._listened())
 
     @property
     def queries(self) -> Mapping[str, str]:

@@ -34,6 +34,7 @@ _NAME: Final = "ojs"
 _GROUP: Final = "ojs-gateways"
 _METHOD: Final = "NATS"
 """What metrics have as the method of a request that came this way."""
+_INTERIM: Final = "OJS-Status: 102\r\n"
 _HEAD_BYTES: Final = 4_096
 """What an answer's headers may take of NATS's max_payload."""
 _MOST_ERROR: Final = 200
@@ -140,6 +141,7 @@ class NatsApi:
             self._aside,
             arrived=arrived,
             room=room,
+            listened=partial(self._nats.has_listener, message.reply.decode(), _INTERIM),
         )
         if call.gone:
             raise OjsError("request_timeout", "the time that the client waits was over before the request was looked at")

@@ -353,6 +353,13 @@ class Connection:
         self._watched[token] = lost, asyncio.get_running_loop().time() + _HEARD_S
         self.publish(subject, payload, headers, f"{self._inbox}{token}")
 
+    async def has_listener(self, subject: str, headers: str) -> bool:
+        """Whether anybody listens to a subject, as far as NATS knows: whoever does gets an empty message with these headers."""
+        nobody: list[bool] = []
+        self.publish_to_listener(subject, b"", headers, lambda: nobody.append(True))
+        await self.flush()  # NATS answers in order
+        return not nobody
+
     def request(
         self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S
     ) -> asyncio.Future[ReplyOrFailure]:

@@ -228,6 +228,22 @@ async def test_jobs_whose_answer_nobody_got_are_back_at_once(store: Store, serve
     assert [job["id"] for job in again.body["jobs"]] == [pushed.id]
 
 
+async def test_a_fetch_whose_client_has_died_takes_no_job(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
+    await serve()
+    inbox = ask.nats.new_inbox()
+    answers = await ask.nats.subscribe(inbox)
+    body = {"queues": [queue], "worker_id": "w1", "wait_ms": 30_000}
+    await ask.nats.publish(
+        f"ojs.api.fetchJobs.{queue}", json.dumps(body).encode(), reply=inbox, headers={"OJS-Interim": "true"}
+    )
+    interim = await answers.next_msg(timeout=10)
+    assert (interim.headers or {})["OJS-Status"] == "102"
+    await answers.unsubscribe()
+    pushed = await store.jobs.push(draft(queue=queue))
+    taken = await ask(f"fetchJobs.{queue}", body | {"worker_id": "w2"})
+    assert [(job["id"], job["attempt"], job["worker_id"]) for job in taken.body["jobs"]] == [(pushed.id, 1, "w2")]
+
+
 async def test_no_more_jobs_are_handed_out_than_an_answer_takes(serve: Serve, ask: Asker, queue: str) -> None:
     await serve()
     large = "x" * 900_000
