@@ -37,6 +37,7 @@ class Context:
         max_subscriptions: int = 1_000,
         webhook_insecure: bool = False,
         webhook_private: bool = False,
+        nats_api: bool = True,
     ) -> None:
         self.store = store
         self.queries = Queries(store)
@@ -53,6 +54,7 @@ class Context:
         self.prepare = Preparation(chain, limits, store.clock.now, store.schemas.check)
         self.max_subscriptions = max_subscriptions
         self.test_mode = test_mode
+        self.nats_api = nats_api
         self.unconfirmed_bulk = unconfirmed_bulk
         """Whether bulk operations by a broad filter are done without `confirm: true`."""
         self.stopping = False

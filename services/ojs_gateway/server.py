@@ -1,7 +1,9 @@
-"""One gateway process: its handlers behind its HTTP server, from start to stop."""
+"""One gateway process: its handlers behind its HTTP server and over NATS, from start to stop."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from ojs_core.base.payload_limits import PayloadLimits
@@ -10,7 +12,8 @@ from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.listen import Listener
 from ojs_gateway.context import Context
 from ojs_gateway.http.edge import Edge, server
-from ojs_gateway.routes import router
+from ojs_gateway.nats_api.service import NatsApi
+from ojs_gateway.routes import bound, operations, router
 
 if TYPE_CHECKING:
     from ojs_core.runtime.middleware import EnqueueChain
@@ -26,7 +29,7 @@ cut off clients that ask again and again."""
 
 
 class Gateway:
-    """The HTTP API over one store. `chain` is frozen when it starts; add to it before."""
+    """The API over one store, by HTTP and NATS. `chain` is frozen when it starts; add to it before."""
 
     def __init__(self, store: Store, settings: Settings, chain: EnqueueChain) -> None:
         self.chain = chain
@@ -45,9 +48,16 @@ class Gateway:
             max_subscriptions=settings.max_subscriptions,
             webhook_insecure=settings.webhook_insecure,
             webhook_private=settings.webhook_private,
+            nats_api=settings.nats_api,
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
-        self._edge = Edge(router(self._context), limits, browsers, self._context.aside)
+        routes = list(bound(self._context))
+        self._edge = Edge(router(routes), limits, browsers, self._context.aside)
+        self._nats_api: NatsApi | None = None
+        if settings.nats_api:
+            self._nats_api = NatsApi(
+                operations(routes), store.config, limits, self._context.aside, most=settings.max_connections
+            )
         self._listener: Listener | None = None
 
     @property
@@ -57,7 +67,7 @@ class Gateway:
         return self._listener.url
 
     async def start(self) -> None:
-        """Listen. Raises StartupProblem if the address can't be had."""
+        """Listen. Raises StartupProblem if the address can't be had, or NATS not reached."""
         self.chain.freeze()
         settings = self._settings
         connections = Connections(
@@ -68,14 +78,20 @@ class Gateway:
             bare, settings.host, settings.port, shares_port=settings.processes > 1, shutdown_timeout=_SHUTDOWN_S
         )
         await self._listener.start()
+        if self._nats_api is not None:
+            await self._nats_api.start(settings.nats, self._context.store.instance)
         self._context.roles.start()
 
     async def stop(self) -> None:
         """Take no new connections, answer those who wait at once, let the others finish; all within 4.2 s."""
         self._edge.closing = True
         self._context.stop_waiting()
+        closing: list[Awaitable[None]] = []
         if self._listener is not None:
-            await self._listener.stop(_FAREWELL_S)
+            closing.append(self._listener.stop(_FAREWELL_S))
+        if self._nats_api is not None:
+            closing.append(self._nats_api.stop(_SHUTDOWN_S))
+        await asyncio.gather(*closing)
         await self._context.roles.stop()
         await self._context.worker_notes.stop()
         await self._context.targets.close()

@@ -119,7 +119,9 @@ class Client(Closing):
     async def _pushed(self, operation: Operation, body: Any, jobs: Sequence[NewJob[Any]]) -> list[str]:
         """The ids of the jobs that are there now: with a policy of uniqueness, a job's may be another one's."""
         try:
-            answer = await self.transport.send(Request(operation, body=body))
+            queues = {new.queue for new in jobs}
+            queue = queues.pop() if len(queues) == 1 else None
+            answer = await self.transport.send(Request(operation, body=body, queue=queue))
         except Duplicate as error:
             if error.existing_job_id not in {new.id for new in jobs}:
                 raise

@@ -6,19 +6,23 @@ import os
 from typing import Final
 
 from ojs_nats._http import HttpTransport
-from ojs_nats._transport import Transport
+from ojs_nats._nats import NatsTransport
+from ojs_nats._transport import Transport, masked
 
+_NATS: Final = ("nats://", "tls://")
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 
 
 def url_of(url: str | None) -> str:
-    """As given, else OJS_URL, else a server on this machine. Raises ValueError for what isn't http or https."""
+    """As given, else OJS_URL, else a server on this machine. Raises ValueError for another scheme."""
     found = url or os.environ.get("OJS_URL") or DEFAULT_URL
-    if not found.startswith(("http://", "https://")):
-        raise ValueError(f"a server is named by its http:// or https:// address, not {found!r}")
+    if not found.startswith((*_NATS, "http://", "https://")):
+        raise ValueError(f"a server is named by its http://, https://, nats:// or tls:// address, not {masked(found)!r}")
     return found
 
 
 def transport(url: str, *, patience_s: float = 30.0) -> Transport:
     """The transport that the scheme of `url`, which `url_of` has checked, names."""
+    if url.startswith(_NATS):
+        return NatsTransport(url, patience_s=patience_s)
     return HttpTransport(url, patience_s=patience_s)

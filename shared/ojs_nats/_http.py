@@ -23,13 +23,13 @@ from ojs_nats.answers.events import Event, EventPage
 
 _CONNECT_S: Final = 10.0
 _READ_S: Final = 30.0
+_ANSWER_S: Final = 30.0
 _RECONNECT_S: Final = (0.1, 0.5)
 _BUFFER: Final = 2**20
 """Bytes of an event, at most."""
 _BESIDE: Final = frozenset({"job.state_changed", "missed", "reset"})
 """What says the same as the event that it comes with."""
 _BROKEN_OFF: Final = frozenset({"server.shutdown", "error"})
-
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -48,7 +48,8 @@ class HttpTransport(Transport):
     async def once(self, request: Request, body: bytes | None) -> Answer:
         session = await self._open()
         url = self._address(request.operation, request.parameters)
-        timeout = aiohttp.ClientTimeout(total=request.answer_s, sock_connect=_CONNECT_S)
+        answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
+        timeout = aiohttp.ClientTimeout(total=answer_s, sock_connect=_CONNECT_S)
         try:
             async with session.request(
                 request.operation.method, url, data=body, headers=request.headers, timeout=timeout
@@ -84,7 +85,7 @@ class HttpTransport(Transport):
                 if failing_since is None or lasted:
                     failing_since = now
                 elif now - failing_since > self._patience_s:
-                    raise Unavailable(f"events at {self.url}: {reason}") from reason.__cause__
+                    raise Unavailable(f"events at {self.shown}: {reason}") from reason.__cause__
             await asyncio.sleep(random.uniform(*_RECONNECT_S))  # noqa: S311
 
     async def _now(self) -> str:

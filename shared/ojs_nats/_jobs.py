@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar, Unpack
 import msgspec
 import uuid6
 
-from ojs_nats._options import Options, wire
+from ojs_nats._options import DEFAULT_QUEUE, Options, wire
 
 R = TypeVar("R")
 
@@ -39,7 +39,7 @@ class Job(msgspec.Struct, frozen=True):
     id: str
     type: str
     state: str
-    queue: str = "default"
+    queue: str = DEFAULT_QUEUE
     attempt: int = 0
     max_attempts: int | None = None
     args: list[Any] = []
@@ -84,6 +84,10 @@ class NewJob(msgspec.Struct, Generic[R], frozen=True):
     options: Options = {}
     id: str = msgspec.field(default_factory=lambda: str(uuid6.uuid7()))
     returns: Any = Any
+
+    @property
+    def queue(self) -> str:
+        return self.options.get("queue", DEFAULT_QUEUE)
 
     def using(self, **options: Unpack[Options]) -> NewJob[R]:
         """The same job with other options."""

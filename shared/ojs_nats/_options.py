@@ -12,6 +12,8 @@ from ojs_nats._durations import Duration, milliseconds, moment, written
 
 _LONGEST_MS: Final = 300_000
 
+DEFAULT_QUEUE: Final = "default"
+
 
 class Retry(msgspec.Struct, frozen=True):
     """How often and when a job that failed runs again (ojs-retry §3).

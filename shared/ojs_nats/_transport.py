@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Final
@@ -16,8 +17,14 @@ from ojs_nats.answers.events import Event
 
 _FIRST_PAUSE_S: Final = 0.1
 _LAST_PAUSE_S: Final = 5.0
+_USER_INFO: Final = re.compile(r"(?<=://)[^/,]*(?=@)")
 _AGAIN: Final = frozenset({502, 503, 504})
 """Answers that say that the server, or what is before it, can't work now."""
+
+
+def masked(url: str) -> str:
+    """An address, or a list of them, without users and passwords."""
+    return _USER_INFO.sub("***", url)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -45,6 +52,8 @@ class Transport(ABC):
 
     def __init__(self, url: str, *, patience_s: float = 30.0) -> None:
         self.url = url.rstrip("/")
+        self.shown = masked(self.url)
+        """The address without passwords."""
         self._patience_s = patience_s
 
     @abstractmethod
@@ -59,7 +68,7 @@ class Transport(ABC):
         """Those that are wanted, as they happen, across broken connections. Raises Refused, and NotImplementedError where this
         transport can't.
         """
-        raise NotImplementedError(f"events can't be followed at {self.url}: use the server's HTTP address")
+        raise NotImplementedError(f"events can't be followed at {self.shown}: use the server's HTTP address")
 
     async def send(self, request: Request, *, patience_s: float | None = None) -> bytes:
         """The answer's body. Raises Refused by the server's code, Unavailable."""
@@ -74,7 +83,7 @@ class Transport(ABC):
                 wait = max(pause * random.uniform(0.5, 1.0), reason.retry_after_s or 0.0)  # noqa: S311
                 again = request.repeatable or not reason.carried_out
                 if not again or loop.time() + wait > deadline:
-                    raise Unavailable(f"{request.operation.name} at {self.url}: {reason}") from reason.__cause__
+                    raise Unavailable(f"{request.operation.name} at {self.shown}: {reason}") from reason.__cause__
             await asyncio.sleep(wait)
             pause = min(pause * 2, _LAST_PAUSE_S)
 

@@ -51,21 +51,27 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def jobs(system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModuleType]:
+def address(system: System, request: pytest.FixtureRequest) -> str:
+    """The shared system's for Python clients and workers: by HTTP, unless a test is parametrized with `nats`."""
+    return system.nats_url if getattr(request, "param", "http") == "nats" else system.url
+
+
+@pytest.fixture
+async def jobs(address: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModuleType]:
     """The module `handlers`, to push its jobs to the shared system."""
-    monkeypatch.setenv("OJS_URL", system.url)
+    monkeypatch.setenv("OJS_URL", address)
     module = imported("handlers", monkeypatch)
     async with module.app:
         yield module
 
 
 @pytest.fixture
-def start(system: System, folder: Path) -> Iterator[Callable[..., WorkerProcess]]:
+def start(address: str, folder: Path) -> Iterator[Callable[..., WorkerProcess]]:
     """Starts a worker of `handlers` for the shared system, with more arguments of `ojs-nats worker`."""
     begun: list[WorkerProcess] = []
 
     def start(*arguments: str) -> WorkerProcess:
-        begun.append(WorkerProcess.started(folder, "handlers", *arguments, url=system.url, label=f"worker-{len(begun)}"))
+        begun.append(WorkerProcess.started(folder, "handlers", *arguments, url=address, label=f"worker-{len(begun)}"))
         return begun[-1]
 
     yield start

@@ -17,8 +17,10 @@ from support.system import System, environment
 from support.waiting import eventually, until
 
 Start = Callable[..., WorkerProcess]
+both_ways = pytest.mark.parametrize("address", ["http", "nats"], indirect=True)
 
 
+@both_ways
 async def test_from_a_push_to_its_result(jobs: ModuleType, start: Start) -> None:
     start()
     handle = await jobs.greet.push("Ada", greeting="Good morning")
@@ -31,6 +33,7 @@ async def test_from_a_push_to_its_result(jobs: ModuleType, start: Start) -> None
     assert await (await jobs.add.later("100ms").push(4)).result("30s") == 5
 
 
+@both_ways
 async def test_what_failed_runs_again_and_knows_what_was_saved(jobs: ModuleType, start: Start) -> None:
     start()
     handle = await jobs.flaky.push()
@@ -86,6 +89,7 @@ async def test_arguments_that_don_t_fit_fail_once_and_are_named(jobs: ModuleType
         await jobs.greet.push()
 
 
+@both_ways
 async def test_a_result_that_the_server_refuses_fails_its_job(jobs: ModuleType, start: Start) -> None:
     start()
     with pytest.raises(JobFailed, match="the limit is"):
@@ -100,6 +104,7 @@ async def test_jobs_of_types_that_it_doesn_t_know_stay_for_others(jobs: ModuleTy
     assert (await stranger.job()).state == "available"
 
 
+@both_ways
 async def test_refusals_are_types(jobs: ModuleType) -> None:
     client = jobs.app.client
     new = jobs.add.s(1)
@@ -135,6 +140,7 @@ async def test_nobody_there(unused_tcp_port: int) -> None:
             await client.job("a")
 
 
+@both_ways
 def test_without_a_loop(jobs: ModuleType, start: Start) -> None:
     start()
     handle = jobs.add.push_sync(20, 22)
@@ -146,6 +152,7 @@ def test_without_a_loop(jobs: ModuleType, start: Start) -> None:
 # Signals and directives
 
 
+@both_ways
 async def test_sigterm_lets_jobs_end(system: System, jobs: ModuleType, start: Start, folder: Path) -> None:
     worker = start()
     handle = await jobs.wait.push("a", "go")
@@ -205,6 +212,7 @@ async def test_the_server_says_what_to_be(system: System, start: Start, directiv
         assert worker.process.wait(timeout=30) == 0
 
 
+@both_ways
 async def test_a_job_that_is_cancelled_is_stopped(jobs: ModuleType, start: Start) -> None:
     worker = start()
     handle = await jobs.wait.push("a", "never")
@@ -214,6 +222,7 @@ async def test_a_job_that_is_cancelled_is_stopped(jobs: ModuleType, start: Start
     assert (await handle.job()).state == "cancelled"
 
 
+@both_ways
 async def test_a_worker_that_is_killed_has_its_jobs_run_elsewhere(jobs: ModuleType, start: Start, folder: Path) -> None:
     worker = start("--concurrency", "1")
     handle = await jobs.wait.push("a", "go")
@@ -248,8 +257,9 @@ def test_what_keeps_a_worker_from_starting_is_one_sentence(folder: Path, argumen
     assert "Traceback" not in worker.output
 
 
-def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_system: System, folder: Path) -> None:
-    worker = WorkerProcess.started(folder, "handlers", url=own_system.url)
+@pytest.mark.parametrize("way", ["http", "nats"])
+def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_system: System, folder: Path, way: str) -> None:
+    worker = WorkerProcess.started(folder, "handlers", url=own_system.nats_url if way == "nats" else own_system.url)
 
     def runs(greeting: str) -> None:
         body: dict[str, Any] = {"type": "py.greet", "args": ["Ada", greeting], "options": {"queue": "py"}}

@@ -23,11 +23,12 @@ class Request(Call):
     """One with this body, in the dialect of nobody in particular."""
 
     def __init__(self, body: Any = None, parameters: tuple[str, ...] = ()) -> None:
-        self.dialect = dialect_of(None, None, None, None)
-        self.parameters = parameters
-        self._limits = PayloadLimits()
-        self._aside = LargeBodies()
+        super().__init__(dialect_of(None, None, None, None), parameters, PayloadLimits(), LargeBodies())
         self._sent = b"" if body is None else msgspec.json.encode(body)
+
+    @property
+    def gone(self) -> bool:
+        return False
 
     async def body(self, _limit: int) -> bytes:
         return self._sent
@@ -35,9 +36,6 @@ class Request(Call):
     @property
     def queries(self) -> Mapping[str, str]:
         return {}
-
-    def query(self, _name: str) -> str | None:
-        return None
 
     def header(self, _name: str) -> str | None:
         return None

@@ -20,6 +20,7 @@ class CheckpointHandlers:
     async def save(self, call: Call) -> Response:
         """PUT and POST /jobs/{id}/checkpoint, /checkpoints/{id}."""
         ask = await call.read_jobs(parse_checkpoint, self._limits, call.parameters[0])
+        await call.require_job(ask.job_id, self._store.jobs.get)
         job, checkpoint = await self._store.checkpoints.save(ask.job_id, ask.saved, ask.holder)
         told = {"job_id": job.id, "job_type": job.type, "queue": job.queue, "attempt": job.attempt}
         told["sequence"] = checkpoint.sequence
@@ -29,6 +30,7 @@ class CheckpointHandlers:
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}/checkpoint, /checkpoints/{id}: 404 if there is none."""
         job_id = job_id_of(call.parameters[0])
+        await call.require_job(job_id, self._store.jobs.get)
         checkpoint = await self._store.checkpoints.get(job_id)
         if checkpoint is None:
             raise not_found("checkpoint", job_id)
@@ -37,9 +39,11 @@ class CheckpointHandlers:
     async def resume(self, call: Call) -> Response:
         """GET /checkpoints/{id}/resume."""
         job_id = job_id_of(call.parameters[0])
+        await call.require_job(job_id, self._store.jobs.get)
         return Response(200, resume(job_id, await self._store.checkpoints.get(job_id)))
 
     async def delete(self, call: Call) -> Response:
         """DELETE /jobs/{id}/checkpoint, /checkpoints/{id}: done twice, it is done."""
         job_id = job_id_of(call.parameters[0])
+        await call.require_job(job_id, self._store.jobs.get)
         return Response(200, DeletedCheckpoint(True, job_id, await self._store.checkpoints.delete(job_id)))

@@ -72,4 +72,4 @@ class HistoryHandlers:
         return Response(200, answer)
 
     async def _job(self, call: Call) -> Job:
-        return await self._store.jobs.get(job_id_of(call.parameters[0]))
+        return call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))

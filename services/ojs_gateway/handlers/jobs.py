@@ -43,12 +43,10 @@ class JobHandlers:
         """POST /jobs."""
         told: list[AnswerWarning] = []
         found: list[Finding] = []
-        draft = await self._context.prepare(
-            await call.parsed(
-                await call.body(self._limits.max_body_bytes), parse_enqueue, self._store.clock.now(), self._limits, told
-            ),
-            found,
-        )
+        body = await call.body(self._limits.max_body_bytes)
+        sent = await call.parsed(body, parse_enqueue, self._store.clock.now(), self._limits, told)
+        call.require_queue(sent.queue)
+        draft = await self._context.prepare(sent, found)
         if draft is None:
             return Response(200, _DROPPED)
         try:
@@ -57,6 +55,7 @@ class JobHandlers:
             await self._context.refusals.tell(error, [draft])
             raise
         if job.id != draft.id:  # its uniqueness policy says `ignore`
+            call.require_queue(job.queue)
             return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True))
         limits = await limit_headers(self._store, job) if job.rate_limit else ()
         headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *limits)
@@ -66,7 +65,7 @@ class JobHandlers:
 
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}."""
-        job = await self._read(job_id_of(call.parameters[0]))
+        job = call.own(await self._read(job_id_of(call.parameters[0])))
         view = job_view(job, rate_limit_until=await self._closed_until(job))
         return Response(200, OneJob(view), () if job.terminal else _ASK_AGAIN)
 
@@ -81,19 +80,21 @@ class JobHandlers:
         """DELETE /jobs/{id}, POST /jobs/{id}/cancel."""
         reason = await call.read(parse_cancel, self._limits)
         change = await self._store.jobs.change(
-            job_id_of(call.parameters[0]), lambda job, moment: transitions.cancel(job, moment, reason)
+            job_id_of(call.parameters[0]), lambda job, moment: transitions.cancel(call.own(job), moment, reason)
         )
         return Response(200, OneJob(job_view(change.after, previous_state=change.before.state)))
 
     async def activate(self, call: Call) -> Response:
         """POST /jobs/{id}/activate."""
-        change = await self._store.jobs.change(job_id_of(call.parameters[0]), transitions.activate)
+        change = await self._store.jobs.change(
+            job_id_of(call.parameters[0]), lambda job, moment: transitions.activate(call.own(job), moment)
+        )
         return Response(200, OneJob(job_view(change.after, previous_state=change.before.state)))
 
     async def reprioritise(self, call: Call) -> Response:
         """PATCH /jobs/{id} {"priority": n}: of a job that was not fetched yet. The one it has is no change."""
         priority = await call.read(parse_priority)
-        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
+        job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
         if job.priority == priority and job.state in _NOT_FETCHED:
             return Response(200, ChangedPriority(job.id, priority, priority))
         change = await self._store.jobs.change(job.id, lambda job, moment: transitions.reprioritise(job, priority, moment))
@@ -101,7 +102,7 @@ class JobHandlers:
 
     async def result(self, call: Call) -> Response:
         """GET /jobs/{id}/result?wait=true&timeout=30: 408 if it isn't there in time, 410 if it was not kept."""
-        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
+        job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
         if not job.terminal and _flag(call, "wait"):
             timeout_s = self._timeout_s(call)
             waited = await self._context.unless_stopping(self._store.jobs.wait_terminal(job.id, timeout_s))

@@ -38,6 +38,7 @@ class ProgressHandlers:
         """PUT /jobs/{id}/progress, POST /workers/progress: a sign of life for the job as well."""
         named = call.parameters[0] if call.parameters else None
         ask = await call.read(parse_progress, self._limits, named)
+        await call.require_job(ask.job_id, self._store.jobs.get)
         job, progress, accepted = await self._store.progress.report(ask.job_id, ask.report, ask.holder, self._tell)
         return Response(200, reported_progress(job, progress, accepted=accepted))
 
@@ -47,6 +48,7 @@ class ProgressHandlers:
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}/progress."""
         job, progress = await self._store.progress.get(job_id_of(call.parameters[0]))
+        call.own(job)
         headers: tuple[tuple[str, str], ...] = (("Cache-Control", "no-cache"),)
         if progress is not None:
             headers += (("Last-Modified", formatdate(progress.at / 1_000, usegmt=True)),)

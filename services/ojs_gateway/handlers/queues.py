@@ -47,6 +47,7 @@ class QueueHandlers:
     async def create(self, call: Call) -> Response:
         """POST /queues: 201, or 409 if it was created before."""
         name, patch = await call.read(parse_create, self._limits)
+        call.require_queue(name)
         record = await self._store.queues.change(
             name, lambda old, moment: queue_record.created(old, name, config.patched(NOT_SET, patch), moment)
         )

@@ -36,8 +36,9 @@ class SystemHandlers:
         limits, busy = self._context.limits, self._store.config.busy_queues
         room = await self._store.atomic.room_for(limits.max_batch_jobs)
         if room is None:
-            return Response(200, manifest(limits, busy, SUPPORTED))
-        self._manifest = Response(200, manifest(replace(limits, max_batch_jobs=room), busy, SUPPORTED))
+            return Response(200, manifest(limits, busy, SUPPORTED, nats=self._context.nats_api))
+        limits = replace(limits, max_batch_jobs=room)
+        self._manifest = Response(200, manifest(limits, busy, SUPPORTED, nats=self._context.nats_api))
         return self._manifest
 
     async def health(self, _call: Call) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -87,6 +88,7 @@ class WorkerHandlers:
     async def fetch(self, call: Call) -> Response:
         """POST /workers/fetch. What is claimed for a client that left meanwhile is given back."""
         ask = await call.read(parse_fetch, self._limits)
+        call.require_queue(*ask.queues)
         if ask.worker is not None:
             self._fetched.put(ask.worker, ask.queues, sum(map(len, ask.queues)) + _ENTRY_BYTES)
         jobs = await self._work(ask, call)
@@ -100,10 +102,29 @@ class WorkerHandlers:
             except RECORD_ERRORS:  # not the others' fault
                 shown = [job for job in shown if self._can_be_shown(job, inputs, undelivered)]
                 body = encode(fetched_jobs(shown, inputs, checkpoints))
+            if call.room is not None and len(body) > call.room:
+                shown, body = self._what_fits(shown, inputs, checkpoints, undelivered, call.room)
             if not call.gone:
+                call.if_lost = partial(self._store.dispatcher.take_back, shown) if shown else None
                 tracing.handed_out(shown)
                 undelivered.difference_update(job.id for job in shown)
         return Response(200, body)
+
+    def _what_fits(
+        self,
+        jobs: list[Job],
+        inputs: Mapping[str, Sequence[Raw]],
+        checkpoints: Mapping[str, Checkpoint],
+        undelivered: set[str],
+        room: int,
+    ) -> tuple[list[Job], bytes]:
+        """The first of the jobs, as many as go into an answer of `room` bytes, and that answer."""
+        while len(body := encode(fetched_jobs(jobs, inputs, checkpoints))) > room:
+            if len(jobs) == 1:
+                reason = f"the job is {len(body)} bytes with what belongs to it, and NATS takes {room}: fetch it over HTTP"
+                self._fail(jobs[0], reason, undelivered)
+            jobs = jobs[: len(jobs) // 2]
+        return jobs, body
 
     async def _checkpoints(self, jobs: list[Job], undelivered: set[str]) -> dict[str, Checkpoint]:
         """What jobs go on from. The attempt of one ends if that can't be read: it would begin anew without a word."""
@@ -171,7 +192,7 @@ class WorkerHandlers:
             wait_ms -= pause_ms
 
         async def given_up() -> bool:
-            return call.gone or await self._leaving(ask.worker)
+            return await call.has_left() or await self._leaving(ask.worker)
 
         handled = ask.handled
         if handled is None and ask.worker is not None:
@@ -185,7 +206,7 @@ class WorkerHandlers:
     async def ack(self, call: Call) -> Response:
         """POST /workers/ack, POST /jobs/{id}/ack."""
         ask = await call.read_jobs(parse_ack, self._limits, _from_path(call))
-        done = await self._acked(ask)
+        done = await self._acked(ask, call)
         if done.result_blob is not None and not done.result:
             done = replace(done, result=ask.result)
         return Response(200, acknowledged(done))
@@ -199,17 +220,19 @@ class WorkerHandlers:
             try:
                 if isinstance(ask, OjsError):
                     raise ask
-                await self._acked(ask)
+                await self._acked(ask, call)
             except OjsError as error:
                 refused[index] = error
 
         await asyncio.gather(*(ack(index, ask) for index, ask in enumerate(asked)))
         return Response(207 if refused else 200, acks_answer(asked, refused))
 
-    async def _acked(self, ask: Ack) -> Job:
-        change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.ack(job, ask.result, ask.holder, moment))
+    async def _acked(self, ask: Ack, call: Call) -> Job:
+        def decide(job: Job, moment: transitions.Moment) -> transitions.Transition:
+            return transitions.ack(call.own(job), ask.result, ask.holder, moment)
+
         try:
-            return (await tracing.settled("ojs.ack", ask.job_id, change)).after
+            return (await tracing.settled("ojs.ack", ask.job_id, self._store.jobs.change(ask.job_id, decide))).after
         except OjsError as error:
             return await self._acked_before(ask, error)
 
@@ -225,17 +248,20 @@ class WorkerHandlers:
     async def nack(self, call: Call) -> Response:
         """POST /workers/nack, /workers/fail, POST /jobs/{id}/nack, /jobs/{id}/fail."""
         ask = await call.read_jobs(parse_nack, self._limits, _from_path(call))
-        closed_until = await self._close_limit(ask) if ask.closed_until is not None else None
-        change = self._store.jobs.change(ask.job_id, lambda job, moment: transitions.nack(job, ask.failure, ask.holder, moment))
-        done = await tracing.settled("ojs.nack", ask.job_id, change)
+        closed_until = await self._close_limit(ask, call) if ask.closed_until is not None else None
+
+        def decide(job: Job, moment: transitions.Moment) -> transitions.Transition:
+            return transitions.nack(call.own(job), ask.failure, ask.holder, moment)
+
+        done = await tracing.settled("ojs.nack", ask.job_id, self._store.jobs.change(ask.job_id, decide))
         return Response(200, nacked(done.after, closed_until, ask.warnings))
 
-    async def _close_limit(self, ask: Nack) -> int | None:
+    async def _close_limit(self, ask: Nack, call: Call) -> int | None:
         """Let nothing start under the job's key before a time that its handler was told; before the nack lets another go.
 
         Until when that is; None if the job has no key or the time is past. Raises OjsError where the nack would be refused.
         """
-        job = await self._store.jobs.get(ask.job_id)
+        job = call.own(await self._store.jobs.get(ask.job_id))
         moment = self._store.clock.moment()
         transitions.nack(job, ask.failure, ask.holder, moment)
         policy = policy_of(job)

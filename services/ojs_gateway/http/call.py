@@ -1,27 +1,26 @@
-"""One HTTP request as handlers see it, and their answer."""
+"""A request as handlers see it, and their answer."""
 
 from __future__ import annotations
 
-import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
-from aiohttp import hdrs, web
+from aiohttp import web
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError, too_large
+from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.job import Job
 from ojs_core.wire.dialects.readers import Dialect
-from ojs_gateway.http.compression import beyond, decompressed
+from ojs_gateway.http.compression import decompressed
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_BODY_TIMEOUT_S: Final = 30.0
 _UNPACKED_AT_ONCE: Final = 1_024
 """The largest compressed body that is unpacked where it arrives."""
-_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Response(NamedTuple):
@@ -38,38 +37,61 @@ class StreamedResponse(NamedTuple):
     serve: Callable[[web.BaseRequest, Mapping[str, str]], Awaitable[web.StreamResponse]]
 
 
-class Call:
-    """A request on its way through a handler."""
+class Call(ABC):
+    """A request on its way through a handler, whichever way it came. `parameters` are those of its path, in order."""
 
-    __slots__ = ("_aside", "_limits", "_request", "dialect", "parameters")
+    __slots__ = ("_aside", "_limits", "dialect", "held", "if_lost", "parameters", "queue", "room")
 
     def __init__(
-        self, request: web.BaseRequest, dialect: Dialect, parameters: tuple[str, ...], limits: PayloadLimits, aside: LargeBodies
+        self,
+        dialect: Dialect,
+        parameters: tuple[str, ...],
+        limits: PayloadLimits,
+        aside: LargeBodies,
+        queue: str | None = None,
+        room: int | None = None,
     ) -> None:
-        self._request = request
         self._limits = limits
         self._aside = aside
         self.dialect = dialect
         self.parameters = parameters
+        self.queue = queue
+        """The one queue that it may be about; None for any."""
+        self.held = False
+        """Whether its handler has asked about that."""
+        self.room = room
+        """How many bytes the answer's body may have; None for any number."""
+        self.if_lost: Callable[[], None] | None = None
+        """What its handler wants to be done if it turns out that nobody has got the answer; HTTP never tells."""
 
     @property
+    @abstractmethod
     def gone(self) -> bool:
-        """Whether the client has closed the connection, so that no answer can reach it."""
-        transport = self._request.transport
-        return transport is None or transport.is_closing()
+        """Whether the client doesn't wait any longer, so that no answer can reach it."""
+
+    async def has_left(self) -> bool:
+        """The same, for those who can wait until it is found out."""
+        return self.gone
 
     @property
+    @abstractmethod
     def queries(self) -> Mapping[str, str]:
-        """The query string's members."""
-        return self._request.query
+        """The parameters that aren't of the path."""
 
+    @abstractmethod
     def header(self, name: str) -> str | None:
         """One of the request's headers."""
-        return self._request.headers.get(name)
+
+    @abstractmethod
+    async def body(self, limit: int) -> bytes:
+        """The decompressed body of at most `limit` bytes; empty if there is none.
+
+        Raises envelope_too_large before anything beyond the limit is read, unsupported_compression, request_timeout.
+        """
 
     def query(self, name: str) -> str | None:
-        """One member of the query string."""
-        return self._request.query.get(name)
+        """One of the parameters that aren't of the path."""
+        return self.queries.get(name)
 
     async def read(self, parse: Callable[Concatenate[bytes, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The body of a request without jobs, as `parse(body, …)` reads it. Raises what `body` and `parse` raise."""
@@ -83,42 +105,36 @@ class Call:
         """`parse(body, …)`, beside the event loop if the body is large; for what `args` say of the moment after it arrived."""
         return await self._aside.run(len(body), parse, body, *args, **kwargs)
 
-    async def body(self, limit: int) -> bytes:
-        """The decompressed body of at most `limit` bytes; empty if there is none.
-
-        Raises envelope_too_large before anything beyond the limit is read, unsupported_compression, request_timeout.
-        """
-        request = self._request
-        headers = request.headers
-        length = request.content_length
-        if length is not None and length > limit:
-            raise too_large("envelope_too_large", "the request body", length, limit)
-        if hdrs.EXPECT in headers:
-            await request.writer.write(_CONTINUE)
-            request.writer.output_size = 0  # it is not part of the answer
-        body = await self._read(limit)
-        if not body:
-            return body
-        encoding = headers.get(hdrs.CONTENT_ENCODING)
-        if encoding is None:
-            return body
+    async def _unpacked(self, body: bytes, encoding: str, limit: int) -> bytes:
         # A byte may be a thousand when it is unpacked.
         return await self._aside.run(LARGE_BYTES if len(body) > _UNPACKED_AT_ONCE else 0, decompressed, body, encoding, limit)
 
-    async def _read(self, limit: int) -> bytes:
-        request = self._request
-        try:
-            if request.content.is_eof():
-                body = request.content.read_nowait()
-            else:
-                async with asyncio.timeout(_BODY_TIMEOUT_S):
-                    body = await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            raise beyond(limit) from None
-        except web.RequestPayloadError as error:
-            raise OjsError("invalid_payload", f"the request body is broken: {error}") from None
-        except TimeoutError:
-            raise OjsError("request_timeout", f"the request body did not arrive within {_BODY_TIMEOUT_S:.0f} s") from None
-        if len(body) > limit:
-            raise too_large("envelope_too_large", "the request body", len(body), limit)
-        return body
+    # A request may be about one queue alone (docs/adr/053)
+
+    def require_queue(self, *queues: str) -> None:
+        """Raises permission_denied if the request may not be about one of them."""
+        if self.queue is None:
+            return
+        self.held = True
+        for queue in queues:
+            if queue != self.queue:
+                raise OjsError(
+                    "permission_denied",
+                    f"a request in the name of queue {self.queue!r} can't be about queue {queue[:64]!r}",
+                    hint="Ask on the subject that ends with the queue's name.",
+                    details={"field": "queue", "queue": self.queue},
+                )
+
+    def own(self, job: Job) -> Job:
+        """The job, if the request may be about its queue. Raises not_found."""
+        if self.queue is None:
+            return job
+        self.held = True
+        if job.queue != self.queue:
+            raise not_found("job", job.id)
+        return job
+
+    async def require_job(self, job_id: str, get: Callable[[str], Awaitable[Job]]) -> None:
+        """`own` for what doesn't read the job itself."""
+        if self.queue is not None:
+            self.own(await get(job_id))

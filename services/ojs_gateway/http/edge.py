@@ -25,9 +25,10 @@ from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.answer import Answer
-from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.call import Response, StreamedResponse
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
+from ojs_gateway.http.request import HttpCall
 from ojs_gateway.http.router import Router
 
 log = structlog.get_logger(__name__)
@@ -37,7 +38,7 @@ _REQUEST_ID: Final = istr("X-Request-Id")
 _REQUIRES: Final = istr("OJS-Requires-Extension")
 _NOSNIFF: Final = istr("X-Content-Type-Options")
 _NO_ROUTE: Final = "none"
-_SPOKEN: Final = "1.0"
+SPOKEN: Final = "1.0"
 
 
 class Edge:
@@ -63,15 +64,14 @@ class Edge:
         cors: tuple[tuple[str, str], ...] = ()
         try:
             cors = self._browsers.admit(request.method, headers)
-            if not dialect.supported:
-                raise OjsError("unsupported", f"OJS-Version {version!r} is not supported; this server speaks {_SPOKEN}")
+            require_supported(dialect, version)
             if _REQUIRES in headers:
                 require_extensions(",".join(headers.getall(_REQUIRES)))
             preflight = self._browsers.preflight(request.method, headers)
             if preflight is None:
                 handler, parameters, route = self._router.find(request.method, _path(request))
                 check_media_type(request.method, headers, body=request.body_exists)
-                answer = await handler(Call(request, dialect, parameters, self._limits, self._aside))
+                answer = await handler(HttpCall(request, dialect, parameters, self._limits, self._aside))
             else:
                 answer = Response(204, b"", preflight)
             if isinstance(answer, StreamedResponse):
@@ -108,6 +108,12 @@ class Edge:
         return await self._aside.run(len(body), compressed, body), (*more, (hdrs.CONTENT_ENCODING, "gzip"))
 
 
+def require_supported(dialect: Dialect, version: str | None) -> None:
+    """Raises unsupported for a version of Open Job Spec that isn't spoken here."""
+    if not dialect.supported:
+        raise OjsError("unsupported", f"OJS-Version {version!r} is not supported; this server speaks {SPOKEN}")
+
+
 def refusal(error: OjsError, request_id: str) -> tuple[int, bytes, tuple[tuple[str, str], ...]]:
     """An error as an answer: status, body and headers."""
     headers: list[tuple[str, str]] = list(error.headers)
@@ -129,7 +135,7 @@ def _headers(request_id: str, dialect: Dialect, more: Iterable[tuple[str, str]] 
     """What every answer carries; `more` may take the place of a part of it."""
     headers: dict[str, str] = {
         hdrs.CONTENT_TYPE: dialect.content_type,
-        _OJS_VERSION: _SPOKEN,
+        _OJS_VERSION: SPOKEN,
         _REQUEST_ID: request_id,
         _NOSNIFF: "nosniff",
         hdrs.SERVER: "ojs-nats",

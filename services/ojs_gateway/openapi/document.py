@@ -68,6 +68,11 @@ def places(route: Route) -> Iterator[OperationPlace]:
         yield OperationPlace(method, below if route.absolute else _BASE + below, operation_id)
 
 
+def parameters_of(path: str) -> tuple[str, ...]:
+    """The names in a path, in order."""
+    return tuple(_PARAMETER.findall(path))
+
+
 def document(parts: Sequence[Part], limits: PayloadLimits, *, test_mode: bool) -> bytes:
     """The document as JSON. It has each path of each route, those of test mode only where that is on."""
     paths: dict[str, dict[str, Any]] = {}
@@ -121,7 +126,7 @@ def _operation(part: Part, route: Route, place: OperationPlace, own: OperationPl
         view["x-test-mode-only"] = True
     if about:
         view["description"] = " ".join(about)
-    parameters = [_in_path(found) for found in _PARAMETER.findall(place.path)]
+    parameters = [_in_path(found) for found in parameters_of(place.path)]
     parameters += [_parameter(parameter) for parameter in route.query]
     if parameters:
         view["parameters"] = components.placed(parameters)

@@ -52,6 +52,8 @@ class Route(NamedTuple):
     """Another form of the answer 200, which a parameter asks for."""
     test_only: bool = False
     """Whether it is there in test mode alone."""
+    by_queue: bool = False
+    """Whether its handler holds a call to the queue that the call may be about (docs/adr/053)."""
 
 
 class Part(NamedTuple):

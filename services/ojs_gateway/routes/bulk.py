@@ -110,6 +110,7 @@ BULK: Final = Part(
             "200 if none is new.",
             body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, DEFAULT_LIMITS.max_batch_jobs)),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded"),
+            by_queue=True,
         ),
         Route(
             BulkHandlers,
@@ -121,6 +122,7 @@ BULK: Final = Part(
             body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, _MOST), atomicity=_ATOMICITY, idempotency_key=_SENT_KEY),
             query=(_KEY,),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded", "conflict"),
+            by_queue=True,
         ),
         _selecting(BulkHandlers.cancel, "cancel", "Cancel jobs", "Active jobs are skipped. "),
         _selecting(BulkHandlers.retry, "retry", "Retry jobs"),

@@ -23,6 +23,7 @@ HISTORY: Final = Part(
             "The oldest first: its creation, changes of state, attempts and how they ended, as far as its log goes back.",
             query=PAGED,
             errors=("not_found",),
+            by_queue=True,
         ),
         Route(
             HistoryHandlers,
@@ -32,6 +33,7 @@ HISTORY: Final = Part(
             {200: JobLineage},
             "`parent_id` and `root_id` are what its client said. Children are not told.",
             errors=("not_found",),
+            by_queue=True,
         ),
         Route(
             HistoryHandlers,

@@ -100,6 +100,7 @@ JOBS: Final = Part(
             },
             body=ENVELOPE,
             errors=PUSH_REFUSALS,
+            by_queue=True,
         ),
         Route(
             ListHandlers,
@@ -120,7 +121,13 @@ JOBS: Final = Part(
             query=(*_FILTERS, *NUMBERED),
         ),
         Route(
-            JobHandlers, JobHandlers.read, ("GET /jobs/{job_id} getJob",), "Read a job", {200: OneJob}, errors=("not_found",)
+            JobHandlers,
+            JobHandlers.read,
+            ("GET /jobs/{job_id} getJob",),
+            "Read a job",
+            {200: OneJob},
+            errors=("not_found",),
+            by_queue=True,
         ),
         Route(
             ProgressHandlers,
@@ -132,6 +139,7 @@ JOBS: Final = Part(
             "is. One report a second is stored for a job, the latest.",
             body=_PROGRESS_BODY,
             errors=("not_found", "metadata_too_large", "unsupported"),
+            by_queue=True,
         ),
         Route(
             ProgressHandlers,
@@ -141,6 +149,7 @@ JOBS: Final = Part(
             {200: ProgressAnswer},
             "1 once a job that has told of its progress is completed.",
             errors=("not_found",),
+            by_queue=True,
         ),
         Route(
             ProgressHandlers,
@@ -169,6 +178,7 @@ JOBS: Final = Part(
             "In the place of what was saved before. It is given to who fetches the job next.",
             body=_CHECKPOINT_BODY,
             errors=("not_found", "conflict", "envelope_too_large"),
+            by_queue=True,
         ),
         Route(
             CheckpointHandlers,
@@ -177,6 +187,7 @@ JOBS: Final = Part(
             "Read what was saved last",
             {200: OneCheckpoint},
             errors=("not_found",),
+            by_queue=True,
         ),
         Route(
             CheckpointHandlers,
@@ -185,6 +196,7 @@ JOBS: Final = Part(
             "Ask whether there is something to go on from",
             {200: Resume},
             errors=("not_found",),
+            by_queue=True,
         ),
         Route(
             CheckpointHandlers,
@@ -193,6 +205,7 @@ JOBS: Final = Part(
             "Delete what was saved",
             {200: DeletedCheckpoint},
             errors=("not_found",),
+            by_queue=True,
         ),
         Route(
             ListHandlers,
@@ -237,6 +250,7 @@ JOBS: Final = Part(
             "The worker of an active job hears of it with its next heartbeat.",
             body=_CANCEL_BODY,
             errors=("not_found", "conflict"),
+            by_queue=True,
         ),
         Route(
             AdminHandlers,
@@ -263,6 +277,7 @@ JOBS: Final = Part(
             "Activate a pending job",
             {200: OneJob},
             errors=("not_found", "conflict"),
+            by_queue=True,
         ),
         Route(
             JobHandlers,
@@ -273,6 +288,7 @@ JOBS: Final = Part(
             "Until it is fetched.",
             body=body_of(PriorityBody, "priority", priority=PRIORITY),
             errors=("not_found", "conflict"),
+            by_queue=True,
         ),
         Route(
             AdminHandlers,
@@ -298,6 +314,7 @@ JOBS: Final = Part(
                 ),
             ),
             errors=("not_found", "request_timeout", "result_pruned"),
+            by_queue=True,
         ),
         Route(
             JobHandlers,

@@ -119,6 +119,7 @@ QUEUES: Final = Part(
             "Not needed to push to it. The settings may also stand beside `name`.",
             body=record({"name": QUEUE_NAME}, {"config": _WANTED}, free=True),
             errors=_SET,
+            by_queue=True,
         ),
         Route(
             QueueHandlers,

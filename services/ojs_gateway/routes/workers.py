@@ -132,6 +132,7 @@ WORKERS: Final = Part(
                 handlers=_HANDLERS,
             ),
             errors=("queue_name_too_long",),
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,
@@ -141,6 +142,7 @@ WORKERS: Final = Part(
             {200: AckAnswer},
             body=body_of(AckBody, job_id=_IN_BODY, result=ANYTHING, **_FENCE),
             errors=(*_REPORTS, "result_too_large"),
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,
@@ -156,6 +158,7 @@ WORKERS: Final = Part(
                 jobs=list_of(_ACKED, 1, DEFAULT_LIMITS.max_fetch_count),
             ),
             errors=("batch_size_exceeded",),
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,
@@ -178,6 +181,7 @@ WORKERS: Final = Part(
                 **_FENCE,
             ),
             errors=_REPORTS,
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,

@@ -30,6 +30,9 @@ REQUEST_TIMEOUT_S: Final = 2.0
 _SWEEP_S: Final = 0.25
 _CONNECT_TIMEOUT_S: Final = 2
 _CLOSE_S: Final = 1.0
+_DRAIN_S: Final = 1
+_HEARD_S: Final = 2.0
+"""How long it may take NATS to say that nobody listens to where a message went."""
 _RECONNECT_WAIT_S: Final = 0.25
 _HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
 _MEASURED: Final = 17
@@ -68,6 +71,11 @@ ReplyOrFailure = Reply | Failed
 
 class CannotConnect(Exception):
     """No server answers; the text says why."""
+
+
+def servers_of(url: str) -> list[str]:
+    """The servers that a setting names, separated by commas."""
+    return [part.strip() for part in url.split(",") if part.strip()]
 
 
 class Collected(NamedTuple):
@@ -230,9 +238,11 @@ class Connection:
         self.name = name
         self._nc = _DirectClient()
         self._pending: dict[int, tuple[asyncio.Future[ReplyOrFailure], float]] = {}
+        self._watched: dict[int, tuple[Callable[[], None], float]] = {}
         self._tokens = itertools.count(1)
         self._out: list[bytes] = []
         self._inbox = ""
+        self._inbox_sid = 0
         self._free: list[_Slot] = []
         self._busy: set[_Slot] = set()
         self._sweeper: asyncio.Task[None] | None = None
@@ -252,7 +262,8 @@ class Connection:
 
         async def on_error(error: Exception) -> None:
             failure.append(error)
-            log.debug("nats connection", nats=self.name, error=str(error) or type(error).__name__)
+            refused = "permissions violation" in str(error).lower()
+            (log.warning if refused else log.debug)("nats connection", nats=self.name, error=str(error) or type(error).__name__)
 
         async def on_disconnect() -> None:
             if not self._nc.is_closed:
@@ -284,7 +295,7 @@ class Connection:
         self._nc.options["max_reconnect_attempts"] = -1
         self.connections = 1
         self._inbox = self._nc.new_inbox() + "."
-        self._subscribe(self._inbox + "*", self._answered)
+        self._inbox_sid = self._subscribe(self._inbox + "*", self._answered)
         self._sweeper = start_loop(f"{self.name}-sweep", self._sweep, every_s=_SWEEP_S)
 
     async def close(self) -> None:
@@ -332,6 +343,22 @@ class Connection:
             self._write(line + head + payload + b"\r\n")
         else:
             self._write(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
+
+    def publish_to_listener(self, subject: str, payload: bytes, headers: str, lost: Callable[[], None]) -> None:
+        """Publish; `lost` is called if NATS says that nobody listens to the subject, or while there is no connection."""
+        if not self._nc.is_connected:
+            lost()
+            return
+        token = next(self._tokens)
+        self._watched[token] = lost, asyncio.get_running_loop().time() + _HEARD_S
+        self.publish(subject, payload, headers, f"{self._inbox}{token}")
+
+    async def has_listener(self, subject: str, headers: str) -> bool:
+        """Whether anybody listens to a subject, as far as NATS knows: whoever does gets an empty message with these headers."""
+        nobody: list[bool] = []
+        self.publish_to_listener(subject, b"", headers, lambda: nobody.append(True))
+        await self.flush()  # NATS answers in order
+        return not nobody
 
     def request(
         self, subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S
@@ -397,6 +424,24 @@ class Connection:
 
         return stop
 
+    async def drain(self) -> None:
+        """Listen to nothing more, and return once what was on its way here has been handed over."""
+        leaving = [sid for sid in self._nc._subs if sid != self._inbox_sid]
+        for sid in leaving:
+            del self._nc._subs[sid]
+            self._write(f"UNSUB {sid}\r\n".encode())
+        await self.flush()
+        for sid in leaving:
+            self._nc.direct.pop(sid, None)
+
+    async def flush(self) -> None:
+        """Return when NATS has got what was published, if it can be reached within a second."""
+        if not self._nc.is_connected:
+            return
+        self._flush()
+        with contextlib.suppress(TimeoutError, NatsError, OSError):
+            await self._nc.flush(_DRAIN_S)
+
     # Inside
 
     def _write(self, frame: bytes) -> None:
@@ -415,10 +460,15 @@ class Connection:
                 log.debug("nats connection", error=str(error), nats=self.name)
 
     def _answered(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
-        entry = self._pending.pop(int(subject[len(self._inbox) :]), None)
+        token = int(subject[len(self._inbox) :])
+        nobody = headers is not None and not data and headers.startswith(b"NATS/1.0 503")
+        if nobody and (watched := self._watched.pop(token, None)) is not None:
+            watched[0]()
+            return
+        entry = self._pending.pop(token, None)
         if entry is None or entry[0].done():
             return
-        if headers is not None and not data and headers.startswith(b"NATS/1.0 503"):
+        if nobody:
             entry[0].set_result(Failed("NATS has no leader for this yet, or JetStream is off", sent=False))
         else:
             entry[0].set_result(Reply(subject, reply, data, headers))
@@ -468,6 +518,8 @@ class Connection:
                 future.set_result(Failed(self.explanation or "NATS did not answer in time", sent=True))
             self.timed_out += 1
             self._timeouts.inc()
+        for token in [token for token, (_, deadline) in self._watched.items() if deadline < now]:
+            del self._watched[token]
         for slot in self._busy:
             if slot.future is not None and not slot.future.done() and slot.deadline < now:
                 slot.future.set_result(Collected(slot.messages, None))

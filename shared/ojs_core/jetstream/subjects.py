@@ -439,6 +439,17 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Told without an answer after events were stored, for those who wait for more."""
         return "ojs.control.events"
 
+    # The API over NATS (docs/adr/053). No stream stores it.
+
+    def api(self, operation: str, queue: str) -> str:
+        """Subject of requests for an operation about a queue; its dots make more tokens."""
+        _check(operation, queue)
+        return f"ojs.api.{operation}.{queue}"
+
+    def queue_of_api(self, subject: str) -> str:
+        """The queue that a request's subject names, `_` for any."""
+        return subject.split(".", 3)[3]
+
     # Streams
 
     def streams(self) -> list[dict[str, Any]]:

@@ -61,6 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     header_timeout: float = 20.0
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
+    nats_api: bool = True
     health_port: int | None = 0
     storage_limit: int = 0
     storage_reserve: int = RESERVE_BYTES
@@ -226,6 +227,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "N",
         "event streams and subscriptions on WebSockets that a gateway serves at a time; each costs it some 15 µs for every "
         "event that it wants",
+        _HTTP,
+    ),
+    Option(
+        "nats_api",
+        setting_readers.boolean,
+        "",
+        "answer the API over NATS, too: requests on ojs.api.>, as many at a time as there may be connections",
         _HTTP,
     ),
     Option(

@@ -14,7 +14,7 @@ from ojs_core.base.masking import mask
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.clock import ServerClock
-from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_core.jetstream.connection import CannotConnect, Connection, servers_of
 from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.jetstream.streams import check_server, provision
 from ojs_core.jetstream.subjects import StoreConfig
@@ -122,7 +122,7 @@ class Store:
 
         Raises StartupProblem in plain words; its kind Unreachable is worth another try.
         """
-        servers = [part.strip() for part in url.split(",") if part.strip()]
+        servers = servers_of(url)
         nats, bulk = Connection(f"ojs-{role}"), Connection(f"ojs-{role}-bulk")
         try:
             try:

@@ -409,7 +409,7 @@ def dropped(queue: str) -> None:
 
 # Counting requests
 
-_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "NATS"})
 _requests: dict[tuple[str, str, int], FastHistogram] = {}
 
 

@@ -18,6 +18,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
+from ojs_nats._options import DEFAULT_QUEUE
 from ojs_nats.worker import outcome
 from ojs_nats.worker.attempts import Attempt
 from ojs_nats.worker.context import JobContext, LoopLine
@@ -68,7 +69,7 @@ class Worker:
             raise ValueError(f"a worker's pool has at least one process, not {processes}")
         if not app.definitions:
             raise ValueError("the app has no jobs: decorate a function with @app.job(…), and import its module")
-        named = (definition.options.get("queue", "default") for definition in app.definitions.values())
+        named = (definition.options.get("queue", DEFAULT_QUEUE) for definition in app.definitions.values())
         self.id = worker_id or f"worker_{uuid6.uuid7()}"
         self.state = WorkerState.RUNNING
         self.queues = list(queues) or list(dict.fromkeys(named))
@@ -112,7 +113,8 @@ class Worker:
         beside = nullcontext if self._health is None else self._health.serving
         self._heartbeats = Heartbeats(self._app.url, self._described, self._heard, beside)
         self._heartbeats.start()
-        log.info("the worker runs", worker_id=self.id, queues=self.queues, concurrency=self._concurrency, url=self._app.url)
+        told = {"worker_id": self.id, "queues": self.queues, "concurrency": self._concurrency, "url": self._transport.shown}
+        log.info("the worker runs", **told)
         if self._health is not None:
             log.info("the worker tells how it is", port=self._health.port)
         try:

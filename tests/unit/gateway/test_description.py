@@ -20,7 +20,7 @@ from ojs_core.wire.queues import requests as queue_requests
 from ojs_gateway.context import Context
 from ojs_gateway.openapi.document import document
 from ojs_gateway.openapi.envelope import ENVELOPE
-from ojs_gateway.routes import PARTS, router
+from ojs_gateway.routes import PARTS, bound, router
 from support.fake_store import FakeStore
 
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
@@ -44,7 +44,7 @@ def test_it_is_a_valid_openapi_document() -> None:
 @pytest.mark.parametrize("test_mode", [True, False])
 def test_it_lists_exactly_what_is_served(store: FakeStore, test_mode: bool) -> None:
     context = Context(cast("Store", store), DEFAULT_LIMITS, EnqueueChain(), test_mode=test_mode)
-    served = {(method, path) for method, path in router(context).routes() if method != "HEAD"}
+    served = {(method, path) for method, path in router(bound(context)).routes() if method != "HEAD"}
     listed = operations(described(test_mode=test_mode))
     assert set(listed) == served
     assert (("POST", "/ojs/v1/admin/reset") in listed) == test_mode

@@ -52,7 +52,7 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
 
 
 def test_capabilities_are_claimed_only_with_what_they_need() -> None:
-    claimed = manifest(DEFAULT_LIMITS, 2_000, ())
+    claimed = manifest(DEFAULT_LIMITS, 2_000, (), nats=True)
     assert claimed.capabilities["schema_validation"] is True
     assert claimed.capabilities["unique_jobs"] is True
     assert claimed.uniqueness.strength == "strong"
@@ -62,7 +62,7 @@ def test_capabilities_are_claimed_only_with_what_they_need() -> None:
 
 
 def test_what_supports_an_extension_is_said_in_every_form_that_clients_read() -> None:
-    claimed = manifest(DEFAULT_LIMITS, 2_000, ())
+    claimed = manifest(DEFAULT_LIMITS, 2_000, (), nats=True)
     details = [*claimed.extension_details.official, *claimed.extension_details.experimental]
     assert [extension.name for extension in details] == list(claimed.extensions)
     assert all(extension.uri.startswith("urn:ojs:ext:") and extension.uri.endswith(extension.name) for extension in details)
@@ -148,7 +148,7 @@ async def test_reset_is_for_test_mode(start: Start, store: FakeStore) -> None:
 
 
 def gateway(store: FakeStore, port: int = 0) -> Gateway:
-    return build(cast("Store", store), Settings(port=port))
+    return build(cast("Store", store), Settings(port=port, nats_api=False))
 
 
 async def test_a_taken_port_is_one_sentence(store: FakeStore) -> None:
@@ -163,7 +163,7 @@ async def test_a_taken_port_is_one_sentence(store: FakeStore) -> None:
 
 @pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
 async def test_an_address_that_others_reach_is_warned_of(store: FakeStore, host: str, warns: bool) -> None:
-    one = build(cast("Store", store), Settings(host=host, port=0))
+    one = build(cast("Store", store), Settings(host=host, port=0, nats_api=False))
     with capture_logs() as logs:
         await one.start()
     await one.stop()

@@ -88,5 +88,5 @@ def test_what_no_server_would_take_is_told_where_it_is_written() -> None:
     app.job("a")(nothing)
     with pytest.raises(ValueError, match="a has a handler already"):
         app.job("a")(nothing)
-    with pytest.raises(ValueError, match="http:// or https://"):
+    with pytest.raises(ValueError, match="http://, https://, nats:// or tls://"):
         App("127.0.0.1:8080")

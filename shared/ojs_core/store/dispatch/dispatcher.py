@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, Final, Literal
@@ -153,9 +153,12 @@ class Dispatcher:
         try:
             yield undelivered
         finally:
-            for job in jobs:
-                if job.id in undelivered:
-                    self._requeuer.give_back(job, "its fetch was not answered")
+            self.take_back([job for job in jobs if job.id in undelivered])
+
+    def take_back(self, jobs: Iterable[Job]) -> None:
+        """Give back claimed jobs that nobody has got."""
+        for job in jobs:
+            self._requeuer.give_back(job, "its fetch was not answered")
 
     def fail(self, job: Job, reason: str) -> None:
         """End the attempt of a claimed job that can't be handed out, as its worker would; tried until it succeeds."""

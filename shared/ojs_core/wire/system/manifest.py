@@ -119,15 +119,18 @@ _SUITE_RESULT: Final = SuiteResult(cases=133, passed=132, failed=("L1-RTR-014",)
 """L1-RTR-014 expects error types that no request of it carries, so `test_suite_passed_at` can't be told."""
 
 
-def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str]) -> Manifest:
-    """The manifest. Extensions are names and capabilities booleans: the Go SDK reads nothing else."""
+def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str], *, nats: bool) -> Manifest:
+    """The manifest; `nats` says whether the API is offered over NATS, too.
+
+    Extensions are names and capabilities booleans: the Go SDK reads nothing else.
+    """
     sizes = {name: size for name, size in msgspec.structs.asdict(limits).items() if name not in _OF_PAYLOADS}
     return Manifest(
         specversion=OJS_VERSION,
         implementation=Implementation("ojs-nats", version("ojs-nats"), "python"),
         conformance_level=_CONFORMANCE_LEVEL,
         conformance_tier="runtime",
-        protocols=("http",),
+        protocols=("http", "nats") if nats else ("http",),
         backend="nats",
         capabilities=_CAPABILITIES,
         unique_job_strength=_STRENGTH,

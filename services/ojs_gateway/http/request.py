@@ -1,0 +1,76 @@
+"""A request that came over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from ojs_core.base.errors import OjsError, too_large
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.wire.dialects.readers import Dialect
+from ojs_gateway.http.call import Call
+from ojs_gateway.http.compression import beyond
+from ojs_gateway.http.large_bodies import LargeBodies
+
+_BODY_TIMEOUT_S: Final = 30.0
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class HttpCall(Call):
+    """The client is gone once it has closed the connection; nobody is told whether an answer arrived."""
+
+    __slots__ = ("_request",)
+
+    def __init__(
+        self, request: web.BaseRequest, dialect: Dialect, parameters: tuple[str, ...], limits: PayloadLimits, aside: LargeBodies
+    ) -> None:
+        super().__init__(dialect, parameters, limits, aside)
+        self._request = request
+
+    @property
+    def gone(self) -> bool:
+        transport = self._request.transport
+        return transport is None or transport.is_closing()
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        return self._request.query
+
+    def header(self, name: str) -> str | None:
+        return self._request.headers.get(name)
+
+    async def body(self, limit: int) -> bytes:
+        request = self._request
+        headers = request.headers
+        length = request.content_length
+        if length is not None and length > limit:
+            raise too_large("envelope_too_large", "the request body", length, limit)
+        if hdrs.EXPECT in headers:
+            await request.writer.write(_CONTINUE)
+            request.writer.output_size = 0  # it is not part of the answer
+        body = await self._read(limit)
+        encoding = headers.get(hdrs.CONTENT_ENCODING)
+        if encoding is None or not body:
+            return body
+        return await self._unpacked(body, encoding, limit)
+
+    async def _read(self, limit: int) -> bytes:
+        request = self._request
+        try:
+            if request.content.is_eof():
+                body = request.content.read_nowait()
+            else:
+                async with asyncio.timeout(_BODY_TIMEOUT_S):
+                    body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise beyond(limit) from None
+        except web.RequestPayloadError as error:
+            raise OjsError("invalid_payload", f"the request body is broken: {error}") from None
+        except TimeoutError:
+            raise OjsError("request_timeout", f"the request body did not arrive within {_BODY_TIMEOUT_S:.0f} s") from None
+        if len(body) > limit:
+            raise too_large("envelope_too_large", "the request body", len(body), limit)
+        return body

@@ -1,0 +1,1 @@
+"""The NATS binding: the operations by request and reply (docs/nats-binding.md, docs/adr/053)."""

@@ -1,0 +1,119 @@
+"""A request that came over NATS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.wire.dialects.readers import Dialect
+from ojs_gateway.http.call import Call
+from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.nats_api.operation import Operation
+
+ANY_QUEUE: Final = "_"
+"""Stands for a queue in subjects of requests that may be about any; no queue has this name."""
+_PARAMETERS: Final = "OJS-Parameters"
+_TIMEOUT: Final = "OJS-Timeout"
+_INTERIM: Final = "OJS-Interim"
+_MOST_PARAMETERS: Final = 100
+
+
+def headers_of(block: bytes | None) -> dict[str, str]:
+    """The headers of a message, their names in small letters; values of one name are joined by commas."""
+    found: dict[str, str] = {}
+    if block is not None:
+        for line in block.decode("utf-8", "replace").split("\r\n")[1:]:
+            name, colon, value = line.partition(":")
+            if colon:
+                name = name.strip().lower()
+                found[name] = f"{found[name]}, {value.strip()}" if name in found else value.strip()
+    return found
+
+
+class NatsCall(Call):
+    """The client is gone when the time is over that it said it would wait. `listened` finds out whether it is there, by an
+    interim answer, if it said that it passes over those.
+
+    Raises invalid_request for headers that can't be read, permission_denied for a path about another queue than the subject's.
+    """
+
+    __slots__ = ("_body", "_headers", "_listened", "_queries", "_until")
+
+    def __init__(
+        self,
+        operation: Operation,
+        asked_queue: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        dialect: Dialect,
+        limits: PayloadLimits,
+        aside: LargeBodies,
+        *,
+        arrived: float,
+        room: int,
+        listened: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self._listened = listened if _INTERIM.lower() in headers else None
+        queue = None if asked_queue == ANY_QUEUE else asked_queue
+        self._headers = headers
+        self._body = body
+        self._until = _until(headers.get(_TIMEOUT.lower()), arrived)
+        self._queries = queries = _parameters(headers.get(_PARAMETERS.lower()))
+        if operation.of_a_queue and queue is not None:
+            queries.setdefault("queue", queue)
+        for name in operation.placed:
+            if not queries.get(name):
+                raise invalid(name, f"{operation.name} needs the parameter {name}, in the header {_PARAMETERS}")
+        placed = {name: queries.pop(name) for name in operation.placed}
+        super().__init__(dialect, tuple(placed.values()), limits, aside, queue, room)
+        if operation.of_a_queue:
+            self.require_queue(placed["queue"])
+
+    @property
+    def gone(self) -> bool:
+        return self._until is not None and asyncio.get_running_loop().time() >= self._until
+
+    async def has_left(self) -> bool:
+        return self.gone or (self._listened is not None and not await self._listened())
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        return self._queries
+
+    def header(self, name: str) -> str | None:
+        return self._headers.get(name.lower())
+
+    async def body(self, limit: int) -> bytes:
+        body = self._body
+        if len(body) > limit:
+            raise too_large("envelope_too_large", "the request body", len(body), limit)
+        encoding = self.header("Content-Encoding")
+        if encoding is None or not body:
+            return body
+        return await self._unpacked(body, encoding, limit)
+
+
+def _until(timeout: str | None, arrived: float) -> float | None:
+    """When the client stops waiting, by the event loop's clock."""
+    if timeout is None:
+        return None
+    if not timeout.isdecimal() or len(timeout) > 9:
+        raise invalid(_TIMEOUT, f"{_TIMEOUT} is how many milliseconds the answer is waited for, not {timeout[:40]!r}")
+    return arrived + int(timeout) / 1_000
+
+
+def _parameters(text: str | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    try:
+        pairs = parse_qsl(text or "", keep_blank_values=True, max_num_fields=_MOST_PARAMETERS, errors="strict")
+    except ValueError:
+        raise invalid(
+            _PARAMETERS, f"{_PARAMETERS} is a query string in UTF-8 of at most {_MOST_PARAMETERS} members (job_id=…&limit=10)"
+        ) from None
+    for name, value in pairs:
+        found.setdefault(name, value)
+    return found

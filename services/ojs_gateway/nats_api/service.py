@@ -1,0 +1,202 @@
+"""Where the NATS binding ends: from a message to a handler, and from its answer or any failure to the reply."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.metadata import version
+from typing import Final
+
+import structlog
+
+from ojs_core.base.errors import OjsError, too_large, unavailable
+from ojs_core.base.ids import request_id_of
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.base.problems import Unreachable
+from ojs_core.jetstream import micro
+from ojs_core.jetstream.connection import CannotConnect, Connection, Reply, servers_of
+from ojs_core.jetstream.subjects import REST, StoreConfig
+from ojs_core.telemetry import metrics, tracing
+from ojs_core.wire.dialects.layer import answer_body
+from ojs_core.wire.dialects.readers import Dialect, dialect_of
+from ojs_core.wire.system.extensions import require_extensions
+from ojs_gateway.http.call import Response
+from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
+from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.nats_api.call import ANY_QUEUE, NatsCall, headers_of
+from ojs_gateway.nats_api.operation import Operation
+
+log = structlog.get_logger(__name__)
+
+_NAME: Final = "ojs"
+_GROUP: Final = "ojs-gateways"
+_METHOD: Final = "NATS"
+"""What metrics have as the method of a request that came this way."""
+_INTERIM: Final = "OJS-Status: 102\r\n"
+_HEAD_BYTES: Final = 4_096
+"""What an answer's headers may take of NATS's max_payload."""
+_MOST_ERROR: Final = 200
+"""Characters of an error's message in a header; all of it is in the body."""
+_MOST_BYTES: Final = 256 * 1024 * 1024
+"""Of all requests that are under way: a message is in memory before anybody can say whether it is wanted."""
+
+
+class NatsApi:
+    """Serves operations on a connection of its own, together with all gateways of the system. At most `most` requests are under
+    way at a time.
+    """
+
+    def __init__(
+        self, operations: Iterable[Operation], config: StoreConfig, limits: PayloadLimits, aside: LargeBodies, most: int
+    ) -> None:
+        self._nats = Connection("ojs-gateway-api")
+        self._operations = operations
+        self._config = config
+        self._limits = limits
+        self._aside = aside
+        self._most = most
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._bytes = 0
+
+    async def start(self, url: str, instance: str) -> None:
+        """Listen. Raises Unreachable."""
+        try:
+            await self._nats.connect(servers_of(url))
+        except CannotConnect as error:
+            raise Unreachable(f"NATS can't be reached for the API over it: {error}") from None
+        served: dict[micro.Endpoint, Callable[[Reply], None]] = {}
+        for operation in self._operations:
+            subject = self._config.api(operation.name, REST if operation.grantable else ANY_QUEUE)
+            metadata = {"method": operation.method, "path": operation.path}
+            endpoint = micro.Endpoint(operation.name, subject, _GROUP, metadata)
+            served[endpoint] = partial(self._arrived, operation, endpoint)
+        service = micro.MicroService(self._nats, _NAME, instance, version("ojs-nats"), "Open Job Spec on NATS JetStream")
+        await service.serve(served)
+        await self._nats.flush()
+
+    async def stop(self, seconds: float) -> None:
+        """Take no more requests, and give those that have come so long to be answered."""
+        await self._nats.drain()
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=seconds)
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self._nats.flush()
+        await self._nats.close()
+
+    def _arrived(self, operation: Operation, endpoint: micro.Endpoint, message: Reply) -> None:
+        if not message.reply:
+            log.debug("a request without a reply subject is not carried out", operation=operation.name)
+            return
+        size = len(message.data)
+        if len(self._under_way) >= self._most or self._bytes + size > _MOST_BYTES:
+            work = self._refused(operation, endpoint, message)
+        else:
+            work = self._answered(operation, endpoint, message, asyncio.get_running_loop().time())
+        self._bytes += size
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(partial(self._over, size))
+
+    def _over(self, size: int, task: asyncio.Task[None]) -> None:
+        self._bytes -= size
+        self._under_way.discard(task)
+
+    async def _refused(self, operation: Operation, endpoint: micro.Endpoint, message: Reply) -> None:
+        full = unavailable("this gateway has as many requests under way as it takes")
+        self._reply(operation, endpoint, message, _Exchange(headers_of(message.headers)), full, time.perf_counter())
+
+    async def _answered(self, operation: Operation, endpoint: micro.Endpoint, message: Reply, arrived: float) -> None:
+        began = time.perf_counter()
+        exchange = _Exchange(headers_of(message.headers))
+        tracing.answering(exchange.headers)
+        outcome: Response | OjsError
+        try:
+            outcome = await self._outcome(operation, exchange, message, arrived)
+        except OjsError as error:
+            outcome = error
+        except asyncio.CancelledError:
+            outcome = OjsError("backend_timeout", "the gateway had to stop before the request was answered")
+        except Exception:
+            log.exception("request failed", request_id=exchange.request_id, operation=operation.name)
+            outcome = OjsError("backend_error", "the server failed to handle the request")
+        self._reply(operation, endpoint, message, exchange, outcome, began)
+
+    async def _outcome(self, operation: Operation, exchange: _Exchange, message: Reply, arrived: float) -> Response:
+        """The handler's answer, its body as it is sent."""
+        require_supported(exchange.dialect, exchange.version)
+        if (required := exchange.headers.get("ojs-requires-extension")) is not None:
+            require_extensions(required)
+        room = self._nats.max_payload - _HEAD_BYTES
+        call = exchange.call = NatsCall(
+            operation,
+            self._config.queue_of_api(message.subject.decode()),
+            exchange.headers,
+            message.data,
+            exchange.dialect,
+            self._limits,
+            self._aside,
+            arrived=arrived,
+            room=room,
+            listened=partial(self._nats.has_listener, message.reply.decode(), _INTERIM),
+        )
+        if call.gone:
+            raise OjsError("request_timeout", "the time that the client waits was over before the request was looked at")
+        answer = await operation.handler(call)
+        assert isinstance(answer, Response), "operations that stream are not served over NATS"
+        if call.queue is not None and not call.held:
+            raise AssertionError(f"{operation.name} doesn't ask which queue it may be about")
+        body = answer_body(answer.answer, exchange.dialect.reader)
+        if len(body) > room:
+            raise _too_large(operation, len(body), room)
+        return answer._replace(answer=body)
+
+    def _reply(
+        self,
+        operation: Operation,
+        endpoint: micro.Endpoint,
+        message: Reply,
+        exchange: _Exchange,
+        outcome: Response | OjsError,
+        began: float,
+    ) -> None:
+        if isinstance(outcome, OjsError):
+            status, body, more = refusal(outcome, exchange.request_id)
+            more = (*more, (micro.ERROR, " ".join(outcome.message.split())[:_MOST_ERROR]), (micro.ERROR_CODE, str(status)))
+        else:
+            assert isinstance(outcome.answer, bytes)
+            status, body, more = outcome.status, outcome.answer, outcome.headers
+        named = {"OJS-Status": str(status), "OJS-Version": SPOKEN, "X-Request-Id": exchange.request_id}
+        headers = {"Content-Type": exchange.dialect.content_type} | named | dict(more)
+        block = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        reply = message.reply.decode()
+        if exchange.call is not None and exchange.call.if_lost is not None:
+            self._nats.publish_to_listener(reply, body, block, exchange.call.if_lost)
+        else:
+            self._nats.publish(reply, body, block)
+        seconds = time.perf_counter() - began
+        metrics.answered(_METHOD, operation.name, status, seconds)
+        endpoint.answered(seconds, f"{status} {outcome.code}" if isinstance(outcome, OjsError) else None)
+
+
+class _Exchange:
+    """What a request's headers say of its answer, and the call once it is one."""
+
+    def __init__(self, headers: dict[str, str]) -> None:
+        self.headers = headers
+        self.version = headers.get("ojs-version")
+        self.request_id = request_id_of(headers.get("x-request-id"))
+        self.dialect: Dialect = dialect_of(
+            headers.get("user-agent"), headers.get("accept"), self.version, headers.get("content-type")
+        )
+        self.call: NatsCall | None = None
+
+
+def _too_large(operation: Operation, size: int, room: int) -> OjsError:
+    error = too_large("envelope_too_large", "the answer", size, room)
+    done = "" if operation.method == "GET" else "It was carried out. "
+    error.hint = f"{done}Ask for less, with a lower `limit` or in parts, or over HTTP; NATS's max_payload is the limit."
+    return error

@@ -1,0 +1,178 @@
+"""Requests over NATS (docs/nats-binding.md): by request and reply, on one connection that comes back by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+from collections.abc import AsyncGenerator
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from ojs_nats._errors import Refused
+from ojs_nats._operations import Request
+from ojs_nats._transport import Answer, NotNow, Transport
+
+log = structlog.get_logger(__name__)
+
+_PREFIX: Final = "ojs.api"
+_ANY_QUEUE: Final = "_"
+_INBOX_PREFIX: Final = "_INBOX"
+_CONNECT_S: Final = 5
+_RECONNECT_PAUSE_S: Final = 0.25
+_ANSWER_S: Final = 5.0
+"""For what the server answers at once: whoever has it may have been killed, which nobody tells."""
+_INTERIM: Final = "102"
+"""The status of a message that only finds out whether this client is there."""
+_LATE_S: Final = 0.5
+"""What an answer that was sent in time may take to get here."""
+_HEAD_BYTES: Final = 4_096
+"""What a request's headers may take of NATS's max_payload."""
+_DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
+
+
+class NatsTransport(Transport):
+    """To `nats://…` and `tls://…`, or a comma list of the servers of one cluster, with `?inbox_prefix=…` where NATS lets a user
+    listen to answers below that only. Raises ValueError for other options.
+    """
+
+    def __init__(self, url: str, *, patience_s: float = 30.0) -> None:
+        super().__init__(url, patience_s=patience_s)
+        servers, _, options = self.url.partition("?")
+        self._servers = servers.split(",")
+        self._inbox_prefix = _inbox_prefix(options)
+        self._opening = asyncio.Lock()
+        self._keeper: AsyncGenerator[_Link] | None = None
+        self._link: _Link | None = None
+
+    async def close(self) -> None:
+        if self._keeper is not None:
+            await self._keeper.aclose()
+
+    async def once(self, request: Request, body: bytes | None) -> Answer:
+        link = self._link or await self._open()
+        answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
+        headers = {"OJS-Version": "1.0", "OJS-Timeout": f"{answer_s * 1_000:.0f}", "OJS-Interim": "true", **request.headers}
+        if request.parameters:
+            headers["OJS-Parameters"] = urlencode(request.parameters)
+        answer = await link.ask(_subject(request), body or b"", headers, answer_s + _LATE_S)
+        said = answer.headers or {}
+        # An answer without a status isn't an OJS server's.
+        return Answer(int(said.get("OJS-Status", 502)), answer.data, said.get("Retry-After"))
+
+    async def _open(self) -> _Link:
+        async with self._opening:
+            if self._link is None:
+                self._keeper = self._kept_link()
+                self._link = await anext(self._keeper)
+            return self._link
+
+    async def _kept_link(self) -> AsyncGenerator[_Link]:
+        """A connection that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
+        link = _Link()
+        try:
+            await link.connect(self._servers, self._inbox_prefix)
+            yield link
+        finally:
+            self._link = self._keeper = None
+            await link.close()
+
+
+class _Link:
+    """One connection and those who wait for answers on it."""
+
+    def __init__(self) -> None:
+        self._nats = Client()
+        self._inbox = ""
+        self._tokens = itertools.count(1)
+        self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+
+    async def connect(self, servers: list[str], inbox_prefix: str) -> None:
+        """Raises NotNow."""
+        try:
+            await self._nats.connect(
+                servers,
+                name="ojs-client",
+                inbox_prefix=inbox_prefix,
+                error_cb=self._failed,
+                disconnected_cb=self._disconnected,
+                connect_timeout=_CONNECT_S,
+                reconnect_time_wait=_RECONNECT_PAUSE_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
+                max_reconnect_attempts=1,
+            )
+        except (nats.errors.Error, OSError, TimeoutError) as error:
+            raise NotNow(error, carried_out=False) from error
+        self._nats.options["max_reconnect_attempts"] = -1
+        self._inbox = self._nats.new_inbox()
+        await self._nats.subscribe(f"{self._inbox}.*", cb=self._answered)
+
+    async def close(self) -> None:
+        if self._nats.options:  # nats-py can't close what was never asked to connect
+            await self._nats.close()
+
+    async def ask(self, subject: str, body: bytes, headers: dict[str, str], seconds: float) -> Msg:
+        """Raises NotNow, Refused if NATS doesn't let this user ask that."""
+        if not self._nats.is_connected:
+            raise NotNow("there is no connection to NATS", carried_out=False)
+        most = self._nats.max_payload - _HEAD_BYTES
+        if len(body) > most:  # NATS would end the connection
+            reason = f"the request is {len(body)} bytes; the limit is {most} bytes over this NATS"
+            raise Refused("envelope_too_large", reason, status=413)
+        token = str(next(self._tokens))
+        answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
+        self._waiting[token] = subject, answer
+        try:
+            async with asyncio.timeout(seconds):
+                await self._nats.publish(subject, body, reply=f"{self._inbox}.{token}", headers=headers)
+                found = await answer
+        except nats.errors.Error as error:
+            raise NotNow(error, carried_out=True) from error
+        except TimeoutError:
+            raise NotNow(f"nobody answered within {seconds:g} s", carried_out=True) from None
+        finally:
+            del self._waiting[token]
+        if not found.data and found.headers is not None and found.headers.get("Status") == "503":
+            raise NotNow("no gateway listens there", carried_out=False)
+        return found
+
+    async def _answered(self, message: Msg) -> None:
+        if message.headers is not None and message.headers.get("OJS-Status") == _INTERIM:
+            return
+        waiting = self._waiting.get(message.subject.rpartition(".")[2])
+        if waiting is not None and not waiting[1].done():
+            waiting[1].set_result(message)
+
+    async def _failed(self, error: Exception) -> None:
+        log.debug("nats connection", reason=str(error) or type(error).__name__)
+        denied = _DENIED.search(str(error))
+        if denied is not None:
+            reason = f"NATS doesn't let this user ask on {denied[1]}"
+            self._fail(Refused("permission_denied", reason, status=403), denied[1])
+
+    async def _disconnected(self) -> None:
+        self._fail(NotNow("the connection to NATS was lost", carried_out=True))
+
+    def _fail(self, reason: Exception, subject: str | None = None) -> None:
+        for asked, answer in self._waiting.values():
+            if not answer.done() and subject in {None, asked.lower()}:
+                answer.set_exception(reason)
+
+
+def _inbox_prefix(options: str) -> str:
+    given = dict(parse_qsl(options))
+    found = given.pop("inbox_prefix", _INBOX_PREFIX)
+    if given:
+        raise ValueError(f"a NATS address has no option {next(iter(given))!r}; there is inbox_prefix")
+    return found
+
+
+def _subject(request: Request) -> str:
+    queue = request.queue or _ANY_QUEUE
+    if "" in queue.split("."):  # no subject has an empty part
+        queue = _ANY_QUEUE
+    return f"{_PREFIX}.{request.operation.name}.{queue}"

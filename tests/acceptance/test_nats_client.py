@@ -1,0 +1,158 @@
+"""Python's client over NATS: what a user may do, and what becomes of requests when something dies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+
+from ojs_nats import App, Client, JobContext, JobHandle, NewJob, Refused, Unavailable, Worker
+from ojs_nats.worker.lifecycle import Trigger
+from support.nats import NatsServer
+from support.system import Processes, environment, send
+from support.waiting import eventually
+
+PAGE = Path(__file__).parents[2] / "docs" / "nats-binding.md"
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[NatsServer]:
+    """With the users of the page on the binding, and a gateway; each user's password is `secret`."""
+    [block] = re.findall(r"```\n(authorization \{.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    with NatsServer(tmp_path / "nats", more=re.sub(r"\$\w+_PASSWORD", "secret", block)) as server:
+        processes = Processes(tmp_path / "processes", f"nats://ojs:secret@127.0.0.1:{server.port}")
+        try:
+            processes.start("gateway").ready()
+            yield server
+        finally:
+            processes.stop()
+
+
+def url_of(server: NatsServer, user: str) -> str:
+    return f"nats://{user}:secret@127.0.0.1:{server.port}?inbox_prefix=_INBOX_{user}"
+
+
+def job_for(queue: str) -> NewJob[int]:
+    return NewJob("email.send", (1,), {"queue": queue})
+
+
+async def test_a_user_pushes_to_its_queue_and_does_nothing_else(guarded: NatsServer) -> None:
+    async with Client(url_of(guarded, "shop"), patience=5.0) as client:
+        handle = await client.push(job_for("email"))
+        assert len(await client.push_many([job_for("email"), job_for("email")])) == 2
+        mixed = client.push_many([job_for("email"), job_for("billing")])
+        for refused in (client.push(job_for("billing")), mixed, handle.job()):
+            with pytest.raises(Refused, match="doesn't let this user") as said:
+                await refused
+            assert said.value.code == "permission_denied"
+
+
+async def test_the_gateway_holds_a_user_to_the_queue_that_nats_let_it_name(guarded: NatsServer) -> None:
+    link = await nats.connect(f"nats://shop:secret@127.0.0.1:{guarded.port}", inbox_prefix="_INBOX_shop")
+    body = json.dumps(job_for("billing").envelope()).encode()
+    answer = await link.request("ojs.api.createJob.email", body, timeout=10)
+    assert answer.headers is not None
+    assert answer.headers["OJS-Status"] == "403"
+    assert json.loads(answer.data)["error"]["code"] == "permission_denied"
+    await link.close()
+
+
+async def test_a_worker_of_one_queue_needs_no_more_than_its_permissions(
+    guarded: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App(url_of(guarded, "mailer"))
+    ran: list[int] = []
+
+    @app.job("email.send", queue="email")
+    async def send_mail(ctx: JobContext, number: int) -> int:
+        await ctx.progress(0.5)
+        await ctx.save({"sent": number})
+        ran.append(number)
+        return number
+
+    worker = Worker(app)
+    running = asyncio.create_task(worker.run())
+    async with Client(url_of(guarded, "shop")) as client:
+        await client.push_many([NewJob("email.send", (number,), {"queue": "email"}) for number in range(10)])
+    await eventually(lambda: len(ran) == 10)
+    worker.notify(Trigger.SIGTERM)
+    await running
+    async with Client(f"nats://ojs:secret@127.0.0.1:{guarded.port}") as client:
+        assert sorted(ran) == list(range(10))
+        with pytest.raises(Refused):
+            await client.job("nothing")
+    assert "secret" not in caplog.text
+
+
+async def test_a_gateway_that_is_killed_amid_pushes_doubles_and_loses_none(processes: Processes) -> None:
+    gateways = [processes.start("gateway") for _ in range(2)]
+    url, _ = [str(gateway.ready()["url"]) for gateway in gateways]
+    async with Client(processes.nats_url) as client:
+        done = 0
+
+        async def push(number: int) -> str:
+            nonlocal done
+            handle: JobHandle[Any] = await client.push(NewJob("a.job", (number,), {"queue": "many"}))
+            done += 1
+            return handle.id
+
+        pushes = [asyncio.create_task(push(number)) for number in range(600)]
+        await eventually(lambda: done > 50, every=0.001)
+        gateways[1].kill()
+        ids = await asyncio.gather(*pushes)
+    body = {"queues": ["many"], "worker_id": "w", "count": 1_000, "wait_ms": 1_000}
+    fetched = send("POST", f"{url}/ojs/v1/workers/fetch", body).body["jobs"]
+    assert sorted(job["id"] for job in fetched) == sorted(ids)
+
+
+async def test_a_client_outlives_a_nats_server_and_its_gateways(nats_server: NatsServer, processes: Processes) -> None:
+    async with Client(nats_server.url, patience=60.0) as client:
+        with pytest.raises(Unavailable, match="no gateway listens there"):
+            async with Client(nats_server.url, patience=0.5) as impatient:
+                await impatient.push(job_for("email"))
+        first = asyncio.create_task(client.push(job_for("email")))
+        processes.start("gateway").ready()
+        await first
+        nats_server.restart()
+        second = await client.push(job_for("email"))
+        assert (await second.job()).state == "available"
+
+
+async def test_nobody_there_is_said_without_the_password(unused_tcp_port: int) -> None:
+    client = Client(f"nats://me:secret@127.0.0.1:{unused_tcp_port}", patience=0.5)
+    with pytest.raises(Unavailable, match=r"nats://\*\*\*@127") as said:
+        await client.push(job_for("email"))
+    assert "secret" not in str(said.value)
+
+
+def test_a_script_that_closes_nothing_ends_without_a_word(processes: Processes, tmp_path: Path) -> None:
+    processes.start("gateway").ready()
+    script = """
+import asyncio
+from ojs_nats import App
+app = App()
+@app.job("a.job")
+async def job() -> None: ...
+async def main() -> None:
+    await job.push()
+asyncio.run(main())
+job.push_sync()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", script],
+        env=environment(OJS_URL=processes.nats_url),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

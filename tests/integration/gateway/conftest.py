@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from integration.conftest import OpenStore
+from ojs_core.runtime.middleware import EnqueueChain
+from ojs_core.runtime.settings import Settings
+from ojs_core.store.store import Store
+from ojs_gateway.server import Gateway
+from support.nats import NatsServer
+
+
+class Reply(NamedTuple):
+    """What a gateway answered; `body` is the decoded JSON."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+class Asker:
+    """Asks as other languages do: by a subject, a body and headers."""
+
+    def __init__(self, client: Client) -> None:
+        self.nats = client
+
+    async def __call__(self, subject: str, body: Any = None, parameters: dict[str, Any] | None = None, **headers: str) -> Reply:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if parameters is not None:
+            sent["OJS-Parameters"] = urlencode(parameters)
+        data = b"" if body is None else json.dumps(body).encode()
+        message = await self.nats.request(f"ojs.api.{subject}", data, timeout=40, headers=sent or None)
+        answered = message.headers or {}
+        return Reply(int(answered["OJS-Status"]), json.loads(message.data), answered)
+
+
+Serve = Callable[..., Awaitable[Gateway]]
+
+
+@pytest.fixture
+async def ask(shared_nats_server: NatsServer) -> AsyncIterator[Asker]:
+    client = await nats.connect(shared_nats_server.url)
+    yield Asker(client)
+    await client.close()
+
+
+@pytest.fixture
+async def serve(open_store: OpenStore, shared_nats_server: NatsServer) -> AsyncIterator[Serve]:
+    """`await serve(url, max_connections=…)`: one more gateway, on the module's server unless told otherwise."""
+    gateways: list[Gateway] = []
+
+    async def one(url: str | None = None, **settings: Any) -> Gateway:
+        address = url or shared_nats_server.url
+        store: Store = await open_store(address)
+        gateway = Gateway(store, Settings(port=0, nats=address, test_mode=True, **settings), EnqueueChain())
+        gateways.append(gateway)
+        await gateway.start()
+        return gateway
+
+    yield one
+    for gateway in gateways:
+        await gateway.stop()

@@ -1,0 +1,306 @@
+"""The API over NATS, asked as other languages ask it (docs/nats-binding.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import aiohttp
+import nats.errors
+import pytest
+
+from integration.gateway.conftest import Asker, Serve
+from integration.samples import draft
+from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.job import Job
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.store import Store
+from ojs_gateway.http.call import Call, Response
+from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.nats_api.operation import Operation
+from ojs_gateway.nats_api.service import NatsApi
+from ojs_gateway.openapi.document import parameters_of, places
+from ojs_gateway.openapi.route import Route
+from ojs_gateway.routes import PARTS
+from support.nats import NatsServer
+from support.waiting import eventually
+
+STREAMED = {
+    "getMetrics",
+    "streamJobProgress",
+    "streamEvents",
+    "subscribeJobEvents",
+    "subscribeQueueEvents",
+    "websocketConnect",
+    "streamStats",
+}
+ROUTES = {name: route for part in PARTS for route in part.routes if (name := next(places(route)).operation_id) not in STREAMED}
+
+
+def names_a_queue(route: Route) -> bool:
+    return "queue" in parameters_of(next(places(route)).path)
+
+
+GRANTABLE = sorted(name for name, route in ROUTES.items() if route.by_queue or names_a_queue(route))
+
+
+async def active_job(store: Store, queue: str) -> Job:
+    """One that `w1` has."""
+    pushed = await store.jobs.push(draft(queue=queue))
+    [job] = await store.dispatcher.fetch([queue], 1, "w1", None, 5_000)
+    assert job.id == pushed.id
+    return job
+
+
+def new_job(queue: str, **more: Any) -> dict[str, Any]:
+    return {"type": "email.send", "args": [1], "options": {"queue": queue}} | more
+
+
+def bodies(name: str, job: Job) -> Any:
+    """What an operation is asked about a job that `w1` has, or about its queue."""
+    held = {"job_id": job.id, "worker_id": "w1", "attempt": job.attempt}
+    known: dict[str, Any] = {
+        "createJob": new_job(job.queue),
+        "createJobBatch": {"jobs": [new_job(job.queue)]},
+        "bulkCreateJobs": {"jobs": [new_job(job.queue)]},
+        "createQueue": {"name": job.queue},
+        "fetchJobs": {"queues": [job.queue], "worker_id": "w1"},
+        "ackJob": held,
+        "ackJobs": {"jobs": [held]},
+        "nackJob": held | {"error": {"message": "no", "rate_limit_until": "2999-01-01T00:00:00Z"}},
+        "putJobCheckpoint": {"state": 1} | held,
+        "reportJobProgress": {"progress": 0.5} | held,
+        "updateJobPriority": {"priority": 7},
+        "setQueueConfig": {"max_size": 5},
+        "setQueueRateLimit": {"concurrency": 2},
+        "adminPurgeQueue": {"states": ["available"], "confirm": True},
+    }
+    if name not in known and not parameters_of(next(places(ROUTES[name])).path):
+        raise AssertionError(f"{name} can be granted by queue: say here what it is asked")
+    return known.get(name)
+
+
+def path_of(name: str, job: Job) -> dict[str, str]:
+    values = {"job_id": job.id, "queue": job.queue}
+    return {placed: values[placed] for placed in parameters_of(next(places(ROUTES[name])).path)}
+
+
+@pytest.mark.parametrize("name", GRANTABLE)
+async def test_what_is_granted_for_one_queue_reaches_no_other(
+    store: Store, serve: Serve, ask: Asker, queue: str, name: str
+) -> None:
+    await serve()
+    job = await active_job(store, queue)
+    waiting = await store.jobs.push(draft(queue=queue))
+    refused = await ask(f"{name}.another", bodies(name, job), path_of(name, job))
+    if refused.status == 207:
+        assert [item["error"]["code"] for item in refused.body["items"]] == ["not_found"]
+    else:
+        assert refused.body["error"]["code"] in {"permission_denied", "not_found"}
+        assert refused.headers["Nats-Service-Error-Code"] == str(refused.status)
+    assert (await store.jobs.get(job.id), await store.jobs.get(waiting.id)) == (job, waiting)
+    assert await store.queues.get(queue) is None
+    granted = await ask(f"{name}.{queue}", bodies(name, job), path_of(name, job))
+    assert granted.status < 400 or granted.body["error"]["code"] != "permission_denied"
+    assert granted.status != 404 or name == "getJobCheckpoint", granted
+
+
+async def test_what_is_not_of_one_queue_can_t_be_asked_in_the_name_of_one(serve: Serve, ask: Asker) -> None:
+    await serve()
+    with pytest.raises(nats.errors.NoRespondersError):
+        await ask("listJobs.email")
+    with pytest.raises(nats.errors.NoRespondersError):
+        await ask("resetSystem.email")
+    assert (await ask("getMaintenance._")).status == 200
+
+
+async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
+    shared_nats_server: NatsServer, ask: Asker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def forgetful(_call: Call) -> Response:
+        return Response(200, b'{"secret": 1}')
+
+    operation = Operation("forgetful", "GET", "/forgetful", (), forgetful, by_queue=True)
+    api = NatsApi([operation], StoreConfig(), PayloadLimits(), LargeBodies(), most=10)
+    await api.start(shared_nats_server.url, "one")
+    assert (await ask("forgetful._")).body == {"secret": 1}
+    answer = await ask("forgetful.email")
+    assert (answer.status, answer.body["error"]["code"]) == (500, "backend_error")
+    await api.stop(1.0)
+    assert not caplog.records
+
+
+async def test_an_answer_is_that_of_http(serve: Serve, ask: Asker, queue: str) -> None:
+    gateway = await serve()
+    pushed = await ask(f"createJob.{queue}", new_job(queue), X_Request_Id="req_mine", traceparent="00-1-1-1")
+    assert pushed.status == 201
+    assert pushed.headers["X-Request-Id"] == "req_mine"
+    job_id = pushed.body["job"]["id"]
+    assert pushed.headers["Location"] == f"/ojs/v1/jobs/{job_id}"
+    async with aiohttp.ClientSession(gateway.url) as http, http.get(f"/ojs/v1/jobs/{job_id}") as answer:
+        assert (await ask("getJob._", parameters={"job_id": job_id})).body == await answer.json(content_type=None)
+        assert (await ask("getJob._", parameters={"job_id": job_id})).headers["Retry-After"] == answer.headers["Retry-After"]
+    unknown = await ask("getJob._", parameters={"job_id": "0192f0c1-0000-7000-8000-000000000000"})
+    assert (unknown.status, unknown.body["error"]["code"]) == (404, "not_found")
+    assert unknown.headers["Nats-Service-Error"] == unknown.body["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "headers", "said"),
+    [
+        ("getJob._", {}, "job_id"),
+        ("getJob._", {"OJS_Parameters": "job_id=%ff"}, "OJS-Parameters"),
+        ("getHealth._", {"OJS_Timeout": "soon"}, "milliseconds"),
+        ("getHealth._", {"OJS_Version": "2.0"}, "OJS-Version"),
+        ("getHealth._", {"OJS_Requires_Extension": "time-travel"}, "time-travel"),
+        ("createJob._", {"Content_Encoding": "br"}, "no request body"),
+    ],
+)
+async def test_what_can_t_be_read_is_named(serve: Serve, ask: Asker, subject: str, headers: dict[str, Any], said: str) -> None:
+    await serve()
+    answer = await ask(subject, **headers)
+    assert 400 <= answer.status < 500
+    assert said in answer.body["error"]["message"] or answer.body["error"]["code"] == "invalid_payload"
+
+
+async def test_nats_micro_finds_every_operation_and_its_figures(serve: Serve, ask: Asker) -> None:
+    await serve()
+
+    async def told(verb: str) -> Any:
+        return json.loads((await ask.nats.request(f"$SRV.{verb}.ojs", timeout=10)).data)
+
+    assert (await told("PING"))["type"] == "io.nats.micro.v1.ping_response"
+    info = await told("INFO")
+    found = {endpoint["name"]: endpoint["subject"] for endpoint in info["endpoints"]}
+    assert set(found) == set(ROUTES)
+    assert found["createJob"] == "ojs.api.createJob.>"
+    assert found["listJobs"] == "ojs.api.listJobs._"
+    await ask("getHealth._")
+    await ask("getJob._")
+    stats = {endpoint["name"]: endpoint for endpoint in (await told("STATS"))["endpoints"]}
+    assert (stats["getHealth"]["num_requests"], stats["getHealth"]["num_errors"]) == (1, 0)
+    assert (stats["getJob"]["num_errors"], stats["getJob"]["last_error"]) == (1, "400 invalid_request")
+    assert stats["getHealth"]["processing_time"] > 0
+    one = await ask.nats.request(f"$SRV.PING.ojs.{info['id']}", timeout=10)
+    assert json.loads(one.data)["id"] == info["id"]
+
+
+async def test_gateways_share_the_requests(serve: Serve, ask: Asker) -> None:
+    await serve()
+    await serve()
+    await asyncio.gather(*(ask("getMaintenance._") for _ in range(200)))
+    inbox = ask.nats.new_inbox()
+    answers = await ask.nats.subscribe(inbox)
+    await ask.nats.publish("$SRV.STATS.ojs", reply=inbox)
+    counts: list[int] = []
+    for _ in range(2):
+        stats = json.loads((await answers.next_msg(timeout=10)).data)
+        counts += [endpoint["num_requests"] for endpoint in stats["endpoints"] if endpoint["name"] == "getMaintenance"]
+    assert sum(counts) == 200
+    assert min(counts) > 20
+
+
+async def test_who_has_stopped_waiting_is_given_no_job(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
+    await serve()
+    loop = asyncio.get_running_loop()
+    late = loop.time() + 0.2
+    body = {"queues": [queue], "worker_id": "w1", "wait_ms": 5_000}
+    waiting = asyncio.create_task(ask(f"fetchJobs.{queue}", body, OJS_Timeout="200"))
+    await eventually(lambda: loop.time() > late + 0.05)
+    pushed = await store.jobs.push(draft(queue=queue))
+    taken = await ask(f"fetchJobs.{queue}", body | {"worker_id": "w2"})
+    assert [(job["id"], job["attempt"], job["worker_id"]) for job in taken.body["jobs"]] == [(pushed.id, 1, "w2")]
+    assert (await waiting).body == {"jobs": []}
+
+
+async def test_jobs_whose_answer_nobody_got_are_back_at_once(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
+    await serve()
+    pushed = await store.jobs.push(draft(queue=queue))
+    body = json.dumps({"queues": [queue], "worker_id": "w1"}).encode()
+    await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", body, reply="_INBOX.nobody.listens")
+
+    async def claimed() -> bool:
+        return (await store.jobs.get(pushed.id)) != pushed
+
+    await eventually(claimed)
+    again = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w2", "wait_ms": 5_000})
+    assert [job["id"] for job in again.body["jobs"]] == [pushed.id]
+
+
+async def test_a_fetch_whose_client_has_died_takes_no_job(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
+    await serve()
+    inbox = ask.nats.new_inbox()
+    answers = await ask.nats.subscribe(inbox)
+    body = {"queues": [queue], "worker_id": "w1", "wait_ms": 30_000}
+    await ask.nats.publish(
+        f"ojs.api.fetchJobs.{queue}", json.dumps(body).encode(), reply=inbox, headers={"OJS-Interim": "true"}
+    )
+    interim = await answers.next_msg(timeout=10)
+    assert (interim.headers or {})["OJS-Status"] == "102"
+    await answers.unsubscribe()
+    pushed = await store.jobs.push(draft(queue=queue))
+    taken = await ask(f"fetchJobs.{queue}", body | {"worker_id": "w2"})
+    assert [(job["id"], job["attempt"], job["worker_id"]) for job in taken.body["jobs"]] == [(pushed.id, 1, "w2")]
+
+
+async def test_no_more_jobs_are_handed_out_than_an_answer_takes(serve: Serve, ask: Asker, queue: str) -> None:
+    await serve()
+    large = "x" * 900_000
+    for _ in range(12):  # NATS takes 8 MB here
+        assert (await ask(f"createJob.{queue}", new_job(queue, args=[large]))).status == 201
+    got: list[str] = []
+
+    async def all_fetched() -> bool:
+        answer = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1", "count": 20, "wait_ms": 1_000})
+        got.extend(job["id"] for job in answer.body["jobs"])
+        return len(got) >= 12
+
+    await eventually(all_fetched)
+    assert len(set(got)) == len(got) == 12
+    for job_id in got:
+        acked = await ask(f"ackJob.{queue}", {"job_id": job_id, "worker_id": "w1", "result": large})
+        assert acked.status == 200
+    everything = await ask("getJobResults._", {"ids": got})
+    assert (everything.status, everything.body["error"]["code"]) == (413, "envelope_too_large")
+    assert "max_payload" in everything.body["error"]["hint"]
+
+
+async def test_a_gateway_with_too_much_to_do_says_so(serve: Serve, ask: Asker, queue: str) -> None:
+    await serve(max_connections=1)
+    inbox = ask.nats.new_inbox()
+    answers = await ask.nats.subscribe(inbox)
+    body = json.dumps({"queues": [queue], "worker_id": "w1", "wait_ms": 2_000}).encode()
+    await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", body, reply=inbox)
+    refused = await ask("getMaintenance._")
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+    assert json.loads((await answers.next_msg(timeout=10)).data) == {"jobs": []}
+    assert (await ask("getMaintenance._")).status == 200
+
+
+async def test_a_gateway_that_stops_answers_what_has_come(serve: Serve, ask: Asker, queue: str) -> None:
+    gateway = await serve()
+    body = {"queues": [queue], "worker_id": "w1", "wait_ms": 30_000}
+    waiting = asyncio.create_task(ask(f"fetchJobs.{queue}", body))
+    pushes = [asyncio.create_task(ask(f"createJob.{queue}-2", new_job(f"{queue}-2"))) for _ in range(50)]
+    assert (await pushes[0]).status == 201
+    await gateway.stop()
+    assert [(await push).status for push in pushes] == [201] * 50
+    assert (await waiting).body == {"jobs": []}
+    with pytest.raises(nats.errors.NoRespondersError):
+        await ask("getMaintenance._")
+
+
+async def test_a_request_that_nobody_waits_for_is_not_carried_out(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
+    await serve()
+    pushed = await store.jobs.push(draft(queue=queue))
+    await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", json.dumps({"queues": [queue]}).encode())
+    assert (await ask("getJob._", parameters={"job_id": pushed.id})).body["job"]["state"] == "available"
+
+
+async def test_it_can_be_left_out(serve: Serve, ask: Asker) -> None:
+    gateway = await serve(nats_api=False)
+    with pytest.raises(nats.errors.NoRespondersError):
+        await ask("getManifest._")
+    async with aiohttp.ClientSession(gateway.url) as http, http.get("/ojs/manifest") as answer:
+        assert (await answer.json(content_type=None))["protocols"] == ["http"]
