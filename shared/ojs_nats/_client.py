@@ -27,7 +27,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import Duplicate, JobCancelled, JobDropped, JobFailed, NotFound, Refused, refused
 from ojs_nats._jobs import Job, NewJob
-from ojs_nats._operations import PUSH, PUSH_BULK, PUSH_MANY, Operation, Request
+from ojs_nats._operations import GET_JOB, PUSH, PUSH_BULK, PUSH_MANY, Operation, Request
 from ojs_nats.answers.jobs import BulkPushed, PushedItem
 
 R = TypeVar("R")
@@ -94,7 +94,8 @@ class Client(Closing):
             return []
         jobs = [await self.surroundings.prepared(new) for new in jobs]
         asked = {"jobs": [new.envelope() for new in jobs], "idempotency_key": str(uuid4())}
-        answer = await self.transport.send(Request(PUSH_BULK, body=asked, answered_as_well=frozenset({_REFUSED})))
+        request = Request(PUSH_BULK, body=asked, queue=_queue_of(jobs), answered_as_well=frozenset({_REFUSED}))
+        answer = await self.transport.send(request)
         return [self._outcome(jobs[item.index], item) for item in part(answer, BulkPushed).items]
 
     async def job(self, job_id: str) -> Job:
@@ -119,16 +120,16 @@ class Client(Closing):
     async def _pushed(self, operation: Operation, body: Any, jobs: Sequence[NewJob[Any]]) -> list[str]:
         """The ids of the jobs that are there now: with a policy of uniqueness, a job's may be another one's."""
         try:
-            queues = {new.queue for new in jobs}
-            queue = queues.pop() if len(queues) == 1 else None
-            answer = await self.transport.send(Request(operation, body=body, queue=queue))
+            answer = await self.transport.send(Request(operation, body=body, queue=_queue_of(jobs)))
         except Duplicate as error:
             if error.existing_job_id not in {new.id for new in jobs}:
                 raise
             # An earlier try of this push was carried out though nobody heard, unless only some of its jobs are there.
             for new in jobs:
+                if new.id == error.existing_job_id:
+                    continue
                 try:
-                    await self.job(new.id)
+                    await self.transport.send(Request(GET_JOB, {"job_id": new.id}, queue=new.queue))
                 except NotFound:
                     raise error from None
             return [new.id for new in jobs]
@@ -141,6 +142,12 @@ class Client(Closing):
         if many.dropped:
             raise JobDropped(f"middleware of the server has dropped {len(many.dropped)} of the {len(jobs)} jobs", many.dropped)
         return [job.id for job in many.jobs]
+
+
+def _queue_of(jobs: Sequence[NewJob[Any]]) -> str | None:
+    """The queue of all of them, if they have the same."""
+    queues = {new.queue for new in jobs}
+    return queues.pop() if len(queues) == 1 else None
 
 
 class JobHandle(Generic[R]):

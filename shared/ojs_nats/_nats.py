@@ -49,6 +49,7 @@ class NatsTransport(Transport):
         self._opening = asyncio.Lock()
         self._keeper: AsyncGenerator[_Link] | None = None
         self._link: _Link | None = None
+        self._of_no_queue: set[str] = set()
 
     async def close(self) -> None:
         if self._keeper is not None:
@@ -57,10 +58,19 @@ class NatsTransport(Transport):
     async def once(self, request: Request, body: bytes | None) -> Answer:
         link = self._link or await self._open()
         answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
-        headers = {"OJS-Version": "1.0", "OJS-Timeout": f"{answer_s * 1_000:.0f}", "OJS-Interim": "true", **request.headers}
+        headers = {"OJS-Timeout": f"{answer_s * 1_000:.0f}", "OJS-Interim": "true", **request.headers}
         if request.parameters:
             headers["OJS-Parameters"] = urlencode(request.parameters)
-        answer = await link.ask(_subject(request), body or b"", headers, answer_s + _LATE_S)
+        name, seconds = request.operation.name, answer_s + _LATE_S
+        queue = _ANY_QUEUE if name in self._of_no_queue else _queue(request)
+        try:
+            answer = await link.ask(_subject(name, queue), body or b"", headers, seconds)
+        except NobodyListens:
+            if queue == _ANY_QUEUE:
+                raise
+            # It may be about one queue, and yet not be asked for in the name of one.
+            answer = await link.ask(_subject(name, _ANY_QUEUE), body or b"", headers, seconds)
+            self._of_no_queue.add(name)
         said = answer.headers or {}
         # An answer without a status isn't an OJS server's.
         return Answer(int(said.get("OJS-Status", 502)), answer.data, said.get("Retry-After"))
@@ -81,6 +91,13 @@ class NatsTransport(Transport):
         finally:
             self._link = self._keeper = None
             await link.close()
+
+
+class NobodyListens(NotNow):
+    """NATS says so: nothing was done."""
+
+    def __init__(self) -> None:
+        super().__init__("no gateway listens there", carried_out=False)
 
 
 class _Link:
@@ -116,7 +133,7 @@ class _Link:
             await self._nats.close()
 
     async def ask(self, subject: str, body: bytes, headers: dict[str, str], seconds: float) -> Msg:
-        """Raises NotNow, Refused if NATS doesn't let this user ask that."""
+        """Raises NotNow, NobodyListens, Refused if NATS doesn't let this user ask that."""
         if not self._nats.is_connected:
             raise NotNow("there is no connection to NATS", carried_out=False)
         most = self._nats.max_payload - _HEAD_BYTES
@@ -137,7 +154,7 @@ class _Link:
         finally:
             del self._waiting[token]
         if not found.data and found.headers is not None and found.headers.get("Status") == "503":
-            raise NotNow("no gateway listens there", carried_out=False)
+            raise NobodyListens
         return found
 
     async def _answered(self, message: Msg) -> None:
@@ -171,8 +188,10 @@ def _inbox_prefix(options: str) -> str:
     return found
 
 
-def _subject(request: Request) -> str:
+def _queue(request: Request) -> str:
     queue = request.queue or _ANY_QUEUE
-    if "" in queue.split("."):  # no subject has an empty part
-        queue = _ANY_QUEUE
-    return f"{_PREFIX}.{request.operation.name}.{queue}"
+    return _ANY_QUEUE if "" in queue.split(".") else queue  # no subject has an empty part
+
+
+def _subject(operation: str, queue: str) -> str:
+    return f"{_PREFIX}.{operation}.{queue}"

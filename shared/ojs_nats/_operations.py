@@ -26,9 +26,9 @@ class Operation(NamedTuple):
 class Request(msgspec.Struct, frozen=True):
     """`parameters` are those of the path, by the names that it has them by, and of the query. `queue` is the one that all of it
     is about, if it is about one: over NATS, permissions go by it. A request that isn't `repeatable` is sent again only when the
-    one before can't have been carried out. An answer is waited for as long as `answer_s`; None is
-    for what is answered at once, and as long as suits the way there. Some operations answer with statuses
-    of errors, too, which are `answered_as_well`, unless an error comes with them.
+    one before can't have been carried out. An answer is waited for as long as `answer_s`; None is for
+    what is answered at once, and as long as suits the way there. Some operations answer with statuses of errors, too, which are
+    `answered_as_well`, unless an error comes with them.
     """
 
     operation: Operation

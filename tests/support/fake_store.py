@@ -143,7 +143,10 @@ class Dispatcher:
         try:
             yield undelivered
         finally:
-            self.given_back += [job.id for job in jobs if job.id in undelivered]
+            self.take_back([job for job in jobs if job.id in undelivered])
+
+    def take_back(self, jobs: Iterable[Job]) -> None:
+        self.given_back += [job.id for job in jobs]
 
     def fail(self, job: Job, reason: str) -> None:
         assert reason

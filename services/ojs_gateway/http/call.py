@@ -109,7 +109,7 @@ class Call(ABC):
         # A byte may be a thousand when it is unpacked.
         return await self._aside.run(LARGE_BYTES if len(body) > _UNPACKED_AT_ONCE else 0, decompressed, body, encoding, limit)
 
-    # A request may be about one queue alone (docs/adr/053)
+    # A request may be about one queue alone (docs/adr/054)
 
     def require_queue(self, *queues: str) -> None:
         """Raises permission_denied if the request may not be about one of them."""

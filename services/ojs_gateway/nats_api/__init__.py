@@ -1,1 +1,1 @@
-"""The NATS binding: the operations by request and reply (docs/nats-binding.md, docs/adr/053)."""
+"""The NATS binding: the operations by request and reply (docs/nats-binding.md, docs/adr/054)."""

@@ -53,7 +53,7 @@ class Route(NamedTuple):
     test_only: bool = False
     """Whether it is there in test mode alone."""
     by_queue: bool = False
-    """Whether its handler holds a call to the queue that the call may be about (docs/adr/053)."""
+    """Whether its handler holds a call to the queue that the call may be about (docs/adr/054)."""
 
 
 class Part(NamedTuple):

@@ -439,7 +439,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Told without an answer after events were stored, for those who wait for more."""
         return "ojs.control.events"
 
-    # The API over NATS (docs/adr/053). No stream stores it.
+    # The API over NATS (docs/adr/054). No stream stores it.
 
     def api(self, operation: str, queue: str) -> str:
         """Subject of requests for an operation about a queue; its dots make more tokens."""
