@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, TypeVar, Unpack
 
 from ojs_nats._chains import EnqueueChain, ExecutionChain
@@ -22,6 +22,8 @@ Lifespan = TypeVar("Lifespan", bound=Callable[[], AsyncIterator[Any]])
 class App(Closing):
     """The jobs of an application. `url` is the server's, else OJS_URL, else http://127.0.0.1:8080.
 
+    `headers` go with every request, of workers too: what a proxy before the server asks for, such as `Authorization`.
+
     `enqueue` is the middleware around its pushes, `execution` that around its handlers; `codec` reads results that middleware
     has encoded.
 
@@ -29,14 +31,15 @@ class App(Closing):
     the client of code without a loop.
     """
 
-    def __init__(self, url: str | None = None) -> None:
+    def __init__(self, url: str | None = None, *, headers: Mapping[str, str] | None = None) -> None:
         self.url = url_of(url)
+        self.headers = headers
         self.enqueue = EnqueueChain()
         self.execution = ExecutionChain()
         self.codec: Codec | None = None
         self.definitions: dict[str, JobDefinition[Any, Any]] = {}
         self.worker_state: Callable[[], AsyncIterator[Any]] | None = None
-        self._clients = Clients(lambda: Client(self.url, surroundings=AppSurroundings(self)))
+        self._clients = Clients(lambda: Client(self.url, headers=self.headers, surroundings=AppSurroundings(self)))
         self.sync = SyncClient(self.url, clients=self._clients)
 
     @property

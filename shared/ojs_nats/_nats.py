@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -41,8 +41,9 @@ class NatsTransport(Transport):
     listen to answers below that only. Raises ValueError for other options.
     """
 
-    def __init__(self, url: str, *, patience_s: float = 30.0) -> None:
+    def __init__(self, url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(url, patience_s=patience_s)
+        self._headers = headers or {}
         servers, _, options = self.url.partition("?")
         self._servers = servers.split(",")
         self._inbox_prefix = _inbox_prefix(options)
@@ -58,7 +59,7 @@ class NatsTransport(Transport):
     async def once(self, request: Request, body: bytes | None) -> Answer:
         link = self._link or await self._open()
         answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
-        headers = {"OJS-Timeout": f"{answer_s * 1_000:.0f}", "OJS-Interim": "true", **request.headers}
+        headers = {"OJS-Timeout": f"{answer_s * 1_000:.0f}", "OJS-Interim": "true", **self._headers, **request.headers}
         if request.parameters:
             headers["OJS-Parameters"] = urlencode(request.parameters)
         name, seconds = request.operation.name, answer_s + _LATE_S

@@ -84,9 +84,16 @@ class SyncClient(SyncClosing):
     blocked by it.
     """
 
-    def __init__(self, url: str | None = None, *, patience: Duration = 30.0, clients: Clients | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        patience: Duration = 30.0,
+        headers: Mapping[str, str] | None = None,
+        clients: Clients | None = None,
+    ) -> None:
         self.url = url_of(url)
-        self._clients = clients or Clients(lambda: Client(self.url, patience=patience))
+        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, headers=headers))
         self.jobs = SyncJobs(lambda: self._client().jobs)
         self.queues = SyncQueues(lambda: self._client().queues)
         self.dead_letters = SyncDeadLetters(lambda: self._client().dead_letters)
@@ -547,6 +554,10 @@ class SyncEvents:
     ) -> EventPage:
         """Those behind a cursor, the oldest first, beginning with the oldest that is kept."""
         return _portal.call(self._its().poll(after=after, types=types, queue=queue, job_type=job_type, limit=limit))
+
+    def recent(self, *, type: str | None = None, queue: str | None = None, limit: int = 50) -> list[Event]:
+        """The last `limit`, the newest first; `type` is one in full."""
+        return _portal.call(self._its().recent(type=type, queue=queue, limit=limit))
 
     def cursor(self) -> str:
         """Where all that has happened is behind: events after it are those from now on."""

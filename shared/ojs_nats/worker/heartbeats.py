@@ -12,7 +12,6 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 import structlog
 
-from ojs_nats._connect import transport
 from ojs_nats._errors import OjsError
 from ojs_nats._operations import HEARTBEAT, Request
 from ojs_nats._transport import Transport
@@ -49,18 +48,18 @@ class _Answer(msgspec.Struct):
 
 
 class Heartbeats(Generic[T]):
-    """`describe` is asked in the thread what to send, `heard` is called in the loop that started it. `beside` is entered in the
-    thread's loop, and left with it.
+    """`connect` makes a connection of their own. `describe` is asked in the thread what to send, `heard` is called in the loop
+    that started it. `beside` is entered in the thread's loop, and left with it.
     """
 
     def __init__(
         self,
-        url: str,
+        connect: Callable[[], Transport],
         describe: Callable[[], Signs[T]],
         heard: Callable[[Beat[T]], None],
         beside: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
     ) -> None:
-        self._url = url
+        self._connect = connect
         self._describe = describe
         self._heard = heard
         self._loop = asyncio.get_running_loop()
@@ -114,7 +113,7 @@ class Heartbeats(Generic[T]):
     async def _run(self) -> None:
         self._own, self._stop, self._soon = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
         self._ready.set()
-        link = transport(self._url, patience_s=0.0)
+        link = self._connect()
         stopped = asyncio.ensure_future(self._stop.wait())
         try:
             async with self._beside():

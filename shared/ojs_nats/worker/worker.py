@@ -19,6 +19,7 @@ from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._options import DEFAULT_QUEUE
+from ojs_nats._transport import Transport
 from ojs_nats.worker import outcome
 from ojs_nats.worker.attempts import Attempt
 from ojs_nats.worker.context import JobContext, LoopLine
@@ -84,7 +85,7 @@ class Worker:
         self._changed = asyncio.Event()
         self._state: Any = None
         self._heartbeats: Heartbeats[Attempt] | None = None
-        self._transport = transport(app.url)
+        self._transport = transport(app.url, headers=app.headers)
         self._execution = Execution(app, concurrency, processes or os.cpu_count() or 1, self.id)
         queue = self.queues[0] if len(self.queues) == 1 else None
         self._reports = Reports(self._transport, self.id, queue)
@@ -111,7 +112,7 @@ class Worker:
     async def _serve(self) -> None:
         await self._register()
         beside = nullcontext if self._health is None else self._health.serving
-        self._heartbeats = Heartbeats(self._app.url, self._described, self._heard, beside)
+        self._heartbeats = Heartbeats(self._connect_for_heartbeats, self._described, self._heard, beside)
         self._heartbeats.start()
         told = {"worker_id": self.id, "queues": self.queues, "concurrency": self._concurrency, "url": self._transport.shown}
         log.info("the worker runs", **told)
@@ -164,6 +165,9 @@ class Worker:
                     attempt.lost = True
                     attempt.context.log.warning("the handler is told to stop", reason=str(why))
                     attempt.stop(why)
+
+    def _connect_for_heartbeats(self) -> Transport:
+        return transport(self._app.url, patience_s=0.0, headers=self._app.headers)
 
     def _described(self) -> Signs[Attempt]:
         # Called in another thread, so it goes through a copy, which is made in one step.

@@ -35,6 +35,8 @@ that state in its data.
 
 NOBODY: Final = "unknown"
 """Worker id of a fetch that named none: the member is required."""
+_PUT_OFF: Final = {"code": "put_off", "type": "put_off", "message": "the worker has put the job off"}
+"""Of an attempt that isn't a failure, in events that must have an error."""
 
 
 def events_of(job: Job, entry: Entry) -> list[Event]:
@@ -61,7 +63,7 @@ def _lifecycle(facts: Facts) -> list[Event]:
         case "moved" if entry.after is State.AVAILABLE:
             return [_enqueued(facts)]
         case "requeued" if entry.after is State.RETRYABLE:
-            return [job_event(job, entry, "job.retrying", **_next_attempt(facts))]
+            return [job_event(job, entry, "job.retrying", **_next_attempt(facts), error=_PUT_OFF)]
         case "activated" | "promoted" | "requeued":
             return [_enqueued(facts)]
         case "retried":
