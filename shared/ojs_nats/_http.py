@@ -16,10 +16,10 @@ import msgspec
 from yarl import URL
 
 from ojs_nats._errors import Unavailable
-from ojs_nats._operations import LIST_EVENTS, STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
+from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, error_of
-from ojs_nats.answers.events import Event, EventPage
+from ojs_nats.answers.events import Event
 
 _CONNECT_S: Final = 10.0
 _READ_S: Final = 30.0
@@ -62,7 +62,7 @@ class HttpTransport(Transport):
             raise NotNow(error, carried_out=True) from error
 
     async def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
-        after = wanted.after or await self._now()
+        after = wanted.after or await self.cursor_now()
         loop = asyncio.get_running_loop()
         failing_since: float | None = None
         while True:
@@ -88,11 +88,6 @@ class HttpTransport(Transport):
                 elif now - failing_since > self._patience_s:
                     raise Unavailable(f"events at {self.shown}: {reason}") from reason.__cause__
             await asyncio.sleep(random.uniform(*_RECONNECT_S))  # noqa: S311
-
-    async def _now(self) -> str:
-        """The cursor behind what has happened: from there on, a connection that breaks loses nothing."""
-        newest = await self.send(Request(LIST_EVENTS, {"page": "1", "per_page": "1"}))
-        return msgspec.json.decode(newest, type=EventPage).cursor
 
     @asynccontextmanager
     async def _followed(self, wanted: EventFilter, after: str) -> AsyncIterator[aiohttp.StreamReader]:

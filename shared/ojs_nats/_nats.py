@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
+import msgspec
 import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ojs_nats._errors import Refused
-from ojs_nats._operations import Request
-from ojs_nats._transport import Answer, NotNow, Transport
+from ojs_nats._jobs import Job
+from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
+from ojs_nats._transport import Answer, EventFilter, NotNow, Transport
+from ojs_nats.answers.events import Event, EventPage
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +37,11 @@ _LATE_S: Final = 0.5
 """What an answer that was sent in time may take to get here."""
 _HEAD_BYTES: Final = 4_096
 """What a request's headers may take of NATS's max_payload."""
+_EVENTS: Final = "ojs.events"
+_LAST: Final = frozenset({"job.completed", "job.discarded", "job.cancelled"})
+_PAGE: Final = "1000"
+_LOOK_AGAIN_S: Final = 1.0
+_STORED_S: Final = 0.02
 _DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 
 
@@ -76,6 +85,39 @@ class NatsTransport(Transport):
         # An answer without a status isn't an OJS server's.
         return Answer(int(said.get("OJS-Status", 502)), answer.data, said.get("Retry-After"))
 
+    async def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
+        """Read in pages, which a message on the events' own subjects says to look for: so a cursor resumes them. Where NATS
+        doesn't let this user listen to those, they are looked for once a second.
+        """
+        after = wanted.after or await self.cursor_now()
+        over = wanted.job_id is not None and await self._has_ended(wanted.job_id)
+        heard = asyncio.Event()
+        link = self._link or await self._open()
+        async with link.listening(_event_subjects(wanted), heard):
+            while True:
+                heard.clear()
+                page = await self._page(wanted, after)
+                for event, cursor in zip(page.events, page.cursors, strict=True):
+                    if wanted.job_id in {None, event.subject, event.data.get("job_id")}:
+                        yield msgspec.structs.replace(event, cursor=cursor)
+                        over = over or (wanted.job_id is not None and event.type in _LAST)
+                after = page.cursor
+                if over and not page.has_more:
+                    return
+                if not page.events:
+                    await _either(heard, _LOOK_AGAIN_S)
+
+    async def _page(self, wanted: EventFilter, after: str) -> EventPage:
+        asked = {"types": wanted.types, "queues": wanted.queues, "job_types": wanted.job_types}
+        said = {name: ",".join(values) for name, values in asked.items() if values}
+        queue = wanted.queues[0] if len(wanted.queues) == 1 else None
+        answer = await self.send(Request(LIST_EVENTS, {"after": after, "limit": _PAGE, **said}, queue=queue))
+        return msgspec.json.decode(answer, type=EventPage)
+
+    async def _has_ended(self, job_id: str) -> bool:
+        answer = await self.send(Request(GET_JOB, {"job_id": job_id}))
+        return msgspec.json.decode(answer, type=_One).job.ended
+
     async def _open(self) -> _Link:
         async with self._opening:
             if self._link is None:
@@ -92,6 +134,10 @@ class NatsTransport(Transport):
         finally:
             self._link = self._keeper = None
             await link.close()
+
+
+class _One(msgspec.Struct):
+    job: Job
 
 
 class NobodyListens(NotNow):
@@ -158,6 +204,21 @@ class _Link:
             raise NobodyListens
         return found
 
+    @asynccontextmanager
+    async def listening(self, subjects: Sequence[str], heard: asyncio.Event) -> AsyncIterator[None]:
+        """In here `heard` is set when something arrives on one of the subjects."""
+
+        async def note(_: Msg) -> None:
+            heard.set()
+
+        subscriptions = [await self._nats.subscribe(subject, cb=note) for subject in subjects]
+        try:
+            yield
+        finally:
+            for subscription in subscriptions:
+                if self._nats.is_connected:
+                    await subscription.unsubscribe()
+
     async def _answered(self, message: Msg) -> None:
         if message.headers is not None and message.headers.get("OJS-Status") == _INTERIM:
             return
@@ -179,6 +240,23 @@ class _Link:
         for asked, answer in self._waiting.values():
             if not answer.done() and subject in {None, asked.lower()}:
                 answer.set_exception(reason)
+
+
+def _event_subjects(wanted: EventFilter) -> list[str]:
+    """Where the events are published that are wanted, and perhaps others (docs/events.md)."""
+    if wanted.job_id is not None:
+        return [f"{_EVENTS}.job.*.*.{wanted.job_id}"]
+    return [f"{_EVENTS}.{kind.removesuffix('.*')}.>" for kind in wanted.types] or [f"{_EVENTS}.>"]
+
+
+async def _either(heard: asyncio.Event, seconds: float) -> None:
+    """Until it is set and a moment has passed, in which what was published is stored, or so long."""
+    try:
+        async with asyncio.timeout(seconds):
+            await heard.wait()
+    except TimeoutError:
+        return
+    await asyncio.sleep(_STORED_S)
 
 
 def _inbox_prefix(options: str) -> str:

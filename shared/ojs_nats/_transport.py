@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from ojs_nats._errors import OjsError, Unavailable, is_refusal, refusal
-from ojs_nats._operations import Request
-from ojs_nats.answers.events import Event
+from ojs_nats._operations import LIST_EVENTS, Request
+from ojs_nats.answers.events import Event, EventPage
 
 _FIRST_PAUSE_S: Final = 0.1
 _LAST_PAUSE_S: Final = 5.0
@@ -65,10 +65,16 @@ class Transport(ABC):
         """Close the connections; the next request opens new ones."""
 
     def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
-        """Those that are wanted, as they happen, across broken connections. Raises Refused, and NotImplementedError where this
-        transport can't.
+        """Those that are wanted, as they happen, across broken connections.
+
+        Raises Refused, Unavailable, and NotImplementedError where there is nothing that could tell of them.
         """
-        raise NotImplementedError(f"events can't be followed at {self.shown}: use the server's HTTP address")
+        raise NotImplementedError(f"events can't be followed at {self.shown}")
+
+    async def cursor_now(self) -> str:
+        """The cursor behind what has happened: from there on, a connection that breaks loses no event."""
+        newest = await self.send(Request(LIST_EVENTS, {"page": "1", "per_page": "1"}))
+        return msgspec.json.decode(newest, type=EventPage).cursor
 
     async def send(self, request: Request, *, patience_s: float | None = None) -> bytes:
         """The answer's body. Raises Refused by the server's code, Unavailable."""

@@ -35,9 +35,9 @@ from support.waiting import eventually
 NOWHERE = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
 
-@pytest.fixture
-async def client(system: System) -> AsyncIterator[Client]:
-    async with Client(system.url) as client:
+@pytest.fixture(params=["HTTP", "NATS"])
+async def client(system: System, request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+    async with Client(system.url if request.param == "HTTP" else system.nats_url) as client:
         yield client
 
 

@@ -62,10 +62,10 @@ async def never() -> int:
     return 0
 
 
-@pytest.fixture
-async def started(system: System, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
+@pytest.fixture(params=["HTTP", "NATS"])
+async def started(system: System, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> AsyncIterator[App]:
     """The app, while a worker runs its jobs."""
-    monkeypatch.setattr(app, "url", system.url)
+    monkeypatch.setattr(app, "url", system.url if request.param == "HTTP" else system.nats_url)
     failing.clear()
     worker = Worker(app, queues=["w"])
     running = asyncio.create_task(worker.run())

@@ -60,7 +60,8 @@ class EventHandlers:
             message = f"{name} is beyond the last event, {last}: what it counted is no more; begin again with after=0"
             raise invalid(name, message)
         shown = [Raw(event.body) for event in page.events]
-        return Response(200, EventPage(events=shown, cursor=str(page.cursor), has_more=page.has_more))
+        cursors = [str(event.sequence) for event in page.events]
+        return Response(200, EventPage(events=shown, cursor=str(page.cursor), has_more=page.has_more, cursors=cursors))
 
     async def _newest(self, call: Call, wanted: EventFilter) -> Response:
         for name in ("after", "cursor"):

@@ -36,6 +36,7 @@ class EventPage(Struct, kw_only=True, omit_defaults=True):
     events: Sequence[Annotated[Raw, Event]]
     cursor: Annotated[str, Meta(description="Goes into `after` for what follows.")]
     has_more: bool
+    cursors: Annotated[Sequence[str], Meta(description="For each event the cursor behind it.")] | UnsetType = UNSET
     pagination: Pagination | UnsetType = UNSET
 
 
