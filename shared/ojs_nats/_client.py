@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 from uuid import uuid4
 
@@ -50,13 +50,20 @@ class Client(Closing):
 
     Requests are repeated for up to `patience` while nobody answers, or who answers can't work, unless they might be done
     twice by that; a push never makes two jobs, since it names its job. Everything raises `Refused` by what the server said,
-    and `Unavailable`.
+    and `Unavailable`. `headers` go with every request: what a proxy before the server asks for, such as `Authorization`.
     """
 
-    def __init__(self, url: str | None = None, *, patience: Duration = 30.0, surroundings: Surroundings | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        patience: Duration = 30.0,
+        headers: Mapping[str, str] | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:
         self.url = url_of(url)
         self.surroundings = surroundings or Surroundings()
-        self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000)
+        self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000, headers=headers)
         self.jobs = Jobs(self.transport)
         self.queues = Queues(self.transport)
         self.dead_letters = DeadLetters(self.transport)

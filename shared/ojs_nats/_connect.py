@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Final
 
 from ojs_nats._http import HttpTransport
@@ -21,8 +22,8 @@ def url_of(url: str | None) -> str:
     return found
 
 
-def transport(url: str, *, patience_s: float = 30.0) -> Transport:
+def transport(url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> Transport:
     """The transport that the scheme of `url`, which `url_of` has checked, names."""
     if url.startswith(_NATS):
         return NatsTransport(url, patience_s=patience_s)
-    return HttpTransport(url, patience_s=patience_s)
+    return HttpTransport(url, patience_s=patience_s, headers=headers)

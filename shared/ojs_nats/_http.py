@@ -36,8 +36,9 @@ _NAME: Final = re.compile(r"\{(\w+)\}")
 class HttpTransport(Transport):
     """To `http://…` and `https://…`."""
 
-    def __init__(self, url: str, *, patience_s: float = 30.0) -> None:
+    def __init__(self, url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(url, patience_s=patience_s)
+        self._headers = headers or {}
         self._keeper: AsyncGenerator[aiohttp.ClientSession] | None = None
         self._session: aiohttp.ClientSession | None = None
 
@@ -128,7 +129,7 @@ class HttpTransport(Transport):
     async def _kept_session(self) -> AsyncGenerator[aiohttp.ClientSession]:
         """A session that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
         # OJS-Version would ask for what the official SDKs read, which differs from the API's description.
-        headers = {"Content-Type": "application/json", "User-Agent": "ojs-nats-python"}
+        headers = {"Content-Type": "application/json", "User-Agent": "ojs-nats-python", **self._headers}
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         try:
             async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
