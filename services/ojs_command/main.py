@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from ojs_command.client.parser import CommandParser
+from ojs_command.client.registration import add_client_commands, run_client
 from ojs_command.services import SERVICES
 from ojs_command.worker import add_worker_command, run_worker
 from ojs_core.base.masking import mask
@@ -70,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command is None:
         parser.print_help(sys.stderr)
         return USAGE
+    if (code := run_client(parser, given)) is not None:
+        return code
     if given.command == "worker":
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -141,7 +145,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     version = f"ojs-nats {importlib.metadata.version('ojs-nats')} (Python {platform.python_version()})"
     parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
+        dest="command", metavar="COMMAND", parser_class=CommandParser
+    )
     _add_command(commands, "dev", "dev", "everything on one machine, with a NATS server of its own")
     for service in SERVICES:
         command = _add_command(commands, service.name, service.kind, service.help)
@@ -149,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--number", type=int, help=argparse.SUPPRESS)
         command.set_defaults(service=service)
     add_worker_command(commands)
+    add_client_commands(parser, commands)
     config = _add_command(commands, "config", "config", "print the settings that count, and where each was written")
     config.add_argument("--json", action="store_true", help="as a JSON object")
     return parser

@@ -1,0 +1,89 @@
+"""Values of arguments: what can't be read is refused with how it is written."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from ojs_nats._durations import milliseconds
+
+STATES: Final = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
+"""Of jobs."""
+_JSON_BEGINS: Final = ("{", "[", '"')
+
+
+def duration(text: str) -> str:
+    """As the client takes it."""
+    try:
+        milliseconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def when(text: str) -> datetime:
+    """A time in ISO 8601; without a zone it is this machine's."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a time is written like 2026-11-24T08:00 or 2026-11-24T08:00:00Z, not {text!r}") from None
+    return found.astimezone() if found.tzinfo is None else found
+
+
+def ago(text: str) -> datetime:
+    """A time, or how long ago it was: `2h`."""
+    try:
+        age_ms = milliseconds(text)
+    except ValueError:
+        return when(text)
+    return datetime.fromtimestamp(datetime.now(UTC).timestamp() - age_ms / 1_000, UTC)
+
+
+def json_value(text: str) -> Any:
+    """JSON; a word that isn't is a string, unless it begins as JSON does."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        if text.lstrip().startswith(_JSON_BEGINS):
+            raise argparse.ArgumentTypeError(f"{text!r} is no JSON: {error}") from None
+        return text
+
+
+def member(text: str) -> tuple[str, Any]:
+    """`name=value`, the value as `json_value` reads it."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"this is written name=value, not {text!r}")
+    return name, json_value(value)
+
+
+def header(text: str) -> tuple[str, str]:
+    """`Name: value`, as curl takes it."""
+    name, colon, value = text.partition(":")
+    if not (name.strip() and colon) or any(sign in text for sign in "\r\n"):
+        raise argparse.ArgumentTypeError("a header is written 'Name: value', in one line")
+    return name.strip(), value.strip()
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 on is needed, not {text!r}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A duration in seconds."""
+    found = milliseconds(duration(text)) / 1_000
+    if not (math.isfinite(found) and found > 0):
+        raise argparse.ArgumentTypeError(f"more than nothing is needed, not {text!r}")
+    return found
+
+
+def words(text: str) -> list[str]:
+    """Several by commas."""
+    return [word for word in text.split(",") if word]

@@ -1,0 +1,128 @@
+"""`ojs-nats context`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Final
+
+import msgspec
+
+from ojs_command.client.arguments import header
+from ojs_command.client.context_file import Context, Contexts, contexts_path, read_contexts, shown_url, write_contexts
+from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.problems import UsageProblem
+from ojs_command.client.session import Session
+from ojs_nats._connect import url_of
+
+_SET_EXAMPLES: Final = """\
+  ojs-nats context set prod --server https://jobs.example.org --header 'Authorization: Bearer …'
+  ojs-nats context set prod --header 'Authorization: '           takes a header back
+
+The first one counts at once, others after 'ojs-nats context use NAME'. What isn't named stays as it is.
+"""
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A context as it may be shown."""
+
+    name: str
+    current: bool
+    server: str
+    headers: dict[str, str]
+
+
+def define(parser: CommandParser) -> None:
+    actions = parser.actions("list")
+    add_action(actions, "list", "list contexts", _list, examples="  ojs-nats context\n")
+    show = add_action(
+        actions, "show", "show one, its headers masked", _show, examples="  ojs-nats context show\n  ojs-nats context show prod\n"
+    )
+    show.add_argument("name", nargs="?", metavar="NAME", help="[the current one]")
+    use = add_action(actions, "use", "let one count from now on", _use, examples="  ojs-nats context use prod\n")
+    put = add_action(actions, "set", "make one, or change it", _set, examples=_SET_EXAMPLES)
+    delete = add_action(actions, "delete", "forget one", _delete, examples="  ojs-nats context delete prod\n")
+    for one in (use, put, delete):
+        one.add_argument("name", metavar="NAME")
+    put.add_argument(
+        "--header", action="append", type=header, default=[], metavar="'NAME: VALUE'", help="for every request; again for more"
+    )
+    for one in actions.choices.values():
+        one.set_defaults(offline=True)
+
+
+async def _list(session: Session, _given: argparse.Namespace) -> None:
+    contexts = _read()
+    found = [_named(contexts, name) for name in sorted(contexts.contexts)]
+    if session.out.as_json:
+        session.out.json(found)
+        return
+    rows = [(one.name, one.current, one.server, list(one.headers)) for one in found]
+    empty = "No contexts yet: make one with 'ojs-nats context set NAME --server URL'."
+    session.out.table(("name", "current", "server", "headers"), rows, empty=empty)
+
+
+async def _show(session: Session, given: argparse.Namespace) -> None:
+    contexts = _read()
+    name = given.name or contexts.current
+    if not name:
+        raise UsageProblem("No context is the current one: name one, or choose it with 'ojs-nats context use NAME'.")
+    found = _named(contexts, name)
+    if session.out.as_json:
+        session.out.json(found)
+    else:
+        session.out.members(
+            [
+                ("name", found.name),
+                ("current", found.current),
+                ("server", found.server),
+                *((f"header {header}", value) for header, value in found.headers.items()),
+            ]
+        )
+
+
+async def _use(session: Session, given: argparse.Namespace) -> None:
+    contexts = _read()
+    found = contexts.named(given.name)
+    _write(msgspec.structs.replace(contexts, current=given.name))
+    session.out.done(f"Commands ask {shown_url(found.server)} from now on.", _named(_read(), given.name))
+    if os.environ.get("OJS_URL"):
+        session.out.note("OJS_URL is set, and goes before it: unset it for the context to count.")
+
+
+async def _set(session: Session, given: argparse.Namespace) -> None:
+    contexts = _read()
+    before = contexts.contexts.get(given.name)
+    server = getattr(given, "server", None) or (before.server if before else None)
+    if server is None:
+        raise UsageProblem(f"Context {given.name} is new and needs its server: --server URL.")
+    try:
+        url_of(server)
+    except ValueError as error:
+        raise UsageProblem(f"--server: {error}.") from None
+    headers = {**(before.headers if before else {}), **dict(given.header)}
+    made = Context(server, {name: value for name, value in headers.items() if value})
+    known = {**contexts.contexts, given.name: made}
+    _write(Contexts(contexts.current or given.name, known))
+    session.out.done(f"Context {given.name} is {shown_url(server)}.", _named(_read(), given.name))
+
+
+async def _delete(session: Session, given: argparse.Namespace) -> None:
+    contexts = _read()
+    gone = contexts.named(given.name)
+    left = {name: one for name, one in contexts.contexts.items() if name != given.name}
+    _write(Contexts("" if contexts.current == given.name else contexts.current, left))
+    session.out.done(f"Context {given.name} is forgotten.", gone.masked())
+
+
+def _named(contexts: Contexts, name: str) -> Named:
+    masked = contexts.named(name).masked()
+    return Named(name, contexts.current == name, masked.server, masked.headers)
+
+
+def _read() -> Contexts:
+    return read_contexts(contexts_path(os.environ))
+
+
+def _write(contexts: Contexts) -> None:
+    write_contexts(contexts_path(os.environ), contexts)

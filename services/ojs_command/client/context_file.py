@@ -1,0 +1,117 @@
+"""Contexts: servers by name, with the headers that they ask for. They are in a file of the user's own."""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import tomli_w
+from yarl import URL
+
+from ojs_command.client.problems import UsageProblem
+from ojs_nats._connect import DEFAULT_URL, url_of
+
+_OWNER_ONLY: Final = 0o700
+
+
+class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server, and headers for every request to it."""
+
+    server: str
+    headers: dict[str, str] = {}
+
+    def masked(self) -> Context:
+        """As it may be shown."""
+        return Context(shown_url(self.server), dict.fromkeys(self.headers, "***"))
+
+
+class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """All of them; `current` is the name of the one that counts."""
+
+    current: str = ""
+    contexts: dict[str, Context] = {}
+
+    def named(self, name: str) -> Context:
+        """Raises UsageProblem."""
+        if name not in self.contexts:
+            known = ", ".join(sorted(self.contexts)) or "none yet"
+            raise UsageProblem(
+                f"There is no context {name!r} (there are: {known}): make it with 'ojs-nats context set {name} --server URL'."
+            )
+        return self.contexts[name]
+
+
+class Target(msgspec.Struct, frozen=True):
+    """The server that a command asks. `source` says what named it."""
+
+    url: str
+    headers: dict[str, str]
+    source: str
+
+    @property
+    def shown(self) -> str:
+        """Without a password."""
+        return shown_url(self.url)
+
+
+def contexts_path(env: Mapping[str, str]) -> Path:
+    folder = env.get("XDG_CONFIG_HOME") or str(Path(env.get("HOME", "~")).expanduser() / ".config")
+    return Path(folder) / "ojs-nats" / "contexts.toml"
+
+
+def read_contexts(path: Path) -> Contexts:
+    """None at all if there is no file. Raises UsageProblem."""
+    try:
+        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Contexts)
+    except FileNotFoundError:
+        return Contexts()
+    except (OSError, ValueError) as error:  # msgspec's and tomllib's errors are ValueErrors
+        raise UsageProblem(f"{path} can't be read ({error}): mend it, or remove it and make your contexts anew.") from None
+
+
+def write_contexts(path: Path, contexts: Contexts) -> None:
+    """Put them in the file's place; only its owner may read it. Raises UsageProblem."""
+    try:
+        path.parent.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as written:  # its mode is 0600
+            written.write(tomli_w.dumps(msgspec.to_builtins(contexts)))
+        Path(written.name).replace(path)
+    except OSError as error:
+        raise UsageProblem(f"{path} can't be written ({error}): name another folder by XDG_CONFIG_HOME.") from None
+
+
+def target_of(server: str | None, context: str | None, env: Mapping[str, str]) -> Target:
+    """The server that counts: that of --server, --context, OJS_URL, the current context, this machine. Raises UsageProblem."""
+    if server and context:
+        raise UsageProblem("Name a server by --server or by --context, not both: a context's headers are for its own server.")
+    found = _named(server, context, env)
+    try:
+        url_of(found.url)
+    except ValueError as error:
+        raise UsageProblem(f"{found.source}: {error}.") from None
+    return found
+
+
+def _named(server: str | None, context: str | None, env: Mapping[str, str]) -> Target:
+    if server:
+        return Target(server, {}, "--server")
+    if not context and (url := env.get("OJS_URL")):
+        return Target(url, {}, "OJS_URL")
+    contexts = read_contexts(contexts_path(env))
+    if name := context or contexts.current:
+        found = contexts.named(name)
+        return Target(found.server, found.headers, f"context {name}")
+    return Target(DEFAULT_URL, {}, "the default")
+
+
+def shown_url(url: str) -> str:
+    """Without its password."""
+    try:
+        parsed = URL(url)
+    except ValueError:
+        return url
+    return str(parsed.with_password("***")) if parsed.password else url

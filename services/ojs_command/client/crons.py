@@ -1,0 +1,143 @@
+"""`ojs-nats cron`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from ojs_command.client.arguments import json_value, member, positive
+from ojs_command.client.output import at, json_text
+from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.problems import UsageProblem
+from ojs_command.client.session import Session
+from ojs_nats import NewJob
+from ojs_nats._options import Options
+from ojs_nats.answers.crons import Cron
+
+_COLUMNS: Final = ("name", "schedule", "zone", "job", "enabled", "last run", "next run", "runs")
+_ADD_EXAMPLES: Final = """\
+  ojs-nats cron add nightly '0 3 * * *' report.build daily --queue reports --timezone Europe/Berlin
+  ojs-nats cron add pulse '@every 5m' health.check --overlap skip
+
+An entry of that name is replaced. ARGs are those of the job, as 'ojs-nats push' takes them.
+"""
+
+
+def define(parser: CommandParser) -> None:
+    actions = parser.actions("list")
+    listed = add_action(actions, "list", "list entries", _list, examples="  ojs-nats cron\n")
+    listed.add_argument("--limit", type=positive, metavar="N", help="at most so many")
+    add = add_action(actions, "add", "run a job on a schedule", _add, examples=_ADD_EXAMPLES)
+    get = add_action(actions, "get", "show one", _get, examples="  ojs-nats cron get nightly\n")
+    pause = add_action(actions, "pause", "run it no more until it is resumed", _pause, examples="  ojs-nats cron pause nightly\n")
+    resume = add_action(actions, "resume", "run it again", _resume, examples="  ojs-nats cron resume nightly\n")
+    trigger = add_action(
+        actions, "trigger", "run it now, besides its schedule", _trigger, examples="  ojs-nats cron trigger nightly\n"
+    )
+    delete = add_action(actions, "delete", "remove it", _delete, examples="  ojs-nats cron delete nightly\n")
+    history = add_action(actions, "history", "show its last runs", _history, examples="  ojs-nats cron history nightly\n")
+    for one in (add, get, pause, resume, trigger, delete, history):
+        one.add_argument("name", metavar="NAME")
+    add.add_argument("schedule", metavar="SCHEDULE", help="five or six fields, @daily, @every 5m")
+    add.add_argument("type", metavar="TYPE", help="of the job")
+    add.add_argument("args", nargs="*", metavar="ARG", help="its arguments, as JSON")
+    add.add_argument("--queue", metavar="NAME", help="[default]")
+    add.add_argument("--priority", type=int, metavar="N")
+    add.add_argument("--meta", action="append", type=member, default=[], metavar="NAME=VALUE", help="again for more")
+    add.add_argument("--timezone", metavar="ZONE", help="Europe/Berlin [UTC]")
+    overlaps = ("skip", "allow", "cancel_previous", "enqueue")
+    add.add_argument("--overlap", choices=overlaps, help="while the run before hasn't ended")
+    add.add_argument("--description", metavar="TEXT")
+    add.add_argument("--paused", action="store_true", help="it doesn't run until it is resumed")
+    history.add_argument("--limit", type=positive, default=20, metavar="N", help="at most so many [20]")
+
+
+async def _list(session: Session, given: argparse.Namespace) -> None:
+    found = [cron async for cron in session.client.crons.list(limit=given.limit)]
+    if session.out.as_json:
+        session.out.json(found)
+    else:
+        empty = "No cron entries: make one with 'ojs-nats cron add'."
+        session.out.table(_COLUMNS, [_row(cron) for cron in found], empty=empty)
+
+
+def _row(cron: Cron) -> tuple[object, ...]:
+    job = cron.job_template.type
+    return (cron.name, cron.expression, cron.timezone, job, cron.enabled, cron.last_run_at, cron.next_run_at, cron.run_count)
+
+
+async def _add(session: Session, given: argparse.Namespace) -> None:
+    options: Options = {}
+    if given.queue is not None:
+        options["queue"] = given.queue
+    if given.priority is not None:
+        options["priority"] = given.priority
+    if given.meta:
+        options["meta"] = dict(given.meta)
+    try:
+        args = tuple(json_value(text) for text in given.args)
+    except argparse.ArgumentTypeError as error:
+        raise UsageProblem(f"ARG: {error}.") from None
+    made = await session.client.crons.register(
+        given.name,
+        given.schedule,
+        NewJob(given.type, args, options),
+        timezone=given.timezone,
+        overlap=given.overlap,
+        enabled=not given.paused,
+        description=given.description,
+    )
+    session.out.done(f"Cron entry {made.name} runs next at {at(made.next_run_at) or 'no time: it is paused'}.", made)
+
+
+async def _get(session: Session, given: argparse.Namespace) -> None:
+    cron = await session.client.crons.get(given.name)
+    if session.out.as_json:
+        session.out.json(cron)
+        return
+    template = cron.job_template
+    session.out.members(
+        [
+            ("name", cron.name),
+            ("description", cron.description),
+            ("schedule", cron.expression),
+            ("zone", cron.timezone),
+            ("enabled", cron.enabled),
+            ("overlap", cron.overlap_policy),
+            ("job", template.type),
+            ("arguments", json_text(template.args)),
+            ("metadata", json_text(template.meta) if template.meta else None),
+            ("options", json_text(template.options) if template.options else None),
+            ("last run", at(cron.last_run_at)),
+            ("next run", at(cron.next_run_at)),
+            ("runs", cron.run_count),
+            ("runs that wait", cron.waiting_runs or None),
+        ]
+    )
+
+
+async def _pause(session: Session, given: argparse.Namespace) -> None:
+    session.out.done(f"Cron entry {given.name} is paused.", await session.client.crons.pause(given.name))
+
+
+async def _resume(session: Session, given: argparse.Namespace) -> None:
+    cron = await session.client.crons.resume(given.name)
+    session.out.done(f"Cron entry {given.name} runs next at {at(cron.next_run_at)}.", cron)
+
+
+async def _trigger(session: Session, given: argparse.Namespace) -> None:
+    answer = await session.client.crons.trigger(given.name)
+    session.out.done(f"Cron entry {given.name} has made job {answer.job_id}.", answer)
+
+
+async def _delete(session: Session, given: argparse.Namespace) -> None:
+    session.out.done(f"Cron entry {given.name} is removed.", await session.client.crons.delete(given.name))
+
+
+async def _history(session: Session, given: argparse.Namespace) -> None:
+    runs = await session.client.crons.history(given.name, limit=given.limit)
+    if session.out.as_json:
+        session.out.json(runs)
+        return
+    rows = [(run.number, run.scheduled_at, run.status, run.manual, run.job_id, run.job_state, run.reason) for run in runs]
+    session.out.table(("number", "due", "status", "by hand", "job", "state", "reason"), rows, empty="It hasn't run yet.")

@@ -1,0 +1,79 @@
+"""`ojs-nats get`: one job with its history."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from ojs_command.client.output import at, duration, json_text
+from ojs_command.client.parser import CommandParser
+from ojs_command.client.session import Session
+from ojs_nats.answers.jobs import JobDetail, TimelineEntry
+
+_EXAMPLES: Final = """\
+  ojs-nats get 019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f
+  ojs-nats get 019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f --json | jq .errors
+"""
+
+
+def define(parser: CommandParser) -> None:
+    parser.add_argument("id", metavar="ID", help="of the job")
+    parser.does(_get, examples=_EXAMPLES)
+
+
+async def _get(session: Session, given: argparse.Namespace) -> None:
+    job = await session.client.jobs.detail(given.id)
+    if session.out.as_json:
+        session.out.json(job)
+    else:
+        tell_job(session, job)
+
+
+def tell_job(session: Session, job: JobDetail) -> None:
+    """All that is known of a job."""
+    out = session.out
+    attempts = f"{job.attempt} of {job.max_attempts}" if job.max_attempts else job.attempt
+    out.members(
+        [
+            ("id", job.id),
+            ("type", job.type),
+            ("state", job.state),
+            ("queue", job.queue),
+            ("priority", job.priority or None),
+            ("attempt", attempts),
+            ("arguments", json_text(job.args)),
+            ("metadata", json_text(job.meta) if job.meta else None),
+            ("tags", job.tags or None),
+            ("result", None if job.result is None else json_text(job.result)),
+            ("worker", job.worker_id),
+            ("workflow", job.workflow_id),
+            ("created", at(job.created_at)),
+            ("scheduled", at(job.scheduled_at)),
+            ("started", at(job.started_at)),
+            ("next attempt", at(job.next_attempt_at)),
+            ("lease ends", at(job.visible_until)),
+            ("expires", at(job.expires_at)),
+            ("completed", at(job.completed_at)),
+            ("cancelled", at(job.cancelled_at)),
+            ("discarded", at(job.discarded_at)),
+            ("dead letter", True if job.dead_letter else None),
+            ("is removed", at(job.leaves_at)),
+        ]
+    )
+    for timer in job.timers:
+        out.text(f"The {timer.service} will be told of it at {at(timer.due_at)}.")
+    if job.errors:
+        out.heading("Errors")
+        out.table(("attempt", "type", "message"), [(each.attempt, each.type or each.code, each.message) for each in job.errors], empty="")
+    if job.timeline:
+        out.heading("History")
+        out.table(("at", "event", "state", "attempt", "worker", "reason"), _timeline(job.timeline), empty="")
+
+
+def _timeline(entries: list[TimelineEntry]) -> list[tuple[object, ...]]:
+    """Each with how long it came after the one before."""
+    rows: list[tuple[object, ...]] = []
+    for place, entry in enumerate(entries):
+        since = f" +{duration((entry.at - entries[place - 1].at).total_seconds())}" if place else ""
+        rows.append((f"{entry.at:%H:%M:%S.%f}"[:-3] + since, entry.event, entry.to, entry.attempt, entry.worker_id, entry.reason))
+    return rows

@@ -1,0 +1,67 @@
+"""`ojs-nats list`: jobs in a table."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from ojs_command.client.arguments import STATES, ago, member, positive
+from ojs_command.client.output import json_text
+from ojs_command.client.parser import CommandParser
+from ojs_command.client.session import Session
+from ojs_nats import Job
+
+COLUMNS: Final = ("id", "type", "queue", "state", "attempt", "created", "error")
+
+_EXAMPLES: Final = """\
+  ojs-nats list                                                     the newest 50
+  ojs-nats list --state discarded --queue email --since 1h
+  ojs-nats list --type 'report.*' --meta tenant=acme --limit 500
+  ojs-nats list --state active --json | jq -r '.[].id'
+"""
+
+
+def define(parser: CommandParser) -> None:
+    parser.add_argument("--queue", metavar="NAME")
+    parser.add_argument("--state", choices=STATES)
+    parser.add_argument("--type", metavar="TYPE", help="may end in '*'")
+    parser.add_argument("--tag", metavar="TAG")
+    parser.add_argument("--meta", action="append", type=member, default=[], metavar="NAME=VALUE", help="again for more")
+    parser.add_argument("--error-type", metavar="NAME", help="of the last error")
+    parser.add_argument("--worker", metavar="ID", help="that has it")
+    parser.add_argument("--since", type=ago, metavar="WHEN", help="created since then: 1h, or 2026-11-24T08:00Z")
+    parser.add_argument("--until", type=ago, metavar="WHEN", help="created until then")
+    parser.add_argument("--search", metavar="WORDS", help="in its arguments, if the server is set to keep them")
+    parser.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many [50]")
+    parser.does(_list, examples=_EXAMPLES)
+
+
+async def _list(session: Session, given: argparse.Namespace) -> None:
+    found = session.client.jobs.list(
+        queue=given.queue,
+        state=given.state,
+        type=given.type,
+        tag=given.tag,
+        meta={name: value if isinstance(value, str) else json_text(value) for name, value in given.meta},
+        error_type=given.error_type,
+        worker=given.worker,
+        since=given.since,
+        until=given.until,
+        text=given.search,
+        limit=given.limit,
+    )
+    tell_jobs(session, [job async for job in found], empty="No jobs fit that.")
+
+
+def tell_jobs(session: Session, jobs: list[Job], *, empty: str) -> None:
+    """In a table, or as a JSON array."""
+    if session.out.as_json:
+        session.out.json(jobs)
+    else:
+        session.out.table(COLUMNS, [row(job) for job in jobs], empty=empty)
+
+
+def row(job: Job) -> tuple[object, ...]:
+    """Of the table."""
+    attempts = f"{job.attempt}/{job.max_attempts}" if job.max_attempts else job.attempt
+    return (job.id, job.type, job.queue, job.state, attempts, job.created_at, job.error.message if job.error else None)

@@ -1,0 +1,230 @@
+"""What commands print: tables and colours on a terminal, plain columns elsewhere, or JSON."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+T = TypeVar("T")
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+_STYLES: Final = {
+    "available": "cyan", "scheduled": "blue", "pending": "blue", "active": "yellow", "retryable": "magenta",
+    "completed": "green", "cancelled": "dim", "discarded": "red",
+    "running": "green", "quiet": "yellow", "drain": "yellow", "terminate": "yellow", "stale": "red",
+    "paused": "yellow", "draining": "yellow", "failed": "red", "waiting": "dim",
+    "ok": "green", "warning": "yellow", "problem": "bold red", "degraded": "yellow", "yes": "green", "no": "dim",
+    "healthy": "green", "unhealthy": "red", "full": "red", "unwritable": "red",
+}  # fmt: skip
+"""Colours of the words that states go by."""
+
+
+class Output:
+    """Standard output. `as_json` prints one document, or a line for each thing of a stream, and nothing else."""
+
+    def __init__(self, *, as_json: bool = False, console: Console | None = None) -> None:
+        self.as_json = as_json
+        self.console = console or Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        self._notes = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    @property
+    def on_terminal(self) -> bool:
+        return self.console.is_terminal
+
+    def json(self, value: Any) -> None:
+        """The document."""
+        document = msgspec.json.encode(value)
+        self._plain((msgspec.json.format(document, indent=2) if self.on_terminal else document).decode())
+
+    def json_line(self, value: Any) -> None:
+        """One of many."""
+        self._plain(msgspec.json.encode(value).decode())
+
+    def text(self, line: str | Text = "") -> None:
+        """A line for people."""
+        told = line if isinstance(line, Text) else Text(clean(line))
+        if self.on_terminal:
+            self.console.print(told)
+        else:
+            self._plain(told.plain)
+
+    def heading(self, title: str) -> None:
+        """Of what follows."""
+        self.text()
+        self.text(Text(title, "bold"))
+
+    def done(self, said: str, value: Any) -> None:
+        """What was done: a sentence, or what the server answered."""
+        if self.as_json:
+            self.json(value)
+        else:
+            self.text(said)
+
+    def raw(self, text: str) -> None:
+        """As it is: for another program."""
+        self._plain(text)
+
+    def flush(self) -> None:
+        """What was printed is to be seen now."""
+        self.console.file.flush()
+
+    def note(self, said: str) -> None:
+        """Something beside the answer, to standard error."""
+        sys.stderr.write(f"{clean(said)}\n")
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+        """Rows under their columns, numbers to the right; `empty` is a note that says so if there are none."""
+        told = [[shown(cell) for cell in row] for row in rows]
+        if not told:
+            self.note(empty)
+        elif self.on_terminal:
+            self.console.print(table(columns, told), soft_wrap=False)
+        else:
+            for line in _columns(columns, told):
+                self._plain(line)
+
+    def members(self, pairs: Iterable[tuple[str, object]]) -> None:
+        """What is known of one thing, a line for each; None is left out."""
+        told = [(name, shown(value)) for name, value in pairs if value is not None]
+        width = max((len(name) for name, _ in told), default=0)
+        for name, value in told:
+            self.text(Text.assemble((f"{name:<{width}}", "dim"), "  ", value))
+
+    def tree(self, root: Tree) -> None:
+        """Steps in steps; elsewhere than on a terminal indented by blanks."""
+        if self.on_terminal:
+            self.console.print(root)
+        else:
+            for line in _indented(root, 0):
+                self._plain(line)
+
+    @contextmanager
+    def progress(self, what: str, total: int | None) -> Iterator[Advance]:
+        """A bar on standard error while the block runs, if that is a terminal."""
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=self._notes, transient=True, disable=not self._notes.is_terminal) as bar:
+            yield Advance(bar, bar.add_task(what, total=total))
+
+    def _plain(self, line: str) -> None:
+        print(line, file=self.console.file)
+
+
+class Advance:
+    """Moves a bar."""
+
+    def __init__(self, bar: Progress, task: Any) -> None:
+        self._bar = bar
+        self._task = task
+
+    def by(self, number: int) -> None:
+        self._bar.advance(self._task, number)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> Table:
+    """For a terminal."""
+    rows = list(rows)
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for place, name in enumerate(columns):
+        right = bool(rows) and all(_is_number(row[place].plain) for row in rows)
+        first = place == 0
+        made.add_column(name, justify="right" if right else "left", no_wrap=first or right, overflow="fold" if first else "ellipsis")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def shown(value: object) -> Text:
+    """A value as people read it: states in colours, times as how long ago, nothing as a dash."""
+    match value:
+        case Text():
+            return value
+        case None | "":
+            return Text("-", "dim")
+        case bool():
+            return shown("yes" if value else "no")
+        case datetime():
+            return Text(age(value))
+        case float():
+            return Text(f"{value:,.1f}")
+        case str():
+            return Text(clean(value), _STYLES.get(value, ""))
+        case list() | tuple():
+            return Text(clean(",".join(map(str, value))))
+        case _:
+            return Text(clean(str(value)))
+
+
+def clean(text: str) -> str:
+    """Without what a terminal would obey: what others have put into jobs is shown, not done."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def age(when: datetime, now: datetime | None = None) -> str:
+    """`5m`, or `in 5m`: how long ago it was, or how soon it will be."""
+    seconds = ((now or datetime.now(UTC)) - when).total_seconds()
+    return duration(seconds) if seconds >= 0 else f"in {duration(-seconds)}"
+
+
+def duration(seconds: float) -> str:
+    """`3h20m`, in its two largest units; below a second in milliseconds."""
+    if seconds < 1:
+        return f"{max(seconds, 0) * 1_000:.0f}ms"
+    left = int(seconds)
+    for place, (unit, size) in enumerate(_UNITS):
+        if left >= size:
+            rest = left % size
+            smaller = _UNITS[place + 1 : place + 2]
+            more = f"{rest // smaller[0][1]}{smaller[0][0]}" if smaller and rest >= smaller[0][1] else ""
+            return f"{left // size}{unit}{more}"
+    return "0s"
+
+
+def counted(number: int, one: str) -> str:
+    """`1 job`, `2,000 jobs`."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
+
+
+def at(when: datetime | None) -> str | None:
+    """A time in full, with how long ago it was."""
+    return None if when is None else f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC ({age(when)})"
+
+
+def json_text(value: object) -> str:
+    """A value in a line of JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def say(message: str) -> None:
+    """A sentence to standard error."""
+    sys.stderr.write(f"ojs-nats: {clean(message)}\n")
+
+
+def _columns(columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> Iterator[str]:
+    """Aligned by blanks, for grep and awk: a header, then a line for each row."""
+    lines = [[name.upper().replace(" ", "_") for name in columns], *([cell.plain for cell in row] for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    for line in lines:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _indented(node: Tree, depth: int) -> Iterator[str]:
+    yield f"{'  ' * depth}{node.label}"
+    for child in node.children:
+        yield from _indented(child, depth + 1)
+
+
+def _is_number(text: str) -> bool:
+    return text == "-" or text.replace(",", "").replace(".", "", 1).isdigit()

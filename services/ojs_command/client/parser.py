@@ -1,0 +1,91 @@
+"""Parsers of client commands: what they are for is known at once, their arguments when the command is given."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:  # services have this module, and need no client
+    from ojs_command.client.session import Session
+
+    Run = Callable[[Session, argparse.Namespace], Awaitable[None]]
+    """What a command does. Raises CommandFailed, and what the client raises."""
+
+_HELP: Final = ("-h", "--help")
+
+
+class CommandParser(argparse.ArgumentParser):
+    """`module` has a function `define(parser)`, which adds the arguments. Options of what `does` may stand among positional
+    arguments.
+    """
+
+    def __init__(self, *given: Any, module: str = "", **options: Any) -> None:
+        usual = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        super().__init__(*given, **(usual | options))
+        self._module = module
+        self._default: str | None = None
+        self._runs = False
+        self._mixing = False
+
+    def fill(self) -> None:
+        """Add what its module defines, once."""
+        module, self._module = self._module, ""
+        if module:
+            importlib.import_module(module).define(self)
+
+    def actions(self, default: str) -> argparse._SubParsersAction[CommandParser]:
+        """What it can do; `default` is what it does when none is named."""
+        self._default = default
+        return self.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=CommandParser)
+
+    def does(self, run: Run, *, examples: str = "") -> CommandParser:
+        """Say what it runs, and take the options that all such commands have."""
+        self.set_defaults(run=run)
+        self._runs = True
+        add_server_options(self)
+        if examples:
+            self.epilog = f"examples:\n{examples}"
+        return self
+
+    def parse_known_args(  # type: ignore[override]  # its overloads are argparse's own affair
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        self.fill()
+        words = list(args or ())
+        if self._default is not None:
+            if not words or (words[0].startswith("-") and words[0] not in _HELP):
+                words = [self._default, *words]
+        elif self._runs and not self._mixing:
+            self._mixing = True
+            try:
+                found, unknown = self.parse_known_intermixed_args(words, namespace)
+            finally:
+                self._mixing = False
+            if unknown:
+                self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            return found, []
+        return super().parse_known_args(words, namespace)
+
+
+def add_action(
+    actions: argparse._SubParsersAction[CommandParser], name: str, purpose: str, run: Run, *, examples: str = ""
+) -> CommandParser:
+    """One thing that a family of commands can do."""
+    parser = actions.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    return parser.does(run, examples=examples)
+
+
+def add_server_options(parser: argparse.ArgumentParser) -> None:
+    """Which server, and how to answer: before the command or behind it."""
+    group = parser.add_argument_group("server and output")
+    group.add_argument(
+        "--server", metavar="URL", default=argparse.SUPPRESS, help="its address [OJS_URL, else the current context's]"
+    )
+    group.add_argument(
+        "--context", metavar="NAME", default=argparse.SUPPRESS, help="one of 'ojs-nats context list', with its headers"
+    )
+    group.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="JSON instead of tables; of what goes on, a line for each"
+    )

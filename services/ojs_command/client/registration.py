@@ -1,0 +1,48 @@
+"""Which client commands there are."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from ojs_command.client.parser import add_server_options
+
+_COMMANDS: Final = (
+    ("push", "push", "push jobs"),
+    ("get", "jobs.get", "show a job, and what happened to it"),
+    ("list", "jobs.listing", "list jobs"),
+    ("cancel", "jobs.cancel", "cancel jobs"),
+    ("retry", "jobs.retry", "give jobs that have failed or were cancelled a new life"),
+    ("tail", "events", "follow what happens"),
+    ("events", "events", "show what has happened, and follow what happens"),
+    ("queues", "queues", "list, pause, set and empty queues"),
+    ("workers", "workers", "list workers, quiet and end them"),
+    ("dead-letter", "dead_letters", "look at jobs that have failed for good, and retry them"),
+    ("cron", "crons", "jobs on a schedule"),
+    ("workflows", "workflows", "look at workflows, cancel and retry them"),
+    ("stats", "stats", "the server in numbers"),
+    ("top", "top", "queues, rates, workers and failures, live"),
+    ("doctor", "doctor.command", "say what is wrong with a server, and how to mend it"),
+    ("context", "context", "name servers, with the headers that they ask for"),
+    ("completion", "completion", "let your shell complete these commands"),
+)
+
+
+def add_client_commands(root: argparse.ArgumentParser, commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add them to `commands`, whose parsers must be of the class `CommandParser`."""
+    add_server_options(root)
+    for name, module, purpose in _COMMANDS:
+        described = f"{purpose[0].upper()}{purpose[1:]}."
+        command = commands.add_parser(name, help=purpose, description=described, module=f"ojs_command.client.{module}")
+        command.set_defaults(root=root, commands=commands)
+
+
+def run_client(root: argparse.ArgumentParser, given: argparse.Namespace) -> int | None:
+    """The exit code of a client command, None for any other."""
+    if "run" in given:
+        from ojs_command.client.running import run_command  # noqa: PLC0415  # services start without the client
+
+        return run_command(given)
+    if found := [name for name in ("server", "context") if name in given]:
+        root.error(f"--{found[0]}: not an option of {given.command}")
+    return None

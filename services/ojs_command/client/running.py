@@ -1,0 +1,110 @@
+"""A client command from its arguments to its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Final
+
+import msgspec
+
+from ojs_command.client.context_file import Target, target_of
+from ojs_command.client.output import Output, say
+from ojs_command.client.problems import CommandFailed, UsageProblem
+from ojs_command.client.session import Session
+from ojs_nats import Client, OjsError, PermissionDenied, Refused, Unavailable
+
+OK: Final = 0
+FAILED: Final = 1
+USAGE: Final = 2
+UNREACHABLE: Final = 3
+INTERRUPTED: Final = 130
+
+_PATIENCE: Final = "10s"
+_HEADERS_WANTED: Final = frozenset({401, 403, 407})
+
+
+def run_command(given: argparse.Namespace) -> int:
+    """The exit code (docs/cli.md)."""
+    signal.signal(signal.SIGINT, _interrupted)
+    try:
+        return _run(given)
+    except BrokenPipeError:  # whoever reads has seen enough; what is left is flushed at the end of Python
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(given: argparse.Namespace) -> int:
+    out = Output(as_json=getattr(given, "json", False))
+    try:
+        target = target_of(getattr(given, "server", None), getattr(given, "context", None), os.environ)
+        code = asyncio.run(_asked(given, out, target))
+        sys.stdout.flush()
+    except UsageProblem as problem:
+        say(str(problem))
+        return USAGE
+    return code
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    """Ends what reads standard input as well, which asyncio's own handler would wait for."""
+    raise KeyboardInterrupt
+
+
+async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
+    async with Client(target.url, patience=_PATIENCE, headers=target.headers) as client:
+        try:
+            if not getattr(given, "offline", False):
+                await reach(target)
+            await given.run(Session(client, out, target), given)
+        except CommandFailed as problem:
+            if str(problem):
+                say(str(problem))
+            return FAILED
+        except Refused as refusal:
+            say(_refused(refusal, target))
+            return FAILED
+        except Unavailable as error:
+            say(unreachable(error, target))
+            return UNREACHABLE
+        except msgspec.MsgspecError as error:
+            say(f"What {target.shown} answers isn't what an OJS server says ({error}): is the address right?")
+            return FAILED
+        except OjsError as error:
+            say(str(error))
+            return FAILED
+    return OK
+
+
+async def reach(target: Target) -> None:
+    """Ask once whether a server is there: a wrong address is told of at once. Raises Unavailable."""
+    async with Client(target.url, patience=0, headers=target.headers) as client:
+        try:
+            await client.system.health()
+        except Refused:  # somebody is there; what is asked next says what is wrong
+            pass
+
+
+def unreachable(error: Unavailable, target: Target) -> str:
+    """What to do when nobody answers."""
+    if isinstance(error.__cause__, Refused):
+        return f"The server at {target.shown} can't do that now ({error.__cause__}): 'ojs-nats doctor' says why."
+    return (
+        f"No OJS server answers at {target.shown} (from {target.source}): start one with 'ojs-nats dev', or name another "
+        "with --server or --context."
+    )
+
+
+def _refused(refusal: Refused, target: Target) -> str:
+    if refusal.status in _HEADERS_WANTED or isinstance(refusal, PermissionDenied):
+        return (
+            f"The server at {target.shown} doesn't allow that ({refusal}): give it what it asks for with "
+            "'ojs-nats context set NAME --server URL --header \"Authorization: Bearer …\"'."
+        )
+    return f"{refusal}"

@@ -1,0 +1,117 @@
+"""`ojs-nats workflows`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Final
+
+from rich.text import Text
+from rich.tree import Tree
+
+from ojs_command.client.arguments import positive
+from ojs_command.client.output import at, clean, shown
+from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.session import Session
+from ojs_nats.answers.workflows import Workflow, WorkflowHead, WorkflowStep
+
+_COLUMNS: Final = ("id", "name", "type", "state", "done", "created")
+_STATES: Final = ("running", "completed", "failed", "cancelled")
+_MARKS: Final = {"completed": "✓", "failed": "✗", "cancelled": "⊘", "running": "▶", "active": "▶"}
+
+
+def define(parser: CommandParser) -> None:
+    actions = parser.actions("list")
+    listed = add_action(
+        actions, "list", "list workflows, the newest first", _list, examples="  ojs-nats workflows --state running\n"
+    )
+    listed.add_argument("--state", choices=_STATES)
+    listed.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many [50]")
+    get = add_action(actions, "get", "show one, with its steps as a tree", _get, examples="  ojs-nats workflows get ID\n")
+    cancel = add_action(
+        actions, "cancel", "cancel its jobs that wait; active ones may end", _cancel, examples="  ojs-nats workflows cancel ID\n"
+    )
+    retry = add_action(
+        actions, "retry", "go on where it failed or was cancelled", _retry, examples="  ojs-nats workflows retry ID\n"
+    )
+    for one in (get, cancel, retry):
+        one.add_argument("id", metavar="ID")
+
+
+async def _list(session: Session, given: argparse.Namespace) -> None:
+    found = [flow async for flow in session.client.workflows.list(state=given.state, limit=given.limit)]
+    if session.out.as_json:
+        session.out.json(found)
+    else:
+        rows = [(flow.id, flow.name, flow.type, flow.state, _done(flow), flow.created_at) for flow in found]
+        session.out.table(_COLUMNS, rows, empty="No workflows fit that.")
+
+
+def _done(flow: WorkflowHead) -> str:
+    done, total = (flow.steps_completed, flow.steps_total) if flow.steps_total else (flow.jobs_completed, flow.jobs_total)
+    return f"{done or 0}/{total or 0}"
+
+
+async def _get(session: Session, given: argparse.Namespace) -> None:
+    flow = await session.client.workflows.get(given.id)
+    if session.out.as_json:
+        session.out.json(flow)
+        return
+    numbers = flow.metadata
+    session.out.members(
+        [
+            ("id", flow.id),
+            ("name", flow.name),
+            ("type", flow.type),
+            ("state", flow.state),
+            ("jobs", f"{numbers.job_count}: {numbers.completed_count} completed, {numbers.failed_count} failed, "
+                     f"{numbers.cancelled_count} cancelled"),
+            ("retries", flow.retries or None),
+            ("created", at(flow.created_at)),
+            ("completed", at(flow.completed_at)),
+            ("cancelled", at(flow.cancelled_at)),
+        ]
+    )  # fmt: skip
+    session.out.text()
+    session.out.tree(tree(flow))
+    if flow.errors:
+        session.out.heading("Errors")
+        rows = [(error.step_id, error.job_id, error.attempt, error.code, error.message) for error in flow.errors]
+        session.out.table(("step", "job", "attempt", "code", "message"), rows, empty="")
+
+
+def tree(flow: Workflow) -> Tree:
+    """Its steps: what they are, what has become of them, and after which others they come."""
+    root = Tree(Text.assemble(clean(flow.name or flow.id), " ", shown(flow.state)))
+    _grow(root, flow.steps)
+    for when, step in flow.callbacks.items():
+        _grow(root, [step], f"{when}: ")
+    return root
+
+
+def _grow(node: Tree, steps: Sequence[WorkflowStep], prefix: str = "") -> None:
+    for step in steps:
+        label = Text.assemble(
+            f"{_MARKS.get(step.state, '·')} {prefix}{clean(step.name or step.id)} {clean(step.type)} ", shown(step.state)
+        )
+        if step.depends_on:
+            label.append(clean(f" after {', '.join(step.depends_on)}"), "dim")
+        if step.job_id:
+            label.append(f" {step.job_id}", "dim")
+        if step.error:
+            label.append(clean(f" {step.error.message}"), "red")
+        below = node.add(label)
+        _grow(below, step.steps)
+        for when, callback in step.callbacks.items():
+            _grow(below, [callback], f"{when}: ")
+
+
+async def _cancel(session: Session, given: argparse.Namespace) -> None:
+    answer = await session.client.workflows.cancel(given.id)
+    said = f"Workflow {given.id} is cancelled: {answer.steps_cancelled} steps, {answer.steps_already_completed} had completed."
+    session.out.done(said, answer)
+
+
+async def _retry(session: Session, given: argparse.Namespace) -> None:
+    flow = await session.client.workflows.retry(given.id)
+    session.out.done(f"Workflow {given.id} is {flow.state} again.", flow)
