@@ -30,7 +30,7 @@ def when(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"a time is written like 2026-11-24T08:00 or 2026-11-24T08:00:00Z, not {text!r}") from None
+        raise argparse.ArgumentTypeError(f"a time is written 2026-11-24T08:00 or 2026-11-24T08:00Z, not {text!r}") from None
     return found.astimezone() if found.tzinfo is None else found
 
 

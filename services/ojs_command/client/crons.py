@@ -29,7 +29,7 @@ def define(parser: CommandParser) -> None:
     listed.add_argument("--limit", type=positive, metavar="N", help="at most so many")
     add = add_action(actions, "add", "run a job on a schedule", _add, examples=_ADD_EXAMPLES)
     get = add_action(actions, "get", "show one", _get, examples="  ojs-nats cron get nightly\n")
-    pause = add_action(actions, "pause", "run it no more until it is resumed", _pause, examples="  ojs-nats cron pause nightly\n")
+    pause = add_action(actions, "pause", "don't run it until it is resumed", _pause, examples="  ojs-nats cron pause nightly\n")
     resume = add_action(actions, "resume", "run it again", _resume, examples="  ojs-nats cron resume nightly\n")
     trigger = add_action(
         actions, "trigger", "run it now, besides its schedule", _trigger, examples="  ojs-nats cron trigger nightly\n"

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, OverflowMethod
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -140,7 +140,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> Table:
     for place, name in enumerate(columns):
         right = bool(rows) and all(_is_number(row[place].plain) for row in rows)
         first = place == 0
-        made.add_column(name, justify="right" if right else "left", no_wrap=first or right, overflow="fold" if first else "ellipsis")
+        overflow: OverflowMethod = "fold" if first else "ellipsis"
+        made.add_column(name, justify="right" if right else "left", no_wrap=first or right, overflow=overflow)
     for row in rows:
         made.add_row(*row)
     return made

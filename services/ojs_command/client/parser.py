@@ -22,7 +22,7 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     def __init__(self, *given: Any, module: str = "", **options: Any) -> None:
-        usual = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        usual: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
         super().__init__(*given, **(usual | options))
         self._module = module
         self._default: str | None = None
@@ -87,5 +87,5 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
         "--context", metavar="NAME", default=argparse.SUPPRESS, help="one of 'ojs-nats context list', with its headers"
     )
     group.add_argument(
-        "--json", action="store_true", default=argparse.SUPPRESS, help="JSON instead of tables; of what goes on, a line for each"
+        "--json", action="store_true", default=argparse.SUPPRESS, help="JSON instead of tables; of what goes on, in lines"
     )

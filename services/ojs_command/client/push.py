@@ -30,8 +30,8 @@ _EXAMPLES: Final = """\
   seq 1000 | sed 's/.*/[&]/' | ojs-nats push number.add -        one job for each line
   ID=$(ojs-nats push email.send ada@example.org)                 elsewhere than on a terminal, the id is all that is printed
 
-Each ARG is JSON; a word that isn't JSON is a string. '-' reads lines from standard input, each a JSON array: the arguments of one
-job. Lines that are refused are told of, the others are pushed.
+Each ARG is JSON; a word that isn't JSON is a string. '-' reads lines from standard input, each a JSON array: the arguments of
+one job. Lines that are refused are told of, the others are pushed.
 """
 
 
@@ -62,7 +62,7 @@ def define(parser: CommandParser) -> None:
     parser.add_argument("--retry", type=positive, metavar="N", help="attempts at most, with the first")
     parser.add_argument("--run-timeout", type=duration, metavar="TIME", help="how long an attempt may take")
     parser.add_argument("--unique", action="store_true", help="refuse it while a job of this type and arguments hasn't ended")
-    parser.add_argument("--meta", action="append", type=member, default=[], metavar="NAME=VALUE", help="metadata; again for more")
+    parser.add_argument("--meta", action="append", type=member, default=[], metavar="NAME=VALUE", help="again for more")
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="again for more")
     parser.add_argument("--id", metavar="UUID", help="a UUIDv7 [made here]")
     parser.add_argument("--wait", action="store_true", help="until it has ended, and print its result")
@@ -148,7 +148,7 @@ def _chunks() -> Iterator[list[tuple[int, tuple[Any, ...]]]]:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             yield chunk
             raise CommandFailed(
-                f"Line {number} is no JSON array of arguments, such as [\"ada@example.org\"] ({error}): correct it, and push the "
+                f'Line {number} is no JSON array of arguments, such as ["ada@example.org"] ({error}): correct it, and push the '
                 "lines from there on."
             ) from None
         chunk.append((number, tuple(args)))

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
 from ojs_command.client.arguments import STATES, duration, positive, words
-from ojs_command.client.output import at, counted, duration as in_words
+from ojs_command.client.output import at, counted
+from ojs_command.client.output import duration as in_words
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
+from ojs_command.client.stats import a_minute
 from ojs_nats import Rate, Retry
 from ojs_nats._api.queues import ALL_QUEUES, QueueOptions
 from ojs_nats.answers.queues import ConfiguredQueue, PurgedQueue, Queue, QueueSettings
 
-_COLUMNS: Final = (
-    "queue", "status", "available", "active", "scheduled", "retryable", "done /min", "failed /min", "wait p95", "oldest",
+QUEUE_COLUMNS: Final = (
+    "queue", "status", "available", "active", "scheduled", "retryable", "done/min", "failed/min", "wait p95", "oldest",
 )  # fmt: skip
 
 _CONFIG_EXAMPLES: Final = """\
@@ -74,10 +76,10 @@ async def _list(session: Session, given: argparse.Namespace) -> None:
         session.out.json(found)
     else:
         empty = "There are no queues yet: one is made by the first push to it."
-        session.out.table(_COLUMNS, [_row(queue) for queue in found], empty=empty)
+        session.out.table(QUEUE_COLUMNS, [queue_row(queue) for queue in found], empty=empty)
 
 
-def _row(queue: Queue) -> tuple[object, ...]:
+def queue_row(queue: Queue) -> tuple[object, ...]:
     counts, rates = queue.counts, queue.throughput
     wait, oldest = queue.latency_ms.p95, queue.oldest_available_age_ms
     return (
@@ -93,15 +95,13 @@ async def _get(session: Session, given: argparse.Namespace) -> None:
         session.out.json(queue)
         return
     counts = msgspec.structs.asdict(queue.counts)
-    rates = queue.throughput
     session.out.members(
         [
             ("queue", queue.name),
             ("status", queue.queue.status),
             ("paused", at(queue.paused_at)),
             *counts.items(),
-            ("a minute", f"{rates.enqueued_per_minute:.1f} pushed, {rates.processed_per_minute:.1f} done, "
-                         f"{rates.failed_per_minute:.1f} failed"),
+            ("a minute", a_minute(queue.throughput)),
             ("wait", f"{in_words(queue.latency_ms.p50 / 1_000)} (half), {in_words(queue.latency_ms.p99 / 1_000)} (99 %)"),
             ("run", f"{in_words(queue.run_ms.p50 / 1_000)} (half), {in_words(queue.run_ms.p99 / 1_000)} (99 %)"),
             ("oldest waits since", at(queue.oldest_available_at)),
@@ -163,7 +163,7 @@ def _asked(given: argparse.Namespace) -> QueueOptions:
     unset = dict.fromkeys(given.unset)
     if both := changed.keys() & unset.keys():
         raise UsageProblem(f"--unset: {min(both)} is set by the same command.")
-    return QueueOptions(**changed, **unset)  # type: ignore[typeddict-item]  # the names are its own
+    return cast("QueueOptions", changed | unset)
 
 
 def _settings(config: QueueSettings) -> list[tuple[str, object]]:

@@ -16,7 +16,18 @@ from ojs_command.client.context_file import Target, target_of
 from ojs_command.client.output import Output, say
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats import Client, OjsError, PermissionDenied, Refused, Unavailable
+from ojs_nats import (
+    Client,
+    Duplicate,
+    OjsError,
+    PermissionDenied,
+    QueueClosed,
+    QueueFull,
+    Refused,
+    TooLarge,
+    Unavailable,
+)
+from ojs_nats._connect import DEFAULT_URL
 
 OK: Final = 0
 FAILED: Final = 1
@@ -25,6 +36,12 @@ UNREACHABLE: Final = 3
 INTERRUPTED: Final = 130
 
 _PATIENCE: Final = "10s"
+_HINTS: Final[dict[type[Refused], str]] = {
+    QueueFull: ": wait, or raise its bound with 'ojs-nats queues config QUEUE --max-size N'",
+    QueueClosed: ": 'ojs-nats queues get QUEUE' shows why, 'ojs-nats queues resume QUEUE' ends a pause",
+    Duplicate: ": 'ojs-nats get ID' shows it",
+    TooLarge: ": keep what is large elsewhere, and pass where it is",
+}
 _HEADERS_WANTED: Final = frozenset({401, 403, 407})
 
 
@@ -43,8 +60,7 @@ def run_command(given: argparse.Namespace) -> int:
 def _run(given: argparse.Namespace) -> int:
     out = Output(as_json=getattr(given, "json", False))
     try:
-        target = target_of(getattr(given, "server", None), getattr(given, "context", None), os.environ)
-        code = asyncio.run(_asked(given, out, target))
+        code = asyncio.run(_asked(given, out, _target(given)))
         sys.stdout.flush()
     except UsageProblem as problem:
         say(str(problem))
@@ -57,10 +73,21 @@ def _interrupted(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _target(given: argparse.Namespace) -> Target:
+    if is_offline(given):
+        return Target(DEFAULT_URL, {}, "")
+    return target_of(getattr(given, "server", None), getattr(given, "context", None), os.environ)
+
+
+def is_offline(given: argparse.Namespace) -> bool:
+    """Whether a command asks no server."""
+    return getattr(given, "offline", False)
+
+
 async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
     async with Client(target.url, patience=_PATIENCE, headers=target.headers) as client:
         try:
-            if not getattr(given, "offline", False):
+            if not (is_offline(given) or getattr(given, "finds_out", False)):
                 await reach(target)
             await given.run(Session(client, out, target), given)
         except CommandFailed as problem:
@@ -107,4 +134,5 @@ def _refused(refusal: Refused, target: Target) -> str:
             f"The server at {target.shown} doesn't allow that ({refusal}): give it what it asks for with "
             "'ojs-nats context set NAME --server URL --header \"Authorization: Bearer …\"'."
         )
-    return f"{refusal}"
+    hint = next((hint for kind, hint in _HINTS.items() if isinstance(refusal, kind)), "")
+    return f"{refusal}{hint}"

@@ -10,7 +10,7 @@ import msgspec
 from ojs_command.client.output import Output, duration
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
-from ojs_nats.answers.statistics import Window
+from ojs_nats.answers.statistics import Throughput, Window
 from ojs_nats.answers.system import SystemStats
 
 _COLUMNS: Final = ("window", "pushed", "started", "done", "failed", "retried", "cancelled", "wait", "run p95")
@@ -33,20 +33,27 @@ async def _stats(session: Session, _given: argparse.Namespace) -> None:
 
 
 def tell_stats(out: Output, stats: SystemStats) -> None:
+    oldest = stats.oldest_available_age_ms
     out.members(
         [
             *msgspec.structs.asdict(stats.jobs).items(),
             ("dead letters", stats.dead_letter),
             ("queues", stats.queues),
             ("workers", f"{stats.workers} ({stats.workers_stale} stale)" if stats.workers_stale else stats.workers),
-            ("a minute", f"{stats.throughput.enqueued_per_minute:.1f} pushed, {stats.throughput.processed_per_minute:.1f} done, "
-                         f"{stats.throughput.failed_per_minute:.1f} failed"),
-            ("oldest waits for", None if stats.oldest_available_age_ms is None else duration(stats.oldest_available_age_ms / 1_000)),
+            ("a minute", a_minute(stats.throughput)),
+            ("oldest waits for", None if oldest is None else duration(oldest / 1_000)),
             ("gateway runs for", duration(stats.uptime_seconds)),
         ]
-    )  # fmt: skip
+    )
     out.text()
     out.table(_COLUMNS, [_row(name, window) for name, window in stats.windows.items()], empty="")
+
+
+def a_minute(rates: Throughput) -> str:
+    """What comes, and what becomes of it."""
+    return (
+        f"{rates.enqueued_per_minute:,.1f} pushed, {rates.processed_per_minute:,.1f} done, {rates.failed_per_minute:,.1f} failed"
+    )
 
 
 def _row(name: str, window: Window) -> tuple[object, ...]:

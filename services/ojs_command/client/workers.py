@@ -13,7 +13,7 @@ from ojs_command.client.session import Session
 from ojs_nats._api.workers import Directive
 from ojs_nats.answers.workers import Worker
 
-_COLUMNS: Final = ("worker", "state", "jobs", "queues", "host", "pid", "last heartbeat")
+WORKER_COLUMNS: Final = ("worker", "state", "jobs", "queues", "host", "pid", "last heartbeat")
 _STATES: Final = ("running", "quiet", "drain", "terminate", "stale")
 
 
@@ -45,10 +45,11 @@ async def _list(session: Session, given: argparse.Namespace) -> None:
     if session.out.as_json:
         session.out.json(found)
     else:
-        session.out.table(_COLUMNS, [row(worker) for worker in found], empty="No workers: start one with 'ojs-nats worker MODULE'.")
+        empty = "No workers: start one with 'ojs-nats worker MODULE'."
+        session.out.table(WORKER_COLUMNS, [worker_row(worker) for worker in found], empty=empty)
 
 
-def row(worker: Worker) -> tuple[object, ...]:
+def worker_row(worker: Worker) -> tuple[object, ...]:
     """Of the table; a worker that was told something it hasn't done yet shows that, too."""
     told = {"running": "running", "quiet": "quiet", "terminate": "terminate"}.get(worker.directive)
     state = worker.state if told in (None, "running", worker.state) else f"{worker.state}, told {told}"

@@ -29,7 +29,7 @@ def define(parser: CommandParser) -> None:
     listed.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many [50]")
     get = add_action(actions, "get", "show one, with its steps as a tree", _get, examples="  ojs-nats workflows get ID\n")
     cancel = add_action(
-        actions, "cancel", "cancel its jobs that wait; active ones may end", _cancel, examples="  ojs-nats workflows cancel ID\n"
+        actions, "cancel", "cancel its jobs that wait", _cancel, examples="  ojs-nats workflows cancel ID\n"
     )
     retry = add_action(
         actions, "retry", "go on where it failed or was cancelled", _retry, examples="  ojs-nats workflows retry ID\n"
@@ -64,14 +64,16 @@ async def _get(session: Session, given: argparse.Namespace) -> None:
             ("name", flow.name),
             ("type", flow.type),
             ("state", flow.state),
-            ("jobs", f"{numbers.job_count}: {numbers.completed_count} completed, {numbers.failed_count} failed, "
-                     f"{numbers.cancelled_count} cancelled"),
+            ("jobs", numbers.job_count),
+            ("completed jobs", numbers.completed_count),
+            ("failed jobs", numbers.failed_count or None),
+            ("cancelled jobs", numbers.cancelled_count or None),
             ("retries", flow.retries or None),
             ("created", at(flow.created_at)),
             ("completed", at(flow.completed_at)),
             ("cancelled", at(flow.cancelled_at)),
         ]
-    )  # fmt: skip
+    )
     session.out.text()
     session.out.tree(tree(flow))
     if flow.errors:

@@ -73,7 +73,7 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
                 f"nats-server refused stream {name}: {info['error'].get('description')}; "
                 f"check its JetStream limits and that it has {config.replicas} server(s) for the replicas asked for."
             )
-        _check(name, wanted, info["config"], for_jobs=name != config.events_stream)
+        check_stream(wanted, info["config"], for_jobs=name != config.events_stream)
         consumers = await _limit_consumers(nats, wanted, info["config"])
         busy = consumers if name == config.ready_stream else busy
         replicas = max(replicas, int(info["config"].get("num_replicas", 1)))
@@ -138,7 +138,9 @@ def error_code(answer: dict[str, Any]) -> int:
     return int(answer.get("error", {}).get("err_code", 0))
 
 
-def _check(name: str, wanted: dict[str, Any], found: dict[str, Any], *, for_jobs: bool) -> None:
+def check_stream(wanted: dict[str, Any], found: dict[str, Any], *, for_jobs: bool) -> None:
+    """Hold a stream's configuration to the one that it is made with. Raises StartupProblem."""
+    name = wanted["name"]
     free = _FREE_TO_DIFFER if for_jobs else _FREE_TO_DIFFER | _FREE_FOR_EVENTS
     wrong = {
         key: found.get(key) for key, value in wanted.items() if key not in free and _normal(found.get(key)) != _normal(value)

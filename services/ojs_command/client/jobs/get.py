@@ -64,7 +64,8 @@ def tell_job(session: Session, job: JobDetail) -> None:
         out.text(f"The {timer.service} will be told of it at {at(timer.due_at)}.")
     if job.errors:
         out.heading("Errors")
-        out.table(("attempt", "type", "message"), [(each.attempt, each.type or each.code, each.message) for each in job.errors], empty="")
+        errors = [(each.attempt, each.type or each.code, each.message) for each in job.errors]
+        out.table(("attempt", "type", "message"), errors, empty="")
     if job.timeline:
         out.heading("History")
         out.table(("at", "event", "state", "attempt", "worker", "reason"), _timeline(job.timeline), empty="")
@@ -75,5 +76,6 @@ def _timeline(entries: list[TimelineEntry]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for place, entry in enumerate(entries):
         since = f" +{duration((entry.at - entries[place - 1].at).total_seconds())}" if place else ""
-        rows.append((f"{entry.at:%H:%M:%S.%f}"[:-3] + since, entry.event, entry.to, entry.attempt, entry.worker_id, entry.reason))
+        when = f"{entry.at:%H:%M:%S.%f}"[:-3] + since
+        rows.append((when, entry.event, entry.to, entry.attempt, entry.worker_id, entry.reason))
     return rows

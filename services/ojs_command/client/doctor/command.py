@@ -1,0 +1,131 @@
+"""`ojs-nats doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import msgspec
+from rich.text import Text
+
+from ojs_command.client.doctor import server, work
+from ojs_command.client.doctor.findings import Finding, problem, warning
+from ojs_command.client.output import Output, clean, counted, shown
+from ojs_command.client.parser import CommandParser
+from ojs_command.client.problems import CommandFailed, UsageProblem
+from ojs_command.client.session import Session
+from ojs_nats import Client, Refused, Unavailable
+
+_CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
+    "health": server.check_health,
+    "projector": server.check_projector,
+    "versions": server.check_versions,
+    "durability": server.check_durability,
+    "clock": server.check_clock,
+    "limits": server.check_limits,
+    "records": server.check_records,
+    "maintenance": work.check_maintenance,
+    "queues": work.check_queues,
+    "workers": work.check_workers,
+    "webhooks": work.check_webhooks,
+}
+_PATIENCE: Final = "3s"
+"""A doctor doesn't wait for what doesn't come."""
+_EXAMPLES: Final = """\
+  ojs-nats doctor
+  ojs-nats doctor --context prod --json | jq '.findings[] | select(.status != "ok")'
+  ojs-nats doctor --nats nats://127.0.0.1:4222                   looks at NATS itself, too
+
+Exits with 1 if there is a problem; warnings are to be known.
+"""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What was found. `status` is the worst of it."""
+
+    server: str
+    status: str
+    findings: list[Finding]
+
+
+def define(parser: CommandParser) -> None:
+    parser.add_argument("--nats", metavar="URL", help="NATS server, or a comma list: look at it, too (needs ojs-nats[server])")
+    parser.does(_doctor, examples=_EXAMPLES)
+    parser.set_defaults(finds_out=True)
+
+
+async def _doctor(session: Session, given: argparse.Namespace) -> None:
+    async with Client(session.target.url, patience=_PATIENCE, headers=session.target.headers) as client:
+        findings, unreachable = await _server(client, session)
+    if given.nats:
+        findings += await _nats(given.nats)
+    problems = sum(finding.status == "problem" for finding in findings)
+    warnings = sum(finding.status == "warning" for finding in findings)
+    status = "problem" if problems else "warning" if warnings else "ok"
+    if session.out.as_json:
+        session.out.json(Report(session.target.shown, status, findings))
+    else:
+        _tell(session.out, findings)
+        session.out.text(f"\n{counted(problems, 'problem')}, {counted(warnings, 'warning')}.")
+    if unreachable is not None:
+        raise unreachable
+    if problems:
+        raise CommandFailed
+
+
+async def _server(client: Client, session: Session) -> tuple[list[Finding], Unavailable | None]:
+    """All checks of the API; whoever isn't there is asked once."""
+    try:
+        await client.system.health()
+    except Refused:
+        pass  # each check says what it was refused
+    except Unavailable as error:
+        return [_nobody(session, error)], error
+    return [finding for found in await asyncio.gather(*(_one(client, name) for name in _CHECKS)) for finding in found], None
+
+
+def _nobody(session: Session, error: Unavailable) -> Finding:
+    return problem(
+        "server",
+        f"no OJS server answers at {session.target.shown}: {error}",
+        "nothing can be pushed or fetched there",
+        "start one with 'ojs-nats dev', or correct the address (--server, OJS_URL, 'ojs-nats context show')",
+    )
+
+
+async def _one(client: Client, name: str) -> list[Finding]:
+    try:
+        return await _CHECKS[name](client)
+    except (Refused, Unavailable, msgspec.MsgspecError) as error:
+        return [
+            warning(name, f"could not be checked: {error}", "it may be well or not", "mend the other problems, and ask again")
+        ]
+
+
+async def _nats(urls: str) -> list[Finding]:
+    try:
+        from ojs_command.client.doctor.streams import check_nats  # noqa: PLC0415  # needs the server's packages
+    except ModuleNotFoundError as error:
+        missing = f"--nats needs the server's packages ({error.name} is missing): pip install 'ojs-nats[server]'."
+        raise UsageProblem(missing) from None
+    try:
+        return await check_nats(urls)
+    except ValueError as error:
+        raise UsageProblem(f"--nats: {error}.") from None
+
+
+def _tell(out: Output, findings: Sequence[Finding]) -> None:
+    width = max(len(finding.check) for finding in findings)
+    for finding in findings:
+        out.text(Text.assemble((f"{finding.check:<{width}}  "), _padded(finding.status), "  ", clean(finding.found)))
+        if finding.meaning:
+            out.text(f"{'':<{width}}           so:   {finding.meaning}")
+            out.text(f"{'':<{width}}           mend: {finding.remedy}")
+
+
+def _padded(status: str) -> Text:
+    told = shown(status).copy()
+    told.pad_right(len("problem") - len(status))
+    return told

@@ -1,0 +1,158 @@
+"""What NATS itself tells: its version, JetStream, the streams, their copies and consumers, room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ojs_command.client.doctor.findings import Finding, ok, problem, warning
+from ojs_command.client.output import counted
+from ojs_core.base.errors import OjsError
+from ojs_core.base.masking import mask
+from ojs_core.base.problems import StartupProblem
+from ojs_core.domain.storage_room import RESERVE_BYTES, levels, shortage
+from ojs_core.jetstream.api import ask, call
+from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.runtime.setting_readers import nats_urls
+
+_BEHIND: Final = 1_000
+"""Messages that a service hasn't taken yet."""
+_NEARLY_ALL: Final = 0.8
+
+
+async def check_nats(urls: str) -> list[Finding]:
+    """All of it. Raises ValueError for what isn't an address of NATS."""
+    servers = nats_urls(urls)
+    nats = Connection("doctor")
+    try:
+        await nats.connect(servers.split(","))
+    except CannotConnect as error:
+        await nats.close()
+        return [
+            problem(
+                "nats-server",
+                f"no nats-server answers at {mask(servers)}: {error}",
+                "nothing works without it",
+                "start it, or correct --nats; it may want a user and password: nats://user:password@host:4222",
+            )
+        ]
+    try:
+        return [finding async for finding in _asked(nats, StoreConfig())]
+    except OjsError as error:
+        return [
+            problem(
+                "jetstream",
+                f"JetStream does not answer: {error.message}",
+                "nothing can be stored",
+                "enable it (nats-server -js), and see that a majority of the cluster is up",
+            )
+        ]
+    finally:
+        await nats.close()
+
+
+async def _asked(nats: Connection, config: StoreConfig) -> Any:
+    yield _server(nats)
+    info = await account(nats)
+    copies = 1
+    for wanted in config.streams():
+        name = wanted["name"]
+        found = await call(nats, f"STREAM.INFO.{name}")
+        if "error" in found:
+            yield problem(
+                "streams",
+                f"stream {name} can't be looked at: {found['error'].get('description')}",
+                "the services can't work",
+                "start a service, which makes the streams; if it was deleted, restore it from a backup",
+            )
+            continue
+        copies = int(found["config"].get("num_replicas", 1))
+        for finding in (_config(wanted, found, config), *_copies(name, found), *_consumers_room(name, found)):
+            yield finding
+    yield await _consumers(nats, config)
+    yield _room(info, copies)
+
+
+def _server(nats: Connection) -> Finding:
+    try:
+        check_server(nats)
+    except StartupProblem as error:
+        return problem("nats-server", str(error), "the services don't start with it", "upgrade nats-server")
+    if nats.max_payload < MIN_PAYLOAD:
+        return warning(
+            "nats-server",
+            f"it takes messages of {nats.max_payload:,} bytes at most",
+            "larger jobs are refused",
+            "set max_payload to 8MB in its configuration",
+        )
+    return ok("nats-server", f"version {nats.server_version}")
+
+
+def _config(wanted: dict[str, Any], found: dict[str, Any], config: StoreConfig) -> Finding:
+    try:
+        check_stream(wanted, found["config"], for_jobs=wanted["name"] != config.events_stream)
+    except StartupProblem as error:
+        return problem(
+            "streams",
+            str(error),
+            "services that start refuse it; what runs may lose or refuse jobs",
+            "correct the named settings; the services go on with them at once",
+        )
+    state = found["state"]
+    return ok("streams", f"{wanted['name']} is set up as it must be: {state['messages']:,} messages, {state['bytes']:,} bytes")
+
+
+def _copies(name: str, found: dict[str, Any]) -> Iterator[Finding]:
+    """Whether each copy of a cluster's stream is there and has everything."""
+    cluster = found.get("cluster") or {}
+    if cluster.get("name") and not cluster.get("leader"):
+        yield problem(
+            "copies", f"stream {name} has no leader", "nothing can be written", "see that a majority of the nats-servers is up"
+        )
+    lost = [peer for peer in cluster.get("replicas") or () if peer.get("offline") or not peer.get("current")]
+    if lost:
+        named = ", ".join(f"{peer['name']} ({'offline' if peer.get('offline') else 'behind'})" for peer in lost)
+        yield problem(
+            "copies",
+            f"copies of stream {name} are not up to date: {named}",
+            "if another server is lost now, jobs wait or are lost",
+            "start the servers that are offline, and wait for the others to catch up",
+        )
+    elif copies := len(cluster.get("replicas") or ()):
+        yield ok("copies", f"{name}: {counted(copies + 1, 'copy').replace('copys', 'copies')}, all up to date")
+
+
+def _consumers_room(name: str, found: dict[str, Any]) -> Iterator[Finding]:
+    allowed, there = int(found["config"].get("max_consumers", -1)), int(found["state"].get("consumer_count", 0))
+    if allowed > 0 and there > allowed * _NEARLY_ALL:
+        yield warning(
+            "consumers",
+            f"stream {name} has {there:,} of {allowed:,} consumers",
+            "more queues can't be busy, or more processes can't run",
+            f"use fewer queues, or raise it: 'nats stream edit {name} --max-consumers N'",
+        )
+
+
+async def _consumers(nats: Connection, config: StoreConfig) -> Finding:
+    """Whether a service leaves what it is told lying."""
+    stream = config.records_stream
+    listed = (await ask(nats, f"CONSUMER.LIST.{stream}", None, "to list the consumers")).get("consumers") or []
+    durable = [one for one in listed if one["config"].get("durable_name")]
+    if behind := [one for one in durable if int(one.get("num_pending", 0)) > _BEHIND]:
+        named = ", ".join(f"{one['name']} ({one['num_pending']:,})" for one in behind)
+        return warning(
+            "consumers",
+            f"messages wait to be taken: {named}",
+            "what is due comes late",
+            "see that the services run; start more of those that are named",
+        )
+    return ok("consumers", f"{counted(len(durable), 'consumer')} of services, none is behind")
+
+
+def _room(info: dict[str, Any], copies: int) -> Finding:
+    full = shortage(levels(info, copies, None, RESERVE_BYTES))
+    if full is not None:
+        return problem("room", full, "new jobs are refused", "raise the account's max_file, or make room")
+    return ok("room", f"{int(info.get('storage', 0)):,} bytes are stored")
