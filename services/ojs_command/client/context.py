@@ -35,9 +35,7 @@ class Named(msgspec.Struct, frozen=True):
 def define(parser: CommandParser) -> None:
     actions = parser.actions("list")
     add_action(actions, "list", "list contexts", _list, examples="  ojs-nats context\n")
-    show = add_action(
-        actions, "show", "show one, its headers masked", _show, examples="  ojs-nats context show prod\n"
-    )
+    show = add_action(actions, "show", "show one, its headers masked", _show, examples="  ojs-nats context show prod\n")
     show.add_argument("name", nargs="?", metavar="NAME", help="[the current one]")
     use = add_action(actions, "use", "let one count from now on", _use, examples="  ojs-nats context use prod\n")
     put = add_action(actions, "set", "make one, or change it", _set, examples=_SET_EXAMPLES)

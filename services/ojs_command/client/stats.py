@@ -51,9 +51,8 @@ def tell_stats(out: Output, stats: SystemStats) -> None:
 
 def a_minute(rates: Throughput) -> str:
     """What comes, and what becomes of it."""
-    return (
-        f"{rates.enqueued_per_minute:,.1f} pushed, {rates.processed_per_minute:,.1f} done, {rates.failed_per_minute:,.1f} failed"
-    )
+    pushed, done, failed = rates.enqueued_per_minute, rates.processed_per_minute, rates.failed_per_minute
+    return f"{pushed:,.1f} pushed, {done:,.1f} done, {failed:,.1f} failed"
 
 
 def _row(name: str, window: Window) -> tuple[object, ...]:

@@ -91,9 +91,7 @@ async def look(client: Client) -> Snapshot:
         queues = group.create_task(_queues(client))
         workers = group.create_task(_workers(client))
         failures = group.create_task(_failures(client))
-    return Snapshot(
-        datetime.now(UTC), health.result(), stats.result(), queues.result(), workers.result(), failures.result()
-    )
+    return Snapshot(datetime.now(UTC), health.result(), stats.result(), queues.result(), workers.result(), failures.result())
 
 
 async def _queues(client: Client) -> list[Queue]:

@@ -28,9 +28,7 @@ def define(parser: CommandParser) -> None:
     listed.add_argument("--state", choices=_STATES)
     listed.add_argument("--limit", type=positive, default=50, metavar="N", help="at most so many [50]")
     get = add_action(actions, "get", "show one, with its steps as a tree", _get, examples="  ojs-nats workflows get ID\n")
-    cancel = add_action(
-        actions, "cancel", "cancel its jobs that wait", _cancel, examples="  ojs-nats workflows cancel ID\n"
-    )
+    cancel = add_action(actions, "cancel", "cancel its jobs that wait", _cancel, examples="  ojs-nats workflows cancel ID\n")
     retry = add_action(
         actions, "retry", "go on where it failed or was cancelled", _retry, examples="  ojs-nats workflows retry ID\n"
     )

@@ -68,7 +68,8 @@ async def _doctor(session: Session, given: argparse.Namespace) -> None:
         session.out.json(Report(session.target.shown, status, findings))
     else:
         _tell(session.out, findings)
-        session.out.text(f"\n{counted(problems, 'problem')}, {counted(warnings, 'warning')}.")
+        session.out.text()
+        session.out.text(f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}.")
     if unreachable is not None:
         raise unreachable
     if problems:

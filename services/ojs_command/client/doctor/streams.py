@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
@@ -16,6 +17,7 @@ from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.setting_readers import nats_urls
+from ojs_core.telemetry.logs import configure
 
 _BEHIND: Final = 1_000
 """Messages that a service hasn't taken yet."""
@@ -25,6 +27,7 @@ _NEARLY_ALL: Final = 0.8
 async def check_nats(urls: str) -> list[Finding]:
     """All of it. Raises ValueError for what isn't an address of NATS."""
     servers = nats_urls(urls)
+    configure(service="doctor", instance="", log_format="console", level="error", stream=sys.stderr)  # findings say the rest
     nats = Connection("doctor")
     try:
         await nats.connect(servers.split(","))
@@ -53,7 +56,7 @@ async def check_nats(urls: str) -> list[Finding]:
         await nats.close()
 
 
-async def _asked(nats: Connection, config: StoreConfig) -> Any:
+async def _asked(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding]:
     yield _server(nats)
     info = await account(nats)
     copies = 1

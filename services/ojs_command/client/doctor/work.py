@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ojs_command.client.doctor.findings import Finding, ok, problem, warning
+from ojs_command.client.doctor.findings import Finding, ok, warning
 from ojs_command.client.output import counted, duration
 from ojs_nats import Client
 from ojs_nats.answers.queues import Queue
@@ -33,7 +33,7 @@ async def check_queues(client: Client) -> list[Finding]:
     late = [queue for queue in queues if not queue.paused and (queue.oldest_available_age_ms or 0) > _WAITS_MS]
     if alone := [queue for queue in late if not _served(queue, workers)]:
         found.append(
-            problem(
+            warning(
                 "queues",
                 f"jobs wait and no worker takes them: {_waits(alone)}",
                 "they wait until a worker of their queue comes",
