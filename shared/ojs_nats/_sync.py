@@ -84,9 +84,16 @@ class SyncClient(SyncClosing):
     blocked by it.
     """
 
-    def __init__(self, url: str | None = None, *, patience: Duration = 30.0, clients: Clients | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        patience: Duration = 30.0,
+        headers: Mapping[str, str] | None = None,
+        clients: Clients | None = None,
+    ) -> None:
         self.url = url_of(url)
-        self._clients = clients or Clients(lambda: Client(self.url, patience=patience))
+        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, headers=headers))
         self.jobs = SyncJobs(lambda: self._client().jobs)
         self.queues = SyncQueues(lambda: self._client().queues)
         self.dead_letters = SyncDeadLetters(lambda: self._client().dead_letters)
