@@ -1,0 +1,431 @@
+"""Client commands of `ojs-nats`, piped: plain text, JSON, exit codes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cli import Cli
+from support.system import System
+from support.waiting import until
+
+NOWHERE = "http://127.0.0.1:1"
+NO_JOB = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
+
+
+@pytest.fixture
+def cli(system: System, tmp_path: Path) -> Cli:
+    return Cli(tmp_path, system.url)
+
+
+def fetched(system: System, queue: str = "default", count: int = 1) -> list[dict[str, Any]]:
+    body = {"queues": [queue], "worker_id": "w1", "count": count}
+    jobs: list[dict[str, Any]] = system.call("POST", "/workers/fetch", body)["jobs"]
+    return jobs
+
+
+def failed(system: System, message: str = "boom", **error: Any) -> str:
+    """The id of a job that has failed for good."""
+    [job] = fetched(system)
+    said = {"message": message, "type": "Boom", "retryable": False, **error}
+    system.call("POST", "/workers/nack", {"job_id": job["id"], "error": said})
+    return str(job["id"])
+
+
+# Push
+
+
+def test_a_push_prints_the_id_and_takes_every_option(cli: Cli, system: System) -> None:
+    words = ("--queue", "mail", "--priority", "7", "--retry", "9", "--run-timeout", "30s", "--meta", "tenant=acme", "--tag", "x")
+    out = cli.asked("push", "email.send", "ada@example.org", *words, '{"n": [1]}', "5", "--meta", "size=3")
+    job = system.call("GET", f"/jobs/{out.strip()}")["job"]
+    assert (job["type"], job["args"], job["queue"]) == ("email.send", ["ada@example.org", {"n": [1]}, 5], "mail")
+    assert (job["priority"], job["max_attempts"], job["timeout_ms"]) == (7, 9, 30_000)
+    assert (job["meta"]["tenant"], job["meta"]["size"], job["tags"]) == ("acme", 3, ["x"])
+
+
+def test_a_push_may_wait_for_its_time(cli: Cli, system: System) -> None:
+    at = (datetime.now(UTC) + timedelta(hours=2)).replace(microsecond=0)
+    for words, wanted in ((("--delay", "2h"), None), (("--at", at.isoformat()), at)):
+        job = system.call("GET", f"/jobs/{cli.json('push', 't', *words)['id']}")["job"]
+        assert job["state"] == "scheduled"
+        found = datetime.fromisoformat(job["scheduled_at"])
+        assert found == wanted or wanted is None and found > datetime.now(UTC) + timedelta(hours=1)
+
+
+def test_a_unique_job_is_refused_the_second_time(cli: Cli) -> None:
+    first = cli.json("push", "t", "1", "--unique")
+    assert first["created"] is True
+    said = cli("push", "t", "1", "--unique")
+    assert said.code == 1
+    assert "ojs-nats get" in said.err
+    assert said.out == ""
+
+
+def test_a_push_may_wait_for_its_end(cli: Cli, system: System) -> None:
+    with cli.started("push", "t", "--wait", "--timeout", "1m") as waiting:
+        [job] = until(lambda: fetched(system)) or []
+        system.call("POST", "/workers/ack", {"job_id": job["id"], "result": {"n": 1}})
+        out, _ = waiting.communicate(timeout=60)
+        assert (waiting.returncode, out) == (0, '{"n":1}\n')
+    with cli.started("push", "t", "--wait") as waiting:
+        until(lambda: system.call("GET", "/jobs?state=available")["jobs"])
+        job_id = failed(system)
+        _, err = waiting.communicate(timeout=60)
+        assert waiting.returncode == 1
+        assert f"Job {job_id} was discarded after 1 attempts: boom." in err
+    assert cli("push", "t", "--wait", "--timeout", "10ms").code == 1
+    assert cli("push", "t", "--timeout", "1s").code == 2
+
+
+def test_lines_of_standard_input_become_jobs(cli: Cli, system: System) -> None:
+    lines = "".join(f'[{n}, "x"]\n' for n in range(1_203))
+    ids = cli.asked("push", "many", "-", "--queue", "lots", stdin=lines).split()
+    assert len(set(ids)) == 1_203
+    assert system.call("GET", f"/jobs/{ids[7]}")["job"]["args"] == [7, "x"]
+    told = cli("push", "many", "-", "--json", stdin='[1]\n\n[2]\n')
+    assert [line["line"] for line in told.lines] == [1, 3]
+
+
+def test_a_line_that_is_no_array_is_told_of_and_those_before_are_pushed(cli: Cli, system: System) -> None:
+    said = cli("push", "many", "-", stdin='[1]\n{"a": 1}\n[3]\n')
+    assert said.code == 1
+    assert "Line 2 is no JSON array" in said.err
+    assert len(said.out.split()) == 1
+    assert len(system.call("GET", "/jobs")["jobs"]) == 1
+
+
+def test_lines_that_are_refused_leave_the_others(cli: Cli) -> None:
+    said = cli("push", "t", "-", "--unique", stdin="[1]\n[1]\n[2]\n")
+    assert said.code == 1
+    assert len(said.out.split()) == 2
+    assert "line 2: " in said.err
+    assert "1 of 3 lines were refused; the others were pushed." in said.err
+
+
+# Jobs
+
+
+def test_a_job_is_shown_with_its_errors_and_history(cli: Cli, system: System) -> None:
+    cli.asked("push", "t", '{"secret": "\\u001b[31m"}', "--meta", "a=b")
+    job_id = failed(system, "it went\x1b[2J wrong\nbadly")
+    out = cli.asked("get", job_id)
+    assert "discarded" in out
+    assert "it went\\x1b[2J wrong\\nbadly" in out
+    assert "\x1b" not in out
+    assert [word for word in ("pushed", "claimed", "failed") if word not in out] == []
+    told = cli.json("get", job_id)
+    assert (told["id"], told["errors"][0]["type"]) == (job_id, "Boom")
+    said = cli("get", NO_JOB)
+    assert (said.code, said.out) == (1, "")
+    assert "not" in said.err
+
+
+def test_jobs_are_listed_by_filters(cli: Cli, system: System) -> None:
+    for queue, tag in (("a", "x"), ("a", "y"), ("b", "x")):
+        cli.asked("push", f"t.{queue}", "--queue", queue, "--tag", tag, "--meta", f"of={tag}")
+    assert len(cli.asked("list").splitlines()) == 4
+    for words, number in (
+        (("--queue", "a"), 2), (("--type", "t.b"), 1), (("--tag", "x"), 2), (("--meta", "of=y"), 1), (("--limit", "1"), 1),
+        (("--state", "active"), 0), (("--since", "1h"), 3), (("--until", "1h"), 0),
+    ):  # fmt: skip
+        assert len(cli.json("list", *words)) == number, words
+    header, row = cli.asked("list", "--queue", "b").splitlines()
+    assert header.split() == ["ID", "TYPE", "QUEUE", "STATE", "ATTEMPT", "CREATED", "ERROR"]
+    assert row.split()[1:5] == ["t.b", "b", "available", "0/3"]
+    none = cli("list", "--state", "active")
+    assert (none.out, none.err) == ("", "No jobs fit that.\n")
+
+
+def test_jobs_are_cancelled_and_retried_by_id(cli: Cli, system: System) -> None:
+    ids = [cli.asked("push", "t").strip() for _ in range(2)]
+    assert cli.asked("cancel", *ids) == "2 jobs cancelled.\n"
+    again = cli("cancel", ids[0], NO_JOB)
+    assert again.code == 1
+    assert ids[0] in again.err
+    assert cli.json("retry", ids[0])["changed"] == [ids[0]]
+    assert system.call("GET", f"/jobs/{ids[0]}")["job"]["state"] == "available"
+
+
+def test_many_jobs_are_cancelled_by_a_filter_once_that_is_confirmed(cli: Cli) -> None:
+    cli.asked("push", "t", "-", "--queue", "q", stdin="[1]\n" * 1_100)
+    asked = cli("cancel", "--queue", "q")
+    assert asked.code == 1
+    assert "Cancel 1,100 jobs" in asked.err
+    assert "--yes" in asked.err
+    assert len(cli.json("list", "--queue", "q", "--state", "available", "--limit", "5")) == 5
+    assert cli.asked("cancel", "--queue", "q", "--yes", "--reason", "wrong list") == "1,100 jobs cancelled.\n"
+    assert cli.asked("cancel", "--queue", "q", "--yes", "--state", "available") == "0 jobs cancelled.\n"
+    assert cli.asked("retry", "--queue", "q", "--yes", "--state", "cancelled") == "1,100 jobs retried.\n"
+
+
+@pytest.mark.parametrize("words", [("cancel",), ("cancel", NO_JOB, "--queue", "q"), ("retry", "--state", "gone", "--yes")])
+def test_a_selection_that_says_nothing_or_too_much_is_a_usage_error(cli: Cli, words: tuple[str, ...]) -> None:
+    assert cli(*words).code == 2
+
+
+# Queues, workers, dead letters, cron entries, workflows
+
+
+def test_queues(cli: Cli, system: System) -> None:
+    cli.asked("push", "t", "--queue", "q")
+    assert "q " in cli.asked("queues")
+    assert [queue["name"] for queue in cli.json("queues", "list", "--limit", "1")] == ["q"]
+    assert cli.asked("queues", "pause", "q") == "Queue q is paused.\n"
+    assert "paused" in cli.asked("queues", "get", "q")
+    assert cli.json("queues", "get", "q")["counts"]["available"] == 1
+    cli.asked("queues", "resume", "q")
+    changed = cli.json("queues", "config", "q", "--max-size", "5", "--rate", "100/1m", "--retry", "4", "--allow", "t,u.*")
+    assert changed["own_config"]["max_size"] == 5
+    assert changed["own_config"]["rate_limit"] == {"limit": 100, "period": "PT1M"}
+    assert changed["own_config"]["default_retry"]["max_attempts"] == 4
+    assert "max_size" in cli.asked("queues", "config", "q")
+    assert cli.json("queues", "config", "q", "--unset", "max_size")["own_config"]["max_size"] is None
+    assert cli("queues", "config", "q", "--unset", "size").code == 2
+    assert cli("queues", "purge", "q").code == 1
+    assert cli.json("queues", "purge", "q", "--yes")["purged_count"] == 1
+    assert cli("queues", "get", "nothing").code == 1
+
+
+def test_workers(cli: Cli, system: System) -> None:
+    assert cli("workers").err.startswith("No workers")
+    for worker in ("w1", "w2"):
+        system.call("POST", "/workers/heartbeat", {"worker_id": worker, "queues": ["q"], "state": "running"})
+    assert [row.split()[0] for row in cli.asked("workers").splitlines()] == ["WORKER", "w1", "w2"]
+    assert cli.json("workers", "--state", "running")[0]["id"] == "w1"
+    assert cli.asked("workers", "quiet", "w1") == "Told 1 worker to quiet.\n"
+    assert cli.json("workers", "get", "w1")["directive"] == "quiet"
+    assert "running, told quiet" in cli.asked("workers")
+    cli.asked("workers", "resume", "w1")
+    assert cli("workers", "terminate", "--all").code == 1
+    assert cli.json("workers", "terminate", "--all", "--yes")["workers"] == 2
+    assert "terminate" in cli.asked("workers", "get", "w2")
+    assert cli("workers", "quiet").code == 2
+
+
+def test_dead_letters(cli: Cli, system: System) -> None:
+    system.call("PUT", "/queues/default/config", {"default_retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}})
+    ids = []
+    for _ in range(4):
+        cli.asked("push", "t")
+        ids.append(failed(system, retryable=True))
+    assert len(cli.json("dead-letter")) == 4
+    assert len(cli.asked("dead-letter", "--error-type", "Boom", "--limit", "2").splitlines()) == 3
+    assert "Boom" in cli.asked("dead-letter", "get", ids[0])
+    assert cli.asked("dead-letter", "retry", ids[0]) == "1 dead letter retried.\n"
+    assert cli.json("dead-letter", "delete", ids[1])["done"] == 1
+    twice = cli("dead-letter", "delete", ids[1])
+    assert twice.code == 1
+    assert ids[1] in twice.err
+    asked = cli("dead-letter", "retry", "--queue", "default")
+    assert asked.code == 1
+    assert "there are 2 in queue default" in asked.err
+    assert cli.json("dead-letter", "retry", "--type", "t", "--since", "1h", "--yes")["done"] == 2
+    assert cli("dead-letter", "retry").code == 2
+    failed(system, retryable=True)
+    assert cli("dead-letter", "purge").code == 1
+    assert cli.asked("dead-letter", "purge", "--yes") == "1 dead letter deleted.\n"
+
+
+def test_cron_entries(cli: Cli) -> None:
+    made = cli.json(
+        "cron", "add", "nightly", "0 3 * * *", "report", "daily", "--queue", "r", "--timezone", "Europe/Berlin", "--overlap", "skip"
+    )
+    assert (made["timezone"], made["job_template"]["args"]) == ("Europe/Berlin", ["daily"])
+    assert "nightly" in cli.asked("cron")
+    assert "Europe/Berlin" in cli.asked("cron", "get", "nightly")
+    assert cli.asked("cron", "pause", "nightly") == "Cron entry nightly is paused.\n"
+    assert cli.json("cron")[0]["enabled"] is False
+    assert "runs next" in cli.asked("cron", "resume", "nightly")
+    job_id = cli.json("cron", "trigger", "nightly")["job_id"]
+    assert job_id in cli.asked("cron", "history", "nightly")
+    assert cli.json("cron", "history", "nightly")[0]["manual"] is True
+    cli.asked("cron", "delete", "nightly")
+    assert cli("cron", "get", "nightly").code == 1
+    assert cli("cron", "add", "bad", "61 * * * *", "t").code == 1
+
+
+def test_workflows(cli: Cli, system: System) -> None:
+    step = {"type": "t", "args": [], "options": {"queue": "q"}}
+    inner = {"type": "group", "jobs": [step, step]}
+    flow = system.call("POST", "/workflows", {"type": "chain", "name": "ship", "steps": [step, inner]}, 201)["workflow"]
+    tree = cli.asked("workflows", "get", flow["id"])
+    [top, *steps] = tree[tree.index("ship running") :].splitlines()
+    assert top == "ship running"
+    assert [len(line) - len(line.lstrip()) for line in steps] == [2, 2, 4, 4]
+    assert [one["name"] for one in cli.json("workflows", "--state", "running")] == ["ship"]
+    assert "ship" in cli.asked("workflows")
+    assert cli.json("workflows", "cancel", flow["id"])["state"] == "cancelled"
+    assert cli.asked("workflows", "retry", flow["id"]) == f"Workflow {flow['id']} is running again.\n"
+    assert cli.json("workflows", "get", flow["id"])["state"] == "running"
+    assert cli("workflows", "cancel", NO_JOB).code == 1
+
+
+# What happens
+
+
+def test_events_that_have_happened_are_shown_the_last_ones_last(cli: Cli) -> None:
+    for n in range(3):
+        cli.asked("push", f"t.{n}")
+    told = cli("events", "--json", "--type", "job.enqueued", "--limit", "2").lines
+    assert [event["data"]["job_type"] for event in told] == ["t.1", "t.2"]
+    assert "job.enqueued" in cli.asked("events", "--job-type", "t.0")
+    assert cli("events", "--job", NO_JOB).code == 2
+
+
+def test_events_are_followed_until_somebody_stops(cli: Cli) -> None:
+    with cli.started("tail", "--json", "--type", "job.*", "--queue", "q") as tail:
+        assert tail.stdout is not None
+        _await_follower(cli, tail)
+        tail.send_signal(signal.SIGINT)
+        _, err = tail.communicate(timeout=30)
+        assert (tail.returncode, err) == (130, "")
+    with cli.started("events", "--follow", "--limit", "1") as tail:
+        _await_follower(cli, tail)
+        tail.communicate(timeout=30)
+        assert tail.returncode == 0
+
+
+def _await_follower(cli: Cli, tail: subprocess.Popen[str]) -> None:
+    """Return once it has told of a job: it begins at an unknown time, so there are several."""
+    assert tail.stdout is not None
+
+    def told() -> str:
+        cli.asked("push", "t", "--queue", "q")
+        return _ready(tail)
+
+    assert "job.enqueued" in (until(told, 60) or "")
+
+
+def _ready(tail: subprocess.Popen[str]) -> str:
+    import select
+
+    assert tail.stdout is not None
+    ready, _, _ = select.select([tail.stdout], [], [], 0.2)
+    return tail.stdout.readline() if ready else ""
+
+
+def test_the_events_of_a_job_end_with_it(cli: Cli, system: System) -> None:
+    job_id = cli.asked("push", "t").strip()
+    with cli.started("tail", "--job", job_id) as tail:
+        until(lambda: "ojs_sse" or True)
+        [job] = fetched(system)
+        system.call("POST", "/workers/ack", {"job_id": job["id"]})
+        out, err = tail.communicate(timeout=60)
+        assert tail.returncode == 0, err
+        assert "job.completed" in out or out == ""
+
+
+def test_numbers(cli: Cli) -> None:
+    cli.asked("push", "t")
+    assert cli.json("stats")["jobs"]["available"] == 1
+    assert "available" in cli.asked("stats")
+    snapshot = cli.json("top", "--once")
+    assert (snapshot["stats"]["jobs"]["available"], snapshot["queues"][0]["name"]) == (1, "default")
+    assert "1 available" in cli.asked("top", "--once")
+
+
+def test_top_is_told_again_and_again_without_a_terminal(cli: Cli) -> None:
+    with cli.started("top", "--json", "--interval", "100ms") as top:
+        assert top.stdout is not None
+        assert all(line.startswith('{"at":') for line in (top.stdout.readline(), top.stdout.readline()))
+        top.send_signal(signal.SIGINT)
+        assert top.wait(30) == 130
+
+
+# Servers and errors
+
+
+@pytest.mark.parametrize("words", [("list",), ("queues",), ("push", "t"), ("top", "--once"), ("tail",), ("workers", "get", "w")])
+def test_a_server_that_is_not_there_is_told_of_at_once(cli: Cli, words: tuple[str, ...]) -> None:
+    said = cli(*words, "--server", NOWHERE)
+    assert (said.code, said.out) == (3, "")
+    assert said.err == (
+        f"ojs-nats: No OJS server answers at {NOWHERE} (from --server): start one with 'ojs-nats dev', or name another with "
+        "--server or --context.\n"
+    )
+
+
+def test_options_of_all_commands_go_before_or_behind(cli: Cli, system: System) -> None:
+    elsewhere = cli._replace(url=NOWHERE)
+    assert elsewhere("--server", system.url, "--json", "queues").json == []
+    assert elsewhere("queues", "list", "--server", system.url, "--json").json == []
+    assert elsewhere("queues").code == 3
+    assert elsewhere("--server", system.url, "config").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("push",), "required: TYPE"),
+        (("push", "t", "[1"), "no JSON"),
+        (("push", "t", "--delay", "soon"), "30s"),
+        (("push", "t", "--at", "tomorrow"), "2026-11-24T08:00"),
+        (("push", "t", "--meta", "x"), "name=value"),
+        (("list", "--limit", "0"), "from 1 on"),
+        (("list", "--nonsense"), "--nonsense"),
+        (("queues", "explode", "q"), "explode"),
+        (("list", "--server", "ftp://x"), "http://"),
+        (("list", "--context", "nowhere"), "ojs-nats context set nowhere"),
+    ],
+)
+def test_a_wrong_use_says_what_is_wrong(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    found = cli(*words)
+    assert (found.code, found.out) == (2, "")
+    assert said in found.err
+
+
+def test_who_is_no_ojs_server_is_told_of(cli: Cli, system: System) -> None:
+    said = cli("list", "--server", f"{system.url}/elsewhere")
+    assert said.code == 1
+    assert "is that an OJS server?" in said.err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(cli: Cli) -> None:
+    cli.asked("push", "t", "-", stdin="[1]\n" * 3_000)
+    with cli.started("list", "--limit", "3000") as listing:
+        assert listing.stdout is not None
+        listing.stdout.readline()
+        listing.stdout.close()
+        assert listing.wait(30) == 0
+        assert listing.stderr is not None
+        assert listing.stderr.read() == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("push",), ("get",), ("list",), ("cancel",), ("retry",), ("tail",), ("events",), ("stats",), ("top",), ("doctor",), ("completion",),
+        ("queues", "list"), ("queues", "config"), ("workers", "quiet"), ("dead-letter", "retry"), ("cron", "add"),
+        ("workflows", "get"), ("context", "set"),
+    ],
+)  # fmt: skip
+def test_help_teaches_by_examples(cli: Cli, words: tuple[str, ...]) -> None:
+    out = cli.asked(*words, "--help")
+    assert f"  ojs-nats {' '.join(words)}" in out or f"  ojs-nats {words[0]}" in out
+    assert "examples:" in out
+
+
+def test_a_completed_command_line_in_bash(cli: Cli) -> None:
+    script = cli.asked("completion", "bash")
+    source = f"""{script}
+COMP_WORDS=(ojs-nats que); COMP_CWORD=1; COMP_LINE='ojs-nats que'; COMP_POINT=12
+complete -p ojs-nats >&2 || exit 9
+$(complete -p ojs-nats | sed 's/.*-F \\([^ ]*\\).*/\\1/') ojs-nats que ojs-nats; echo "${{COMPREPLY[@]}}"
+COMP_WORDS=(ojs-nats queues p); COMP_CWORD=2
+$(complete -p ojs-nats | sed 's/.*-F \\([^ ]*\\).*/\\1/') ojs-nats p queues; echo "${{COMPREPLY[@]}}"
+COMP_WORDS=(ojs-nats list --sta); COMP_CWORD=2
+$(complete -p ojs-nats | sed 's/.*-F \\([^ ]*\\).*/\\1/') ojs-nats --sta list; echo "${{COMPREPLY[@]}}"
+COMP_WORDS=(ojs-nats list --state dis); COMP_CWORD=3
+$(complete -p ojs-nats | sed 's/.*-F \\([^ ]*\\).*/\\1/') ojs-nats dis --state; echo "${{COMPREPLY[@]}}"
+"""
+    said = cli("-c", source, program=["bash"])
+    assert said.code == 0, said
+    assert [sorted(line.split()) for line in said.out.splitlines()] == [["queues"], ["pause", "purge"], ["--state"], ["discarded"]]
+    for shell in ("zsh", "fish"):
+        assert "dead-letter" in cli.asked("completion", shell)

@@ -1,0 +1,146 @@
+"""Client commands of `ojs-nats` as processes: piped, and on a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from support.system import OJS_NATS, environment
+
+_SECONDS = 60.0
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Said(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one document on standard output."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        """The documents on standard output, one a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Cli(NamedTuple):
+    """The command with a server and a folder of settings of its own."""
+
+    folder: Path
+    url: str = ""
+
+    @property
+    def env(self) -> dict[str, str]:
+        named = {"OJS_URL": self.url} if self.url else {}
+        return environment(XDG_CONFIG_HOME=str(self.folder), HOME=str(self.folder), TERM="xterm-256color", **named)
+
+    def __call__(self, *words: str, stdin: str = "", program: Sequence[str] = OJS_NATS) -> Said:
+        """Run it without a terminal."""
+        ended = subprocess.run(
+            [*program, *words], input=stdin, env=self.env, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+        return Said(ended.returncode, ended.stdout, ended.stderr)
+
+    def asked(self, *words: str, stdin: str = "") -> str:
+        """What it prints when all goes well."""
+        said = self(*words, stdin=stdin)
+        assert said.code == 0, said
+        return said.out
+
+    def json(self, *words: str, stdin: str = "") -> Any:
+        """The one document that it prints, with nothing else, when all goes well."""
+        said = self(*words, "--json", stdin=stdin)
+        assert said.code == 0, said
+        return said.json
+
+    @contextmanager
+    def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """Run it while the block does."""
+        process = subprocess.Popen(
+            [*OJS_NATS, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    @contextmanager
+    def on_terminal(self, *words: str) -> Iterator[Terminal]:
+        """Run it on a terminal while the block does."""
+        terminal = Terminal([*OJS_NATS, *words], self.env)
+        try:
+            yield terminal
+        finally:
+            terminal.close()
+
+
+class Terminal:
+    """A command on a terminal of 160 columns and 50 lines."""
+
+    def __init__(self, command: Sequence[str], env: dict[str, str]) -> None:
+        self.raw = ""
+        self._pid, self._end = pty.fork()
+        if self._pid == 0:  # pragma: no cover  # the command
+            os.execvpe(command[0], list(command), env)
+        fcntl.ioctl(self._end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+        self._code: int | None = None
+
+    @property
+    def text(self) -> str:
+        """Without colours."""
+        return _ESCAPE.sub("", self.raw)
+
+    def until(self, words: str) -> None:
+        """Wait until it has shown these words."""
+        late = time.monotonic() + _SECONDS
+        while words not in self.text:
+            assert time.monotonic() < late, self.text
+            assert self._read() or words in self.text, self.text
+
+    def type(self, text: str) -> None:
+        os.write(self._end, text.encode())
+
+    def code(self) -> int:
+        """Its exit code, once it has ended."""
+        while self._read():
+            pass
+        if self._code is None:
+            self._code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        return self._code
+
+    def close(self) -> None:
+        if self._code is None:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        os.close(self._end)
+
+    def _read(self) -> bool:
+        """Read some; False once it has ended."""
+        ready, _, _ = select.select([self._end], [], [], _SECONDS)
+        assert ready, f"nothing for {_SECONDS} s: {self.text}"
+        try:
+            found = os.read(self._end, 65_536)
+        except OSError:  # Linux's way to say that the other end is closed
+            return False
+        self.raw += found.decode(errors="replace")
+        return bool(found)
