@@ -85,9 +85,9 @@ class Cli(NamedTuple):
             process.communicate()
 
     @contextmanager
-    def on_terminal(self, *words: str) -> Iterator[Terminal]:
-        """Run it on a terminal while the block does."""
-        terminal = Terminal([*OJS_NATS, *words], self.env)
+    def on_terminal(self, *words: str, stdin: Path | None = None) -> Iterator[Terminal]:
+        """Run it on a terminal while the block does; it may read a file all the same."""
+        terminal = Terminal([*OJS_NATS, *words], self.env, stdin)
         try:
             yield terminal
         finally:
@@ -97,10 +97,12 @@ class Cli(NamedTuple):
 class Terminal:
     """A command on a terminal of 160 columns and 50 lines."""
 
-    def __init__(self, command: Sequence[str], env: dict[str, str]) -> None:
+    def __init__(self, command: Sequence[str], env: dict[str, str], stdin: Path | None) -> None:
         self.raw = ""
         self._pid, self._end = pty.fork()
         if self._pid == 0:  # pragma: no cover  # the command
+            if stdin is not None:
+                os.dup2(os.open(stdin, os.O_RDONLY), 0)
             os.execvpe(command[0], list(command), env)
         fcntl.ioctl(self._end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
         self._code: int | None = None
@@ -116,6 +118,11 @@ class Terminal:
         while words not in self.text:
             assert time.monotonic() < late, self.text
             assert self._read() or words in self.text, self.text
+
+    def glance(self) -> None:
+        """Read what it has shown by now."""
+        while select.select([self._end], [], [], 0.2)[0] and self._read():
+            pass
 
     def type(self, text: str) -> None:
         os.write(self._end, text.encode())

@@ -9,6 +9,7 @@ from typing import Final
 from ojs_command.client.jobs.selection import add_selection, change_selection
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
+from ojs_nats.answers.jobs import ChangedItem
 
 _EXAMPLES: Final = """\
   ojs-nats cancel 019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f
@@ -27,4 +28,8 @@ def define(parser: CommandParser) -> None:
 
 async def _cancel(session: Session, given: argparse.Namespace) -> None:
     change = partial(session.client.jobs.cancel_many, reason=given.reason)
-    await change_selection(session, given, change, "cancel", "cancelled")
+
+    async def named(ids: list[str]) -> list[ChangedItem]:
+        return (await change(ids)).items
+
+    await change_selection(session, given, named, change, "cancel", "cancelled")

@@ -8,13 +8,16 @@ from typing import Final
 from ojs_command.client.jobs.selection import add_selection, change_selection
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
+from ojs_nats import Refused
+from ojs_nats._api.jobs import Jobs
+from ojs_nats.answers.jobs import ChangedItem
 
 _EXAMPLES: Final = """\
   ojs-nats retry 019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f
-  ojs-nats retry --queue email --state discarded                 asks first
+  ojs-nats retry --queue email                                   asks first
   ojs-nats retry --type report.build --yes
 
-Their attempts are counted anew. Dead letters have a command of their own: ojs-nats dead-letter retry.
+By id it may be one that was cancelled, or waits for its next attempt; by options it is those that are discarded. Dead letters have a command of their own: ojs-nats dead-letter retry.
 """
 
 
@@ -24,4 +27,18 @@ def define(parser: CommandParser) -> None:
 
 
 async def _retry(session: Session, given: argparse.Namespace) -> None:
-    await change_selection(session, given, session.client.jobs.retry_many, "retry", "retried")
+    jobs = session.client.jobs
+
+    async def named(ids: list[str]) -> list[ChangedItem]:
+        """One by one: only so are those retried as well that were cancelled, or wait for their next attempt."""
+        return [await _one(jobs, place, job_id) for place, job_id in enumerate(ids)]
+
+    await change_selection(session, given, named, jobs.retry_many, "retry", "retried")
+
+
+async def _one(jobs: Jobs, place: int, job_id: str) -> ChangedItem:
+    try:
+        await jobs.retry(job_id)
+    except Refused as refusal:
+        return ChangedItem(index=place, job_id=job_id, status="skipped", reason=str(refusal))
+    return ChangedItem(index=place, job_id=job_id, status="retried")

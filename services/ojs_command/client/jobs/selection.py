@@ -22,6 +22,9 @@ _TOLD: Final = 20
 """Jobs that couldn't be changed and are told of one by one."""
 
 Change = Callable[..., Awaitable[ChangedSelection]]
+"""As `cancel_many` of the client."""
+ChangeNamed = Callable[[list[str]], Awaitable[list[ChangedItem]]]
+"""What became of those with these ids."""
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -43,8 +46,10 @@ def add_selection(parser: CommandParser, what: str) -> None:
     group.add_argument("--yes", action="store_true", help="don't ask")
 
 
-async def change_selection(session: Session, given: argparse.Namespace, change: Change, word: str, done: str) -> None:
-    """Change them, and tell of it; `word` and `done` are the verb: "cancel", "cancelled"."""
+async def change_selection(
+    session: Session, given: argparse.Namespace, named: ChangeNamed, fitting: Change, word: str, done: str
+) -> None:
+    """Change those that are named, or are fitting, and tell of it; `word` and `done` are the verb: "cancel", "cancelled"."""
     which = JobFilter(
         type=given.type, queue=given.queue, states=tuple(given.state), older_than=given.older_than, meta=dict(given.meta)
     )
@@ -54,13 +59,13 @@ async def change_selection(session: Session, given: argparse.Namespace, change: 
     if strange := [state for state in given.state if state not in STATES]:
         raise UsageProblem(f"--state: {strange[0]!r} is none of {', '.join(STATES)}.")
     if fits:
-        changed = await _all_that_fit(session, which, change, word, confirmed=given.yes)
+        changed = await _all_that_fit(session, which, fitting, word, confirmed=given.yes)
     else:
-        changed = await _named(session, given.ids, change, word)
+        changed = await _named(session, given.ids, named, word)
     _tell(session, changed, done)
 
 
-async def _named(session: Session, ids: list[str], change: Change, word: str) -> Changed:
+async def _named(session: Session, ids: list[str], change: ChangeNamed, word: str) -> Changed:
     changed = Changed([], [])
     with session.out.progress(word, len(ids)) as bar:
         for first in range(0, len(ids), _AT_ONCE):
@@ -81,15 +86,15 @@ async def _all_that_fit(session: Session, which: JobFilter, change: Change, word
         cursor: str | None = None
         while True:
             answer = await change(which, confirm=True, limit=_AT_ONCE, cursor=cursor)
-            _add(changed, answer)
+            _add(changed, answer.items)
             bar.by(len(answer.items))
             cursor = answer.next_cursor
             if cursor is None:
                 return changed
 
 
-def _add(changed: Changed, answer: ChangedSelection) -> None:
-    for item in answer.items:
+def _add(changed: Changed, items: list[ChangedItem]) -> None:
+    for item in items:
         if item.error is None and item.reason is None:
             changed.changed.append(item.job_id)
         else:

@@ -1,0 +1,132 @@
+"""`ojs-nats doctor` in front of real troubles."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+
+from ojs_core.base.ids import new_job_id
+from support.cli import Cli, Said
+from support.system import Processes, System
+from support.waiting import until
+
+
+def found(said: Said) -> dict[str, dict[str, Any]]:
+    """What isn't ok, by the check."""
+    return {finding["check"]: finding for finding in said.json["findings"] if finding["status"] != "ok"}
+
+
+def edit_stream(nats_url: str, name: str, **changes: Any) -> None:
+    """As an operator's `nats stream edit` does."""
+
+    async def edit() -> None:
+        client = await nats.connect(nats_url)
+        try:
+            stream = client.jetstream()
+            config = (await stream.stream_info(name)).config
+            await stream.update_stream(config.evolve(**changes))
+        finally:
+            await client.close()
+
+    asyncio.run(edit())
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_server_that_is_well(system: System, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, system.url)
+    said = cli("doctor", "--nats", system.nats_url, "--json")
+    assert (said.code, said.json["status"], said.err) == (0, "warning", "")
+    assert set(found(said)) == {"durability", "test mode"}
+    checked = {finding["check"] for finding in said.json["findings"]}
+    assert checked >= {"nats", "storage", "services", "projector", "versions", "clock", "limits", "records", "queues", "streams", "consumers"}
+    out = cli.asked("doctor")
+    assert "0 problems, 2 warnings." in out
+    assert "mend: " in out
+
+
+def test_nobody_at_home(tmp_path: Path) -> None:
+    said = Cli(tmp_path)("doctor", "--server", "http://127.0.0.1:1", "--nats", "nats://127.0.0.1:1", "--json")
+    assert said.code == 3
+    assert [(one["check"], one["status"]) for one in said.json["findings"]] == [("server", "problem"), ("nats-server", "problem")]
+    assert "ojs-nats dev" in found(said)["server"]["remedy"]
+    assert Cli(tmp_path)("doctor", "--server", "http://127.0.0.1:1", "--nats", "http://x").code == 2
+
+
+def test_a_projector_that_does_not_answer(own_system: System, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, own_system.url)
+    with stopped(own_system.children["projector"]):
+        said = cli("doctor", "--json")
+        assert said.code == 1
+        trouble = found(said)["projector"]
+        assert trouble["status"] == "problem"
+        assert "ojs-nats projector" in trouble["remedy"]
+        assert found(said)["records"]["found"].startswith("could not be checked: ")
+    until(lambda: cli("doctor").code == 0)
+
+
+def test_services_that_are_missing(processes: Processes, tmp_path: Path) -> None:
+    gateway = processes.start("gateway")
+    cli = Cli(tmp_path, gateway.ready()["url"])
+
+    def told() -> dict[str, Any] | None:
+        return found(cli("doctor", "--json")).get("services")
+
+    trouble = until(told, 90)
+    assert trouble is not None
+    assert trouble["status"] == "problem"
+    assert trouble["remedy"].startswith("start one: 'ojs-nats ")
+
+
+def test_a_stream_that_was_changed_by_hand_and_what_is_mended_is_well(own_system: System, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, own_system.url)
+    edit_stream(own_system.nats_url, "OJS_READY", max_msgs=1_000)
+    said = cli("doctor", "--nats", own_system.nats_url, "--json")
+    assert said.code == 1
+    trouble = found(said)["streams"]
+    assert trouble["status"] == "problem"
+    assert "OJS_READY" in trouble["found"]
+    assert "max_msgs is 1000" in trouble["found"]
+    edit_stream(own_system.nats_url, "OJS_READY", max_msgs=-1)
+    assert cli("doctor", "--nats", own_system.nats_url).code == 0
+
+
+def test_a_record_that_can_not_be_read(system: System, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, system.url)
+    job_id = new_job_id()
+    system.put_record(f"job.{job_id}", b'{"id": 5}')
+
+    def told() -> dict[str, Any] | None:
+        return found(cli("doctor", "--json")).get("records")
+
+    trouble = until(told, 60)
+    assert trouble is not None
+    assert trouble["status"] == "problem"
+    assert f"job {job_id}" in trouble["found"]
+    system.call("DELETE", f"/admin/unreadable/job/{job_id}")
+    until(lambda: "records" not in found(cli("doctor", "--json")))
+
+
+def test_queues_that_are_held_and_maintenance_are_to_be_known(system: System, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, system.url)
+    cli.asked("push", "t", "--queue", "q")
+    cli.asked("queues", "pause", "q")
+    system.call("POST", "/admin/system/maintenance", {"enabled": True, "reason": "moving house"})
+    said = cli("doctor", "--json")
+    assert said.code == 0
+    assert found(said)["queues"]["found"] == "paused: q"
+    assert "moving house" in found(said)["maintenance"]["found"]
