@@ -42,8 +42,8 @@ def failed(system: System, message: str = "boom", **error: Any) -> str:
 
 
 def test_a_push_prints_the_id_and_takes_every_option(cli: Cli, system: System) -> None:
-    words = ("--queue", "mail", "--priority", "7", "--retry", "9", "--run-timeout", "30s", "--meta", "tenant=acme", "--tag", "x")
-    out = cli.asked("push", "email.send", "ada@example.org", *words, '{"n": [1]}', "5", "--meta", "size=3")
+    words = ["--queue", "mail", "--priority", "7", "--retry", "9", "--run-timeout", "30s", "--meta", "tenant=acme"]
+    out = cli.asked("push", "email.send", "ada@example.org", *words, "--tag", "x", '{"n": [1]}', "5", "--meta", "size=3")
     job = system.call("GET", f"/jobs/{out.strip()}")["job"]
     assert (job["type"], job["args"], job["queue"]) == ("email.send", ["ada@example.org", {"n": [1]}, 5], "mail")
     assert (job["priority"], job["max_attempts"], job["timeout_ms"]) == (7, 9, 30_000)
@@ -56,7 +56,7 @@ def test_a_push_may_wait_for_its_time(cli: Cli, system: System) -> None:
         job = system.call("GET", f"/jobs/{cli.json('push', 't', *words)['id']}")["job"]
         assert job["state"] == "scheduled"
         found = datetime.fromisoformat(job["scheduled_at"])
-        assert found == wanted or wanted is None and found > datetime.now(UTC) + timedelta(hours=1)
+        assert found == wanted or (wanted is None and found > datetime.now(UTC) + timedelta(hours=1))
 
 
 def test_a_unique_job_is_refused_the_second_time(cli: Cli) -> None:
@@ -89,7 +89,7 @@ def test_lines_of_standard_input_become_jobs(cli: Cli, system: System) -> None:
     ids = cli.asked("push", "many", "-", "--queue", "lots", stdin=lines).split()
     assert len(set(ids)) == 1_203
     assert system.call("GET", f"/jobs/{ids[7]}")["job"]["args"] == [7, "x"]
-    told = cli("push", "many", "-", "--json", stdin='[1]\n\n[2]\n')
+    told = cli("push", "many", "-", "--json", stdin="[1]\n\n[2]\n")
     assert [line["line"] for line in told.lines] == [1, 3]
 
 
@@ -127,7 +127,7 @@ def test_a_job_is_shown_with_its_errors_and_history(cli: Cli, system: System) ->
     assert "not" in said.err
 
 
-def test_jobs_are_listed_by_filters(cli: Cli, system: System) -> None:
+def test_jobs_are_listed_by_filters(cli: Cli) -> None:
     for queue, tag in (("a", "x"), ("a", "y"), ("b", "x")):
         cli.asked("push", f"t.{queue}", "--queue", queue, "--tag", tag, "--meta", f"of={tag}")
     assert len(cli.asked("list").splitlines()) == 4
@@ -172,7 +172,7 @@ def test_a_selection_that_says_nothing_or_too_much_is_a_usage_error(cli: Cli, wo
 # Queues, workers, dead letters, cron entries, workflows
 
 
-def test_queues(cli: Cli, system: System) -> None:
+def test_queues(cli: Cli) -> None:
     cli.asked("push", "t", "--queue", "q")
     assert "q " in cli.asked("queues")
     assert [queue["name"] for queue in cli.json("queues", "list", "--limit", "1")] == ["q"]
@@ -233,9 +233,8 @@ def test_dead_letters(cli: Cli, system: System) -> None:
 
 
 def test_cron_entries(cli: Cli) -> None:
-    made = cli.json(
-        "cron", "add", "nightly", "0 3 * * *", "report", "daily", "--queue", "r", "--timezone", "Europe/Berlin", "--overlap", "skip"
-    )
+    options = ["--queue", "r", "--timezone", "Europe/Berlin", "--overlap", "skip"]
+    made = cli.json("cron", "add", "nightly", "0 3 * * *", "report", "daily", *options)
     assert (made["timezone"], made["job_template"]["args"]) == ("Europe/Berlin", ["daily"])
     assert "nightly" in cli.asked("cron")
     assert "Europe/Berlin" in cli.asked("cron", "get", "nightly")
@@ -344,9 +343,9 @@ def test_top_is_told_again_and_again_without_a_terminal(cli: Cli) -> None:
 # Servers and errors
 
 
-@pytest.mark.parametrize("words", [("list",), ("queues",), ("push", "t"), ("top", "--once"), ("tail",), ("workers", "get", "w")])
-def test_a_server_that_is_not_there_is_told_of_at_once(cli: Cli, words: tuple[str, ...]) -> None:
-    said = cli(*words, "--server", NOWHERE)
+@pytest.mark.parametrize("words", ["list", "queues", "push t", "top --once", "tail", "workers get w"])
+def test_a_server_that_is_not_there_is_told_of_at_once(cli: Cli, words: str) -> None:
+    said = cli(*words.split(), "--server", NOWHERE)
     assert (said.code, said.out) == (3, "")
     assert said.err == (
         f"ojs-nats: No OJS server answers at {NOWHERE} (from --server): start one with 'ojs-nats dev', or name another with "
@@ -397,15 +396,14 @@ def test_a_reader_that_has_seen_enough_is_no_error(cli: Cli) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("push",), ("get",), ("list",), ("cancel",), ("retry",), ("tail",), ("events",), ("stats",), ("top",), ("doctor",), ("completion",),
-        ("queues", "list"), ("queues", "config"), ("workers", "quiet"), ("dead-letter", "retry"), ("cron", "add"),
-        ("workflows", "get"), ("context", "set"),
+        ("push",), ("get",), ("list",), ("cancel",), ("retry",), ("tail",), ("events",), ("stats",), ("top",), ("doctor",),
+        ("completion",), ("queues", "list"), ("queues", "config"), ("workers", "quiet"), ("dead-letter", "retry"),
+        ("cron", "add"), ("workflows", "get"), ("context", "set"),
     ],
 )  # fmt: skip
 def test_help_teaches_by_examples(cli: Cli, words: tuple[str, ...]) -> None:
     out = cli.asked(*words, "--help")
-    assert f"  ojs-nats {' '.join(words)}" in out or f"  ojs-nats {words[0]}" in out
-    assert "examples:" in out
+    assert f"\n  ojs-nats {words[0]}" in out[out.index("examples:") :] or words == ("completion",)
 
 
 def test_a_completed_command_line_in_bash(cli: Cli) -> None:
@@ -423,6 +421,7 @@ $(complete -p ojs-nats | sed 's/.*-F \\([^ ]*\\).*/\\1/') ojs-nats dis --state; 
 """
     said = cli("-c", source, program=["bash"])
     assert said.code == 0, said
-    assert [sorted(line.split()) for line in said.out.splitlines()] == [["queues"], ["pause", "purge"], ["--state"], ["discarded"]]
+    found = [sorted(line.split()) for line in said.out.splitlines()]
+    assert found == [["queues"], ["pause", "purge"], ["--state"], ["discarded"]]
     for shell in ("zsh", "fish"):
         assert "dead-letter" in cli.asked("completion", shell)

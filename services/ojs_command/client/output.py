@@ -11,7 +11,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, OverflowMethod
+from rich.cells import cell_len
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +21,10 @@ from rich.tree import Tree
 T = TypeVar("T")
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_LAST: Final = 20
+"""Columns of a terminal that the last column of a table gets at least, if it needs them."""
+_GAP: Final = 3
+"""At most, around a cell."""
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _STYLES: Final = {
     "available": "cyan", "scheduled": "blue", "pending": "blue", "active": "yellow", "retryable": "magenta",
@@ -91,7 +96,7 @@ class Output:
         if not told:
             self.note(empty)
         elif self.on_terminal:
-            self.console.print(table(columns, told), soft_wrap=False)
+            self.console.print(table(columns, told, self.console.width), soft_wrap=False, crop=False)
         else:
             for line in _columns(columns, told):
                 self._plain(line)
@@ -133,15 +138,23 @@ class Advance:
         self._bar.advance(self._task, number)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> Table:
-    """For a terminal."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[Text]], width: int) -> Table:
+    """For a terminal of that many columns. Only what is in the last column is broken into lines: if the others don't fit, the
+    terminal breaks the rows, so that nothing is left out.
+    """
     rows = list(rows)
     made = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    needed = 0
     for place, name in enumerate(columns):
-        right = bool(rows) and all(_is_number(row[place].plain) for row in rows)
-        first = place == 0
-        overflow: OverflowMethod = "fold" if first else "ellipsis"
-        made.add_column(name, justify="right" if right else "left", no_wrap=first or right, overflow=overflow)
+        cells = [row[place].plain for row in rows]
+        widest = max(map(cell_len, (name, *cells)))
+        last = place == len(columns) - 1
+        least = min(widest, _LAST) if last else widest
+        number = bool(cells) and all(map(_is_number, cells))
+        made.add_column(name, justify="right" if number else "left", no_wrap=not last, overflow="fold", min_width=least)
+        needed += least + _GAP
+    if needed > width:
+        made.width = needed
     for row in rows:
         made.add_row(*row)
     return made

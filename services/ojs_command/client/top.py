@@ -79,7 +79,7 @@ async def _live(session: Session, interval_s: float) -> None:
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             snapshot = await look(session.client)
-            live.update(screen(session, snapshot, console.height), refresh=True)
+            live.update(screen(session, snapshot, console.width, console.height), refresh=True)
             await asyncio.sleep(interval_s)
 
 
@@ -108,15 +108,15 @@ async def _failures(client: Client) -> list[Failure]:
     return [failure async for failure in client.system.failures(limit=_FAILURES)]
 
 
-def screen(session: Session, now: Snapshot, height: int) -> Group:
-    """What fits on a screen of so many lines."""
+def screen(session: Session, now: Snapshot, width: int, height: int) -> Group:
+    """What fits on a screen of so many columns and lines."""
     room = max(height - _AROUND, 9) // 3
     parts: list[object] = [_head(session, now), Text(_numbers(now))]
     for title, columns, rows in _tables(now):
         more = f", {len(rows) - room:,} more" if len(rows) > room else ""
         parts.append(Text(f"\n{title} ({len(rows):,}{more})", "bold"))
         if rows:
-            parts.append(table(columns, [[shown(cell) for cell in row] for row in rows[:room]]))
+            parts.append(table(columns, [[shown(cell) for cell in row] for row in rows[:room]], width))
     return Group(*parts)  # type: ignore[arg-type]  # texts and tables are what it takes
 
 

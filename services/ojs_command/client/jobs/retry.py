@@ -17,7 +17,8 @@ _EXAMPLES: Final = """\
   ojs-nats retry --queue email                                   asks first
   ojs-nats retry --type report.build --yes
 
-By id it may be one that was cancelled, or waits for its next attempt; by options it is those that are discarded. Dead letters have a command of their own: ojs-nats dead-letter retry.
+By id it may be one that was cancelled, or waits for its next attempt; by options it is those that are discarded. Dead
+letters have a command of their own: ojs-nats dead-letter retry.
 """
 
 

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+import pytest
+
+from ojs_command.client.parser import CommandParser
+from ojs_command.client.registration import add_client_commands
+
+
+@pytest.fixture
+def root() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(prog="ojs-nats", allow_abbrev=False)
+    commands: argparse._SubParsersAction[argparse.ArgumentParser] = root.add_subparsers(
+        dest="command", parser_class=CommandParser
+    )
+    add_client_commands(root, commands)
+    return root
+
+
+def test_options_may_stand_among_arguments(root: argparse.ArgumentParser) -> None:
+    given = root.parse_args(["push", "t", "1", "--queue", "q", "2", "--json", "3", "--", "--x"])
+    assert (given.type, given.args, given.queue, given.json) == ("t", ["1", "2", "3", "--x"], "q", True)
+    assert root.parse_args(["push", "t", "-5"]).args == ["-5"]
+    assert root.parse_args(["push", "t", "-"]).args == ["-"]
+
+
+@pytest.mark.parametrize("words", [["--json", "queues"], ["queues", "--json"], ["queues", "list", "--json"]])
+def test_a_family_lists_unless_told_otherwise(root: argparse.ArgumentParser, words: list[str]) -> None:
+    given = root.parse_args(words)
+    assert (given.action, given.json) == ("list", True)
+
+
+def test_the_server_may_be_named_on_both_sides(root: argparse.ArgumentParser) -> None:
+    assert root.parse_args(["--server", "http://a", "queues", "get", "q"]).server == "http://a"
+    assert root.parse_args(["--server", "http://a", "queues", "get", "q", "--server", "http://b"]).server == "http://b"
+    assert "server" not in root.parse_args(["queues", "get", "q"])
+
+
+def test_what_is_unknown_is_refused(root: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["list", "extra"], ["list", "--lim", "5"], ["queues", "get", "q", "r"], ["workers", "explode"]):
+        with pytest.raises(SystemExit) as ended:
+            root.parse_args(words)
+        assert ended.value.code == 2
+        assert words[-1] in capsys.readouterr().err or words[1] == "--lim"
+
+
+def test_a_server_starts_without_what_client_commands_need() -> None:
+    code = "import sys, ojs_command.main as m; m._parser(); print({'tomli_w', 'shtab', 'ojs_nats'} & set(sys.modules))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "set()\n"
