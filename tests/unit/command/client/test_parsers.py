@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +49,32 @@ def test_what_is_unknown_is_refused(root: argparse.ArgumentParser, capsys: pytes
             root.parse_args(words)
         assert ended.value.code == 2
         assert words[-1] in capsys.readouterr().err or words[1] == "--lim"
+
+
+def examples(text: str) -> list[list[str]]:
+    """The command lines in it, as far as a pipe, a redirection or a remark."""
+    lines = [line.strip() for line in text.splitlines() if re.match(r"\s*(ID=\$\()?ojs-nats ", line)]
+    quoted = re.findall(r"`(ojs-nats [^`]+)`", text)
+    found = [re.split(r" \| | > |\)$|\s{3,}| #", line.removeprefix("ID=$("))[0] for line in (*lines, *quoted)]
+    return [shlex.split(line)[1:] for line in found]
+
+
+def parsers(root: argparse.ArgumentParser) -> Iterator[CommandParser]:
+    for action in root._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for parser in action.choices.values():
+                parser.fill()
+                yield parser
+                yield from parsers(parser)
+
+
+def test_every_example_is_a_command_line(root: argparse.ArgumentParser) -> None:
+    shown = [words for parser in parsers(root) for words in examples(parser.epilog or "")]
+    guide = (Path(__file__).parents[4] / "docs" / "cli.md").read_text(encoding="utf-8")
+    shown += [words for words in examples(guide) if words[0] != "dev" and "--help" not in words and "TYPE" not in words]
+    assert len(shown) > 90
+    for words in shown:
+        root.parse_args(words)
 
 
 def test_a_server_starts_without_what_client_commands_need() -> None:
