@@ -555,6 +555,10 @@ class SyncEvents:
         """Those behind a cursor, the oldest first, beginning with the oldest that is kept."""
         return _portal.call(self._its().poll(after=after, types=types, queue=queue, job_type=job_type, limit=limit))
 
+    def recent(self, *, type: str | None = None, queue: str | None = None, limit: int = 50) -> list[Event]:
+        """The last `limit`, the newest first; `type` is one in full."""
+        return _portal.call(self._its().recent(type=type, queue=queue, limit=limit))
+
     def cursor(self) -> str:
         """Where all that has happened is behind: events after it are those from now on."""
         return _portal.call(self._its().cursor())

@@ -273,6 +273,8 @@ def test_events_that_have_happened_are_shown_the_last_ones_last(cli: Cli) -> Non
         cli.asked("push", f"t.n{n}")
     told = cli("events", "--json", "--type", "job.enqueued", "--limit", "2").lines
     assert [event["data"]["job_type"] for event in told] == ["t.n1", "t.n2"]
+    assert [event["data"]["job_type"] for event in cli("events", "--json").lines] == ["t.n0", "t.n1", "t.n2"]
+    assert cli("events", "--json", "--type", "job.*", "--queue", "none").lines == []
     assert "job.enqueued" in cli.asked("events", "--job-type", "t.n0")
     assert cli("events", "--job", NO_JOB).code == 2
 
@@ -338,6 +340,17 @@ def test_top_is_told_again_and_again_without_a_terminal(cli: Cli) -> None:
         assert all(line.startswith('{"at":') for line in (top.stdout.readline(), top.stdout.readline()))
         top.send_signal(signal.SIGINT)
         assert top.wait(30) == 130
+
+
+def test_top_without_a_terminal_ends_with_its_server(own_system: System, tmp_path: Path) -> None:
+    with Cli(tmp_path, own_system.url).started("top", "--json", "--interval", "100ms") as top:
+        assert top.stdout is not None
+        assert top.stdout.readline()
+        own_system.stop()
+        _, err = top.communicate(timeout=60)
+        assert top.returncode == 3
+        assert err.startswith("ojs-nats: ")
+        assert len(err.splitlines()) == 1
 
 
 # Servers and errors

@@ -384,6 +384,8 @@ async def test_events_are_followed_from_now_on_and_behind_a_cursor(client: Clien
     assert [(event.type, event.data["job_id"]) for event in found] == [("job.enqueued", first.id), ("job.enqueued", last.id)]
     assert [event.subject for event in await heard(client, 1, queue="q", after=found[0].cursor)] == [last.id]
     page = await client.events.poll(after=after, types=["job.enqueued"], queue="q", job_type="t.one")
+    recent = await client.events.recent(type="job.enqueued", queue="q", limit=1)
+    assert [event.id for event in recent] == [page.events[-1].id]
     assert [event.subject for event in page.events] == [first.id, last.id]
     assert not page.has_more
 

@@ -19,7 +19,7 @@ from ojs_command.client.queues import QUEUE_COLUMNS, queue_row
 from ojs_command.client.session import Session
 from ojs_command.client.stats import a_minute
 from ojs_command.client.workers import WORKER_COLUMNS, worker_row
-from ojs_nats import Client
+from ojs_nats import Client, Unavailable
 from ojs_nats.answers.jobs import Failure
 from ojs_nats.answers.queues import Queue
 from ojs_nats.answers.system import Health, SystemStats
@@ -78,20 +78,20 @@ async def _live(session: Session, interval_s: float) -> None:
     console = session.out.console
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            snapshot = await look(session.client)
-            live.update(screen(session, snapshot, console.width, console.height), refresh=True)
+            try:
+                seen = screen(session, await look(session.client), console.width, console.height)
+            except Unavailable as error:  # it may come back
+                seen = Group(Text(clean(str(error)), "red"))
+            live.update(seen, refresh=True)
             await asyncio.sleep(interval_s)
 
 
 async def look(client: Client) -> Snapshot:
     """Everything at once. Raises what the client raises."""
-    async with asyncio.TaskGroup() as group:
-        health = group.create_task(client.system.health())
-        stats = group.create_task(client.system.stats())
-        queues = group.create_task(_queues(client))
-        workers = group.create_task(_workers(client))
-        failures = group.create_task(_failures(client))
-    return Snapshot(datetime.now(UTC), health.result(), stats.result(), queues.result(), workers.result(), failures.result())
+    health, stats, queues, workers, failures = await asyncio.gather(
+        client.system.health(), client.system.stats(), _queues(client), _workers(client), _failures(client)
+    )
+    return Snapshot(datetime.now(UTC), health, stats, queues, workers, failures)
 
 
 async def _queues(client: Client) -> list[Queue]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from typing import Final
 
 from ojs_nats._api.subject import Subject, parameters
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._transport import EventFilter
 from ojs_nats.answers.events import Event, EventPage
+
+_PAGE: Final = 100
+"""The most that the server puts into a page that has a number."""
 
 
 class Events(Subject):
@@ -58,6 +62,19 @@ class Events(Subject):
         """Those behind a cursor, the oldest first, beginning with the oldest that is kept."""
         asked = parameters(after=after, types=types or None, queues=queue, job_types=job_type, limit=limit)
         return await self._asked(EventPage, Request(LIST_EVENTS, asked, queue=queue))
+
+    async def recent(self, *, type: str | None = None, queue: str | None = None, limit: int = 50) -> list[Event]:
+        """The last `limit`, the newest first; `type` is one in full."""
+        found: dict[str, Event] = {}
+        page, size = 1, min(limit, _PAGE)
+        while len(found) < limit:
+            asked = parameters(page=page, per_page=size, type=type, queue=queue)
+            answer = await self._asked(EventPage, Request(LIST_EVENTS, asked, queue=queue))
+            found |= {event.id: event for event in answer.events}  # what happens meanwhile moves others to the next page
+            if not answer.has_more:
+                break
+            page += 1
+        return list(found.values())[:limit]
 
     async def cursor(self) -> str:
         """Where all that has happened is behind: events after it are those from now on."""
