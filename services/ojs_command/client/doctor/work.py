@@ -77,7 +77,8 @@ async def check_workers(client: Client) -> list[Finding]:
                 "'ojs-nats workers --state stale' names them: see their logs",
             )
         ]
-    return [ok("workers", f"{counted(fleet.active, 'worker')}, {fleet.quiet:,} of them quiet")]
+    quiet = f", {fleet.quiet:,} of them quiet" if fleet.quiet else ""
+    return [ok("workers", f"{counted(fleet.active, 'worker')}{quiet}")]
 
 
 async def check_maintenance(client: Client) -> list[Finding]:
