@@ -91,7 +91,7 @@ async def check_maintenance(client: Client) -> list[Finding]:
             "maintenance",
             f"there is maintenance{f': {now.reason}' if now.reason else ''}",
             "no job is handed out, no delay and no cron entry comes due, until it ends",
-            f"end it with 'curl -X POST {client.url}/ojs/v1/admin/system/maintenance -d {{\"enabled\":false}}', if it is over",
+            'if it is over, end it: POST {"enabled": false} to $OJS/admin/system/maintenance (docs/admin.md)',
         )
     ]
 
