@@ -121,7 +121,7 @@ def _copies(name: str, found: dict[str, Any]) -> Iterator[Finding]:
             "start the servers that are offline, and wait for the others to catch up",
         )
     elif copies := len(cluster.get("replicas") or ()):
-        yield ok("copies", f"{name}: {counted(copies + 1, 'copy').replace('copys', 'copies')}, all up to date")
+        yield ok("copies", f"{name}: {copies + 1} copies, all up to date")
 
 
 def _consumers_room(name: str, found: dict[str, Any]) -> Iterator[Finding]:
