@@ -88,11 +88,24 @@ def test_contexts_are_kept_for_their_owner_alone_and_shown_masked(cli: Cli) -> N
     assert not [one for one in told if "s3cr3t" in one or "pa55" in one]
     assert cli.json("context", "show")["headers"] == {"Authorization": "***", "X-Tenant": "***"}
     assert cli.json("context", "set", "prod", "--header", "X-Tenant:")["headers"] == {"Authorization": "***"}
-    assert "pa55" not in cli("queues", "--server", "http://me:pa55@127.0.0.1:1").err
+    for words in ("queues", "doctor --nats me:pa55@127.0.0.1:1", "doctor --nats me:pa55@127.0.0.1:1 --json"):
+        said = cli(*words.split(), "--server", "http://me:pa55@127.0.0.1:1")
+        assert said.code == 3
+        assert "pa55" not in said.out + said.err
     cli.asked("context", "delete", "prod")
     assert cli("context").err.startswith("No contexts yet")
     assert cli("context", "show").code == 2
     assert cli("context", "use", "prod").code == 2
+
+
+def test_a_context_may_be_a_nats_server(cli: Cli, system: System) -> None:
+    cli.asked("context", "set", "nats", "--server", system.nats_url)
+    assert cli.json("get", cli.asked("push", "t").strip())["state"] == "available"
+    assert cli("tail").err.endswith("use the server's HTTP address\n")
+    gone = cli("queues", "--server", "nats://127.0.0.1:1")
+    assert (gone.code, gone.out, len(gone.err.splitlines())) == (3, "", 1)
+    cli.asked("context", "set", "nats", "--header", "A: b")
+    assert cli("queues").code == 2
 
 
 def test_a_file_of_contexts_that_is_broken_says_so(cli: Cli) -> None:

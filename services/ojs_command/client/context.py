@@ -9,11 +9,12 @@ from typing import Final
 import msgspec
 
 from ojs_command.client.arguments import header
-from ojs_command.client.context_file import Context, Contexts, contexts_path, read_contexts, shown_url, write_contexts
+from ojs_command.client.context_file import Context, Contexts, contexts_path, read_contexts, write_contexts
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_nats._connect import url_of
+from ojs_nats._transport import masked
 
 _SET_EXAMPLES: Final = """\
   ojs-nats context set prod --server https://jobs.example.org --header 'Authorization: Bearer …'
@@ -83,7 +84,7 @@ async def _use(session: Session, given: argparse.Namespace) -> None:
     contexts = _read()
     found = contexts.named(given.name)
     _write(msgspec.structs.replace(contexts, current=given.name))
-    session.out.done(f"Commands ask {shown_url(found.server)} from now on.", _named(_read(), given.name))
+    session.out.done(f"Commands ask {masked(found.server)} from now on.", _named(_read(), given.name))
     if os.environ.get("OJS_URL"):
         session.out.note("OJS_URL is set, and goes before it: unset it for the context to count.")
 
@@ -102,7 +103,7 @@ async def _set(session: Session, given: argparse.Namespace) -> None:
     made = Context(server, {name: value for name, value in headers.items() if value})
     known = {**contexts.contexts, given.name: made}
     _write(Contexts(contexts.current or given.name, known))
-    session.out.done(f"Context {given.name} is {shown_url(server)}.", _named(_read(), given.name))
+    session.out.done(f"Context {given.name} is {masked(server)}.", _named(_read(), given.name))
 
 
 async def _delete(session: Session, given: argparse.Namespace) -> None:

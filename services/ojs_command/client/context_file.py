@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 import tomli_w
-from yarl import URL
 
 from ojs_command.client.problems import UsageProblem
 from ojs_nats._connect import DEFAULT_URL, url_of
+from ojs_nats._transport import masked
 
 _OWNER_ONLY: Final = 0o700
 
@@ -26,7 +26,7 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def masked(self) -> Context:
         """As it may be shown."""
-        return Context(shown_url(self.server), dict.fromkeys(self.headers, "***"))
+        return Context(masked(self.server), dict.fromkeys(self.headers, "***"))
 
 
 class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -55,7 +55,7 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def shown(self) -> str:
         """Without a password."""
-        return shown_url(self.url)
+        return masked(self.url)
 
 
 def contexts_path(env: Mapping[str, str]) -> Path:
@@ -93,6 +93,8 @@ def target_of(server: str | None, context: str | None, env: Mapping[str, str]) -
         url_of(found.url)
     except ValueError as error:
         raise UsageProblem(f"{found.source}: {error}.") from None
+    if found.headers and not found.url.startswith("http"):
+        raise UsageProblem(f"{found.source}: headers go with http:// and https:// addresses, not with {masked(found.url)}.")
     return found
 
 
@@ -106,12 +108,3 @@ def _named(server: str | None, context: str | None, env: Mapping[str, str]) -> T
         found = contexts.named(name)
         return Target(found.server, found.headers, f"context {name}")
     return Target(DEFAULT_URL, {}, "the default")
-
-
-def shown_url(url: str) -> str:
-    """Without its password."""
-    try:
-        parsed = URL(url)
-    except ValueError:
-        return url
-    return str(parsed.with_password("***")) if parsed.password else url

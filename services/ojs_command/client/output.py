@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, JustifyMethod, OverflowMethod
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -90,13 +90,15 @@ class Output:
         """Something beside the answer, to standard error."""
         sys.stderr.write(f"{clean(said)}\n")
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-        """Rows under their columns, numbers to the right; `empty` is a note that says so if there are none."""
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "", whole: bool = False) -> None:
+        """Rows under their columns, numbers to the right; `empty` is a note that says so if there are none. On a terminal
+        what is long in the last column is cut to a line, unless the `whole` of it is to be seen.
+        """
         told = [[shown(cell) for cell in row] for row in rows]
         if not told:
             self.note(empty)
         elif self.on_terminal:
-            self.console.print(table(columns, told, self.console.width), soft_wrap=False, crop=False)
+            self.console.print(table(columns, told, self.console.width, whole=whole), soft_wrap=False, crop=False)
         else:
             for line in _columns(columns, told):
                 self._plain(line)
@@ -138,9 +140,9 @@ class Advance:
         self._bar.advance(self._task, number)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Text]], width: int) -> Table:
-    """For a terminal of that many columns. Only what is in the last column is broken into lines: if the others don't fit, the
-    terminal breaks the rows, so that nothing is left out.
+def table(columns: Sequence[str], rows: Iterable[Sequence[Text]], width: int, *, whole: bool = False) -> Table:
+    """For a terminal of that many columns. Only the last one gives way: it is cut, or broken into lines for the `whole` of it.
+    If the others don't fit, the terminal breaks the rows, so that an id is always there to be copied.
     """
     rows = list(rows)
     made = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
@@ -151,7 +153,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Text]], width: int) ->
         last = place == len(columns) - 1
         least = min(widest, _LAST) if last else widest
         number = bool(cells) and all(map(_is_number, cells))
-        made.add_column(name, justify="right" if number else "left", no_wrap=not last, overflow="fold", min_width=least)
+        justify: JustifyMethod = "right" if number else "left"
+        breaks = last and whole
+        overflow: OverflowMethod = "fold" if breaks else "ellipsis"
+        made.add_column(name, justify=justify, no_wrap=not breaks, overflow=overflow, min_width=least)
         needed += least + _GAP
     if needed > width:
         made.width = needed

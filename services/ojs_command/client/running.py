@@ -16,6 +16,7 @@ from ojs_command.client.context_file import Target, target_of
 from ojs_command.client.output import Output, say
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
+from ojs_core.telemetry.logs import configure
 from ojs_nats import (
     Client,
     Duplicate,
@@ -48,6 +49,7 @@ _HEADERS_WANTED: Final = frozenset({401, 403, 407})
 def run_command(given: argparse.Namespace) -> int:
     """The exit code (docs/cli.md)."""
     signal.signal(signal.SIGINT, _interrupted)
+    configure(service="ojs-nats", instance="", log_format="console", level="error", stream=sys.stderr)
     try:
         return _run(given)
     except BrokenPipeError:  # whoever reads has seen enough; what is left is flushed at the end of Python
@@ -103,7 +105,7 @@ async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
         except msgspec.MsgspecError as error:
             say(f"What {target.shown} answers isn't what an OJS server says ({error}): is the address right?")
             return FAILED
-        except OjsError as error:
+        except (OjsError, NotImplementedError) as error:  # events aren't followed over NATS
             say(str(error))
             return FAILED
     return OK

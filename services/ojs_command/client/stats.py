@@ -46,7 +46,7 @@ def tell_stats(out: Output, stats: SystemStats) -> None:
         ]
     )
     out.text()
-    out.table(_COLUMNS, [_row(name, window) for name, window in stats.windows.items()], empty="")
+    out.table(_COLUMNS, [_row(name, window) for name, window in stats.windows.items()])
 
 
 def a_minute(rates: Throughput) -> str:

@@ -77,7 +77,7 @@ async def _get(session: Session, given: argparse.Namespace) -> None:
     if flow.errors:
         session.out.heading("Errors")
         rows = [(error.step_id, error.job_id, error.attempt, error.code, error.message) for error in flow.errors]
-        session.out.table(("step", "job", "attempt", "code", "message"), rows, empty="")
+        session.out.table(("step", "job", "attempt", "code", "message"), rows, whole=True)
 
 
 def tree(flow: Workflow) -> Tree:

@@ -203,6 +203,6 @@ async def check_records(client: Client) -> list[Finding]:
             f"records can't be read: {named}{more}",
             "they are passed over: such a job doesn't run",
             "after a rollback let the newer version read them; else look at each ('nats kv get ojs KIND.KEY'), and remove it: "
-            f"'curl -X DELETE {client.url}/ojs/v1/admin/unreadable/KIND/KEY'",
+            "'curl -X DELETE $OJS/admin/unreadable/KIND/KEY' (docs/admin.md)",
         )
     ]

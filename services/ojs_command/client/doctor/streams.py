@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.setting_readers import nats_urls
-from ojs_core.telemetry.logs import configure
 
 _BEHIND: Final = 1_000
 """Messages that a service hasn't taken yet."""
@@ -27,7 +25,6 @@ _NEARLY_ALL: Final = 0.8
 async def check_nats(urls: str) -> list[Finding]:
     """All of it. Raises ValueError for what isn't an address of NATS."""
     servers = nats_urls(urls)
-    configure(service="doctor", instance="", log_format="console", level="error", stream=sys.stderr)  # findings say the rest
     nats = Connection("doctor")
     try:
         await nats.connect(servers.split(","))
@@ -124,7 +121,7 @@ def _copies(name: str, found: dict[str, Any]) -> Iterator[Finding]:
             "start the servers that are offline, and wait for the others to catch up",
         )
     elif copies := len(cluster.get("replicas") or ()):
-        yield ok("copies", f"{name}: {counted(copies + 1, 'copy').replace('copys', 'copies')}, all up to date")
+        yield ok("copies", f"{name}: {copies + 1} copies, all up to date")
 
 
 def _consumers_room(name: str, found: dict[str, Any]) -> Iterator[Finding]:

@@ -77,7 +77,8 @@ async def check_workers(client: Client) -> list[Finding]:
                 "'ojs-nats workers --state stale' names them: see their logs",
             )
         ]
-    return [ok("workers", f"{counted(fleet.active, 'worker')}, {fleet.quiet:,} of them quiet")]
+    quiet = f", {fleet.quiet:,} of them quiet" if fleet.quiet else ""
+    return [ok("workers", f"{counted(fleet.active, 'worker')}{quiet}")]
 
 
 async def check_maintenance(client: Client) -> list[Finding]:
@@ -90,7 +91,7 @@ async def check_maintenance(client: Client) -> list[Finding]:
             "maintenance",
             f"there is maintenance{f': {now.reason}' if now.reason else ''}",
             "no job is handed out, no delay and no cron entry comes due, until it ends",
-            f"end it with 'curl -X POST {client.url}/ojs/v1/admin/system/maintenance -d {{\"enabled\":false}}', if it is over",
+            'if it is over, end it: POST {"enabled": false} to $OJS/admin/system/maintenance (docs/admin.md)',
         )
     ]
 

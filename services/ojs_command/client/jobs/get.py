@@ -65,10 +65,10 @@ def tell_job(session: Session, job: JobDetail) -> None:
     if job.errors:
         out.heading("Errors")
         errors = [(each.attempt, each.type or each.code, each.message) for each in job.errors]
-        out.table(("attempt", "type", "message"), errors, empty="")
+        out.table(("attempt", "type", "message"), errors, whole=True)
     if job.timeline:
         out.heading("History")
-        out.table(("at", "event", "state", "attempt", "worker", "reason"), _timeline(job.timeline), empty="")
+        out.table(("at", "event", "state", "attempt", "worker", "reason"), _timeline(job.timeline), whole=True)
 
 
 def _timeline(entries: list[TimelineEntry]) -> list[tuple[object, ...]]:
