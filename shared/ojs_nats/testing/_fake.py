@@ -1,5 +1,5 @@
-"""A server in memory for the tests of an app: fake mode, which runs jobs when it is told to, and inline mode, which runs each at
-its push (ojs-testing §5).
+"""A server in memory for the tests of an app (ojs-testing §5): fake mode, which runs jobs when it is told to, and inline mode,
+which runs each at its push.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Drained(msgspec.Struct, frozen=True):
 class Fake:
     """The jobs of one test. Names of assertions and what they mean are those of ojs-testing §6 and §7.
 
-    `what` is a definition or a job type. Arguments are given in order or by the names of the handler's parameters, any number of
-    them; a job fits if those that are given are equal, as JSON has them.
+    `what` is a definition or a job type. Arguments are given in order or by the names of the handler's parameters, any number
+    of them; a job fits if those that are given are equal, as JSON has them.
     """
 
     def __init__(self, app: App, *, inline: bool) -> None:
@@ -102,7 +102,9 @@ class Fake:
         """Such a job has come to its end."""
         return self._asserted(self._wanted(what, args, kwargs, queue=queue), _completed, "completed", count)
 
-    def assert_failed(self, what: What, /, *args: Any, queue: str | None = None, count: int | None = None, **kwargs: Any) -> Job:
+    def assert_failed(
+        self, what: What, /, *args: Any, queue: str | None = None, count: int | None = None, **kwargs: Any
+    ) -> Job:
         """Such a job is waiting to be tried again, or has failed for good."""
         return self._asserted(self._wanted(what, args, kwargs, queue=queue), _has_failed, "failed", count)
 
@@ -151,15 +153,19 @@ class Fake:
         leaves it. Errors of handlers aren't raised. Raises AssertionError when the time is over.
         """
         performed = 0
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + milliseconds(timeout) / 1_000
         ended: dict[str, Job] = {}
         try:
-            async with asyncio.timeout(milliseconds(timeout) / 1_000), running(self._app, self._store, self._failing) as worker:
+            async with asyncio.timeout_at(deadline), running(self._app, self._store, self._failing) as worker:
                 while max_jobs is None or performed < max_jobs:
                     job_id = self._next(queue, with_scheduled=with_scheduled, with_retries=with_retries)
                     if job_id is None:
                         break
                     ended[job_id] = await worker.run(job_id)
                     performed += 1
+                    if loop.time() > deadline:  # the attempt that was cut off has taken the cancellation for its own
+                        raise TimeoutError
         except TimeoutError:
             raise AssertionError(
                 f"drain isn't done after {timeout}, with {performed} attempts: does a job push itself again and again?"
@@ -246,10 +252,7 @@ class Fake:
         found = [held.job for held in self._store.all() if fits(held) and meant.misfit(held.job) is None]
         if (found and count is None) or (count is not None and len(found) == count and found):
             return found[-1]
-        if count is None:
-            headline = f"no {meant} was {word}"
-        else:
-            headline = f"{len(found)} of {meant} were {word}, not {count}"
+        headline = f"no {meant} was {word}" if count is None else f"{len(found)} of {meant} were {word}, not {count}"
         raise AssertionError(f"{headline}. Enqueued were:\n{self._listing(meant)}")
 
     def _refuted(self, meant: Wanted, fits: Callable[[Held], bool], word: str) -> None:

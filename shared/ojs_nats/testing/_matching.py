@@ -47,7 +47,7 @@ class Wanted(msgspec.Struct, frozen=True):
         given = [repr(value) for value in self.positional] + [f"{name}={value!r}" for name, value in self.named.items()]
         options = ("queue", "meta", "tags", "priority", "delay", "at")
         said = [f"{name} {getattr(self, name)!r}" for name in options if getattr(self, name) is not None]
-        return f"{self.type}({', '.join(given)})" if given or not said else self.type + "".join(f", {each}" for each in said)
+        return ", ".join([f"{self.type}({', '.join(given)})" if given else self.type, *said])
 
     def misfit(self, job: Job) -> str | None:
         """Why this job isn't meant, in a few words; None if it is."""
@@ -93,7 +93,11 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def wanted(
-    definitions: Mapping[str, JobDefinition[Any, Any]], what: What, args: Sequence[Any], kwargs: Mapping[str, Any], **options: Any
+    definitions: Mapping[str, JobDefinition[Any, Any]],
+    what: What,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    **options: Any,
 ) -> Wanted:
     """Raises TypeError for arguments that the handler hasn't got."""
     definition = definitions.get(what) if isinstance(what, str) else what
@@ -101,9 +105,8 @@ def wanted(
     return Wanted(what if isinstance(what, str) else what.type, parameters, args, kwargs, **options)
 
 
-def shown(job: Job, parameters: Mapping[str, inspect.Parameter] | None) -> str:
+def _shown(job: Job, names: Sequence[str]) -> str:
     """As a call, and what else is to be known of it."""
-    names = [*parameters] if parameters is not None else []
     args = [f"{names[index]}={value!r}" if index < len(names) else repr(value) for index, value in enumerate(job.args)]
     due = f", for {job.scheduled_at:%Y-%m-%d %H:%M:%S}" if job.state == "scheduled" else ""
     error = f": {job.error.type}: {job.error.message}" if job.error is not None else ""
@@ -118,8 +121,9 @@ def listing(jobs: Sequence[Job], meant: Wanted, definitions: Mapping[str, JobDef
     lines: list[str] = []
     for job in ordered[:_MOST]:
         definition = definitions.get(job.type)
+        parameters = {} if definition is None else _parameters(definition)
         why = meant.misfit(job)
-        lines.append(f"  {shown(job, definition and _parameters(definition))}" + (f"  <- {why}" if why else ""))
+        lines.append(f"  {_shown(job, [*parameters])}" + (f"  <- {why}" if why else ""))
     more = len(jobs) - _MOST
     return "\n".join(lines) + (f"\n  and {more} more" if more > 0 else "")
 

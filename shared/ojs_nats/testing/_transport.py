@@ -103,7 +103,9 @@ class MemoryTransport(Transport):
                 return {"accepted": True}
             case name:
                 raise refused(
-                    "unsupported", f"{name}: jobs in memory have no such operation; use the fixture ojs_server", status=_UNSUPPORTED
+                    "unsupported",
+                    f"{name}: jobs in memory have no such operation; use the fixture ojs_server",
+                    status=_UNSUPPORTED,
                 )
 
     async def _push(self, envelopes: list[Envelope]) -> list[Job]:

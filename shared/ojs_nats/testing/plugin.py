@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def ojs_app(pytestconfig: pytest.Config) -> Any:
-    """The App that the other fixtures are about; define a fixture of this name, or name it as `ojs_app` in pytest's settings."""
+    """The App that the others are about: define a fixture of this name, or name it as `ojs_app` in pytest's settings."""
     place = pytestconfig.getini("ojs_app")
     module, _, name = place.partition(":")
     if not (module and name):
@@ -58,7 +58,7 @@ def _ojs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def ojs_server(_ojs_server: Server, ojs_app: App) -> Iterator[Server]:
-    """Real mode: the app talks to a server of the test run (of each process of it, with pytest-xdist), emptied for each test."""
+    """Real mode: the app talks to a server of this process of the test run, which is emptied for each test."""
     _ojs_server.reset()
     with ojs_app.moved(_ojs_server.url):
         yield _ojs_server
