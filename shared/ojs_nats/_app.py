@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar, Unpack
 
 from ojs_nats._chains import EnqueueChain, ExecutionChain
@@ -50,6 +51,16 @@ class App(Closing):
     async def close(self) -> None:
         """Close the connections of the loop that runs; the next push opens new ones."""
         await self._clients.close()
+
+    @contextmanager
+    def moved(self, url: str) -> Iterator[None]:
+        """Talk to another server meanwhile, on connections of its own: for tests."""
+        before, self.url = self.url, url_of(url)
+        try:
+            with self._clients.others():
+                yield
+        finally:
+            self.url = before
 
     def lifespan(self, made: Lifespan) -> Lifespan:
         """Makes an async generator function what a worker begins with: what it yields is `ctx.state` of the worker's jobs.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from ojs_nats._client import Client
@@ -20,6 +21,15 @@ class Clients:
         """The one of that loop, which may be another thread's."""
         known = self._clients.get(loop)
         return known or self._clients.setdefault(loop, self._make())
+
+    @contextmanager
+    def others(self) -> Iterator[None]:
+        """New ones meanwhile; then those of before again."""
+        kept, self._clients = self._clients, WeakKeyDictionary()
+        try:
+            yield
+        finally:
+            self._clients = kept
 
     async def close(self) -> None:
         """Close that of the loop that runs."""

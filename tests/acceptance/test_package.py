@@ -84,6 +84,8 @@ def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None
     with zipfile.ZipFile(built.wheel) as wheel:
         names = wheel.namelist()
         [of_metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
+        [of_entries] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        assert b"ojs_nats.testing.plugin" in wheel.read(of_entries)
         metadata = BytesParser(policy=compat32).parsebytes(wheel.read(of_metadata))
     assert metadata["License-Expression"] == "Apache-2.0"
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)

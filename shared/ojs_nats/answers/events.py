@@ -11,7 +11,8 @@ import msgspec
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """What has happened (docs/events.md). `subject` is the id of what it is about, `id` the same whenever it is told again.
 
-    `cursor` is where to go on after it: `client.events(after=event.cursor)`. Those that were polled have theirs in `cursors` of their page.
+    `cursor` is where to go on after it: `client.events(after=event.cursor)`. Those that were polled have theirs in `cursors` of
+    their page.
     """
 
     id: str

@@ -18,9 +18,6 @@ from ojs_nats.worker.reports import Reports
 
 log = structlog.get_logger(__name__)
 
-_WAIT_MS: Final = 2_000
-"""How long the server keeps a fetch that finds nothing, and so an idle worker that is to stop: a fetch isn't broken off,
-since the jobs of an answer that nobody read would stay claimed until their leases end."""
 _PAUSE_S: Final = 1.0
 
 
@@ -37,20 +34,25 @@ class _Claimed(msgspec.Struct):
 
 
 class Fetching:
-    """For one worker; `queue` is that of all its jobs, if they have the same. Jobs that can't be read are reported failed."""
+    """For one worker; `queue` is that of all its jobs, if they have the same. Jobs that can't be read are reported failed.
+
+    The server keeps a fetch that finds nothing for `wait_ms`, and so an idle worker that is to stop: a fetch isn't broken off,
+    since the jobs of an answer that nobody read would stay claimed until their leases end.
+    """
 
     def __init__(
-        self, transport: Transport, reports: Reports, worker_id: str, queues: Sequence[str], queue: str | None
+        self, transport: Transport, reports: Reports, worker_id: str, queues: Sequence[str], queue: str | None, wait_ms: int
     ) -> None:
         self._transport = transport
         self._reports = reports
-        self._asked = {"queues": list(queues), "worker_id": worker_id, "wait_ms": _WAIT_MS}
+        self._asked = {"queues": list(queues), "worker_id": worker_id, "wait_ms": wait_ms}
+        self._answer_s = wait_ms / 1_000 + 10
         self._queue = queue
 
     async def fetch(self, count: int) -> list[Job]:
-        """Up to `count` jobs, none if there were none for two seconds, or after a pause if nobody answers."""
+        """Up to `count` jobs, none if there were none for as long, or after a pause if nobody answers."""
         body = {**self._asked, "count": count}
-        request = Request(FETCH, body=body, queue=self._queue, answer_s=_WAIT_MS / 1_000 + 10)
+        request = Request(FETCH, body=body, queue=self._queue, answer_s=self._answer_s)
         try:
             answer = await self._transport.send(request, patience_s=0.0)
         except OjsError as error:

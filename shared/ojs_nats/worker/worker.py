@@ -47,7 +47,8 @@ class Worker:
     """Runs the jobs of an app, up to `concurrency` at a time: async handlers in this loop, plain functions in threads.
 
     `queues` are looked at in order, and default to those that the app's definitions name. `grace` is how long jobs may go on
-    once it is to stop; then their handlers are cancelled and they are handed back. `every` is the pause between heartbeats.
+    once it is to stop; then their handlers are cancelled and they are handed back. `every` is the pause between heartbeats,
+    `wait` how long a fetch that finds nothing lasts, and so the stop of an idle worker.
     `processes` is how many jobs that run in processes do so at a time: as many as there are CPUs unless it is said.
     `health` is the host and port where it tells how it is. Raises OSError if that isn't free.
     """
@@ -60,6 +61,7 @@ class Worker:
         concurrency: int = 10,
         grace: Duration = 25.0,
         every: Duration = 5.0,
+        wait: Duration = 2.0,
         processes: int | None = None,
         health: tuple[str, int] | None = None,
         worker_id: str | None = None,
@@ -90,7 +92,7 @@ class Worker:
         queue = self.queues[0] if len(self.queues) == 1 else None
         self._reports = Reports(self._transport, self.id, queue)
         self._health = self._told_at(*health) if health is not None else None
-        self._fetching = Fetching(self._transport, self._reports, self.id, self.queues, queue)
+        self._fetching = Fetching(self._transport, self._reports, self.id, self.queues, queue, milliseconds(wait))
 
     @property
     def active(self) -> int:

@@ -1,0 +1,308 @@
+"""A server in memory for the tests of an app (ojs-testing §5): fake mode, which runs jobs when it is told to, and inline mode,
+which runs each at its push.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ojs_nats import _portal
+from ojs_nats._connect import stand_ins
+from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._errors import Duplicate, JobFailed, OjsError, QueueFull, Unavailable
+from ojs_nats._jobs import Job
+from ojs_nats.testing._clock import Clock
+from ojs_nats.testing._matching import Wanted, What, listing, wanted
+from ojs_nats.testing._running import running
+from ojs_nats.testing._store import Held, Store
+from ojs_nats.testing._transport import MemoryTransport
+
+if TYPE_CHECKING:
+    from ojs_nats._app import App
+
+_numbers: Final = itertools.count(1)
+_EVER: Final = -1
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """What `drain` did: how many attempts it ran, and how the jobs ended that it ran last."""
+
+    performed: int
+    completed: int
+    failed: int
+
+
+class Fake:
+    """The jobs of one test. Names of assertions and what they mean are those of ojs-testing §6 and §7.
+
+    `what` is a definition or a job type. Arguments are given in order or by the names of the handler's parameters, any number
+    of them; a job fits if those that are given are equal, as JSON has them.
+    """
+
+    def __init__(self, app: App, *, inline: bool) -> None:
+        self.clock = Clock(self._come_due)
+        self._app = app
+        self._inline = inline
+        self._store = Store(self.clock.now)
+        self._to_fail: defaultdict[str, deque[tuple[BaseException, int]]] = defaultdict(deque)
+        self._push_fails: deque[OjsError] = deque()
+
+    # Assertions
+
+    def assert_enqueued(
+        self,
+        what: What,
+        /,
+        *args: Any,
+        queue: str | None = None,
+        count: int | None = None,
+        meta: dict[str, Any] | None = None,
+        tags: list[str] | None = None,
+        priority: int | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+        **kwargs: Any,
+    ) -> Job:
+        """At least one such job was pushed, or `count`. Returns the last one. `meta` and `tags` may be some of the job's."""
+        meant = self._wanted(what, args, kwargs, queue=queue, meta=meta, tags=tags, priority=priority, delay=delay, at=at)
+        return self._asserted(meant, lambda _: True, "enqueued", count)
+
+    def refute_enqueued(self, what: What, /, *args: Any, queue: str | None = None, **kwargs: Any) -> None:
+        """No such job was pushed."""
+        self._refuted(self._wanted(what, args, kwargs, queue=queue), lambda _: True, "enqueued")
+
+    def all_enqueued(self, what: What | None = None, /, *args: Any, queue: str | None = None, **kwargs: Any) -> list[Job]:
+        """All such jobs, as they are now, in the order that they were pushed in."""
+        if what is None:
+            return [held.job for held in self._store.all() if queue in {None, held.job.queue}]
+        meant = self._wanted(what, args, kwargs, queue=queue)
+        return [held.job for held in self._store.all() if meant.misfit(held.job) is None]
+
+    def assert_performed(
+        self, what: What, /, *args: Any, queue: str | None = None, count: int | None = None, **kwargs: Any
+    ) -> Job:
+        """The handler of such a job was run."""
+        return self._asserted(self._wanted(what, args, kwargs, queue=queue), _performed, "performed", count)
+
+    def refute_performed(self, what: What, /, *args: Any, queue: str | None = None, **kwargs: Any) -> None:
+        """It wasn't."""
+        self._refuted(self._wanted(what, args, kwargs, queue=queue), _performed, "performed")
+
+    def assert_completed(
+        self, what: What, /, *args: Any, queue: str | None = None, count: int | None = None, **kwargs: Any
+    ) -> Job:
+        """Such a job has come to its end."""
+        return self._asserted(self._wanted(what, args, kwargs, queue=queue), _completed, "completed", count)
+
+    def assert_failed(
+        self, what: What, /, *args: Any, queue: str | None = None, count: int | None = None, **kwargs: Any
+    ) -> Job:
+        """Such a job is waiting to be tried again, or has failed for good."""
+        return self._asserted(self._wanted(what, args, kwargs, queue=queue), _has_failed, "failed", count)
+
+    def assert_job_state(self, job_id: str, state: str) -> Job:
+        """The job is in that state. Raises NotFound."""
+        job = self._store.get(job_id).job
+        if job.state != state:
+            said = f": {job.error.type}: {job.error.message}" if job.error is not None else ""
+            raise AssertionError(f"job {job_id} ({job.type}) is {job.state}, not {state}{said}")
+        return job
+
+    def clear_all(self) -> None:
+        """Forget all jobs, and failures that are still to come."""
+        self._store.clear()
+        self._to_fail.clear()
+        self._push_fails.clear()
+
+    # Failures
+
+    def fail_next(self, what: What, error: BaseException, *, times: int = 1) -> None:
+        """Have the handler fail with this, in place of running, the next so many times."""
+        self._to_fail[what if isinstance(what, str) else what.type].append((error, times))
+
+    def fail_all(self, what: What, error: BaseException) -> None:
+        """Have it fail with this every time."""
+        self.fail_next(what, error, times=_EVER)
+
+    def fail_push(self, error: type[OjsError] | OjsError = Unavailable, *, times: int = 1) -> None:
+        """Have the next pushes be refused: `Unavailable`, `QueueFull`, `Duplicate`, or an error that you have made."""
+        self._push_fails.extend([error if isinstance(error, OjsError) else _made(error)] * times)
+
+    # Running
+
+    async def drain(
+        self,
+        queue: str | None = None,
+        *,
+        max_jobs: int | None = None,
+        timeout: Duration = "30s",
+        with_scheduled: bool = False,
+        with_retries: bool = True,
+    ) -> Drained:
+        """Run what is available, and what that pushes, until nothing is left: one at a time, by priority and age.
+
+        A job that failed is tried again at once, without the clock moving, as often as its policy says; `with_retries=False`
+        leaves it. Errors of handlers aren't raised. Raises AssertionError when the time is over.
+        """
+        performed = 0
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + milliseconds(timeout) / 1_000
+        ended: dict[str, Job] = {}
+        try:
+            async with asyncio.timeout_at(deadline), running(self._app, self._store, self._failing) as worker:
+                while max_jobs is None or performed < max_jobs:
+                    job_id = self._next(queue, with_scheduled=with_scheduled, with_retries=with_retries)
+                    if job_id is None:
+                        break
+                    ended[job_id] = await worker.run(job_id)
+                    performed += 1
+                    if loop.time() > deadline:  # the attempt that was cut off has taken the cancellation for its own
+                        raise TimeoutError
+        except TimeoutError:
+            raise AssertionError(
+                f"drain isn't done after {timeout}, with {performed} attempts: does a job push itself again and again?"
+            ) from None
+        states = [job.state for job in ended.values()]
+        return Drained(performed, states.count("completed"), states.count("retryable") + states.count("discarded"))
+
+    def drain_sync(
+        self,
+        queue: str | None = None,
+        *,
+        max_jobs: int | None = None,
+        timeout: Duration = "30s",
+        with_scheduled: bool = False,
+        with_retries: bool = True,
+    ) -> Drained:
+        """The same for tests without an event loop."""
+        drained = self.drain(
+            queue, max_jobs=max_jobs, timeout=timeout, with_scheduled=with_scheduled, with_retries=with_retries
+        )
+        return _portal.call(drained)
+
+    def _next(self, queue: str | None, *, with_scheduled: bool, with_retries: bool) -> str | None:
+        self._come_due()
+        waiting = {"available"} | ({"scheduled"} if with_scheduled else set()) | ({"retryable"} if with_retries else set())
+        jobs = [
+            held.job
+            for held in self._store.all()
+            if held.job.state in waiting and queue in {None, held.job.queue} and held.job.type in self._app.definitions
+        ]
+        if not jobs:
+            return None
+        # Those that needn't wait go first; max takes the oldest of equals.
+        first = max(jobs, key=lambda job: (job.state == "available", job.priority))
+        if first.state != "available":
+            self._store.make_available(first.id)
+        return first.id
+
+    async def _pushed(self, jobs: list[Job]) -> None:
+        if not self._inline:
+            return
+        for job in jobs:
+            if job.type in self._app.definitions:
+                await self._run_inline(job)
+
+    async def _run_inline(self, job: Job) -> None:
+        if job.state != "available":  # delays aren't waited for (ojs-testing §5.2)
+            self._store.make_available(job.id)
+        async with running(self._app, self._store, self._failing) as worker:
+            left = await worker.run(job.id)
+            if left.state in {"retryable", "discarded"}:
+                if worker.raised is not None:
+                    raise worker.raised
+                said = left.error.message if left.error is not None else ""
+                raise JobFailed(f"job {job.id} ({job.type}) failed: {said}", left.error)
+
+    def _failing(self, job_type: str) -> BaseException | None:
+        planned = self._to_fail[job_type]
+        if not planned:
+            return None
+        error, times = planned[0]
+        if times == 1:
+            planned.popleft()
+        elif times != _EVER:
+            planned[0] = (error, times - 1)
+        return error
+
+    def _trouble(self) -> OjsError | None:
+        return self._push_fails.popleft() if self._push_fails else None
+
+    def _come_due(self) -> None:
+        self._store.come_due()
+
+    def transport(self, url: str) -> MemoryTransport:
+        """The way here."""
+        return MemoryTransport(url, self._store, self._trouble, self._pushed)
+
+    # What assertions say
+
+    def _wanted(self, what: What, args: tuple[Any, ...], kwargs: dict[str, Any], **options: Any) -> Wanted:
+        return wanted(self._app.definitions, what, args, kwargs, **options)
+
+    def _asserted(self, meant: Wanted, fits: Callable[[Held], bool], word: str, count: int | None) -> Job:
+        found = [held.job for held in self._store.all() if fits(held) and meant.misfit(held.job) is None]
+        if (found and count is None) or (count is not None and len(found) == count and found):
+            return found[-1]
+        headline = f"no {meant} was {word}" if count is None else f"{len(found)} of {meant} were {word}, not {count}"
+        raise AssertionError(f"{headline}. Enqueued were:\n{self._listing(meant)}")
+
+    def _refuted(self, meant: Wanted, fits: Callable[[Held], bool], word: str) -> None:
+        found = [held for held in self._store.all() if fits(held) and meant.misfit(held.job) is None]
+        if found:
+            raise AssertionError(f"{len(found)} of {meant} were {word}, not none. Enqueued were:\n{self._listing(meant)}")
+
+    def _listing(self, meant: Wanted) -> str:
+        return listing([held.job for held in self._store.all()], meant, self._app.definitions)
+
+
+@contextmanager
+def fake(app: App) -> Iterator[Fake]:
+    """Fake mode for an app: what it pushes is kept, and runs when the test calls `drain`."""
+    yield from _put_in_place(app, Fake(app, inline=False))
+
+
+@contextmanager
+def inline(app: App) -> Iterator[Fake]:
+    """Inline mode for an app: each push runs its handler before it returns, and raises what the handler does."""
+    yield from _put_in_place(app, Fake(app, inline=True))
+
+
+def _put_in_place(app: App, jobs: Fake) -> Iterator[Fake]:
+    url = f"http://test-{next(_numbers)}.invalid"  # a name that no server has (RFC 2606)
+    stand_ins[url] = lambda: jobs.transport(url)
+    try:
+        with app.moved(url):
+            yield jobs
+    finally:
+        del stand_ins[url]
+
+
+def _performed(held: Held) -> bool:
+    return held.performed > 0
+
+
+def _completed(held: Held) -> bool:
+    return held.job.state == "completed"
+
+
+def _has_failed(held: Held) -> bool:
+    return held.job.state in {"retryable", "discarded"} and held.failed
+
+
+def _made(kind: type[OjsError]) -> OjsError:
+    if issubclass(kind, Unavailable):
+        return Unavailable("no server answers: the test has said so")
+    if issubclass(kind, QueueFull):
+        return QueueFull("queue_full", "the queue is full: the test has said so", status=429)
+    if issubclass(kind, Duplicate):
+        return Duplicate("duplicate", "there is such a job: the test has said so", status=409)
+    raise TypeError(f"say how {kind.__name__} is: give the error itself, not its class")

@@ -1,0 +1,282 @@
+"""Jobs in memory, with the transitions that a server gives them."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from ojs_nats._errors import refused
+from ojs_nats._jobs import Checkpoint, Job, JobError
+
+_NAMED: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
+_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*")
+_ISO: Final = re.compile(r"\+?PT(\d+(?:\.\d+)?)S")
+_COUNTS: Final = ("available", "active", "scheduled", "retryable", "pending")
+"""The states in which a unique job is in the way of another one, unless its policy names them."""
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    max_attempts: int = 3
+    initial_interval_ms: int = 1_000
+    backoff_coefficient: float = 2.0
+    max_interval_ms: int = 300_000
+    non_retryable_errors: tuple[str, ...] = ()
+
+    def pause(self, failures: int) -> timedelta:
+        """Behind the `failures`-th failure. Without jitter, so that a test knows it."""
+        grown = self.initial_interval_ms * self.backoff_coefficient ** (failures - 1)
+        return timedelta(milliseconds=min(grown, self.max_interval_ms))
+
+    def names(self, error: Failure) -> bool:
+        """Whether the error is one of those that aren't tried again (ojs-retry §6.2)."""
+        names = {name for name in (error.type, error.code, error.details.get("error_class")) if name}
+        return any(
+            name.startswith(each[:-1]) if each.endswith(".*") else name == each
+            for each in self.non_retryable_errors
+            for name in names
+        )
+
+
+class UniquePolicy(msgspec.Struct, frozen=True):
+    key: tuple[str, ...] = ("type",)
+    on_conflict: Literal["reject", "ignore", "replace", "replace_except_schedule"] = "reject"
+    period: str | None = None
+    states: tuple[str, ...] = _COUNTS
+
+
+class _Options(msgspec.Struct, frozen=True):
+    queue: str = "default"
+    priority: int = 0
+    tags: list[str] = []
+    meta: dict[str, Any] = {}
+    retry: RetryPolicy = RetryPolicy()
+    unique: UniquePolicy | None = None
+    timeout_ms: int | None = None
+    delay_until: str | None = None
+    expires_at: datetime | None = None
+    version: int | str | None = None
+    pending: bool = False
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """A push."""
+
+    type: str
+    args: list[Any]
+    id: str
+    options: _Options = _Options()
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """What a worker says of an attempt that failed."""
+
+    message: str = ""
+    code: str | None = None
+    type: str | None = None
+    retryable: bool = True
+    action: str | None = None
+    details: dict[str, Any] = {}
+
+
+class Held(msgspec.Struct):
+    """A job and its policies. `performed` is how often it was begun, `uncharged` how many of these don't count as attempts,
+    `failed` whether one has failed.
+    """
+
+    job: Job
+    retry: RetryPolicy
+    unique: UniquePolicy | None
+    performed: int = 0
+    failed: bool = False
+    uncharged: int = 0
+    progress: float | None = None
+
+
+class Store:
+    """To be used from any thread. Raises Refused as the server would."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._held: dict[str, Held] = {}
+        self._lock = threading.RLock()
+
+    def all(self) -> list[Held]:
+        """In the order that they were pushed in."""
+        with self._lock:
+            return list(self._held.values())
+
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()
+
+    def get(self, job_id: str) -> Held:
+        with self._lock:
+            if job_id not in self._held:
+                raise refused("not_found", f"there is no job {job_id}", status=404)
+            return self._held[job_id]
+
+    # Pushes
+
+    def push(self, pushed: Iterable[Envelope]) -> list[Job]:
+        """All of them or none; a job's place may be taken by another one, by its policy of uniqueness."""
+        with self._lock:
+            before = dict(self._held)
+            try:
+                return [self._push(envelope) for envelope in pushed]
+            except Exception:
+                self._held = before
+                raise
+
+    def _push(self, pushed: Envelope) -> Job:
+        _check(pushed)
+        said, now = pushed.options, self._now()
+        if pushed.id in self._held:
+            raise _duplicate(self._held[pushed.id].job, f"a job with id {pushed.id} already exists")
+        due = None if said.delay_until is None else _due(said.delay_until, now)
+        if said.unique is not None and (other := self._same(pushed, said.unique, now)) is not None:
+            match said.unique.on_conflict:
+                case "reject":
+                    raise _duplicate(other, f"job {other.id} ({other.state}) matches the uniqueness key")
+                case "ignore":
+                    return other
+                case "replace_except_schedule" if other.state == "scheduled":
+                    due = other.scheduled_at
+                    self.cancel(other.id)
+                case _:
+                    self.cancel(other.id)
+        state = "pending" if said.pending else "scheduled" if due is not None and due > now else "available"
+        job = Job(
+            pushed.id, pushed.type, state, said.queue, args=pushed.args, meta=said.meta, tags=said.tags, priority=said.priority,
+            max_attempts=said.retry.max_attempts, created_at=now, enqueued_at=now if state == "available" else None,
+            scheduled_at=due, expires_at=said.expires_at, timeout_ms=said.timeout_ms, version=said.version,
+        )  # fmt: skip
+        self._held[job.id] = Held(job, said.retry, said.unique)
+        return job
+
+    def _same(self, pushed: Envelope, policy: UniquePolicy, now: datetime) -> Job | None:
+        """The newest one that counts as the same."""
+        period = None if policy.period is None else _duration(policy.period)
+        wanted = {"type": pushed.type, "args": pushed.args, "queue": pushed.options.queue, "meta": pushed.options.meta}
+        for held in reversed(self._held.values()):
+            job = held.job
+            if job.state not in policy.states or job.type != pushed.type:
+                continue
+            if period is not None and job.created_at is not None and job.created_at + period <= now:
+                continue
+            if all(getattr(job, name) == wanted[name] for name in policy.key if name in wanted):
+                return job
+        return None
+
+    # Transitions
+
+    def cancel(self, job_id: str) -> Job:
+        with self._lock:
+            held = self.get(job_id)
+            if held.job.ended:
+                raise refused("conflict", f"job {job_id} is {held.job.state} and can't be cancelled", status=409)
+            return self._become(held, state="cancelled", cancelled_at=self._now())
+
+    def come_due(self) -> None:
+        """Make what was waiting for a time that has come available, and discard what has expired."""
+        with self._lock:
+            now = self._now()
+            for held in self._held.values():
+                job = held.job
+                waits_for = job.scheduled_at if job.state == "scheduled" else job.next_attempt_at
+                if (
+                    job.state in {"available", "scheduled", "retryable"}
+                    and job.expires_at is not None
+                    and job.expires_at <= now
+                ):
+                    error = JobError("the job has expired", "expired", "expired", job.attempt)
+                    self._become(held, state="discarded", discarded_at=now, error=error)
+                elif job.state in {"scheduled", "retryable"} and waits_for is not None and waits_for <= now:
+                    self.make_available(job.id)
+
+    def make_available(self, job_id: str) -> None:
+        with self._lock:
+            self._become(self.get(job_id), state="available", enqueued_at=self._now(), next_attempt_at=None)
+
+    def begin(self, job_id: str, worker_id: str) -> Job:
+        """The next attempt."""
+        with self._lock:
+            held = self.get(job_id)
+            if held.job.state != "available":
+                raise refused("conflict", f"job {job_id} is {held.job.state} and can't begin", status=409)
+            held.performed += 1
+            attempt = held.job.attempt + 1
+            return self._become(held, state="active", attempt=attempt, worker_id=worker_id, started_at=self._now())
+
+    def complete(self, job_id: str, result: Any) -> Job:
+        with self._lock:
+            held = self._active(job_id)
+            return self._become(held, state="completed", result=result, completed_at=self._now(), error=None)
+
+    def fail(self, job_id: str, said: Failure, *, requeue: bool, after_ms: int | None) -> Job:
+        """By the job's policy, unless the handler has said what is to come of it."""
+        with self._lock:
+            held, now = self._active(job_id), self._now()
+            after = None if after_ms is None else timedelta(milliseconds=after_ms)
+            if requeue:
+                held.uncharged += 1
+                if after is None:
+                    return self._become(held, state="available", worker_id=None)
+                return self._become(held, state="scheduled", scheduled_at=now + after, worker_id=None)
+            held.failed = True
+            job = held.job
+            error = JobError(said.message, said.code, said.type or said.code, job.attempt)
+            known: dict[str, Any] = {"error": error, "errors": [*job.errors, error], "worker_id": None}
+            charged = job.attempt - held.uncharged
+            final = said.action in {"DISCARD", "FAIL", "DEAD_LETTER"} or held.retry.names(said)
+            if final or not said.retryable or charged >= held.retry.max_attempts:
+                return self._become(held, state="discarded", discarded_at=now, **known)
+            due = now + (held.retry.pause(charged) if after is None else after)
+            return self._become(held, state="retryable", next_attempt_at=due, **known)
+
+    def save(self, job_id: str, state: Any) -> Checkpoint:
+        with self._lock:
+            held = self._active(job_id)
+            before = held.job.checkpoint.sequence if held.job.checkpoint else 0
+            saved = Checkpoint(state, before + 1, self._now())
+            self._become(held, checkpoint=saved)
+            return saved
+
+    def _active(self, job_id: str) -> Held:
+        held = self.get(job_id)
+        if held.job.state != "active":
+            raise refused("conflict", f"job {job_id} is {held.job.state}, not active", status=409)
+        return held
+
+    @staticmethod
+    def _become(held: Held, **changes: Any) -> Job:
+        held.job = replace(held.job, **changes)
+        return held.job
+
+
+def _check(pushed: Envelope) -> None:
+    for name, value, form in (("type", pushed.type, _NAMED), ("options.queue", pushed.options.queue, _QUEUE)):
+        if not form.fullmatch(value):
+            raise refused(
+                "invalid_request", f"{name}: {value!r} doesn't match {form.pattern}", status=400, details={"field": name}
+            )
+
+
+def _duplicate(other: Job, message: str) -> Exception:
+    details = {"existing_job_id": other.id, "existing_job_state": other.state}
+    return refused("duplicate", message, status=409, details=details)
+
+
+def _due(said: str, now: datetime) -> datetime:
+    return now + _duration(said) if _ISO.fullmatch(said) else datetime.fromisoformat(said)
+
+
+def _duration(said: str) -> timedelta:
+    found = _ISO.fullmatch(said)
+    assert found is not None, said
+    return timedelta(seconds=float(found[1]))

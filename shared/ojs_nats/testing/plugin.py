@@ -1,0 +1,75 @@
+"""The pytest plugin: fixtures for the tests of an application (docs/testing-python.md).
+
+Loaded wherever ojs-nats is installed beside pytest, so it imports nothing else before a fixture is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ojs_nats import App, Worker
+    from ojs_nats.testing import Fake, Server
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("ojs_app", "where the App of the tests is: app.jobs:app")
+
+
+@pytest.fixture
+def ojs_app(pytestconfig: pytest.Config) -> Any:
+    """The App that the others are about: define a fixture of this name, or name it as `ojs_app` in pytest's settings."""
+    place = pytestconfig.getini("ojs_app")
+    module, _, name = place.partition(":")
+    if not (module and name):
+        raise pytest.UsageError('name your App for its tests, as in `ojs_app = "app.jobs:app"` below [tool.pytest.ini_options]')
+    return getattr(importlib.import_module(module), name)
+
+
+@pytest.fixture
+def ojs_fake(ojs_app: App) -> Iterator[Fake]:
+    """Fake mode: pushes are kept, and run when the test calls `drain`."""
+    from ojs_nats.testing import fake  # noqa: PLC0415
+
+    with fake(ojs_app) as jobs:
+        yield jobs
+
+
+@pytest.fixture
+def ojs_inline(ojs_app: App) -> Iterator[Fake]:
+    """Inline mode: each push runs its handler, and raises what that does."""
+    from ojs_nats.testing import inline  # noqa: PLC0415
+
+    with inline(ojs_app) as jobs:
+        yield jobs
+
+
+@pytest.fixture(scope="session")
+def _ojs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    from ojs_nats.testing._server import serving  # noqa: PLC0415
+
+    with serving(tmp_path_factory.mktemp("ojs-nats")) as server:
+        yield server
+
+
+@pytest.fixture
+def ojs_server(_ojs_server: Server, ojs_app: App) -> Iterator[Server]:
+    """Real mode: the app talks to a server of this process of the test run, which is emptied for each test."""
+    _ojs_server.reset()
+    with ojs_app.moved(_ojs_server.url):
+        yield _ojs_server
+        ojs_app.sync.close()
+
+
+@pytest.fixture
+def ojs_worker(ojs_server: Server, ojs_app: App) -> Iterator[Worker]:
+    """Real mode with a worker, in a loop of its own beside the test's."""
+    from ojs_nats.testing._server import working_aside  # noqa: PLC0415
+
+    del ojs_server  # it runs as long
+    with working_aside(ojs_app) as worker:
+        yield worker

@@ -1,0 +1,80 @@
+"""`ojs_nats.testing` in a user's project, and the examples of its guide."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from support.system import environment
+from support.walks import blocks
+
+SHOP = Path(__file__).parents[1] / "fixtures" / "python" / "shop"
+TESTS = Path(__file__).parents[1]
+
+
+def outcomes(folder: Path, *arguments: str, path: Path) -> dict[str, str]:
+    """What pytest says of each test in a process of its own: nothing of those that pass."""
+    report = folder / "report.xml"
+    plugins = ("-p", "ojs_nats.testing.plugin", "-p", "no:cacheprovider")
+    command = [sys.executable, "-m", "pytest", *plugins, f"--junitxml={report}", *arguments]
+    env = environment(PYTHONPATH=os.pathsep.join([str(path), os.environ.get("PYTHONPATH", "")]))
+    ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=200, check=False)
+    assert ended.returncode in {0, 1}, ended.stdout + ended.stderr
+    cases = ET.parse(report).iter("testcase")
+    return {case.attrib["name"]: "\n".join(each.attrib.get("message", "") for each in case) for case in cases}
+
+
+def of_the_shop(folder: Path, file: str, *arguments: str) -> dict[str, str]:
+    return outcomes(folder, "-c", str(SHOP / "pytest.ini"), str(SHOP / file), *arguments, path=TESTS)
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_user_s_tests_pass_alone_and_side_by_side(tmp_path: Path, processes: str) -> None:
+    said = of_the_shop(tmp_path, "shop_tests.py", "--numprocesses", processes)
+    assert len(said) > 20
+    assert {name: message for name, message in said.items() if message} == {}
+
+
+def test_assertions_that_fail_say_what_there_is(tmp_path: Path) -> None:
+    said = of_the_shop(tmp_path, "wrong_tests.py")
+    expected = {
+        "test_another_argument": (
+            r"no email\.send\(to='bob@example\.org'\) was enqueued\. Enqueued were:\n"
+            r"  email\.send\(to='ada@example\.org'\) on email, available  <- to is 'ada@example\.org'\n"
+            r"  order\.remind\(order=7\) on default, available  <- another type"
+        ),
+        "test_nothing_at_all": r"no email\.send, queue 'email' was enqueued\. Enqueued were:\n  \(none\)",
+        "test_too_many": r"2 of email\.send were enqueued, not 1\..*scheduled, for 20",
+        "test_one_that_should_not_be": r"1 of email\.send\('ada@example\.org'\) were enqueued, not none\.",
+        "test_why_it_did_not_complete": r"no email\.send was completed\..*discarded: ValueError: nobody is no address",
+        "test_no_such_parameter": r"has no parameter 'recipient'; its parameters are: to, template",
+        "test_a_state": r"is discarded, not completed: ValueError: nobody is no address",
+        "test_an_endless_drain": r"drain isn't done after 100ms, with \d+ attempts: does a job push itself",
+    }
+    assert said.keys() == expected.keys()
+    for name, pattern in expected.items():
+        assert re.search(pattern, said[name], re.DOTALL), said[name]
+
+
+def test_the_guide_s_examples(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "jobs.py").write_text(blocks("docs/python.md", "A first worker")[0], encoding="utf-8")
+    tests = blocks("docs/testing-python.md", "Test what is pushed")[0]
+    (tmp_path / "test_sign_up.py").write_text(tests, encoding="utf-8")
+    shutil.copy(SHOP / "pytest.ini", tmp_path)
+    said = outcomes(tmp_path, "-o", "ojs_app=app.jobs:app", "-o", "python_files=test_*.py", path=tmp_path)
+    assert said == dict.fromkeys(re.findall(r"def (test_\w+)", tests), "")
+
+
+def test_without_an_app_the_remedy_is_told(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(ojs_fake): ...\n", encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    [said] = outcomes(tmp_path, path=tmp_path).values()
+    assert 'ojs_app = "app.jobs:app"' in said
