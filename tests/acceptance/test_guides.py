@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,7 +21,7 @@ from support.processes import end, free_port
 from support.system import OJS_NATS, Command, System, environment, send
 from support.units import Machine, Unit
 from support.waiting import until
-from support.walks import files, output, walked
+from support.walks import ROOT, File, at_work, files, output, walked
 
 TUTORIAL: Final = "docs/tutorial.md"
 STEPS: Final = ["A job", "When it fails", "Every night", "In steps"]
@@ -171,3 +173,64 @@ def test_the_deployment_s_probes_answer_and_it_waits_for_longer_than_jobs_may_ta
             until(partial(answers, free, asked["path"]))
     finally:
         assert worker.stop() == 0
+
+
+# Coming from elsewhere
+
+COMING: Final = ROOT / "docs" / "coming-from"
+MOVED: Final = "A module, moved"
+RUNS: Final = {"py": (sys.executable, "-X", "dev"), "mjs": ("node",), "rb": ("ruby",)}
+"""What runs a push, by the ending of its file."""
+CHECKS: Final = {"py": (sys.executable, "-m", "py_compile"), "mjs": ("node", "--check"), "rb": ("ruby", "-c")}
+"""What compiles a module of theirs, without running it."""
+
+
+def moved(page: str) -> tuple[File, str, File, str]:
+    """Their module, ours, what pushes, and what that prints."""
+    where = f"docs/coming-from/{page}.md"
+    theirs, ours, push = files(where, MOVED)
+    assert ours.path == "app/jobs.py"
+    return theirs, ours.text, push, output(where, MOVED)
+
+
+def needed(file: File, commands: dict[str, tuple[str, ...]]) -> list[str]:
+    """The command for a file. Skips the test where the machine hasn't got its language."""
+    command = [*commands[file.path.rpartition(".")[2]], file.path]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} isn't installed here")
+    return command
+
+
+@pytest.mark.parametrize("page", ["celery", "rq", "sidekiq", "bullmq"])
+def test_a_moved_module_does_what_the_page_says(system: System, tmp_path: Path, page: str) -> None:
+    _, ours, push, printed = moved(page)
+    command = needed(push, RUNS)
+    (tmp_path / push.path).write_text(push.text, encoding="utf-8")
+    with at_work(system, tmp_path, ours) as run:
+        assert run(*command) == printed
+
+
+@pytest.mark.parametrize("page", ["celery", "rq", "sidekiq", "bullmq"])
+def test_the_module_of_theirs_is_one_of_their_language(tmp_path: Path, page: str) -> None:
+    theirs = moved(page)[0]
+    command = needed(theirs, CHECKS)
+    (tmp_path / theirs.path).write_text(theirs.text, encoding="utf-8")
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+
+def test_what_is_pushed_from_ruby_is_run_in_python_as_the_page_says(system: System, tmp_path: Path) -> None:
+    """The same request as the Ruby program sends, since few machines that run this have a Ruby."""
+    _, ours, push, printed = moved("sidekiq")
+    [sent] = re.findall(r'push\("([\w.]+)", (.+?), queue: "(\w+)"', push.text)
+    job = {"type": sent[0], "args": json.loads(f"[{sent[1]}]"), "options": {"queue": sent[2]}}
+    with at_work(system, tmp_path, ours):
+        job_id = system.call("POST", "/jobs", job, 201)["job"]["id"]
+        answer = system.call("GET", f"/jobs/{job_id}/result?wait=true&timeout=30")
+    assert f"{answer['result']}\n" == printed
+
+
+def test_every_page_for_those_who_come_from_elsewhere_is_in_the_index() -> None:
+    index = (COMING / "README.md").read_text(encoding="utf-8")
+    pages = {page.name for page in COMING.glob("*.md")} - {"README.md"}
+    assert pages
+    assert [page for page in sorted(pages) if f"]({page})" not in index] == []
