@@ -5,21 +5,72 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from support.system import OJS_NATS, Command, System, environment
 from support.waiting import until
 
 ROOT: Final = Path(__file__).parents[2]
-_BLOCK: Final = re.compile(r"```(python|sh|)\n(.*?)```", re.DOTALL)
+_BLOCK: Final = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+_RUN: Final = ("python", "sh", "")
+_PATH: Final = re.compile(r"(?:#|//) (\S+)\n")
+
+
+class File(NamedTuple):
+    """A file that a page shows: its first line is a comment with its path."""
+
+    path: str
+    text: str
 
 
 def blocks(page: str, heading: str) -> list[str]:
     """The programs, commands and outputs of a section."""
-    section = (ROOT / page).read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
-    return [text for _, text in _BLOCK.findall(section)]
+    return [text for language, text in _BLOCK.findall(_section(page, heading)) if language in _RUN]
+
+
+def files(page: str, heading: str) -> list[File]:
+    """The files of a section, in order; those with one path belong together."""
+    found = ((_PATH.match(text), text) for _, text in _BLOCK.findall(_section(page, heading)))
+    return [File(named[1], text) for named, text in found if named is not None]
+
+
+def output(page: str, heading: str) -> str:
+    """What a section's program prints: its only block without a language."""
+    [printed] = [text for language, text in _BLOCK.findall(_section(page, heading)) if not language]
+    return str(printed)
+
+
+def _section(page: str, heading: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+
+
+class Run(Protocol):
+    """Runs a command beside a worker, and returns what it prints."""
+
+    def __call__(self, *command: str) -> str: ...
+
+
+@contextmanager
+def at_work(system: System, folder: Path, jobs: str, *, program: Sequence[str] = OJS_NATS) -> Iterator[Run]:
+    """A worker that runs the jobs, as `app/jobs.py` in the folder; `program` is another installation's."""
+    (folder / "app").mkdir()
+    (folder / "app" / "jobs.py").write_text(jobs, encoding="utf-8")
+    env = environment(OJS_URL=system.url)
+
+    def run(*command: str) -> str:
+        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        return ran.stdout
+
+    worker = Command(folder, "worker", "app.jobs", "--log-format", "json", env=env, program=program)
+    try:
+        until(lambda: worker.events("the worker runs"))
+        yield run
+    finally:
+        assert worker.stop() == 0
 
 
 def walked(
@@ -32,16 +83,6 @@ def walked(
     program: Sequence[str] = OJS_NATS,
 ) -> str:
     """What the push prints, while a worker runs the jobs; `python` and `program` are another installation's."""
-    (folder / "app").mkdir()
-    (folder / "app" / "jobs.py").write_text(jobs, encoding="utf-8")
     (folder / "push.py").write_text(push, encoding="utf-8")
-    env = environment(OJS_URL=system.url)
-    worker = Command(folder, "worker", "app.jobs", "--log-format", "json", env=env, program=program)
-    try:
-        until(lambda: worker.events("the worker runs"))
-        command = [python, "-X", "dev", "push.py"]  # which tells of everything that isn't closed
-        run = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
-        assert (run.returncode, run.stderr) == (0, "")
-        return run.stdout
-    finally:
-        assert worker.stop() == 0
+    with at_work(system, folder, jobs, program=program) as run:
+        return run(python, "-X", "dev", "push.py")  # which tells of everything that isn't closed
