@@ -85,7 +85,7 @@ class Client(Closing):
         """Raises Duplicate by the id or the identity of another job, QueueFull, and what every operation raises."""
         new = await self.surroundings.prepared(new)
         found = await self._pushed(PUSH, new.envelope(), [new])
-        return JobHandle(self, found[0], new.returns)
+        return JobHandle(self, found[0], new.returns, new.queue)
 
     async def push_many(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any]]:
         """Push all of them or, if one is refused, none."""
@@ -93,7 +93,7 @@ class Client(Closing):
             return []
         jobs = [await self.surroundings.prepared(new) for new in jobs]
         found = await self._pushed(PUSH_MANY, {"jobs": [new.envelope() for new in jobs]}, jobs)
-        return [JobHandle(self, job_id, new.returns) for job_id, new in zip(found, jobs, strict=True)]
+        return [JobHandle(self, job_id, new.returns, new.queue) for job_id, new in zip(found, jobs, strict=True)]
 
     async def push_bulk(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any] | Refused]:
         """Push each of them that isn't refused; of those that are, the error stands in its place."""
@@ -119,9 +119,9 @@ class Client(Closing):
 
     def _outcome(self, new: NewJob[Any], item: PushedItem) -> JobHandle[Any] | Refused:
         if item.status == "created" or (item.job is not None and item.job.id == new.id):
-            return JobHandle(self, new.id if item.job is None else item.job.id, new.returns)
+            return JobHandle(self, new.id if item.job is None else item.job.id, new.returns, new.queue)
         if item.error is None:  # its policy of uniqueness has found another one, and is content with it
-            return JobHandle(self, new.id if item.job is None else item.job.id, new.returns)
+            return JobHandle(self, new.id if item.job is None else item.job.id, new.returns, new.queue)
         return refused(item.error.code, item.error.message, status=_REFUSED, details=item.error.details)
 
     async def _pushed(self, operation: Operation, body: Any, jobs: Sequence[NewJob[Any]]) -> list[str]:
@@ -160,24 +160,25 @@ def _queue_of(jobs: Sequence[NewJob[Any]]) -> str | None:
 class JobHandle(Generic[R]):
     """A job that was pushed."""
 
-    def __init__(self, client: Client, job_id: str, returns: Any = Any) -> None:
+    def __init__(self, client: Client, job_id: str, returns: Any = Any, queue: str | None = None) -> None:
         self._client = client
         self.id = job_id
         self._returns = returns
+        self._queue = queue
 
     def __repr__(self) -> str:
         return f"JobHandle({self.id})"
 
     async def job(self) -> Job:
         """As it is now."""
-        return await self._client.job(self.id)
+        return await self._client.jobs.get(self.id, queue=self._queue)
 
     async def cancel(self) -> Job:
-        return await self._client.cancel(self.id)
+        return await self._client.jobs.cancel(self.id, queue=self._queue)
 
     async def result(self, timeout: Duration | None = None) -> R:
         """What its handler returned, as the type that its definition names. Raises JobFailed, JobCancelled, ResultTimeout."""
-        job = await self._client.ended(self.id, timeout)
+        job = await self._client.jobs.ended(self.id, timeout, queue=self._queue)
         if job.state == "cancelled":
             raise JobCancelled(f"job {self.id} has been cancelled")
         if job.state != "completed":

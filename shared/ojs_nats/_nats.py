@@ -81,9 +81,31 @@ class NatsTransport(Transport):
             # It may be about one queue, and yet not be asked for in the name of one.
             answer = await link.ask(_subject(name, _ANY_QUEUE), body or b"", headers, seconds)
             self._of_no_queue.add(name)
+        answer = await self._elsewhere(link, request, queue, body, headers, seconds, answer)
         said = answer.headers or {}
         # An answer without a status isn't an OJS server's.
         return Answer(int(said.get("OJS-Status", 502)), answer.data, said.get("Retry-After"))
+
+    async def _elsewhere(
+        self,
+        link: _Link,
+        request: Request,
+        queue: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float,
+        answer: Msg,
+    ) -> Msg:
+        """The answer of a job that isn't in the queue that it was pushed to, if this user may ask for any: it may have been
+        moved, or be another one that its push was content with.
+        """
+        missing = (answer.headers or {}).get("OJS-Status") == "404"
+        if not missing or queue == _ANY_QUEUE or "job_id" not in request.parameters:
+            return answer
+        try:
+            return await link.ask(_subject(request.operation.name, _ANY_QUEUE), body or b"", headers, seconds)
+        except Refused:
+            return answer
 
     async def events(self, wanted: EventFilter) -> AsyncGenerator[Event]:
         """Read in pages, which a message on the events' own subjects says to look for: so a cursor resumes them. Where NATS

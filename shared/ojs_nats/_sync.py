@@ -149,9 +149,9 @@ class SyncJobs:
     def __init__(self, its: Callable[[], Jobs]) -> None:
         self._its = its
 
-    def get(self, job_id: str) -> Job:
-        """As it is now."""
-        return _portal.call(self._its().get(job_id))
+    def get(self, job_id: str, *, queue: str | None = None) -> Job:
+        """As it is now. Here and below `queue` is the job's: over NATS, for those who are granted that queue alone."""
+        return _portal.call(self._its().get(job_id, queue=queue))
 
     def detail(self, job_id: str) -> JobDetail:
         """With what happened to it, and what will happen by itself."""
@@ -197,9 +197,9 @@ class SyncJobs:
             )
         )
 
-    def cancel(self, job_id: str, *, reason: str | None = None) -> Job:
+    def cancel(self, job_id: str, *, reason: str | None = None, queue: str | None = None) -> Job:
         """A worker that runs it is told to stop."""
-        return _portal.call(self._its().cancel(job_id, reason=reason))
+        return _portal.call(self._its().cancel(job_id, reason=reason, queue=queue))
 
     def retry(self, job_id: str) -> Job:
         """A new life for one that has failed or was cancelled, the next attempt now for one that waits for it."""
@@ -257,9 +257,9 @@ class SyncJobs:
         """By id; the `state` of one that isn't there is `not_found`."""
         return _portal.call(self._its().results(job_ids))
 
-    def ended(self, job_id: str, timeout: Duration | None = None) -> Job:
+    def ended(self, job_id: str, timeout: Duration | None = None, *, queue: str | None = None) -> Job:
         """The job once it has ended; the server keeps the question, so nobody polls. Raises ResultTimeout."""
-        return _portal.call(self._its().ended(job_id, timeout))
+        return _portal.call(self._its().ended(job_id, timeout, queue=queue))
 
     def cancel_many(
         self,

@@ -49,7 +49,8 @@ async def test_a_user_pushes_to_its_queue_and_does_nothing_else(guarded: NatsSer
         handle = await client.push(job_for("email"))
         assert len(await client.push_many([job_for("email"), job_for("email")])) == 2
         mixed = client.push_many([job_for("email"), job_for("billing")])
-        for refused in (client.push(job_for("billing")), mixed, handle.job()):
+        assert (await handle.job()).id == handle.id
+        for refused in (client.push(job_for("billing")), mixed, client.job(handle.id)):
             with pytest.raises(Refused, match="doesn't let this user") as said:
                 await refused
             assert said.value.code == "permission_denied"
@@ -81,12 +82,15 @@ async def test_a_worker_of_one_queue_needs_no_more_than_its_permissions(
     worker = Worker(app)
     running = asyncio.create_task(worker.run())
     async with Client(url_of(guarded, "shop")) as client:
-        await client.push_many([NewJob("email.send", (number,), {"queue": "email"}) for number in range(10)])
+        handles = await client.push_many([NewJob("email.send", (number,), {"queue": "email"}) for number in range(10)])
+        assert [await handle.result("30s") for handle in handles] == list(range(10))
     await eventually(lambda: len(ran) == 10)
     worker.notify(Trigger.SIGTERM)
     await running
     async with Client(f"nats://ojs:secret@127.0.0.1:{guarded.port}") as client:
         assert sorted(ran) == list(range(10))
+        elsewhere = await client.jobs.get(handles[0].id, queue="another")
+        assert elsewhere.queue == "email", "it is looked for where it may have been moved to"
         with pytest.raises(Refused):
             await client.job("nothing")
     assert "secret" not in caplog.text

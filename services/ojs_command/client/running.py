@@ -105,7 +105,7 @@ async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
         except msgspec.MsgspecError as error:
             say(f"What {target.shown} answers isn't what an OJS server says ({error}): is the address right?")
             return FAILED
-        except (OjsError, NotImplementedError) as error:  # events aren't followed over NATS
+        except OjsError as error:
             say(str(error))
             return FAILED
     return OK

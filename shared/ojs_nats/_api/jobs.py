@@ -84,9 +84,9 @@ class Jobs(Subject):
     state forbids that.
     """
 
-    async def get(self, job_id: str) -> Job:
-        """As it is now."""
-        return await self._asked(Job, Request(GET_JOB, {"job_id": job_id}), "job")
+    async def get(self, job_id: str, *, queue: str | None = None) -> Job:
+        """As it is now. Here and below `queue` is the job's: over NATS, for those who are granted that queue alone."""
+        return await self._asked(Job, Request(GET_JOB, {"job_id": job_id}, queue=queue), "job")
 
     async def detail(self, job_id: str) -> JobDetail:
         """With what happened to it, and what will happen by itself."""
@@ -121,9 +121,9 @@ class Jobs(Subject):
         asked |= {f"meta.{name}": value for name, value in (meta or {}).items()}
         return self._each(Job, "jobs", _LIST, limit, asked, queue)
 
-    async def cancel(self, job_id: str, *, reason: str | None = None) -> Job:
+    async def cancel(self, job_id: str, *, reason: str | None = None, queue: str | None = None) -> Job:
         """A worker that runs it is told to stop."""
-        return await self._asked(Job, Request(CANCEL_JOB, {"job_id": job_id}, body(reason=reason)), "job")
+        return await self._asked(Job, Request(CANCEL_JOB, {"job_id": job_id}, body(reason=reason), queue), "job")
 
     async def retry(self, job_id: str) -> Job:
         """A new life for one that has failed or was cancelled, the next attempt now for one that waits for it."""
@@ -185,20 +185,21 @@ class Jobs(Subject):
         """By id; the `state` of one that isn't there is `not_found`."""
         return await self._asked(dict[str, JobResult], Request(_RESULTS, body={"ids": [*job_ids]}), "results")
 
-    async def ended(self, job_id: str, timeout: Duration | None = None) -> Job:
+    async def ended(self, job_id: str, timeout: Duration | None = None, *, queue: str | None = None) -> Job:
         """The job once it has ended; the server keeps the question, so nobody polls. Raises ResultTimeout."""
         limit = None if timeout is None else milliseconds(timeout) / 1_000
         try:
             async with asyncio.timeout(limit):
-                while not (job := await self.get(job_id)).ended:
-                    await self._until_heard_of(job_id)
+                while not (job := await self.get(job_id, queue=queue)).ended:
+                    await self._until_heard_of(job_id, queue)
         except TimeoutError:
             raise ResultTimeout(f"job {job_id} hadn't ended after {timeout}") from None
         return job
 
-    async def _until_heard_of(self, job_id: str) -> None:
+    async def _until_heard_of(self, job_id: str, queue: str | None) -> None:
         """Until the job ends, or the server has been asked for long enough. Raises NotFound."""
-        asked = Request(GET_RESULT, {"job_id": job_id, "wait": "true", "timeout": f"{_ASK_S:g}"}, answer_s=_ASK_S + 10.0)
+        said = {"job_id": job_id, "wait": "true", "timeout": f"{_ASK_S:g}"}
+        asked = Request(GET_RESULT, said, queue=queue, answer_s=_ASK_S + 10.0)
         try:
             await self._transport.send(asked)
         except Refused as error:
