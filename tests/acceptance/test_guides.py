@@ -42,6 +42,17 @@ def test_each_step_of_the_tutorial_prints_what_it_says(system: System, tmp_path:
     assert walked(system, tmp_path, jobs_after(heading), program) == output(TUTORIAL, heading)
 
 
+def test_the_tutorial_s_tests_pass(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "jobs.py").write_text(jobs_after(STEPS[-1]), encoding="utf-8")
+    for path, text in files(TUTORIAL, "A test"):
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "ojs_nats.testing.plugin", "-p", "no:cacheprovider"]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=200, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "4 passed" in ran.stdout
+
+
 # The unit
 
 

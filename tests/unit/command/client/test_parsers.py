@@ -77,6 +77,16 @@ def test_every_example_is_a_command_line(root: argparse.ArgumentParser) -> None:
         root.parse_args(words)
 
 
+def test_every_command_that_the_guides_name_is_one(root: argparse.ArgumentParser) -> None:
+    docs = Path(__file__).parents[4] / "docs"
+    guides = [docs / "tutorial.md", *(docs / "coming-from").glob("*.md")]
+    named = [words for guide in guides for words in examples(guide.read_text(encoding="utf-8"))]
+    asked = [words for words in named if words[0] not in {"dev", "worker"}]  # which no server is asked by
+    assert len(asked) > 10
+    for words in asked:
+        root.parse_args(words)
+
+
 def test_a_server_starts_without_what_client_commands_need() -> None:
     code = "import sys, ojs_command.main as m; m._parser(); print({'tomli_w', 'shtab', 'ojs_nats'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
