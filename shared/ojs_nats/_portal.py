@@ -7,11 +7,14 @@ import atexit
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
+from concurrent.futures import wait
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
 _GOODBYE_S: Final = 2.0
+_LOOK_UP_S: Final = 1.0
+"""A signal that comes just before a wait begins doesn't end it: so often Python sees to its handlers."""
 
 _lock = threading.Lock()
 _portal: tuple[int, asyncio.AbstractEventLoop] | None = None
@@ -21,7 +24,10 @@ def call(work: Coroutine[Any, Any, T]) -> T:
     """The coroutine's result; it runs in the process's own loop. Not to be called by what runs in that loop."""
     future = asyncio.run_coroutine_threadsafe(work, loop())
     try:
-        return future.result()
+        while True:
+            wait({future}, _LOOK_UP_S)
+            if future.done():
+                return future.result()
     except BaseException:
         future.cancel()  # after Ctrl-C nobody waits for it
         raise

@@ -13,6 +13,7 @@ import pytest
 
 from support.cli import Cli
 from support.system import System
+from support.waiting import until
 
 SECRET = "Bearer s3cr3t"
 
@@ -101,7 +102,13 @@ def test_contexts_are_kept_for_their_owner_alone_and_shown_masked(cli: Cli) -> N
 def test_a_context_may_be_a_nats_server(cli: Cli, system: System) -> None:
     cli.asked("context", "set", "nats", "--server", system.nats_url)
     assert cli.json("get", cli.asked("push", "t").strip())["state"] == "available"
-    assert cli("tail").err.endswith("use the server's HTTP address\n")
+    with cli.started("events", "--follow", "--limit", "1") as following:
+
+        def pushed_until_it_has_heard() -> bool:
+            return bool(cli.asked("push", "t")) and following.poll() is not None
+
+        until(pushed_until_it_has_heard)
+        assert following.returncode == 0
     gone = cli("queues", "--server", "nats://127.0.0.1:1")
     assert (gone.code, gone.out, len(gone.err.splitlines())) == (3, "", 1)
     cli.asked("context", "set", "nats", "--header", "A: b")

@@ -100,7 +100,7 @@ class JobProgress:
         _, progress = await self._documents.read(job_id)
         recent = self._recent.get(job_id)
         kept = None if recent is None else recent.progress
-        if kept is not None and (progress is None or kept.at > progress.at):  # it is still to be stored
+        if kept is not None and (progress is None or kept.at >= progress.at):  # still to be stored, if of the same millisecond
             progress = kept
         return job, standing(progress, job)
 
