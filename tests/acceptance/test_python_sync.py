@@ -80,9 +80,11 @@ def test_it_works_after_a_fork(client: SyncClient) -> None:
 
 
 def test_ctrl_c_ends_a_wait(client: SyncClient) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
     handle = client.push(new())
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         handle.result("1m")
+    signal.signal(signal.SIGINT, before)
     assert handle.job().state == "available"
