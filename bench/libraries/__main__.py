@@ -34,13 +34,13 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args()
     chosen = [each for each in CONTENDERS if not given.names or each.name in given.names]
-    python = _environment(given.environment, chosen)
+    pythons = {each.name: _environment(given.environment / each.name.partition(",")[0], each) for each in chosen}
     figures: dict[tuple[str, int], list[float]] = {}
     for _ in range(given.rounds):
         for concurrency in map(int, given.concurrency.split(",")):
             for contender in chosen:
                 try:
-                    rate = _drained(contender, given.jobs, concurrency, python)
+                    rate = _drained(contender, given.jobs, concurrency, pythons[contender.name])
                 except Missing as problem:
                     print(f"{contender.name}: left out, {problem}", flush=True)
                     continue
@@ -53,15 +53,15 @@ def main() -> int:
     return 0
 
 
-def _environment(folder: Path, chosen: list[Contender]) -> Path:
-    """A Python that has the other libraries, in their newest versions."""
+def _environment(folder: Path, contender: Contender) -> Path:
+    """A Python of its own for the library, in its newest version: they don't agree on the clients that they need."""
     python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-    packages = [package for contender in chosen for package in contender.packages]
-    if packages:
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
-    if any(contender.name == "bullmq" for contender in chosen):
+    if python.exists():
+        return python
+    venv.create(folder, with_pip=True)
+    if contender.packages:
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *contender.packages], check=True)
+    if contender.name == "bullmq":
         subprocess.run(["npm", "install", "--silent", "--no-audit", "--prefix", folder, "bullmq", "ioredis"], check=True)
     return python
 

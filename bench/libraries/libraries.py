@@ -34,7 +34,7 @@ CONTENDERS: Final = (
     Contender("taskiq_nats", "nats", _TASKIQ, _taskiq),
     Contender("taskiq_nats, ten a pull", "nats", _TASKIQ, _taskiq, (("BATCH", "10"),)),
     Contender("arq", "redis", ("arq",), lambda _: ["arq", "contenders.arq.WorkerSettings"]),
-    Contender("saq", "redis", ("saq[redis,hiredis]",), lambda _: ["saq", "contenders.saq.settings"]),
+    Contender("saq", "redis", ("saq[redis]", "typing-extensions"), lambda _: ["saq", "contenders.saq.settings"]),
     Contender("streaq", "redis", ("streaq",), lambda _: ["streaq", "run", "contenders.streaq:worker"]),
     Contender(
         "celery",
