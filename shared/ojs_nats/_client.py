@@ -118,10 +118,10 @@ class Client(Closing):
         return await self.jobs.ended(job_id, timeout)
 
     def _outcome(self, new: NewJob[Any], item: PushedItem) -> JobHandle[Any] | Refused:
-        if item.status == "created" or (item.job is not None and item.job.id == new.id):
-            return JobHandle(self, new.id if item.job is None else item.job.id, new.returns, new.queue)
-        if item.error is None:  # its policy of uniqueness has found another one, and is content with it
-            return JobHandle(self, new.id if item.job is None else item.job.id, new.returns, new.queue)
+        known = new.id if item.job is None else item.job.id
+        # One without an error is there, or its policy of uniqueness is content with another.
+        if item.error is None or item.status == "created" or (item.job is not None and known == new.id):
+            return JobHandle(self, known, new.returns, new.queue)
         return refused(item.error.code, item.error.message, status=_REFUSED, details=item.error.details)
 
     async def _pushed(self, operation: Operation, body: Any, jobs: Sequence[NewJob[Any]]) -> list[str]:
