@@ -55,14 +55,15 @@ def main() -> int:
 
 def _environment(folder: Path, contender: Contender) -> Path:
     """A Python of its own for the library, in its newest version: they don't agree on the clients that they need."""
-    python = folder / "bin" / "python"
-    if python.exists():
+    python, installed = folder / "bin" / "python", folder / "installed"
+    if installed.exists():
         return python
     venv.create(folder, with_pip=True)
     if contender.packages:
         subprocess.run([python, "-m", "pip", "install", "--quiet", *contender.packages], check=True)
     if contender.name == "bullmq":
         subprocess.run(["npm", "install", "--silent", "--no-audit", "--prefix", folder, "bullmq", "ioredis"], check=True)
+    installed.touch()
     return python
 
 
