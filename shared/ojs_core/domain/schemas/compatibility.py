@@ -164,7 +164,7 @@ class _Comparison:
             return
         if ours is None:
             self._add(place, f"values are listed in {self._names[1]} and not in {self._names[0]}")
-        elif len(gone := ours - theirs):
+        elif gone := ours.keys() - theirs.keys():
             self._add(place, f"{len(gone)} of the values that {self._names[0]} lists are not allowed in {self._names[1]}")
 
     def _limits(self, written: dict[str, Any], read: dict[str, Any], place: str) -> None:
@@ -269,8 +269,8 @@ def _kinds(schema: dict[str, Any]) -> set[str]:
     """The types of what a schema lets through, as far as it says."""
     if "type" in schema:
         return _allowed(schema["type"])
-    listed = [schema["const"]] if "const" in schema else schema.get("enum")
-    return set(_TYPES) if listed is None else {_kind(value) for value in listed}
+    listed = _listed(schema)
+    return set(_TYPES) if listed is None else {_kind(value) for value in listed.values()}
 
 
 def _kind(value: Any) -> str:
@@ -280,11 +280,22 @@ def _kind(value: Any) -> str:
     return names[type(value)]
 
 
-def _listed(schema: dict[str, Any]) -> set[bytes] | None:
-    """The values that a schema lists; None if it lists none."""
-    if "const" in schema:
-        return {_text(schema["const"])}
-    return {_text(value) for value in schema["enum"]} if "enum" in schema else None
+def _listed(schema: dict[str, Any]) -> dict[bytes, Any] | None:
+    """The values that a schema lists, by their texts; None if it lists none."""
+    listed = {_text(_plain(value)): value for value in schema["enum"]} if "enum" in schema else None
+    if "const" not in schema:
+        return listed
+    text = _text(_plain(schema["const"]))
+    return {text: schema["const"]} if listed is None or text in listed else {}
+
+
+def _plain(value: Any) -> Any:
+    """The same for JSON Schema, with 1 for 1.0."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return {name: _plain(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def _neutral(keyword: str) -> float:
