@@ -85,14 +85,14 @@ class Feed:
 
     def __init__(self, nats: Connection, config: StoreConfig, name: str) -> None:
         self._name = name
-        subjects = [config.record(key, rest) for key, rest, _ in _FOLLOWED]
-        self._consumer = OrderedConsumer(nats, config.records_stream, name, subjects, _BATCH)
+        # One filter, though it lets through more: with several, nats-server searches for each message (docs/adr/056).
+        self._consumer = OrderedConsumer(nats, config.records_stream, name, [config.records], _BATCH)
         self._ahead: asyncio.Task[Collected | Failed] | None = None
         self._next = 1
         self._behind = 0
         self._jobs = config.job("").encode()
         self._keys = len(self._jobs) - len("job.")
-        self._kinds = {key.encode(): kind for key, _, kind in _FOLLOWED}
+        self._kinds = {key.encode(): (kind, rest) for key, rest, kind in _FOLLOWED}
 
     async def seek(self, sequence: int) -> None:
         """Go on from `sequence`, inclusive. Raises OjsError backend_unavailable."""
@@ -118,7 +118,7 @@ class Feed:
             self._ahead = asyncio.create_task(self._consumer.pull(wait_s, _AHEAD_MARGIN_S), name=f"{self._name}-ahead")
             for _ in range(2):  # it runs, and its request leaves, before the caller keeps the loop busy
                 await asyncio.sleep(0)
-        return FeedBatch([self._read(one) for one in found], self._behind)
+        return FeedBatch([record for one in found if (record := self._read(one)) is not None], self._behind)
 
     def close(self) -> None:
         """Let the consumer go."""
@@ -131,7 +131,8 @@ class Feed:
         self.close()
         self._behind = await self._consumer.begin({"deliver_policy": "by_start_sequence", "opt_start_seq": max(1, self._next)})
 
-    def _read(self, one: Delivery) -> Record:
+    def _read(self, one: Delivery) -> Record | None:
+        """None for what isn't followed."""
         subject, data = one.message.subject, one.message.data
         if subject.startswith(self._jobs):
             job_id = _text(subject[len(self._jobs) :])
@@ -139,10 +140,16 @@ class Feed:
                 return Record("gone", one.sequence, one.at, job_id, b"", None)
             return Record("job", one.sequence, one.at, job_id, data, _ttl_s(one.message))
         key, _, name = subject[self._keys :].partition(b".")
-        kind = self._kinds[key]
+        kind, rest = self._kinds.get(key, (None, ""))
+        if kind is None or not _fits(rest, name):
+            return None
         if kind in _NAMELESS:
             return Record(kind, one.sequence, one.at, "", b"", None)
         return Record(kind, one.sequence, one.at, _text(name), data, _ttl_s(one.message))
+
+
+def _fits(rest: str, name: bytes) -> bool:
+    return rest == REST or (b"." not in name if rest == ANY else name == rest.encode())
 
 
 def _ttl_s(message: Reply) -> int | None:

@@ -145,6 +145,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     # Records
 
+    @property
+    def records(self) -> str:
+        """All records."""
+        return f"$KV.{self.bucket}.>"
+
     def record(self, kind: Kind, name: str) -> str:
         """Subject of a record; `name` must be subject-safe (see `encode_token`). Raises invalid_request, as the others."""
         _check(name)
@@ -459,7 +464,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
             common
             | {
                 "name": self.records_stream,
-                "subjects": [f"$KV.{self.bucket}.>", "ojs.timer.>", "ojs.due.>", "ojs.step.>"],
+                "subjects": [self.records, "ojs.timer.>", "ojs.due.>", "ojs.step.>"],
                 "max_consumers": self.service_consumers,
                 "retention": "limits",
                 "max_msgs_per_subject": 1,
