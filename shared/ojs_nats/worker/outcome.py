@@ -51,6 +51,10 @@ class ShutDown(Exception):
     """The worker stops before the job has ended: it is handed back."""
 
 
+class NoPlace(Exception):
+    """The worker has no place for the job after all: it is handed back."""
+
+
 class TimedOut(Exception):
     """The job has run for as long as it may."""
 
@@ -99,6 +103,8 @@ def raised(error: BaseException) -> Report:
     if isinstance(error, ShutDown):
         shutdown = {"code": "shutdown", "type": "shutdown", "message": str(error)}
         return Report("nack", {"requeue": True, "error": shutdown})
+    if isinstance(error, NoPlace):
+        return Report("nack", {"requeue": True, "error": {"code": "no_place", "message": str(error)}})
     if isinstance(error, Snooze):
         return Report("nack", {"requeue": True, "retry_after_ms": error.delay_ms, "error": {"message": str(error)}})
     if isinstance(error, TimedOut):

@@ -30,6 +30,7 @@ class WorkerOptions(TypedDict, total=False):
 
     queues: Sequence[str]
     concurrency: int
+    ahead: int
     grace: Duration
     processes: int | None
     health: tuple[str, int] | None

@@ -27,6 +27,7 @@ from ojs_nats.worker.execution import Execution
 from ojs_nats.worker.fetching import Fetching
 from ojs_nats.worker.heartbeats import Beat, Heartbeats, Signs
 from ojs_nats.worker.lifecycle import Trigger, Vitals, WorkerState, after
+from ojs_nats.worker.places import Places
 from ojs_nats.worker.reports import Reports
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ log = structlog.get_logger(__name__)
 _FAREWELL_S: Final = 1.0
 """What threads have to notice that they are to stop."""
 _HAND_BACK_S: Final = 3.0
-_MOST_FETCHES: Final = 2
 _SHORTEST_S: Final = 0.2
 _LONGEST_S: Final = 3_600.0
 
@@ -48,7 +48,8 @@ class Worker:
 
     `queues` are looked at in order, and default to those that the app's definitions name. `grace` is how long jobs may go on
     once it is to stop; then their handlers are cancelled and they are handed back. `every` is the pause between heartbeats,
-    `wait` how long a fetch that finds nothing lasts, and so the stop of an idle worker.
+    `wait` how long a fetch that finds nothing lasts, and so the stop of an idle worker. While jobs take a few milliseconds, up
+    to `ahead` more are fetched than can begin at once; those for which there is no place after all are handed back.
     `processes` is how many jobs that run in processes do so at a time: as many as there are CPUs unless it is said.
     `health` is the host and port where it tells how it is. Raises OSError if that isn't free.
     """
@@ -59,6 +60,7 @@ class Worker:
         *,
         queues: Sequence[str] = (),
         concurrency: int = 10,
+        ahead: int = 100,
         grace: Duration = 25.0,
         every: Duration = 5.0,
         wait: Duration = 2.0,
@@ -68,6 +70,8 @@ class Worker:
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"a worker runs at least one job at a time, not {concurrency}")
+        if ahead < 0:
+            raise ValueError(f"a worker fetches 0 or more jobs ahead, not {ahead}")
         if processes is not None and processes < 1:
             raise ValueError(f"a worker's pool has at least one process, not {processes}")
         if not app.definitions:
@@ -81,9 +85,9 @@ class Worker:
         self._grace_s = milliseconds(grace) / 1_000
         self._every_s = milliseconds(every) / 1_000
         self._started_at = datetime.now(UTC).isoformat()
+        self._most_unreported = concurrency + ahead
         self._held: set[Attempt] = set()
-        self._running = 0
-        self._asked_for = 0
+        self._places: Places[Attempt] = Places(concurrency, ahead, self._start, self._hand_back)
         self._changed = asyncio.Event()
         self._state: Any = None
         self._heartbeats: Heartbeats[Attempt] | None = None
@@ -97,7 +101,7 @@ class Worker:
     @property
     def active(self) -> int:
         """How many handlers it runs now."""
-        return self._running
+        return self._places.running
 
     def notify(self, trigger: Trigger) -> None:
         """Tell it of a signal; in its loop."""
@@ -151,6 +155,8 @@ class Worker:
             return
         log.info("the worker changes its state", before=str(self.state), after=str(state), active=self.active)
         self.state = state
+        if state is WorkerState.TERMINATE:
+            self._places.clear()
         self._changed.set()
         if self._heartbeats is not None:
             self._heartbeats.now()
@@ -212,7 +218,7 @@ class Worker:
                 self._changed.clear()
                 count = self._wanted(fetches, plenty=plenty)
                 if count:
-                    self._asked_for += count
+                    self._places.ask(count)
                     fetches.add(asyncio.create_task(self._fetch(count)))
                     continue
                 changed = asyncio.ensure_future(self._changed.wait())
@@ -227,12 +233,10 @@ class Worker:
 
     def _wanted(self, fetches: Collection[object], *, plenty: bool) -> int:
         """How many jobs to ask for now."""
-        if self.state is WorkerState.QUIET or len(fetches) >= (_MOST_FETCHES if plenty else 1):
-            return 0
-        if len(self._held) > self._running + self._concurrency:  # the server doesn't take reports
-            return 0
-        free = self._concurrency - self._running - self._asked_for
-        return free if free * _MOST_FETCHES >= self._concurrency or not fetches else 0
+        places = self._places
+        if self.state is WorkerState.QUIET or len(self._held) - places.running - places.waiting > self._most_unreported:
+            return 0  # it shall not, or the server doesn't take reports
+        return places.wanted(len(fetches), plenty=plenty)
 
     async def _fetch(self, count: int) -> bool:
         """Whether there were as many."""
@@ -240,35 +244,50 @@ class Worker:
         try:
             jobs = await self._fetching.fetch(count)
         finally:
-            self._asked_for -= count
+            self._places.answered(count)
         if self._health is not None:
             self._health.fetched(asyncio.get_running_loop().time() - began, len(jobs))
         for job in jobs:
-            self._begin(job)
+            self._take(job)
         return len(jobs) == count
 
-    def _begin(self, job: Job) -> None:
+    def _take(self, job: Job) -> None:
         line = LoopLine(self._transport)
         beat = None if self._heartbeats is None else self._heartbeats.now
         attempt = Attempt(JobContext(job, line, self.id, beat=beat, state=self._state), line)
         self._held.add(attempt)
-        self._running += 1
         if self._heartbeats is not None:
             self._heartbeats.within(_heartbeat_s(job))
         if self.state is WorkerState.TERMINATE:  # it came as the answer to a fetch that was under way
-            attempt.stop(_stopped())
-        attempt.task = asyncio.create_task(self._attempt(job, attempt))
+            self._hand_back(attempt)
+        else:
+            self._places.put(attempt)
 
-    async def _attempt(self, job: Job, attempt: Attempt) -> None:
+    def _start(self, attempt: Attempt) -> None:
+        attempt.task = asyncio.create_task(self._attempt(attempt))
+
+    def _hand_back(self, attempt: Attempt) -> None:
+        """A job that hasn't begun."""
+        why = _stopped() if self.state is WorkerState.TERMINATE else outcome.NoPlace("the jobs before it take long")
+        attempt.stop(why)
+        attempt.task = asyncio.create_task(self._report(attempt, outcome.raised(why)))
+
+    async def _attempt(self, attempt: Attempt) -> None:
+        now = asyncio.get_running_loop().time
+        began = now()
+        report = await self._execution.outcome(attempt.context.job, attempt)
+        self._places.took(now() - began)
+        unfinished = attempt.unfinished
+        if unfinished is None:
+            self._vacate()
+        else:  # its place is taken for as long as its thread is
+            unfinished.add_done_callback(self._vacate)
+        await self._report(attempt, report)
+
+    async def _report(self, attempt: Attempt, report: outcome.Report) -> None:
         try:
-            report = await self._execution.outcome(job, attempt)
-            unfinished = attempt.unfinished
-            if unfinished is None:
-                self._vacate()
-            else:  # its place is taken for as long as its thread is
-                unfinished.add_done_callback(self._vacate)
             if not attempt.lost:
-                await self._reports.send(job, report)
+                await self._reports.send(attempt.context.job, report)
         finally:
             attempt.over = True
             unfinished = attempt.unfinished
@@ -279,7 +298,7 @@ class Worker:
             self._changed.set()
 
     def _vacate(self, _: object = None) -> None:
-        self._running -= 1
+        self._places.vacate()
         self._changed.set()
 
     async def _finish(self) -> None:

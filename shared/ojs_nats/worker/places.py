@@ -1,0 +1,112 @@
+"""The places of a worker: which of its jobs run, which wait for a place, and how many more it asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+_SOON_S: Final = 0.05
+"""Within which jobs begin that are asked for ahead of a free place, by what those before them have taken."""
+_UNKNOWN_S: Final = 1.0
+"""What jobs are believed to take until some have ended."""
+_WEIGHT: Final = 0.1
+"""Of the last job in what jobs are believed to take."""
+_MOST_FETCHES: Final = 2
+_PORTION: Final = 25
+"""Fewer jobs aren't asked for beside another fetch: a request costs more than they gain."""
+
+
+class Places(Generic[T]):
+    """Of `concurrency` jobs that run at a time. While jobs are so short that it makes no difference to them, up to `ahead` more
+    are asked for than there are free places. `begin` is called for one that has a place now, `give_up` for one that has waited
+    in vain for `patience_s`: those that run take longer than those before them, and other workers may be free.
+    """
+
+    def __init__(
+        self,
+        concurrency: int,
+        ahead: int,
+        begin: Callable[[T], None],
+        give_up: Callable[[T], None],
+        *,
+        patience_s: float = 0.5,
+    ) -> None:
+        self.running = 0
+        self._concurrency = concurrency
+        self._most_ahead = ahead
+        self._begin = begin
+        self._give_up = give_up
+        self._patience_s = patience_s
+        self._asked = 0
+        self._mean_s = _UNKNOWN_S
+        self._waiting: deque[tuple[float, T]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._stuck = False
+        """Whether jobs have been given up since a place was last left: others needn't wait to find that out."""
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs are here that have no place yet."""
+        return len(self._waiting)
+
+    def wanted(self, fetches: int, *, plenty: bool) -> int:
+        """How many jobs to ask for now, beside so many fetches that are under way; none while there is no free place. `plenty`
+        says that the last fetch brought as many as it was to: else an idle worker would take what others are free for.
+        """
+        free = self._concurrency - self.running
+        if free <= 0 or fetches >= (_MOST_FETCHES if plenty else 1):
+            return 0
+        ahead = min(self._most_ahead, int(free * _SOON_S / self._mean_s)) if plenty else 0
+        room = max(free + ahead - len(self._waiting) - self._asked, 0)
+        portion = max(-(-(self._concurrency + ahead) // _MOST_FETCHES), _PORTION)
+        return min(room, portion) if room >= portion or not fetches else 0
+
+    def ask(self, count: int) -> None:
+        """So many are asked for."""
+        self._asked += count
+
+    def answered(self, count: int) -> None:
+        """Whoever asked for so many has got what there is."""
+        self._asked -= count
+
+    def put(self, job: T) -> None:
+        """A job has come."""
+        if self.running < self._concurrency:
+            self.running += 1
+            self._begin(job)
+            return
+        if self._stuck:
+            self._give_up(job)
+            return
+        loop = asyncio.get_running_loop()
+        self._waiting.append((loop.time() + self._patience_s, job))
+        if self._timer is None:
+            self._timer = loop.call_later(self._patience_s, self._look)
+
+    def took(self, seconds: float) -> None:
+        """A job has run for so long."""
+        self._mean_s += (seconds - self._mean_s) * _WEIGHT
+
+    def vacate(self) -> None:
+        """A job that ran has left its place: the next one has it."""
+        self._stuck = False
+        if self._waiting:
+            self._begin(self._waiting.popleft()[1])
+        else:
+            self.running -= 1
+
+    def clear(self) -> None:
+        """Nobody waits any longer."""
+        while self._waiting:
+            self._give_up(self._waiting.popleft()[1])
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._waiting and self._waiting[0][0] <= loop.time():
+            self._stuck = True
+            self._give_up(self._waiting.popleft()[1])
+        self._timer = loop.call_at(self._waiting[0][0], self._look) if self._waiting else None
