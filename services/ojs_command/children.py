@@ -8,6 +8,7 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,7 +20,14 @@ from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.supervised import ReadyLine
 
 
-async def start_all(children: Sequence[ServiceChild]) -> None:
+class Starting(Protocol):
+    """What takes a while to start."""
+
+    async def start(self) -> None:
+        """Returns when it is ready. Raises `StartupProblem`."""
+
+
+async def start_all(children: Sequence[Starting]) -> None:
     """Start them at once; returns when all are ready. Raises the first `StartupProblem`; those that run already go on."""
     try:
         async with asyncio.TaskGroup() as group:

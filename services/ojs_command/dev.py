@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -14,6 +15,8 @@ from ojs_command.children import ServiceChild, start_all
 from ojs_command.embedded import EmbeddedServer, find_server
 from ojs_command.folder import DataFolder, RunState
 from ojs_command.services import SERVICES
+from ojs_command.together import ServiceTask, load_services
+from ojs_core.runtime.service import prepare
 from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
 from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.telemetry import logs
@@ -27,7 +30,10 @@ log = structlog.get_logger(__name__)
 async def run_dev(loaded: Loaded) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code. Raises `StartupProblem`."""
     settings = loaded.settings
-    logs.configure(service="dev", instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    if settings.together:
+        prepare("dev", settings)
+    else:
+        logs.configure(service="dev", instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
     stopping = Stopping()
     stopping.on_signals()
     embedded = loaded.sources["nats"] == DEFAULT_SOURCE
@@ -45,7 +51,7 @@ class _System:
         self._settings = settings
         self._folder = folder
         self._server: EmbeddedServer | None = None
-        self._services: list[ServiceChild] = []
+        self._services: Sequence[ServiceChild | ServiceTask] = []
         self._ready = False
         if server_lock is not None:
             program = find_server(settings.nats_server)
@@ -73,11 +79,15 @@ class _System:
                 await self._server.stop(_SERVER_SECONDS)
 
     async def _start(self) -> None:
+        loading = asyncio.create_task(load_services()) if self._settings.together else None
         settings = msgspec.structs.replace(self._settings, projector_data=self._folder.path / "projector")
         if self._server is not None:
             await self._server.start()
             settings = msgspec.structs.replace(settings, nats=self._server.url, storage_folder=self._server.store)
-        self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]
+        if loading is None:
+            self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]
+        else:
+            self._services = [ServiceTask(name, build, settings) for name, build in (await loading).items()]
         await start_all(self._services)
 
     def _announce(self) -> None:

@@ -101,16 +101,12 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
 
     `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_core.runtime.supervised`).
     """
-    logs.configure(service=name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
-    raise_file_limit()
-    tracing.start(settings.otlp_endpoint, name, settings.instance)
-    metrics.identify(name, importlib.metadata.version("ojs-nats"))
-    asyncio.get_running_loop().set_exception_handler(_log_stray)
+    prepare(name, settings)
     stopping = Stopping(STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS)
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
-        clean = await _session(name, settings, build, stopping, link)
+        clean = await session(name, settings, build, stopping, None if link is None else link.ready)
     finally:
         await tracing.stop()
         if link is not None:
@@ -119,8 +115,21 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     return 0 if clean else CRASHED
 
 
-async def _session(name: str, settings: Settings, build: Build, stopping: Stopping, link: Supervisor | None) -> bool:
-    """From the connection to NATS to its end; whether the stop was clean."""
+def prepare(name: str, settings: Settings) -> None:
+    """Have this process log, trace and count under the name, in its running loop."""
+    logs.configure(service=name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    raise_file_limit()
+    tracing.start(settings.otlp_endpoint, name, settings.instance)
+    metrics.identify(name, importlib.metadata.version("ojs-nats"))
+    asyncio.get_running_loop().set_exception_handler(_log_stray)
+
+
+async def session(
+    name: str, settings: Settings, build: Build, stopping: Stopping, ready: Callable[[ReadyLine], None] | None
+) -> bool:
+    """One service in a process that is prepared, from the connection to NATS to its end; whether the stop was clean. `ready` is
+    called once it works. Raises `StartupProblem`.
+    """
     store = await stopping.unless(_open(name, settings))
     if store is None:
         return True
@@ -135,7 +144,7 @@ async def _session(name: str, settings: Settings, build: Build, stopping: Stoppi
                     health = health_listener(name, store, settings, settings.health_port)
                     await health.start()
                 _spare_the_collector()
-                _announce(name, service, health, store, link)
+                _announce(name, service, health, store, ready)
                 await stopping.wait()
         finally:
             clean = await _stop(service, stopping)
@@ -165,12 +174,14 @@ async def _open(name: str, settings: Settings) -> Store:
             await asyncio.sleep(_RETRY_SECONDS)
 
 
-def _announce(name: str, service: Service, health: Listener | None, store: Store, link: Supervisor | None) -> None:
+def _announce(
+    name: str, service: Service, health: Listener | None, store: Store, ready: Callable[[ReadyLine], None] | None
+) -> None:
     url = service.url if isinstance(service, Serving) else health.url if health is not None else None
     own = {"health_url": health.url} if health is not None and health.url != url else {}
     log.info("ready", url=url, **own, nats_server=store.server_version, pid=os.getpid())
-    if link is not None:
-        link.ready(ReadyLine(name, os.getpid(), url))
+    if ready is not None:
+        ready(ReadyLine(name, os.getpid(), url))
 
 
 def _spare_the_collector() -> None:

@@ -46,7 +46,7 @@ class Server:
 def serving(folder: Path) -> Iterator[Server]:
     """A server of its own, with its files in `folder`. Raises RuntimeError with what it said if it doesn't start."""
     data, output = folder / "data", folder / "server.log"
-    options = ("--test-mode", "--port", "0", "--nats-port", "0", "--data", str(data), "--log-format", "json")
+    options = ("--test-mode", "--together", "--port", "0", "--nats-port", "0", "--data", str(data), "--log-format", "json")
     command = [sys.executable, "-m", "ojs_command", "dev", *options]
     with output.open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL) as process:  # noqa: S603
         try:
