@@ -54,7 +54,11 @@ def main() -> int:
 
 
 def _environment(folder: Path, contender: Contender) -> Path:
-    """A Python of its own for the library, in its newest version: they don't agree on the clients that they need."""
+    """A Python of its own for the library, in its newest version: they don't agree on the clients that they need. This project
+    is what runs this.
+    """
+    if contender.needs == "ojs-nats":
+        return Path(sys.executable)
     python, installed = folder / "bin" / "python", folder / "installed"
     if installed.exists():
         return python

@@ -53,6 +53,11 @@ class Places(Generic[T]):
         """How many jobs are here that have no place yet."""
         return len(self._waiting)
 
+    @property
+    def brief(self) -> bool:
+        """Whether jobs take so little that one more makes no difference."""
+        return self._mean_s <= _SOON_S
+
     def wanted(self, fetches: int, *, plenty: bool) -> int:
         """How many jobs to ask for now, beside so many fetches that are under way; none while there is no free place. `plenty`
         says that the last fetch brought as many as it was to: else an idle worker would take what others are free for.

@@ -155,8 +155,6 @@ class Worker:
             return
         log.info("the worker changes its state", before=str(self.state), after=str(state), active=self.active)
         self.state = state
-        if state is WorkerState.TERMINATE:
-            self._places.clear()
         self._changed.set()
         if self._heartbeats is not None:
             self._heartbeats.now()
@@ -258,7 +256,8 @@ class Worker:
         self._held.add(attempt)
         if self._heartbeats is not None:
             self._heartbeats.within(_heartbeat_s(job))
-        if self.state is WorkerState.TERMINATE:  # it came as the answer to a fetch that was under way
+        # After the end it comes as the answer to a fetch that was under way.
+        if self.state is WorkerState.TERMINATE and not (self._places.brief and self._grace_s):
             self._hand_back(attempt)
         else:
             self._places.put(attempt)
@@ -306,6 +305,7 @@ class Worker:
         if await self._ended_within(self._grace_s):
             return
         log.warning("the grace period is over: jobs are handed back", active=self.active)
+        self._places.clear()
         for attempt in list(self._held):
             attempt.stop(_stopped())
         await self._ended_within(_HAND_BACK_S)
@@ -315,11 +315,14 @@ class Worker:
 
     async def _ended_within(self, seconds: float) -> bool:
         """Whether all jobs have been reported by then."""
-        tasks = [attempt.task for attempt in self._held if attempt.task is not None]
-        if not tasks:
-            return True
-        _, pending = await asyncio.wait(tasks, timeout=seconds)
-        return not pending
+        try:
+            async with asyncio.timeout(seconds):
+                while not all(attempt.over for attempt in self._held):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
 
 
 def _heartbeat_s(job: Job) -> float:

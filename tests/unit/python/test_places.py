@@ -51,6 +51,14 @@ def test_one_long_job_is_enough_to_ask_for_no_more() -> None:
     assert jobs.places.wanted(0, plenty=True) == 10
 
 
+@pytest.mark.parametrize(("seconds", "brief"), [(0.04, True), (0.2, False)])
+def test_jobs_are_brief_by_those_before_them(seconds: float, brief: bool) -> None:
+    jobs = Jobs()
+    assert not jobs.places.brief
+    jobs.take(seconds)
+    assert jobs.places.brief is brief
+
+
 def test_an_idle_worker_leaves_jobs_to_others() -> None:
     jobs = Jobs(10)
     jobs.take(0.0)
