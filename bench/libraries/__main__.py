@@ -21,7 +21,7 @@ from bench.libraries.servers import Missing, served
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
-_PATIENCE_S: Final = 60.0
+_PATIENCE_S: Final = 180.0
 
 
 def main() -> int:
