@@ -155,14 +155,15 @@ class Fake:
         performed = 0
         loop = asyncio.get_running_loop()
         deadline = loop.time() + milliseconds(timeout) / 1_000
-        ended: dict[str, Job] = {}
+        ended: set[str] = set()
         try:
             async with asyncio.timeout_at(deadline), running(self._app, self._store, self._failing) as worker:
                 while max_jobs is None or performed < max_jobs:
                     job_id = self._next(queue, with_scheduled=with_scheduled, with_retries=with_retries)
                     if job_id is None:
                         break
-                    ended[job_id] = await worker.run(job_id)
+                    await worker.run(job_id)
+                    ended.add(job_id)
                     performed += 1
                     if loop.time() > deadline:  # the attempt that was cut off has taken the cancellation for its own
                         raise TimeoutError
@@ -170,8 +171,9 @@ class Fake:
             raise AssertionError(
                 f"drain isn't done after {timeout}, with {performed} attempts: does a job push itself again and again?"
             ) from None
-        states = [job.state for job in ended.values()]
-        return Drained(performed, states.count("completed"), states.count("retryable") + states.count("discarded"))
+        left = [self._store.get(job_id) for job_id in ended]
+        failed = sum(held.waits in {"retryable", "discarded"} for held in left)
+        return Drained(performed, sum(map(_completed, left)), failed)
 
     def drain_sync(
         self,
@@ -194,7 +196,7 @@ class Fake:
         jobs = [
             held.job
             for held in self._store.all()
-            if held.job.state in waiting and queue in {None, held.job.queue} and held.job.type in self._app.definitions
+            if held.waits in waiting and queue in {None, held.job.queue} and held.job.type in self._app.definitions
         ]
         if not jobs:
             return None

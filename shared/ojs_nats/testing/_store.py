@@ -57,7 +57,7 @@ class _Options(msgspec.Struct, frozen=True):
     meta: dict[str, Any] = {}
     retry: RetryPolicy = RetryPolicy()
     unique: UniquePolicy | None = None
-    timeout_ms: int | None = None
+    timeout_ms: int = 1_800_000
     delay_until: str | None = None
     expires_at: datetime | None = None
     version: int | str | None = None
@@ -86,7 +86,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 class Held(msgspec.Struct):
     """A job and its policies. `performed` is how often it was begun, `uncharged` how many of these don't count as attempts,
-    `failed` whether one has failed.
+    `failed` whether one has failed, `put_off` that its handler has said when it is to run.
     """
 
     job: Job
@@ -94,8 +94,14 @@ class Held(msgspec.Struct):
     unique: UniquePolicy | None
     performed: int = 0
     failed: bool = False
+    put_off: bool = False
     uncharged: int = 0
     progress: float | None = None
+
+    @property
+    def waits(self) -> str:
+        """Its state; one that is put off waits as if it had been pushed for later, though its state is that of a retry."""
+        return "scheduled" if self.put_off and self.job.state == "retryable" else self.job.state
 
 
 class Store:
@@ -195,7 +201,7 @@ class Store:
                     and job.expires_at <= now
                 ):
                     error = JobError("the job has expired", "expired", "expired", job.attempt)
-                    self._become(held, state="discarded", discarded_at=now, error=error)
+                    self._become(held, state="discarded", discarded_at=now, completed_at=now, error=error)
                 elif job.state in {"scheduled", "retryable"} and waits_for is not None and waits_for <= now:
                     self.make_available(job.id)
 
@@ -210,6 +216,7 @@ class Store:
             if held.job.state != "available":
                 raise refused("conflict", f"job {job_id} is {held.job.state} and can't begin", status=409)
             held.performed += 1
+            held.put_off = False
             attempt = held.job.attempt + 1
             return self._become(held, state="active", attempt=attempt, worker_id=worker_id, started_at=self._now())
 
@@ -227,7 +234,8 @@ class Store:
                 held.uncharged += 1
                 if after is None:
                     return self._become(held, state="available", worker_id=None)
-                return self._become(held, state="scheduled", scheduled_at=now + after, worker_id=None)
+                held.put_off = True
+                return self._become(held, state="retryable", next_attempt_at=now + after, worker_id=None)
             held.failed = True
             job = held.job
             error = JobError(said.message, said.code, said.type or said.code, job.attempt)
@@ -235,7 +243,7 @@ class Store:
             charged = job.attempt - held.uncharged
             final = said.action in {"DISCARD", "FAIL", "DEAD_LETTER"} or held.retry.names(said)
             if final or not said.retryable or charged >= held.retry.max_attempts:
-                return self._become(held, state="discarded", discarded_at=now, **known)
+                return self._become(held, state="discarded", discarded_at=now, completed_at=now, **known)
             due = now + (held.retry.pause(charged) if after is None else after)
             return self._become(held, state="retryable", next_attempt_at=due, **known)
 

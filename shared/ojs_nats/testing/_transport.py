@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ojs_nats._errors import OjsError, Refused, refused
 from ojs_nats._jobs import Job
@@ -83,7 +84,7 @@ class MemoryTransport(Transport):
             case "bulkCreateJobs":
                 return await self._push_bulk(_read(body, _Many).jobs)
             case "getJob":
-                return {"job": store.get(job_id).job}
+                return {"job": replace(store.get(job_id).job, checkpoint=None)}  # it goes to those who fetch the job
             case "cancelJob":
                 return {"job": store.cancel(job_id)}
             case "getJobResult":
