@@ -55,8 +55,8 @@ def add_worker_command(commands: argparse._SubParsersAction[argparse.ArgumentPar
 def run_worker(given: argparse.Namespace) -> int:
     """The exit code: 0 once it has been told to stop."""
     from ojs_nats import Missing  # noqa: PLC0415
-    from ojs_nats.worker import reload  # noqa: PLC0415
-    from ojs_nats.worker.process import CannotStart, WorkerOptions, run  # noqa: PLC0415  # services start without the client
+    from ojs_nats._worker import reload  # noqa: PLC0415
+    from ojs_nats._worker.process import CannotStart, WorkerOptions, run  # noqa: PLC0415  # services start without the client
 
     instance = f"{platform.node()}:{os.getpid()}"
     configure(service="worker", instance=instance, log_format=given.log_format, level=given.log_level)

@@ -1,4 +1,5 @@
-"""Push jobs to an OJS server, and run them: what users import. Modules whose names begin with an underscore are internal.
+"""Push jobs to an OJS server, and run them: what users import, beside `answers`, `middleware` and `testing`. Whatever has a name
+that begins with an underscore is internal.
 
 ```python
 app = App()
@@ -50,10 +51,10 @@ from ojs_nats._errors import (
 from ojs_nats._jobs import Job, JobError, NewJob
 from ojs_nats._options import Options, Rate, RateLimit, Retry, Unique
 from ojs_nats._sync import SyncClient, SyncJobHandle, SyncWorkflowHandle
+from ojs_nats._worker.context import JobContext
+from ojs_nats._worker.outcome import DeadLetter, Discard, RetryLater, Snooze, SoftTimeout
+from ojs_nats._worker.worker import Worker
 from ojs_nats._workflows import Batch, Chain, Dag, Flow, Group, batch, chain, group
-from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import DeadLetter, Discard, RetryLater, Snooze, SoftTimeout
-from ojs_nats.worker.worker import Worker
 
 __all__ = [
     "App",

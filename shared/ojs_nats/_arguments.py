@@ -9,8 +9,8 @@ from typing import Any, get_type_hints
 import msgspec
 
 from ojs_nats._dependencies import Dependency
-from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import Unfit
+from ojs_nats._worker.context import JobContext
+from ojs_nats._worker.outcome import Unfit
 
 
 class Parameters:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ojs_nats._jobs import NewJob
 
 if TYPE_CHECKING:
-    from ojs_nats.worker.context import JobContext
+    from ojs_nats._worker.context import JobContext
 
 EnqueueNext = Callable[[NewJob[Any]], Awaitable[NewJob[Any] | None]]
 EnqueueMiddleware = Callable[[NewJob[Any], EnqueueNext], Awaitable[NewJob[Any] | None]]

@@ -13,7 +13,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._jobs import NewJob
 from ojs_nats._options import DefinitionOptions, Options, Unique, wire
 from ojs_nats._sync import SyncJobHandle
-from ojs_nats.worker.context import JobContext
+from ojs_nats._worker.context import JobContext
 
 if TYPE_CHECKING:
     from ojs_nats._app import App

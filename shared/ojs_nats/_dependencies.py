@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, Final, TypeVar, get_type_hints, overload
 
-from ojs_nats.worker.context import JobContext
+from ojs_nats._worker.context import JobContext
 
 T = TypeVar("T")
 Provider = Callable[..., Any]

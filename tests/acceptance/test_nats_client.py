@@ -15,7 +15,7 @@ import nats
 import pytest
 
 from ojs_nats import App, Client, JobContext, JobHandle, NewJob, Refused, Unavailable, Worker
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats._worker.lifecycle import Trigger
 from support.nats import NatsServer
 from support.system import Processes, environment, send
 from support.waiting import eventually

@@ -25,7 +25,7 @@ from ojs_nats import (
     chain,
     group,
 )
-from ojs_nats.worker.lifecycle import Trigger
+from ojs_nats._worker.lifecycle import Trigger
 from support.system import System
 
 app = App("http://127.0.0.1:1")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ojs_nats._jobs import Job, NewJob
 from ojs_nats._operations import Request
-from ojs_nats.worker.context import JobContext
+from ojs_nats._worker.context import JobContext
 
 
 class Heard:

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from ojs_nats._chains import ExecutionNext
+from ojs_nats._worker.context import JobContext
 from ojs_nats.middleware.endings import ending
-from ojs_nats.worker.context import JobContext
 
 
 class Logging:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ojs_nats._chains import ExecutionNext
 from ojs_nats._extras import extra
+from ojs_nats._worker.context import JobContext
 from ojs_nats.middleware.endings import ending
-from ojs_nats.worker.context import JobContext
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

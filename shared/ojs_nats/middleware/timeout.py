@@ -7,8 +7,8 @@ from typing import Any
 
 from ojs_nats._chains import ExecutionNext
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.outcome import TimedOut
+from ojs_nats._worker.context import JobContext
+from ojs_nats._worker.outcome import TimedOut
 
 
 class Timeout:

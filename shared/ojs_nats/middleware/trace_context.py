@@ -13,7 +13,7 @@ from ojs_nats._chains import EnqueueNext, ExecutionNext
 from ojs_nats._errors import Missing
 from ojs_nats._extras import extra
 from ojs_nats._jobs import NewJob
-from ojs_nats.worker.context import JobContext
+from ojs_nats._worker.context import JobContext
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

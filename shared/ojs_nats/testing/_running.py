@@ -13,11 +13,11 @@ import msgspec
 
 from ojs_nats._connect import transport
 from ojs_nats._jobs import Job
+from ojs_nats._worker.attempts import Attempt
+from ojs_nats._worker.context import JobContext, LoopLine
+from ojs_nats._worker.execution import Execution
+from ojs_nats._worker.reports import Reports
 from ojs_nats.testing._store import Store
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.context import JobContext, LoopLine
-from ojs_nats.worker.execution import Execution
-from ojs_nats.worker.reports import Reports
 
 if TYPE_CHECKING:
     from ojs_nats._app import App

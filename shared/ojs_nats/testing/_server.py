@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ojs_nats import _portal
-from ojs_nats.worker.lifecycle import Trigger
-from ojs_nats.worker.worker import Worker
+from ojs_nats._worker.lifecycle import Trigger
+from ojs_nats._worker.worker import Worker
 
 if TYPE_CHECKING:
     from ojs_nats._app import App

@@ -11,10 +11,10 @@ import pytest
 
 from ojs_nats import App, JobCancelled, JobContext, SoftTimeout
 from ojs_nats._jobs import Job
-from ojs_nats.worker import attempts
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.execution import Execution
-from ojs_nats.worker.outcome import Report, ShutDown
+from ojs_nats._worker import attempts
+from ojs_nats._worker.attempts import Attempt
+from ojs_nats._worker.execution import Execution
+from ojs_nats._worker.outcome import Report, ShutDown
 from support.python_samples import Heard, context
 
 Handler = Callable[..., Coroutine[Any, Any, Any]]

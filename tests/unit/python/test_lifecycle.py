@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from ojs_nats.worker.lifecycle import Trigger, WorkerState, after
+from ojs_nats._worker.lifecycle import Trigger, WorkerState, after
 
 RUNNING, QUIET, TERMINATE = WorkerState.RUNNING, WorkerState.QUIET, WorkerState.TERMINATE
 

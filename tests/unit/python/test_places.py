@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_nats.worker.places import Places
+from ojs_nats._worker.places import Places
 from support.waiting import eventually
 
 

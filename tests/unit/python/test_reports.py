@@ -11,8 +11,8 @@ import msgspec
 from ojs_nats._jobs import Job
 from ojs_nats._operations import ACK, NACK, Request
 from ojs_nats._transport import Answer, Transport
-from ojs_nats.worker import outcome
-from ojs_nats.worker.reports import Reports
+from ojs_nats._worker import outcome
+from ojs_nats._worker.reports import Reports
 
 Answering = Callable[[Any], tuple[int, Any]]
 PARTLY = {"code": "backend_unavailable", "message": "not now", "retryable": True}

@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 
 from ojs_nats import DeadLetter, Discard, JobCancelled, Missing, NewJob, Snooze
 from ojs_nats._extras import extra
+from ojs_nats._worker.outcome import FailedInProcess, ShutDown, TimedOut, Unfit
 from ojs_nats.middleware import ErrorReporting, Logging, Metrics, Timeout, TraceContext
-from ojs_nats.worker.outcome import FailedInProcess, ShutDown, TimedOut, Unfit
 from support.python_samples import context, run_of
 
 

@@ -21,10 +21,10 @@ from structlog.typing import EventDict, WrappedLogger
 from ojs_nats._definitions import JobDefinition
 from ojs_nats._errors import Unavailable, refused
 from ojs_nats._operations import Request
-from ojs_nats.worker import outcome
-from ojs_nats.worker.context import JobContext
-from ojs_nats.worker.frames import LENGTH, Answered, Logged, Raised, Returned, Run, Told, ToProcess, ToWorker, frame
-from ojs_nats.worker.outcome import SoftTimeout
+from ojs_nats._worker import outcome
+from ojs_nats._worker.context import JobContext
+from ojs_nats._worker.frames import LENGTH, Answered, Logged, Raised, Returned, Run, Told, ToProcess, ToWorker, frame
+from ojs_nats._worker.outcome import SoftTimeout
 
 _NEARLY_OVER: Final = "the job's soft time-out is over"
 _SOFT: Final = signal.SIGUSR1

@@ -13,8 +13,8 @@ from ojs_nats._errors import OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._transport import Transport
-from ojs_nats.worker import outcome
-from ojs_nats.worker.reports import Reports
+from ojs_nats._worker import outcome
+from ojs_nats._worker.reports import Reports
 
 log = structlog.get_logger(__name__)
 

@@ -7,8 +7,8 @@ import types
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Final
 
-from ojs_nats.worker.context import JobContext, Line
-from ojs_nats.worker.outcome import SoftTimeout
+from ojs_nats._worker.context import JobContext, Line
+from ojs_nats._worker.outcome import SoftTimeout
 
 _CLEAN_UP_S: Final = 2.0
 """What a handler that is told to stop has before its attempt is over whether it has ended or not."""

@@ -13,8 +13,8 @@ from ojs_nats._errors import OjsError, Refused
 from ojs_nats._jobs import Job
 from ojs_nats._operations import ACK, NACK, Request
 from ojs_nats._transport import Transport
-from ojs_nats.worker import outcome
-from ojs_nats.worker.outcome import Report
+from ojs_nats._worker import outcome
+from ojs_nats._worker.outcome import Report
 
 log = structlog.get_logger(__name__)
 

@@ -20,19 +20,19 @@ from ojs_nats._jobs import Job
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._options import DEFAULT_QUEUE
 from ojs_nats._transport import Transport
-from ojs_nats.worker import outcome
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.context import JobContext, LoopLine
-from ojs_nats.worker.execution import Execution
-from ojs_nats.worker.fetching import Fetching
-from ojs_nats.worker.heartbeats import Beat, Heartbeats, Signs
-from ojs_nats.worker.lifecycle import Trigger, Vitals, WorkerState, after
-from ojs_nats.worker.places import Places
-from ojs_nats.worker.reports import Reports
+from ojs_nats._worker import outcome
+from ojs_nats._worker.attempts import Attempt
+from ojs_nats._worker.context import JobContext, LoopLine
+from ojs_nats._worker.execution import Execution
+from ojs_nats._worker.fetching import Fetching
+from ojs_nats._worker.heartbeats import Beat, Heartbeats, Signs
+from ojs_nats._worker.lifecycle import Trigger, Vitals, WorkerState, after
+from ojs_nats._worker.places import Places
+from ojs_nats._worker.reports import Reports
 
 if TYPE_CHECKING:
     from ojs_nats._app import App
-    from ojs_nats.worker.health import Health
+    from ojs_nats._worker.health import Health
 
 log = structlog.get_logger(__name__)
 
@@ -135,7 +135,7 @@ class Worker:
         log.info("the worker has stopped", worker_id=self.id)
 
     def _told_at(self, host: str, port: int) -> Health:
-        from ojs_nats.worker.health import Health  # noqa: PLC0415  # it needs more than a worker without it
+        from ojs_nats._worker.health import Health  # noqa: PLC0415  # it needs more than a worker without it
 
         return Health(host, port, self._app.execution, self._vitals)
 

@@ -17,9 +17,9 @@ import structlog
 
 from ojs_nats._errors import OjsError, Refused
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.frames import LENGTH, Answered, Logged, Raised, Returned, Run, Stop, Told, ToProcess, ToWorker, frame
-from ojs_nats.worker.outcome import FailedInProcess
+from ojs_nats._worker.attempts import Attempt
+from ojs_nats._worker.frames import LENGTH, Answered, Logged, Raised, Returned, Run, Stop, Told, ToProcess, ToWorker, frame
+from ojs_nats._worker.outcome import FailedInProcess
 
 if TYPE_CHECKING:
     from ojs_nats._definitions import JobDefinition
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _BEGIN: Final = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from ojs_nats.worker.child import main; main(int(sys.argv[2]))"
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from ojs_nats._worker.child import main; main(int(sys.argv[2]))"
 )
 _OPERATIONS: Final = {operation.name: operation for operation in (REPORT_PROGRESS, SAVE_CHECKPOINT)}
 

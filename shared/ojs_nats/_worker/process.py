@@ -14,8 +14,8 @@ from typing import Final, TypedDict, Unpack
 from ojs_nats._app import App
 from ojs_nats._durations import Duration
 from ojs_nats._errors import Missing, OjsError, Unavailable
-from ojs_nats.worker.lifecycle import Trigger
-from ojs_nats.worker.worker import Worker
+from ojs_nats._worker.lifecycle import Trigger
+from ojs_nats._worker.worker import Worker
 
 _SIGNALS: Final = (
     (signal.SIGTERM, Trigger.SIGTERM),

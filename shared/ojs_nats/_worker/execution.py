@@ -12,10 +12,10 @@ import structlog
 
 from ojs_nats._dependencies import Provided
 from ojs_nats._jobs import Job
-from ojs_nats.worker import outcome
-from ojs_nats.worker.attempts import Attempt
-from ojs_nats.worker.outcome import Report, SoftTimeout, TimedOut
-from ojs_nats.worker.pool import Pool
+from ojs_nats._worker import outcome
+from ojs_nats._worker.attempts import Attempt
+from ojs_nats._worker.outcome import Report, SoftTimeout, TimedOut
+from ojs_nats._worker.pool import Pool
 
 if TYPE_CHECKING:
     from ojs_nats._app import App
