@@ -1,5 +1,5 @@
-"""Push jobs to an OJS server, and run them: what users import, beside `answers`, `middleware` and `testing`. Whatever has a name
-that begins with an underscore is internal.
+"""Push jobs to an OJS server, and run them: what users import, beside `answers`, `middleware` and `testing`. Whatever has a
+name that begins with an underscore is internal.
 
 ```python
 app = App()

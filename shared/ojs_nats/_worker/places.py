@@ -18,6 +18,8 @@ _WEIGHT: Final = 0.1
 _MOST_FETCHES: Final = 2
 _PORTION: Final = 25
 """Fewer jobs aren't asked for beside another fetch: a request costs more than they gain."""
+_MOST: Final = 1_000
+"""More than this the server doesn't hand out at a time."""
 
 
 class Places(Generic[T]):
@@ -67,7 +69,7 @@ class Places(Generic[T]):
             return 0
         ahead = min(self._most_ahead, int(free * _SOON_S / self._mean_s)) if plenty else 0
         room = max(free + ahead - len(self._waiting) - self._asked, 0)
-        portion = max(-(-(self._concurrency + ahead) // _MOST_FETCHES), _PORTION)
+        portion = min(max(-(-(self._concurrency + ahead) // _MOST_FETCHES), _PORTION), _MOST)
         return min(room, portion) if room >= portion or not fetches else 0
 
     def ask(self, count: int) -> None:

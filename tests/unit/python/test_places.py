@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_nats._worker.places import Places
 from support.waiting import eventually
 
@@ -34,6 +35,13 @@ def test_what_is_under_way_has_its_place() -> None:
     assert jobs.places.wanted(0, plenty=True) == 80
     jobs.places.answered(120)
     assert jobs.places.wanted(1, plenty=True) == 100, "the half, as the other may be on its way when this one has come"
+
+
+def test_it_asks_for_no_more_than_a_server_hands_out() -> None:
+    jobs = Jobs(5_000)
+    assert jobs.places.wanted(0, plenty=False) == DEFAULT_LIMITS.max_fetch_count
+    jobs.places.ask(1_000)
+    assert jobs.places.wanted(1, plenty=True) == DEFAULT_LIMITS.max_fetch_count
 
 
 @pytest.mark.parametrize(("seconds", "count"), [(1.0, 10), (0.04, 22), (0.01, 30), (0.0, 50)])
