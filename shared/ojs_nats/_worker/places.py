@@ -67,7 +67,7 @@ class Places(Generic[T]):
         free = self._concurrency - self.running
         if free <= 0 or fetches >= (_MOST_FETCHES if plenty else 1):
             return 0
-        ahead = min(self._most_ahead, int(free * _SOON_S / self._mean_s)) if plenty else 0
+        ahead = min(self._most_ahead, int(free * _SOON_S / self._mean_s)) if plenty and self.brief else 0
         room = max(free + ahead - len(self._waiting) - self._asked, 0)
         portion = min(max(-(-(self._concurrency + ahead) // _MOST_FETCHES), _PORTION), _MOST)
         return min(room, portion) if room >= portion or not fetches else 0

@@ -52,6 +52,12 @@ def test_it_asks_for_more_while_jobs_are_short(seconds: float, count: int) -> No
     assert jobs.places.wanted(0, plenty=True) == count
 
 
+def test_many_places_are_no_reason_to_ask_for_more() -> None:
+    """Jobs that begin together end together, so who has no place waits for as long as they take."""
+    assert Jobs(200).places.wanted(0, plenty=True) == 100
+    assert Jobs(20).places.wanted(0, plenty=True) == 20
+
+
 def test_one_long_job_is_enough_to_ask_for_no_more() -> None:
     jobs = Jobs(10)
     jobs.take(0.001)
