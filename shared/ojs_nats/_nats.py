@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -28,6 +28,9 @@ _PREFIX: Final = "ojs.api"
 _ANY_QUEUE: Final = "_"
 _INBOX_PREFIX: Final = "_INBOX"
 _CONNECT_S: Final = 5
+_GIVE_UP_S: Final = 12.0
+"""For each server, with all tries."""
+_CLOSE_S: Final = 1.0
 _RECONNECT_PAUSE_S: Final = 0.25
 _ANSWER_S: Final = 5.0
 """For what the server answers at once: whoever has it may have been killed, which nobody tells."""
@@ -175,31 +178,36 @@ class _Link:
     def __init__(self) -> None:
         self._nats = Client()
         self._inbox = ""
+        self._reason: Exception | None = None
+        """The last trouble of the connection."""
         self._tokens = itertools.count(1)
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
     async def connect(self, servers: list[str], inbox_prefix: str) -> None:
         """Raises NotNow."""
         try:
-            await self._nats.connect(
-                servers,
-                name="ojs-client",
-                inbox_prefix=inbox_prefix,
-                error_cb=self._failed,
-                disconnected_cb=self._disconnected,
-                connect_timeout=_CONNECT_S,
-                reconnect_time_wait=_RECONNECT_PAUSE_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
-                max_reconnect_attempts=1,
-            )
-        except (nats.errors.Error, OSError, TimeoutError) as error:
-            raise NotNow(error, carried_out=False) from error
+            async with asyncio.timeout(_GIVE_UP_S * len(servers)):  # after a handshake that failed nats-py may wait without end
+                await self._nats.connect(
+                    servers,
+                    name="ojs-client",
+                    inbox_prefix=inbox_prefix,
+                    error_cb=self._failed,
+                    disconnected_cb=self._disconnected,
+                    connect_timeout=_CONNECT_S,
+                    reconnect_time_wait=_RECONNECT_PAUSE_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
+                    max_reconnect_attempts=1,
+                )
+        except (nats.errors.Error, OSError) as error:
+            raise NotNow(self._reason or error, carried_out=False) from error
         self._nats.options["max_reconnect_attempts"] = -1
         self._inbox = self._nats.new_inbox()
         await self._nats.subscribe(f"{self._inbox}.*", cb=self._answered)
 
     async def close(self) -> None:
         if self._nats.options:  # nats-py can't close what was never asked to connect
-            await self._nats.close()
+            with suppress(TimeoutError, nats.errors.Error, OSError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._nats.close()
 
     async def ask(self, subject: str, body: bytes, headers: dict[str, str], seconds: float) -> Msg:
         """Raises NotNow, NobodyListens, Refused if NATS doesn't let this user ask that."""
@@ -249,6 +257,7 @@ class _Link:
             waiting[1].set_result(message)
 
     async def _failed(self, error: Exception) -> None:
+        self._reason = error
         log.debug("nats connection", reason=str(error) or type(error).__name__)
         denied = _DENIED.search(str(error))
         if denied is not None:

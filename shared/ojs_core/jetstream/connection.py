@@ -29,6 +29,8 @@ log = structlog.get_logger(__name__)
 REQUEST_TIMEOUT_S: Final = 2.0
 _SWEEP_S: Final = 0.25
 _CONNECT_TIMEOUT_S: Final = 2
+_GIVE_UP_S: Final = 8.0
+"""For each server, with all tries."""
 _CLOSE_S: Final = 1.0
 _DRAIN_S: Final = 1
 _HEARD_S: Final = 2.0
@@ -276,19 +278,20 @@ class Connection:
             self.connections += 1
 
         try:
-            await self._nc.connect(
-                servers,
-                name=self.name,
-                error_cb=on_error,
-                disconnected_cb=on_disconnect,
-                reconnected_cb=on_reconnect,
-                connect_timeout=_CONNECT_TIMEOUT_S,
-                reconnect_time_wait=_RECONNECT_WAIT_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
-                max_reconnect_attempts=2,
-                ping_interval=3,
-                max_outstanding_pings=2,
-                pending_size=-1,
-            )
+            async with asyncio.timeout(_GIVE_UP_S * len(servers)):  # after a handshake that failed nats-py may wait without end
+                await self._nc.connect(
+                    servers,
+                    name=self.name,
+                    error_cb=on_error,
+                    disconnected_cb=on_disconnect,
+                    reconnected_cb=on_reconnect,
+                    connect_timeout=_CONNECT_TIMEOUT_S,
+                    reconnect_time_wait=_RECONNECT_WAIT_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
+                    max_reconnect_attempts=2,
+                    ping_interval=3,
+                    max_outstanding_pings=2,
+                    pending_size=-1,
+                )
         except (NatsError, OSError, ValueError) as error:
             reason = failure[-1] if failure else error
             raise CannotConnect(str(reason) or type(reason).__name__) from None
