@@ -7,10 +7,12 @@ import contextvars
 import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, Final, TypeVar, get_type_hints, overload
 
 from ojs_nats._worker.context import JobContext
+from ojs_nats._worker.outcome import called
 
 T = TypeVar("T")
 Provider = Callable[..., Any]
@@ -67,10 +69,11 @@ def needs(provider: Provider) -> list[Need]:
 
 
 class Provided:
-    """The dependencies of one job. `async with` cleans them up, the last one first."""
+    """The dependencies of one job, plain providers of which run in `threads`. `async with` cleans them up, the last one first."""
 
-    def __init__(self, context: JobContext) -> None:
+    def __init__(self, context: JobContext, threads: Executor) -> None:
         self._context = context
+        self._threads = threads
         self._made: dict[Provider, Any] = {}
         self.cleaning: Final = AsyncExitStack()
 
@@ -91,31 +94,43 @@ class Provided:
         if inspect.isasyncgenfunction(provider):
             return await self.cleaning.enter_async_context(asynccontextmanager(provider)(**given))
         if inspect.isgeneratorfunction(provider):
-            return await self.cleaning.enter_async_context(_in_threads(contextmanager(provider)(**given)))
+            return await self.cleaning.enter_async_context(_in_threads(self._threads, contextmanager(provider)(**given)))
         if inspect.iscoroutinefunction(provider):
             return await provider(**given)
-        return await _in_thread(lambda: provider(**given))
+        return await _in_thread(self._threads, lambda: provider(**given))
 
 
 @asynccontextmanager
-async def _in_threads(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
-    entering = _in_thread(manager.__enter__)
+async def _in_threads(threads: Executor, manager: AbstractContextManager[T]) -> AsyncIterator[T]:
+    entering = _begun(threads, manager.__enter__)
     try:
-        value = await asyncio.shield(entering)
-    except asyncio.CancelledError:  # the thread goes on, and what it has made is to be cleaned up
-        await asyncio.wait({entering})
-        if entering.exception() is None:
-            await _in_thread(lambda: manager.__exit__(None, None, None))
+        value = await _ended(entering)
+    except asyncio.CancelledError:  # what the thread has made is to be cleaned up
+        if entering.done() and entering.exception() is None:
+            await _in_thread(threads, lambda: manager.__exit__(None, None, None))
         raise
     try:
         yield value
     except BaseException as error:
-        if not await _in_thread(functools.partial(manager.__exit__, type(error), error, error.__traceback__)):
+        if not await _in_thread(threads, functools.partial(manager.__exit__, type(error), error, error.__traceback__)):
             raise
     else:
-        await _in_thread(lambda: manager.__exit__(None, None, None))
+        await _in_thread(threads, lambda: manager.__exit__(None, None, None))
 
 
-def _in_thread(call: Callable[[], T]) -> asyncio.Future[T]:
+async def _in_thread(threads: Executor, call: Callable[[], T]) -> T:
+    return await _ended(_begun(threads, call))
+
+
+def _begun(threads: Executor, call: Callable[[], T]) -> asyncio.Future[T]:
     context = contextvars.copy_context()
-    return asyncio.get_running_loop().run_in_executor(None, lambda: context.run(call))
+    return asyncio.get_running_loop().run_in_executor(threads, lambda: context.run(called, call))
+
+
+async def _ended(running: asyncio.Future[T]) -> T:
+    """Return what the thread does. A job that is cancelled meanwhile keeps its place until its thread is free."""
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running})
+        raise

@@ -84,7 +84,13 @@ class ServerFailed(Refused):
 
 
 class Unavailable(OjsError):
-    """No server answered, or only that it can't work now, for as long as it was tried."""
+    """No server answered, or only that it can't work now, for as long as it was tried. `retry_after_s` is in how many seconds it
+    may be asked again, if it said so.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class Missing(OjsError):
@@ -162,8 +168,11 @@ _BY_CODE: Final[dict[str, type[Refused]]] = {
 
 
 class _Error(msgspec.Struct):
-    code: str = "unknown"
-    message: str = ""
+    """The specification's members of every error; what else calls something an error isn't the server's."""
+
+    code: str
+    message: str
+    retryable: bool
     details: dict[str, Any] | None = None
 
 
@@ -180,7 +189,7 @@ def refused(
 
 
 def is_refusal(body: bytes) -> bool:
-    """Whether an answer has an error of the server."""
+    """Return whether an answer has an error of the server."""
     try:
         msgspec.json.decode(body, type=_Answer)
     except msgspec.MsgspecError:
@@ -193,7 +202,7 @@ def refusal(status: int, body: bytes, retry_after: str | None) -> Refused:
     try:
         error = msgspec.json.decode(body, type=_Answer).error
     except msgspec.MsgspecError:
-        error = _Error(message=f"the answer was {status}, and no OJS error: is that an OJS server?")
+        error = _Error("unknown", f"the answer was {status}, and no OJS error: is that an OJS server?", retryable=False)
     try:
         wait = None if retry_after is None else float(retry_after)
     except ValueError:  # a date, which this server never sends

@@ -18,7 +18,7 @@ from yarl import URL
 from ojs_nats._errors import Unavailable
 from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
-from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, error_of
+from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, error_of, in_time
 from ojs_nats.answers.events import Event
 
 _CONNECT_S: Final = 10.0
@@ -50,12 +50,15 @@ class HttpTransport(Transport):
         session = await self._open()
         url = self._address(request.operation, request.parameters)
         answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
-        timeout = aiohttp.ClientTimeout(total=answer_s, sock_connect=_CONNECT_S)
-        try:
-            async with session.request(
-                request.operation.method, url, data=body, headers=request.headers, timeout=timeout
-            ) as answer:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
+
+        async def asked() -> Answer:
+            method = request.operation.method
+            async with session.request(method, url, data=body, headers=request.headers, timeout=timeout) as answer:
                 return Answer(answer.status, await answer.read(), answer.headers.get("Retry-After"))
+
+        try:
+            return await in_time(asked(), answer_s)
         except aiohttp.ClientConnectorError as error:
             raise NotNow(error, carried_out=False) from error
         except (aiohttp.ClientError, TimeoutError) as error:

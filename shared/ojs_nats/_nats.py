@@ -19,7 +19,7 @@ from ojs_nats._errors import Refused
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
-from ojs_nats._transport import Answer, EventFilter, NotNow, Transport
+from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
 from ojs_nats.answers.events import Event, EventPage
 
 log = get_logger(__name__)
@@ -40,6 +40,8 @@ _LATE_S: Final = 0.5
 """What an answer that was sent in time may take to get here."""
 _HEAD_BYTES: Final = 4_096
 """What a request's headers may take of NATS's max_payload."""
+_NO_STATUS: Final = 502
+"""Of an answer without a status of its own, which isn't an OJS server's."""
 _EVENTS: Final = "ojs.events"
 _LAST: Final = frozenset({"job.completed", "job.discarded", "job.cancelled"})
 _PAGE: Final = "1000"
@@ -86,8 +88,7 @@ class NatsTransport(Transport):
             self._of_no_queue.add(name)
         answer = await self._elsewhere(link, request, queue, body, headers, seconds, answer)
         said = answer.headers or {}
-        # An answer without a status isn't an OJS server's.
-        return Answer(int(said.get("OJS-Status", 502)), answer.data, said.get("Retry-After"))
+        return Answer(_status(said.get("OJS-Status", "")), answer.data, said.get("Retry-After"))
 
     async def _elsewhere(
         self,
@@ -220,10 +221,13 @@ class _Link:
         token = str(next(self._tokens))
         answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
         self._waiting[token] = subject, answer
+
+        async def asked() -> Msg:
+            await self._nats.publish(subject, body, reply=f"{self._inbox}.{token}", headers=headers)
+            return await answer
+
         try:
-            async with asyncio.timeout(seconds):
-                await self._nats.publish(subject, body, reply=f"{self._inbox}.{token}", headers=headers)
-                found = await answer
+            found = await in_time(asked(), seconds)
         except nats.errors.Error as error:
             raise NotNow(error, carried_out=True) from error
         except TimeoutError:
@@ -296,6 +300,10 @@ def _inbox_prefix(options: str) -> str:
     if given:
         raise ValueError(f"a NATS address has no option {next(iter(given))!r}; there is inbox_prefix")
     return found
+
+
+def _status(said: str) -> int:
+    return int(said) if len(said) == 3 and said.isascii() and said.isdigit() else _NO_STATUS
 
 
 def _queue(request: Request) -> str:

@@ -6,8 +6,8 @@ import asyncio
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -15,11 +15,20 @@ from ojs_nats._errors import OjsError, Unavailable, is_refusal, refusal
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats.answers.events import Event, EventPage
 
+T = TypeVar("T")
+
+_JSON: Final = (b"{", b"[")
 _FIRST_PAUSE_S: Final = 0.1
 _LAST_PAUSE_S: Final = 5.0
 _USER_INFO: Final = re.compile(r"(?<=://)[^/,]*(?=@)")
 _AGAIN: Final = frozenset({502, 503, 504})
 """Answers that say that the server, or what is before it, can't work now."""
+_AGAIN_OF_OTHERS: Final = frozenset({408, 425, 429, 500})
+"""Answers that say it where no OJS error comes with them."""
+_NOT_DONE: Final = frozenset({425, 429, 503})
+"""Those of them that say that nothing was done."""
+_UNREAD_S: Final = 0.5
+"""What an answer that has come in time may take to be read, by a process that was stopped meanwhile."""
 
 
 def masked(url: str) -> str:
@@ -87,27 +96,49 @@ class Transport(ABC):
                 return await self._answered(request, body)
             except NotNow as reason:
                 wait = max(pause * random.uniform(0.5, 1.0), reason.retry_after_s or 0.0)  # noqa: S311
-                again = request.repeatable or not reason.carried_out
-                if not again or loop.time() + wait > deadline:
-                    raise Unavailable(f"{request.operation.name} at {self.shown}: {reason}") from reason.__cause__
-            await asyncio.sleep(wait)
+                left = deadline - loop.time()
+                if left <= 0 or not (request.repeatable or not reason.carried_out):
+                    said = f"{request.operation.name} at {self.shown}: {reason}"
+                    raise Unavailable(said, retry_after_s=reason.retry_after_s) from reason.__cause__
+            await asyncio.sleep(min(wait, left))
             pause = min(pause * 2, _LAST_PAUSE_S)
 
     async def _answered(self, request: Request, body: bytes | None) -> bytes:
         answer = await self.once(request, body)
         if answer.status < 400 or (answer.status in request.answered_as_well and not is_refusal(answer.body)):
+            if answer.body and not answer.body.lstrip().startswith(_JSON):  # as a sign-in page, or "under maintenance"
+                raise NotNow(f"the answer was {answer.status}, and no JSON: is that an OJS server?", carried_out=True)
             return answer.body
         raise error_of(answer)
 
 
 def error_of(answer: Answer) -> OjsError:
-    """NotNow for what may go well later, else Refused."""
+    """Return NotNow for what may go well later, else Refused."""
     refused = refusal(answer.status, answer.body, answer.retry_after)
-    if answer.status not in _AGAIN:
+    of_others = answer.status in _AGAIN_OF_OTHERS and not is_refusal(answer.body)
+    if answer.status not in _AGAIN and not of_others:
         return refused
-    later = NotNow(refused, carried_out=answer.status != 503, retry_after_s=refused.retry_after_s)
+    later = NotNow(refused, carried_out=answer.status not in _NOT_DONE, retry_after_s=refused.retry_after_s)
     later.__cause__ = refused
     return later
+
+
+async def in_time(answered: Coroutine[Any, Any, T], seconds: float) -> T:
+    """Return an answer that comes within so many seconds. Raises TimeoutError.
+
+    A process that was stopped meanwhile finds the time over and the answer in its socket: it reads that first, since the jobs
+    of a fetch would be lost to it with its answer.
+    """
+    asked = asyncio.ensure_future(answered)
+    try:
+        await asyncio.wait({asked}, timeout=seconds)
+        if not asked.done():
+            await asyncio.wait({asked}, timeout=_UNREAD_S)
+        if asked.done():
+            return asked.result()
+    finally:
+        asked.cancel()
+    raise TimeoutError
 
 
 class NotNow(OjsError):

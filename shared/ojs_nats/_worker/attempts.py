@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 import types
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Final
+from typing import Any
 
 from ojs_nats._worker.context import JobContext, Line
-from ojs_nats._worker.outcome import SoftTimeout
-
-_CLEAN_UP_S: Final = 2.0
-"""What a handler that is told to stop has before its attempt is over whether it has ended or not."""
+from ojs_nats._worker.outcome import ShutDown, SoftTimeout
+from ojs_nats._worker.timings import Timings
 
 
 class Attempt:
-    """`why` is for which reason its handler was told to stop, if it was; `lost` that its end is nobody's business any more,
-    `over` that it has been reported. `soft` tells a process that its time is nearly over.
+    """A running job. `why` is the reason for which its handler is to stop, if it is; `lost` says that its end is nobody's
+    business any more, `over` that it has been reported. `soft` says to a process that its time is nearly over.
     """
 
-    def __init__(self, context: JobContext, line: Line) -> None:
+    def __init__(self, context: JobContext, line: Line, timings: Timings = Timings()) -> None:
         self.context = context
         self.line = line
+        self._timings = timings
         self.soft: Callable[[], None] | None = None
         self.task: asyncio.Task[None] | None = None
         self.thread: asyncio.Future[Any] | None = None
@@ -46,7 +45,7 @@ class Attempt:
         self.context.stopping = True
         if self._handler is not None and self._ended is not None:
             self._handler.cancel()
-            asyncio.get_running_loop().call_later(_CLEAN_UP_S, _settle, self._ended)
+            asyncio.get_running_loop().call_later(self._timings.clean_up, _settle, self._ended)
 
     def soften(self, why: SoftTimeout) -> None:
         """Have the handler meet `why`, if it is a coroutine or runs in a process; in a thread it can only look."""
@@ -59,14 +58,18 @@ class Attempt:
             self._handler.cancel()
 
     async def result(self, run: Coroutine[Any, Any, Any]) -> Any:
-        """Of what runs the handler. Raises what it does, and `why` when it has been told to stop."""
+        """Return the result of what runs the handler. Raises what it does, and `why` when it has been told to stop."""
         if self.why is not None:
             run.close()
             raise self.why
         self._ended = ended = asyncio.get_running_loop().create_future()
         self._handler = asyncio.create_task(run)
         self._handler.add_done_callback(lambda _: _settle(ended))
-        await ended
+        try:
+            await ended
+        except asyncio.CancelledError as error:  # not the handler is broken off, but the worker with all that it does
+            self.stop(ShutDown("the worker was broken off before the job had ended"))
+            raise self.why or error from None
         if not self._handler.done():
             self.context.log.warning("the handler goes on though it has been told to stop")
             assert self.why is not None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -16,6 +18,7 @@ from ojs_nats._worker import outcome
 from ojs_nats._worker.attempts import Attempt
 from ojs_nats._worker.outcome import Report, SoftTimeout, TimedOut
 from ojs_nats._worker.pool import Pool
+from ojs_nats._worker.timings import Timings
 
 if TYPE_CHECKING:
     from ojs_nats._app import App
@@ -23,10 +26,26 @@ if TYPE_CHECKING:
 
 
 class Execution:
-    """Of an app's jobs, up to `concurrency` at a time, and of those that run in processes, up to `processes`."""
+    """The handlers of an app's jobs: up to `concurrency` at a time, and of those that run in processes, up to `processes`.
 
-    def __init__(self, app: App, concurrency: int, processes: int, worker_id: str) -> None:
+    `interrupt` is called when a handler has raised KeyboardInterrupt.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        concurrency: int,
+        processes: int,
+        worker_id: str,
+        *,
+        interrupt: Callable[[], None] = lambda: None,
+        timings: Timings = Timings(),
+    ) -> None:
         self._app = app
+        self._interrupt = interrupt
+        self._timings = timings
+        # A job's handler and its dependencies follow one another, so as many threads as jobs are enough. They aren't the
+        # loop's own, which handlers may use up by `asyncio.to_thread`.
         self._threads = ThreadPoolExecutor(concurrency, "ojs-nats-job")
         self._pool = Pool(processes, worker_id)
 
@@ -36,21 +55,30 @@ class Execution:
         await self._pool.close()
 
     async def outcome(self, job: Job, attempt: Attempt) -> Report:
-        """What the server is to be told of how it ended; nothing that a handler does gets past this."""
+        """Return what the server is to be told of how it ended. Raises nothing, whatever a handler does."""
         definition = self._app.definitions.get(job.type)
         if definition is None:
-            known = ", ".join(sorted(self._app.definitions))
-            return outcome.raised(LookupError(f"this worker has no handler for {job.type}, only for {known}"))
+            return self._not_here(attempt, f"this worker has no handler for {job.type}")
         timers = _timers(definition, job, attempt)
         try:
             return outcome.returned(await attempt.result(self._run(definition, attempt)))
-        except asyncio.CancelledError as error:
+        except outcome.Interrupted as error:
+            attempt.context.log.warning("a handler raised KeyboardInterrupt: the worker stops")
+            self._interrupt()
             return _failed(attempt, error)
-        except Exception as error:  # noqa: BLE001  # whatever a handler raises is its job's error
+        except outcome.Unfit as error:
+            if error.newer and _age_s(job) < self._timings.rollout:
+                return self._not_here(attempt, f"the job's producer may be newer than this worker: {error}")
+            return _failed(attempt, error)
+        except BaseException as error:  # noqa: BLE001  # whatever a handler raises is its job's error
             return _failed(attempt, error)
         finally:
             for timer in timers:
                 timer.cancel()
+
+    def _not_here(self, attempt: Attempt, reason: str) -> Report:
+        attempt.context.log.warning("the job is handed back: this worker can't run it", reason=reason)
+        return outcome.raised(outcome.NotHere(reason, round(self._timings.not_here_pause * 1_000)))
 
     async def _run(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
         job = attempt.context.job
@@ -59,17 +87,19 @@ class Execution:
             if self._app.execution:
                 return await self._app.execution.run(attempt.context, lambda: self._handled(definition, attempt))
             return await self._handled(definition, attempt)
-        except SystemExit as error:
+        except SystemExit as error:  # either would end the loop
             raise outcome.exited(error) from error
+        except KeyboardInterrupt as error:
+            raise outcome.interrupted(error) from error
 
     async def _handled(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
-        """Raises what the handler does, and CancelledError when it has been told to stop."""
+        """Return what the handler does. Raises what it raises, and CancelledError when it has been told to stop."""
         given = definition.parameters.given(attempt.context)
         if definition.in_process:
             return await self._pool.run(definition, attempt)
         if not definition.parameters.injected:
             return await self._called(definition, given, {}, attempt)
-        provided = Provided(attempt.context)
+        provided = Provided(attempt.context, self._threads)
         async with provided.cleaning:
             named = await provided.values(definition.parameters.injected)
             return await self._called(definition, given, named, attempt)
@@ -101,6 +131,11 @@ def _timers(definition: JobDefinition[Any, Any], job: Job, attempt: Attempt) -> 
         hard = TimedOut(f"the job ran for longer than its time-out of {job.timeout_ms} ms")
         timers.append(loop.call_later(job.timeout_ms / 1_000, attempt.stop, hard))
     return timers
+
+
+def _age_s(job: Job) -> float:
+    """How long ago the job was pushed, by this machine's clock."""
+    return 0.0 if job.created_at is None else (datetime.now(UTC) - job.created_at).total_seconds()
 
 
 def _failed(attempt: Attempt, error: BaseException) -> Report:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from ojs_nats._durations import Duration, milliseconds
+from ojs_nats._plain import encoded
 
+T = TypeVar("T")
+
+# What a failure's text may take: a report that is too large would be refused, and the job would hang.
 _MAX_FRAMES: Final = 50
+_MAX_FRAME: Final = 4_096
+_MAX_TEXT: Final = 16_384
+_MAX_NAME: Final = 250
 
 
 class Discard(Exception):
@@ -55,12 +62,30 @@ class NoPlace(Exception):
     """The worker has no place for the job after all: it is handed back."""
 
 
+class NotHere(Exception):
+    """This worker can't run the job, and another one may: it is handed back, and runs again after `delay_ms` at the earliest."""
+
+    def __init__(self, reason: str, delay_ms: int) -> None:
+        super().__init__(reason)
+        self.delay_ms = delay_ms
+
+
 class TimedOut(Exception):
     """The job has run for as long as it may."""
 
 
 class Unfit(Exception):
-    """The job's arguments aren't its handler's, and won't be the next time."""
+    """The job's arguments aren't its handler's, and won't be the next time. `newer` says that there are more of them than it takes:
+    a newer release of it may take them.
+    """
+
+    def __init__(self, reason: str, *, newer: bool = False) -> None:
+        super().__init__(reason)
+        self.newer = newer
+
+
+class Interrupted(Exception):
+    """A handler has raised KeyboardInterrupt, which would end the event loop."""
 
 
 class FailedInProcess(Exception):
@@ -72,58 +97,115 @@ class FailedInProcess(Exception):
         self.members = members
 
 
-def called(handler: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """What a plain function returns. One that exits fails; it doesn't end its thread or process."""
+def called(call: Callable[..., T], given: Sequence[Any] = (), named: Mapping[str, Any] = {}) -> T:
+    """Return what a plain function returns. Raises what it does, but for what would end its thread, its loop or its process,
+    or can't be handed from a thread to a loop: RuntimeError in the place of SystemExit and StopIteration, Interrupted in the
+    place of KeyboardInterrupt.
+    """
     try:
-        return handler(*given, **named)
+        return call(*given, **named)
     except SystemExit as error:
         raise exited(error) from error
+    except StopIteration as error:  # as a coroutine has it (PEP 479)
+        raise RuntimeError("the handler raised StopIteration") from error
+    except KeyboardInterrupt as error:
+        raise interrupted(error) from error
 
 
 def exited(error: SystemExit) -> RuntimeError:
-    return RuntimeError(f"the handler called exit({error.code})")
+    return RuntimeError(f"the handler called exit({_text(error.code)})")
+
+
+def interrupted(error: KeyboardInterrupt) -> Interrupted:
+    return Interrupted(_text(error) or "the handler raised KeyboardInterrupt")
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What the server is told: the path under /workers, and the members beside the job's."""
+    """What the server is told: `ack` or `nack`, and the members beside the job's. They can be written as JSON."""
 
     operation: str
     members: dict[str, Any]
 
 
 def returned(result: Any) -> Report:
-    """A handler has returned. Raises TypeError for what JSON can't say."""
-    return Report("ack", {} if result is None else {"result": msgspec.to_builtins(result)})
+    """Report that a handler has returned. Raises TypeError or ValueError for what JSON can't say."""
+    return Report("ack", {} if result is None else {"result": msgspec.Raw(encoded(result, "the result"))})
 
 
 def raised(error: BaseException) -> Report:
-    """A handler has raised. Its error's class is what `Retry.not_for` names."""
-    kind = type(error).__name__
-    told: dict[str, Any]
+    """Report that a handler has raised. Raises nothing. The error's class is what `Retry.not_for` names."""
+    try:
+        return _raised(error)
+    except BaseException:  # noqa: BLE001  # the error's own code may do anything
+        return Report("nack", {"error": {"code": "handler_error", "type": _kind(error), "message": _kind(error)}})
+
+
+def without_details(report: Report, reason: str) -> Report:
+    """The least that says how an attempt ended, for a server that refused the whole `report` for `reason`."""
+    error = report.members.get("error", {})
+    kept = {name: _cut(str(error[name]), _MAX_NAME) for name in ("code", "type", "action") if name in error}
+    members: dict[str, Any] = {"error": {**kept, "message": _cut(f"the server refused the whole report: {reason}", _MAX_TEXT)}}
+    if report.members.get("requeue"):
+        members["requeue"] = True
+    return Report(report.operation, members)
+
+
+def _raised(error: BaseException) -> Report:
     if isinstance(error, ShutDown):
-        shutdown = {"code": "shutdown", "type": "shutdown", "message": str(error)}
+        shutdown = {"code": "shutdown", "type": "shutdown", "message": _text(error)}
         return Report("nack", {"requeue": True, "error": shutdown})
     if isinstance(error, NoPlace):
-        return Report("nack", {"requeue": True, "error": {"code": "no_place", "message": str(error)}})
+        return Report("nack", {"requeue": True, "error": {"code": "no_place", "message": _text(error)}})
+    if isinstance(error, NotHere):
+        handed_back = {"code": "not_here", "message": _text(error)}
+        return Report("nack", {"requeue": True, "retry_after_ms": error.delay_ms, "error": handed_back})
     if isinstance(error, Snooze):
-        return Report("nack", {"requeue": True, "retry_after_ms": error.delay_ms, "error": {"message": str(error)}})
+        return Report("nack", {"requeue": True, "retry_after_ms": error.delay_ms, "error": {"message": _text(error)}})
     if isinstance(error, TimedOut):
-        return Report("nack", {"error": {"code": "timeout", "type": "timeout", "message": str(error)}})
-    if isinstance(error, Unfit):
-        cause = type(error.__cause__).__name__
-        told = {"code": "invalid_arguments", "type": cause, "message": str(error), "retryable": False}
-        return Report("nack", {"error": told})
+        return Report("nack", {"error": {"code": "timeout", "type": "timeout", "message": _text(error)}})
     if isinstance(error, FailedInProcess):
         return Report("nack", error.members)
-    told = {
+    failure: dict[str, Any]
+    if isinstance(error, Unfit):
+        failure = {"code": "invalid_arguments", "type": _kind(error.__cause__ or error), "message": _text(error)}
+        return Report("nack", {"error": {**failure, "retryable": False}})
+    if isinstance(error, Interrupted):
+        return Report("nack", {"error": {"code": "handler_error", "type": "KeyboardInterrupt", "message": _text(error)}})
+    failure = {
         "code": "handler_error",
-        "type": kind,
-        "message": str(error) or kind,
-        "details": {"error_class": f"{type(error).__module__}.{type(error).__qualname__}"},
-        "backtrace": traceback.format_exception(error)[-_MAX_FRAMES:],
+        "type": _kind(error),
+        "message": _text(error) or _kind(error),
+        "details": {"error_class": _cut(f"{type(error).__module__}.{type(error).__qualname__}", _MAX_NAME)},
+        "backtrace": _backtrace(error),
     }
     if isinstance(error, Discard | DeadLetter):
-        told["action"] = error.action
+        failure["action"] = type(error).action
     if isinstance(error, RetryLater):
-        return Report("nack", {"retry_after_ms": error.delay_ms, "error": {**told, "action": "RETRY"}})
-    return Report("nack", {"error": told})
+        return Report("nack", {"retry_after_ms": error.delay_ms, "error": {**failure, "action": "RETRY"}})
+    return Report("nack", {"error": failure})
+
+
+def _kind(error: BaseException) -> str:
+    return _cut(type(error).__name__, _MAX_NAME)
+
+
+def _text(error: object) -> str:
+    """The text of an error, which its own code makes."""
+    try:
+        return _cut(str(error), _MAX_TEXT)
+    except BaseException as met:  # noqa: BLE001  # that code may do anything
+        return f"its text can't be made, which raises {_kind(met)}"
+
+
+def _backtrace(error: BaseException) -> list[str]:
+    try:
+        lines = traceback.format_exception(error)
+    except BaseException:  # noqa: BLE001  # it asks the error for its text, too
+        return []
+    return [_cut(line, _MAX_FRAME) for line in lines[-_MAX_FRAMES:]]
+
+
+def _cut(text: str, most: int) -> str:
+    """At most so many characters of a text, all of which JSON can say."""
+    kept = text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more characters)"
+    return kept.encode("utf-8", "backslashreplace").decode()

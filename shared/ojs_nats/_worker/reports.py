@@ -1,35 +1,39 @@
-"""Tells the server how jobs ended: those that went well together, as many as have ended while the last ones were told of."""
+"""The way of outcomes to the server: successes go together, and each outcome is tried until the server has decided."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._errors import OjsError, Refused
+from ojs_nats._errors import Conflict, InvalidRequest, NotFound, OjsError, Refused, TooLarge, Unavailable, refused
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import ACK, NACK, Request
 from ojs_nats._transport import Transport
 from ojs_nats._worker import outcome
 from ojs_nats._worker.outcome import Report
+from ojs_nats._worker.timings import Timings
 
 log = get_logger(__name__)
 
-_NOT_OURS: Final = frozenset({"not_found", "conflict"})
-"""Codes by which an attempt is somebody else's, or has been ended."""
-_PATIENCE_S: Final = 60.0
-"""For how long a job's end is reported while nobody answers; its lease may end before."""
-_PAUSE_S: Final = 0.5
 _MOST: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
 """Of results in one request; one that is larger goes alone."""
+_TOO_LARGE: Final = 413
+_UNREPORTED: Final = "how a job ended could not be reported: it will run again"
+
+_NOT_OURS = (NotFound, Conflict)
+"""Errors of the server by which an attempt is somebody else's, or has been ended."""
+_UNACCEPTABLE = (InvalidRequest, TooLarge)
+"""Errors of the server about what a report says. Anything else is about the way there, or about now."""
 
 
 class ResultRefused(OjsError):
-    """The server didn't take what a handler returned."""
+    """The server refuses to keep what a handler returned."""
 
 
 class _Refusal(msgspec.Struct):
@@ -47,112 +51,204 @@ class _Answer(msgspec.Struct):
     items: list[_Item]
 
 
-class _Done(NamedTuple):
-    """A job that went well; `told` is set once the server has heard, or will not hear of it."""
+class Success:
+    """A job that went well, on its way to the server. `told` is set once the server has decided, or won't be asked any more."""
 
-    job: Job
-    result: msgspec.Raw | None
-    told: asyncio.Future[None]
+    def __init__(self, job: Job, result: msgspec.Raw | None, trial: Trial) -> None:
+        self.job = job
+        self.result = result
+        self.trial = trial
+        self.alone = False
+        """Whether it goes in a request of its own, since one that it was in was refused."""
+        self.told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def member(self) -> dict[str, Any]:
+        """Return what a request says of it."""
+        named = {"job_id": self.job.id, "attempt": self.job.attempt}
+        return named if self.result is None else {**named, "result": self.result}
+
+
+class Trial:
+    """The tries of one outcome: when the next one is due, and until when it is tried at all, in seconds of the loop's clock."""
+
+    def __init__(self, job: Job, timings: Timings) -> None:
+        self._timings = timings
+        self._pause = timings.report_pause
+        self._warned = False
+        self.due = asyncio.get_running_loop().time()
+        lease = 0.0 if job.visibility_timeout_ms is None else job.visibility_timeout_ms / 1_000
+        self._until = self.due + max(timings.report_at_least, lease)
+
+    def failed(self, job: Job, error: Exception) -> bool:
+        """Plan the next try, and return whether there is one."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._until:
+            return False
+        if not self._warned:
+            self._warned = True
+            log.warning("how a job ended is reported again", job_id=job.id, reason=str(error))
+        asked = error.retry_after_s if isinstance(error, Refused | Unavailable) else None
+        wait = max(self._pause * random.uniform(0.5, 1.0), min(asked or 0.0, self._timings.retry_after_at_most))  # noqa: S311
+        self._pause = min(self._pause * 2, self._timings.report_longest_pause)
+        self.due = min(now + wait, self._until)
+        return True
 
 
 class Reports:
-    """Those of one worker; `queue` is that of all its jobs, if they have the same."""
+    """The reports of one worker; `queue` is that of all its jobs, if they have the same.
 
-    def __init__(self, transport: Transport, worker_id: str, queue: str | None) -> None:
+    Only an OJS error of the server decides about an outcome: that it isn't this worker's to report, or that it can't be kept as
+    it is. Everything else (no answer, a proxy's answer, a server that can't work) is followed by another try, for as long as the
+    job's lease may last, and for a minute at the least.
+    """
+
+    def __init__(self, transport: Transport, worker_id: str, queue: str | None, timings: Timings = Timings()) -> None:
         self._transport = transport
         self._worker_id = worker_id
         self._queue = queue
-        self._done: list[_Done] = []
+        self._timings = timings
+        self._successes: dict[Success, None] = {}
+        """In the order in which they ended."""
+        self._more = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
 
     async def send(self, job: Job, report: Report) -> None:
-        """Until the server has heard of it, or can't be reached for a minute. Raises nothing."""
+        """Report it, until the server has decided or the time for it is over. Raises nothing, but CancelledError."""
+        trial = Trial(job, self._timings)
         if report.operation == "nack":
-            await self._nack(job, report.members)
+            await self._nack(job, report, trial)
             return
-        result = msgspec.Raw(msgspec.json.encode(report.members["result"])) if report.members else None
-        told = asyncio.get_running_loop().create_future()
-        self._done.append(_Done(job, result, told))
+        success = Success(job, report.members.get("result"), trial)
+        self._successes[success] = None
+        self._more.set()
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())
-        await told
+        await success.told
+
+    def close(self) -> None:
+        """Report no more, and say which outcomes the server hasn't heard of."""
+        if self._sender is not None:
+            self._sender.cancel()
+        for success in self._successes:
+            self._give_up(success)
 
     async def _send_all(self) -> None:
         try:
-            while self._done:
+            while self._successes:
                 await asyncio.sleep(0)  # others that end in this moment go with them
-                done, self._done = _portion(self._done)
-                await self._acked(done)
+                if portion := self._portion():
+                    await self._ack(portion)
+                else:
+                    await self._wait()
         finally:
             self._sender = None
 
-    async def _acked(self, done: Sequence[_Done]) -> None:
-        began = asyncio.get_running_loop().time()
-        while done := await self._ack(done):  # those that the server couldn't write now
-            if asyncio.get_running_loop().time() - began > _PATIENCE_S:
-                for job, _, told in done:
-                    log.error("how a job ended could not be reported: it will run again", job_id=job.id)
-                    told.set_result(None)
-                return
-            await asyncio.sleep(_PAUSE_S)
+    def _portion(self) -> list[Success]:
+        """Return what goes in the next request: those that are due and fit."""
+        now, size = asyncio.get_running_loop().time(), 0
+        portion: list[Success] = []
+        for success in self._successes:
+            if success.trial.due > now or (success.alone and portion):
+                continue
+            size += len(success.result or b"")
+            if portion and (size > _MOST_BYTES or len(portion) == _MOST):
+                break
+            portion.append(success)
+            if success.alone:
+                break
+        return portion
 
-    async def _ack(self, done: Sequence[_Done]) -> list[_Done]:
-        """Those that are to be tried again."""
-        body = {"worker_id": self._worker_id, "jobs": [_member(*each) for each in done]}
+    async def _wait(self) -> None:
+        """Wait until one is due, or another one comes."""
+        self._more.clear()
+        due = min(success.trial.due for success in self._successes)
+        try:
+            async with asyncio.timeout_at(due):
+                await self._more.wait()
+        except TimeoutError:
+            pass
+
+    async def _ack(self, portion: Sequence[Success]) -> None:
+        body = {"worker_id": self._worker_id, "jobs": [success.member() for success in portion]}
         request = Request(ACK, body=body, queue=self._queue)
         try:
-            answer = await self._transport.send(request, patience_s=_PATIENCE_S)
-        except Refused as error:
-            if len(done) > 1:  # it may be one's fault
-                for each in done:
-                    await self._acked([each])
-            else:
-                self._refused(done[0], error.code, str(error))
-            return []
-        except OjsError as error:
-            for job, _, told in done:
-                log.error("how a job ended could not be reported: it will run again", job_id=job.id, reason=str(error))
-                told.set_result(None)
-            return []
-        again: list[_Done] = []
-        for each, item in zip(done, msgspec.json.decode(answer, type=_Answer).items, strict=True):
-            if item.error is None:
-                each.told.set_result(None)
-            elif item.error.retryable:
-                again.append(each)
-            else:
-                self._refused(each, item.error.code, item.error.message)
-        return again
-
-    def _refused(self, done: _Done, code: str, reason: str) -> None:
-        log.warning("a job's result was refused", job_id=done.job.id, code=code, reason=reason)
-        if code in _NOT_OURS:
-            done.told.set_result(None)
+            answer = await self._transport.send(request, patience_s=0.0)
+            items = {item.index: item for item in msgspec.json.decode(answer, type=_Answer).items}
+        except Exception as error:  # noqa: BLE001  # nothing may end the loop that all reports go through
+            self._all_failed(portion, error)
             return
-        # The result is too large, for one: without a report the job would hang until its lease ends.
-        failed = asyncio.ensure_future(self._nack(done.job, outcome.raised(ResultRefused(reason)).members))
-        failed.add_done_callback(lambda _: done.told.set_result(None))
+        for index, success in enumerate(portion):
+            item = items.get(index)
+            if item is None:
+                self._failed(success, OjsError("the answer says nothing of it"))
+            elif item.error is None:
+                self._done(success)
+            elif item.error.retryable:
+                self._failed(success, OjsError(item.error.message))
+            else:
+                self._failed(success, refused(item.error.code, item.error.message, status=0))
 
-    async def _nack(self, job: Job, failure: dict[str, Any]) -> None:
-        body = {"job_id": job.id, "worker_id": self._worker_id, "attempt": job.attempt, **failure}
-        try:
-            await self._transport.send(Request(NACK, body=body, queue=job.queue), patience_s=_PATIENCE_S)
-        except Refused as error:
-            log.warning("a job's failure was refused", job_id=job.id, code=error.code, reason=str(error))
-        except OjsError as error:
-            log.error("how a job ended could not be reported: it will run again", job_id=job.id, reason=str(error))
+    def _all_failed(self, portion: Sequence[Success], error: Exception) -> None:
+        """Go on behind a request that was refused as a whole, or not answered."""
+        blamed = isinstance(error, _UNACCEPTABLE) or (isinstance(error, Refused) and error.status == _TOO_LARGE)
+        if blamed and len(portion) > 1:  # it may be the fault of one
+            for success in portion:
+                success.alone = True
+            return
+        for success in portion:
+            # What is before the server may dislike what one of them says.
+            success.alone = success.alone or isinstance(error, Refused)
+            self._failed(success, error)
+
+    def _failed(self, success: Success, error: Exception) -> None:
+        """Go on behind a try that failed."""
+        job = success.job
+        if isinstance(error, _NOT_OURS):
+            log.warning("a job's result was refused", job_id=job.id, code=error.code, reason=str(error))
+            self._done(success)
+        elif isinstance(error, _UNACCEPTABLE):
+            log.warning("a job's result was refused", job_id=job.id, code=error.code, reason=str(error))
+            del self._successes[success]
+            # Without a report the job would hang until its lease ends.
+            failed = asyncio.create_task(self._nack(job, outcome.raised(ResultRefused(str(error))), success.trial))
+            failed.add_done_callback(lambda _: _set(success.told))
+        elif not success.trial.failed(job, error):
+            del self._successes[success]
+            self._give_up(success, str(error))
+
+    def _done(self, success: Success) -> None:
+        del self._successes[success]
+        _set(success.told)
+
+    def _give_up(self, success: Success, reason: str = "the worker has stopped") -> None:
+        log.error(_UNREPORTED, job_id=success.job.id, reason=reason)
+        _set(success.told)
+
+    async def _nack(self, job: Job, report: Report, trial: Trial) -> None:
+        shortened = False
+        while True:
+            body = {"job_id": job.id, "worker_id": self._worker_id, "attempt": job.attempt, **report.members}
+            try:
+                await self._transport.send(Request(NACK, body=body, queue=job.queue), patience_s=0.0)
+            except asyncio.CancelledError:
+                log.error(_UNREPORTED, job_id=job.id, reason="the worker has stopped")
+                raise
+            except _NOT_OURS as error:
+                log.warning("a job's failure was refused", job_id=job.id, code=error.code, reason=str(error))
+                return
+            except Exception as error:  # noqa: BLE001  # whatever it is, the job would hang without a report
+                if isinstance(error, _UNACCEPTABLE) and not shortened:
+                    log.warning("a job's failure was refused", job_id=job.id, code=error.code, reason=str(error))
+                    report, shortened = outcome.without_details(report, str(error)), True
+                    continue
+                if not trial.failed(job, error):
+                    log.error(_UNREPORTED, job_id=job.id, reason=str(error))
+                    return
+                await asyncio.sleep(trial.due - asyncio.get_running_loop().time())
+            else:
+                return
 
 
-def _member(job: Job, result: msgspec.Raw | None, _told: object) -> dict[str, Any]:
-    named = {"job_id": job.id, "attempt": job.attempt}
-    return named if result is None else {**named, "result": result}
-
-
-def _portion(done: list[_Done]) -> tuple[list[_Done], list[_Done]]:
-    """What goes in the next request, and what is left."""
-    size = 0
-    for index, each in enumerate(done):
-        size += len(each.result or b"")
-        if index and (size > _MOST_BYTES or index == _MOST):
-            return done[:index], done[index:]
-    return done, []
+def _set(told: asyncio.Future[None]) -> None:
+    if not told.done():
+        told.set_result(None)

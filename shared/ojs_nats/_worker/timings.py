@@ -1,0 +1,38 @@
+"""The durations of a worker in one place, in seconds."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Timings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker waits for, and for how long. Tests give their own."""
+
+    clean_up: float = 2.0
+    """What a coroutine has to end once it has been cancelled; then its attempt is over whether it has ended or not."""
+    hand_back: float = 3.0
+    """What the jobs that are handed back at the end of the grace period have to be reported in."""
+    farewell: float = 1.0
+    """What threads have to notice that they are to stop, once their jobs have been handed back."""
+    closing: float = 8.0
+    """What everything behind the grace period takes at most: handing back, signing off, closing connections."""
+    sign_off: float = 2.0
+    """How long the answer to the deregistration is waited for."""
+    report_at_least: float = 60.0
+    """For how long the end of an attempt is reported at the least; longer, if the job's lease is."""
+    report_pause: float = 0.2
+    """The first pause between two tries of a report; each is twice as long as the one before."""
+    report_longest_pause: float = 5.0
+    retry_after_at_most: float = 30.0
+    """A server, or what is before it, that asks for a longer pause is asked after this one."""
+    fetch_pause: float = 1.0
+    """The pause behind a fetch that failed."""
+    not_here_pause: float = 15.0
+    """For how long a job stays away that was handed back since this worker can't run it, and another one may."""
+    rollout: float = 600.0
+    """For how long after its push a job with more arguments than its handler takes is handed back, and not discarded: its producer
+    is newer than this worker, and workers as new as it may be about to start."""
+
+    def __post_init__(self) -> None:
+        if self.hand_back + self.farewell + self.sign_off > self.closing:
+            raise ValueError("closing has to have room for hand_back, farewell and sign_off")
