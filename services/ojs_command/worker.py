@@ -59,7 +59,7 @@ def run_worker(given: argparse.Namespace) -> int:
     from ojs_nats._worker.process import CannotStart, WorkerOptions, run  # noqa: PLC0415  # services start without the client
 
     instance = f"{platform.node()}:{os.getpid()}"
-    configure(service="worker", instance=instance, log_format=given.log_format, level=given.log_level)
+    configure(service="worker", instance=instance, log_format=given.log_format, level=given.log_level, own=["ojs_nats"])
     options = WorkerOptions(
         queues=[name for name in given.queues.split(",") if name],
         concurrency=given.concurrency,

@@ -12,17 +12,17 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 import nats.errors
-import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ojs_nats._errors import Refused
 from ojs_nats._jobs import Job
+from ojs_nats._logging import get_logger
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport
 from ojs_nats.answers.events import Event, EventPage
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _PREFIX: Final = "ojs.api"
 _ANY_QUEUE: Final = "_"

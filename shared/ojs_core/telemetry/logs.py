@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from typing import Final, TextIO
 
 import structlog
@@ -57,8 +58,13 @@ def resolve_format(log_format: str, stream: TextIO) -> str:
     return log_format if log_format != "auto" else "console" if stream.isatty() else "json"
 
 
-def configure(*, service: str, instance: str, log_format: str, level: str, stream: TextIO | None = None) -> None:
-    """Set up logging for this process, to `stream` (standard output unless given)."""
+def configure(
+    *, service: str, instance: str, log_format: str, level: str, stream: TextIO | None = None, own: Sequence[str] = ()
+) -> None:
+    """Set up logging for this process, to `stream` (standard output unless given).
+
+    Of the standard library's loggers those named in `own` log from `level` on, the others warnings at the least.
+    """
     out = stream or sys.stdout
     console = resolve_format(log_format, out) == "console"
     threshold = logging.getLevelNamesMapping()[level.upper()]
@@ -91,14 +97,24 @@ def configure(*, service: str, instance: str, log_format: str, level: str, strea
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            foreign_pre_chain=[_taken_apart, *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, final],
         )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(threshold, logging.WARNING))
+    for name in own:
+        logging.getLogger(name).setLevel(threshold)
     logging.captureWarnings(capture=True)
+
+
+def _taken_apart(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Give a line of the client library its members (`ojs_nats._logging`), and any other one the name of its logger."""
+    record = event["_record"]
+    if hasattr(record, "ojs_event"):
+        return {**record.ojs_members, **event, "event": record.ojs_event}
+    return structlog.stdlib.add_logger_name(logger, method, event)
 
 
 def _mask_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

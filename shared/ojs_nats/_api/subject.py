@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
-import structlog
 
 from ojs_nats._durations import moment
+from ojs_nats._logging import get_logger
 from ojs_nats._operations import Operation, Request
 from ojs_nats._transport import Transport
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 T = TypeVar("T")
 

@@ -20,6 +20,7 @@ from structlog.typing import EventDict, WrappedLogger
 
 from ojs_nats._definitions import JobDefinition
 from ojs_nats._errors import Unavailable, refused
+from ojs_nats._logging import parts
 from ojs_nats._operations import Request
 from ojs_nats._worker import outcome
 from ojs_nats._worker.context import JobContext
@@ -59,6 +60,7 @@ class _Child:
             processors=[structlog.contextvars.merge_contextvars, structlog.processors.format_exc_info, self._log]
         )
         logging.getLogger().addHandler(_Forwarding(self))
+        logging.getLogger("ojs_nats").setLevel(logging.DEBUG)  # the worker knows which of them are wanted
         threading.Thread(target=self._listen, name="ojs-nats-listening", daemon=True).start()
         while True:
             run = self._runs.get()
@@ -168,7 +170,8 @@ class _Forwarding(logging.Handler):
         self._child = child
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._child.logged(record.levelname.lower(), self.format(record), {"logger": record.name})
+        event, members = parts(record) or (self.format(record), {"logger": record.name})
+        self._child.logged(record.levelname.lower(), event, members)
 
 
 def _definition(module: str, name: str) -> JobDefinition[Any, Any]:

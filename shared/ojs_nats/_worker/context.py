@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-import structlog
-
 from ojs_nats._errors import JobCancelled
+from ojs_nats._logging import get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class JobContext:
     @cached_property
     def log(self) -> Any:
         """Has the job's id, type and attempt in each line."""
-        return structlog.get_logger("ojs_nats.job").bind(job_id=self.job.id, job_type=self.job.type, attempt=self.job.attempt)
+        return get_logger("ojs_nats.job").bind(job_id=self.job.id, job_type=self.job.type, attempt=self.job.attempt)
 
     @property
     def attempt(self) -> int:

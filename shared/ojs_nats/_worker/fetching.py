@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-import structlog
 
 from ojs_nats._errors import OjsError
 from ojs_nats._jobs import Job
+from ojs_nats._logging import get_logger
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._transport import Transport
 from ojs_nats._worker import outcome
 from ojs_nats._worker.reports import Reports
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _PAUSE_S: Final = 1.0
 

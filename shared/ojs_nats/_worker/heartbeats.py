@@ -10,13 +10,13 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-import structlog
 
 from ojs_nats._errors import OjsError
+from ojs_nats._logging import get_logger
 from ojs_nats._operations import HEARTBEAT, Request
 from ojs_nats._transport import Transport
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _STUCK_S: Final = 5.0
 """A loop that hasn't been let in for so long is told of."""

@@ -13,9 +13,9 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import structlog
 
 from ojs_nats._errors import OjsError, Refused
+from ojs_nats._logging import get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
 from ojs_nats._worker.attempts import Attempt
 from ojs_nats._worker.frames import LENGTH, Answered, Logged, Raised, Returned, Run, Stop, Told, ToProcess, ToWorker, frame
@@ -24,7 +24,7 @@ from ojs_nats._worker.outcome import FailedInProcess
 if TYPE_CHECKING:
     from ojs_nats._definitions import JobDefinition
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _BEGIN: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from ojs_nats._worker.child import main; main(int(sys.argv[2]))"

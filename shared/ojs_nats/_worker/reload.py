@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import structlog
-
 from ojs_nats._extras import extra
+from ojs_nats._logging import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 _OTHERS: Final = (signal.SIGTSTP, signal.SIGCONT)

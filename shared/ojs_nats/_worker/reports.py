@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
-import structlog
 
 from ojs_nats._errors import OjsError, Refused
 from ojs_nats._jobs import Job
+from ojs_nats._logging import get_logger
 from ojs_nats._operations import ACK, NACK, Request
 from ojs_nats._transport import Transport
 from ojs_nats._worker import outcome
 from ojs_nats._worker.outcome import Report
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _NOT_OURS: Final = frozenset({"not_found", "conflict"})
 """Codes by which an attempt is somebody else's, or has been ended."""

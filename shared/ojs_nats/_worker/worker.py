@@ -10,13 +10,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-import structlog
 import uuid6
 
 from ojs_nats._connect import transport
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
+from ojs_nats._logging import get_logger
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._options import DEFAULT_QUEUE
 from ojs_nats._transport import Transport
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ojs_nats._app import App
     from ojs_nats._worker.health import Health
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _FAREWELL_S: Final = 1.0
 """What threads have to notice that they are to stop."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -12,10 +13,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 from prometheus_client import CollectorRegistry
-from structlog.testing import capture_logs
 
 from ojs_nats import DeadLetter, Discard, JobCancelled, Missing, NewJob, Snooze
 from ojs_nats._extras import extra
+from ojs_nats._logging import parts
 from ojs_nats._worker.outcome import FailedInProcess, ShutDown, TimedOut, Unfit
 from ojs_nats.middleware import ErrorReporting, Logging, Metrics, Timeout, TraceContext
 from support.python_samples import context, run_of
@@ -71,20 +72,21 @@ async def test_an_end_is_counted_by_what_it_means(error: BaseException, why: Exc
         assert registry.get_sample_value(name, labels) == count
 
 
-async def test_lines_say_how_it_ended_and_never_the_arguments() -> None:
-    with capture_logs() as lines:
-        running = context("Ada's secret")
-        await Logging()(running, fine)
-        with pytest.raises(ValueError, match="no"):
-            await Logging()(running, raising(ValueError("no")))
-    assert [(line["event"], line.get("ending"), line.get("error")) for line in lines] == [
+async def test_lines_say_how_it_ended_and_never_the_arguments(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    running = context("Ada's secret")
+    await Logging()(running, fine)
+    with pytest.raises(ValueError, match="no"):
+        await Logging()(running, raising(ValueError("no")))
+    lines = [found for record in caplog.records if (found := parts(record)) is not None]
+    assert [(event, members.get("ending"), members.get("error")) for event, members in lines] == [
         ("the job begins", None, None),
         ("the job ends", "completed", None),
         ("the job begins", None, None),
         ("the job ends", "failed", "ValueError"),
     ]
-    assert {line["job_id"] for line in lines} == {"j1"}
-    assert "Ada" not in str(lines)
+    assert {members["job_id"] for _, members in lines} == {"j1"}
+    assert "Ada" not in caplog.text
 
 
 async def test_errors_are_reported_with_their_job() -> None:

@@ -1,0 +1,168 @@
+"""Lines of the client and of workers, in the logging of the program that they are part of."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from ojs_core.telemetry import logs
+from ojs_nats._logging import get_logger, parts
+from ojs_nats._worker.outcome import SoftTimeout
+from support.python_samples import context
+
+
+class Panic(BaseException):
+    """As extensions raise it."""
+
+
+class Unwritable:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __repr__(self) -> str:
+        raise self.error
+
+
+class Handler(logging.Handler):
+    """Raises, as one does whose author didn't think of it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def emit(self, record: logging.LogRecord) -> None:
+        del record
+        raise self.error
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    root, own = logging.getLogger(), logging.getLogger("ojs_nats")
+    handlers, level = list(root.handlers), root.level
+    yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    own.setLevel(logging.NOTSET)
+    logs.verbosity.debug = False
+    structlog.reset_defaults()
+
+
+def test_a_line_is_a_record_of_the_standard_library(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    get_logger("ojs_nats.a").bind(job_id="j1").info("it %s", "began", queue="email", count=2)
+    [record] = caplog.records
+    assert (record.name, record.levelname) == ("ojs_nats.a", "INFO")
+    assert record.getMessage() == "it began job_id='j1' queue='email' count=2"
+    assert parts(record) == ("it began", {"job_id": "j1", "queue": "email", "count": 2})
+    assert record.funcName == "test_a_line_is_a_record_of_the_standard_library"
+
+
+def test_the_program_s_logging_says_what_is_wanted(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.WARNING)
+    context().log.info("not wanted")
+    get_logger("ojs_nats.b").debug("not wanted", queue="email")
+    context().log.warning("wanted")
+    assert [record.name for record in caplog.records] == ["ojs_nats.job"]
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("restored")
+def test_a_program_s_own_structlog_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    theirs = io.StringIO()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(theirs), cache_logger_on_first_use=True)
+    structlog.get_logger().warning("theirs")
+    get_logger("ojs_nats.c").warning("ours", count=1)
+    assert caplog.messages == ["ours count=1"]
+    assert "ours" not in theirs.getvalue()
+
+
+def test_an_error_has_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        raise ValueError("no luck")
+    except ValueError:
+        get_logger("ojs_nats.d").exception("failed", count=1)
+    assert "ValueError: no luck" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        Unwritable(ValueError("no")),
+        Unwritable(Panic("no")),
+        [{"deep": Unwritable(RecursionError())}],
+        10**5000,
+        "invoice-\udce9.pdf",
+    ],
+    ids=["error", "panic", "nested", "long number", "half a surrogate pair"],
+)
+def test_a_member_that_can_t_be_written_leaves_its_line(member: Any, caplog: pytest.LogCaptureFixture) -> None:
+    context().log.warning("strange \udce9", member=member)
+    [record] = caplog.records
+    record.getMessage().encode()
+    assert record.getMessage().startswith("strange \\udce9 job_id='j1' job_type='a.job' attempt=1 member=")
+
+
+def test_what_refers_to_itself_can_be_logged(caplog: pytest.LogCaptureFixture) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    context().log.warning("endless", member=endless)
+    assert len(caplog.records) == 1
+
+
+def test_arguments_that_don_t_fit_the_text_are_members(caplog: pytest.LogCaptureFixture) -> None:
+    get_logger("ojs_nats.e").warning("%d of %s", "one")
+    assert caplog.messages == ["%d of %s positional_args=['one']"]
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), Panic("no"), BrokenPipeError()])
+def test_a_handler_of_logging_that_raises_is_no_error_of_whoever_logs(error: BaseException) -> None:
+    logger = logging.getLogger("ojs_nats.raising")
+    handler = Handler(error)
+    logger.addHandler(handler)
+    try:
+        get_logger("ojs_nats.raising").warning("a line")
+    finally:
+        logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(), SoftTimeout()])
+def test_what_only_arrives_while_a_line_is_written_is_raised(error: BaseException) -> None:
+    logger = logging.getLogger("ojs_nats.interrupted")
+    handler = Handler(error)
+    logger.addHandler(handler)
+    try:
+        with pytest.raises(type(error)):
+            get_logger("ojs_nats.interrupted").warning("a line")
+    finally:
+        logger.removeHandler(handler)
+
+
+@pytest.mark.usefixtures("restored")
+def test_the_command_s_lines_have_their_members() -> None:
+    out = io.StringIO()
+    logs.configure(service="worker", instance="h:1", log_format="json", level="info", stream=out, own=["ojs_nats"])
+    get_logger("ojs_nats.f").info("the worker runs", queues=["a", "b"], url="http://u:hunter2@h")
+    get_logger("ojs_nats.f").debug("not wanted")
+    line = json.loads(out.getvalue())
+    del line["timestamp"]
+    assert line == {
+        "event": "the worker runs",
+        "queues": ["a", "b"],
+        "url": "http://***@h",
+        "level": "info",
+        "service": "worker",
+        "instance": "h:1",
+        "severity": "INFO",
+        "severity_number": 9,
+        "message": "the worker runs",
+        "component": "server",
+    }
