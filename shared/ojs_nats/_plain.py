@@ -1,0 +1,106 @@
+"""JSON of what programs send: arguments, options, results, checkpoints. What JSON can't hold is refused, not changed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import msgspec
+
+DEEPEST: Final = 64
+"""How many arrays and objects the server takes inside one another."""
+_LONGEST_BITS: Final = 14_000
+"""Of an integer that Python writes, and reads again, by its limit of 4,300 digits."""
+_SEQUENCES: Final = (list, tuple, set, frozenset)
+
+
+def encoded(value: Any, name: str, *, deepest: int = DEEPEST) -> bytes:
+    """Return the value as JSON. Objects are written as msgspec writes them: dataclasses, dates, UUIDs and enums as well.
+
+    Keys of a dict may be texts, integers, enums, UUIDs, dates and finite numbers: they become texts. Raises ValueError for NaN,
+    infinity, half a surrogate pair, an integer of more than 4,300 digits, keys that become the same text, and nesting deeper
+    than `deepest`; TypeError for other keys and objects. The message names the place, which begins with `name`.
+    """
+    try:
+        text = msgspec.json.encode(value)
+        # What is read as it was written has nothing in it that JSON can't hold: no NaN, which is written as null.
+        if text.count(b"[") + text.count(b"{") <= deepest and msgspec.json.decode(text) == value:
+            return text
+    except Exception:  # noqa: BLE001, S110  # the way below finds the place
+        pass
+    return msgspec.json.encode(_checked(value, name, deepest))
+
+
+def plain(value: Any, name: str) -> Any:
+    """Return the value as whoever reads its JSON gets it: of dicts, lists, texts, numbers, True, False and None.
+
+    Raises as `encoded`.
+    """
+    return msgspec.json.decode(encoded(value, name))
+
+
+def _checked(value: Any, path: str, left: int) -> Any:
+    """Return the value with texts as keys and lists as sequences. `left` is how much deeper it may be nested."""
+    match value:
+        case None | bool() | msgspec.Raw():
+            return value
+        case str():
+            return _text(value, path)
+        case int():
+            if value.bit_length() > _LONGEST_BITS:
+                raise ValueError(f"{path} is an integer of more than 4,300 digits: send it as a text")
+            return value
+        case float():
+            if not math.isfinite(value):
+                raise ValueError(f"{path} is {value}, which JSON can't hold: send None, or a text")
+            return value
+        case dict() | list() | tuple() | set() | frozenset():
+            if not left:
+                raise ValueError(f"{path} is nested deeper than the server takes, {DEEPEST} levels")
+            return _members(value, path, left - 1) if isinstance(value, dict) else _items(value, path, left - 1)
+        case _:
+            return _object(value, path, left)
+
+
+def _items(value: Any, path: str, left: int) -> list[Any]:
+    return [_checked(each, f"{path}[{index}]", left) for index, each in enumerate(value)]
+
+
+def _members(value: dict[Any, Any], path: str, left: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, member in value.items():
+        name = _key(key, path)
+        if name in found:
+            raise ValueError(f"{path} has two keys that JSON writes as {name!r}")
+        found[name] = _checked(member, f"{path}[{key!r}]", left)
+    return found
+
+
+def _key(key: Any, path: str) -> str:
+    if isinstance(key, str):
+        return str.__str__(_text(key, f"a key of {path}"))
+    if isinstance(key, float) and not math.isfinite(key):
+        raise ValueError(f"{path} has the key {key}, which JSON can't hold")
+    try:
+        [name] = msgspec.to_builtins({key: None}, str_keys=True)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{path} has the key {key!r}, and a key in JSON is a text or a number: {error}") from None
+    return str(name)
+
+
+def _text(value: str, path: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{path} has half of a surrogate pair, which JSON can't hold: {value[:80]!a}") from None
+    return value
+
+
+def _object(value: Any, path: str, left: int) -> Any:
+    try:
+        found = msgspec.to_builtins(value)
+    except RecursionError:
+        raise ValueError(f"{path} is nested deeper than the server takes, {DEEPEST} levels") from None
+    except TypeError as error:
+        raise TypeError(f"{path} can't be written as JSON: {error}") from None
+    return _checked(found, path, left)
