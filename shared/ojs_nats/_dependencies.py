@@ -37,9 +37,10 @@ def Depends(provider: Callable[..., T]) -> T: ...
 def Depends(provider: Provider) -> Any:  # noqa: N802  # as in FastAPI
     """The default of a parameter behind `*`, to which `provider` gives a value for each job.
 
-    Providers are functions, async functions, or generators of either kind, which clean up behind their `yield`: there they
-    meet what the handler raised. Plain ones run in a thread. They may have dependencies of their own, and a parameter that is
-    hinted `JobContext`. One that several need is called once. Raises TypeError for a provider with other parameters.
+    Providers are functions, async functions, or generators of either kind, which clean up behind their `yield`:
+    there they meet what the handler raised. Plain ones run in a thread. They may have dependencies of their own,
+    and a parameter that is hinted `JobContext`. One that several need is called once. Raises TypeError for a
+    provider with other parameters.
     """
     return Dependency(provider)
 
@@ -69,7 +70,9 @@ def needs(provider: Provider) -> list[Need]:
 
 
 class Provided:
-    """The dependencies of one job, plain providers of which run in `threads`. `async with` cleans them up, the last one first."""
+    """The dependencies of one job, plain providers of which run in `threads`. `async with` cleans them up, the last
+    one first.
+    """
 
     def __init__(self, context: JobContext, threads: Executor) -> None:
         self._context = context

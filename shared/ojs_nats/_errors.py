@@ -15,8 +15,8 @@ class OjsError(Exception):
 class Refused(OjsError):
     """The server refused a request; subclasses are the codes that programs tell apart.
 
-    `code` is the server's word (`invalid_request`), `status` the HTTP status, `details` what it says beside the message,
-    `retry_after_s` when it may be asked again, in seconds.
+    `code` is the server's word (`invalid_request`), `status` the HTTP status, `details` what it says beside the
+    message, `retry_after_s` when it may be asked again, in seconds.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class NotYet(Refused):
 
 
 class ServerFailed(Refused):
-    """The server couldn't do it; where it may go well later, it has been tried for as long as the client has patience, and
-    this is the cause of `Unavailable`.
+    """The server couldn't do it; where it may go well later, it has been tried for as long as the client has
+    patience, and this is the cause of `Unavailable`.
     """
 
 
 class Unavailable(OjsError):
-    """No server answered, or only that it can't work now, for as long as it was tried. `retry_after_s` is in how many seconds it
-    may be asked again, if it said so.
+    """No server answered, or only that it can't work now, for as long as it was tried. `retry_after_s` is in how
+    many seconds it may be asked again, if it said so.
     """
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
@@ -114,7 +114,9 @@ class JobCancelled(OjsError):
 
 
 class JobDropped(OjsError):
-    """Middleware of the app or the server has dropped the job, or those at these `places` of a batch: they weren't pushed."""
+    """Middleware of the app or the server has dropped the job, or those at these `places` of a batch: they weren't
+    pushed.
+    """
 
     def __init__(self, message: str, places: Sequence[int] = (0,)) -> None:
         super().__init__(message)

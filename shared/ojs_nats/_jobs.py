@@ -42,6 +42,7 @@ class Job(msgspec.Struct, frozen=True):
     queue: str = DEFAULT_QUEUE
     attempt: int = 0
     max_attempts: int | None = None
+    uncounted_attempts: int = 0
     args: list[Any] = []
     meta: dict[str, Any] = {}
     tags: list[str] = []

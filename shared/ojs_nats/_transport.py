@@ -45,8 +45,8 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class EventFilter(msgspec.Struct, frozen=True):
-    """Which events: those that fit all of it. `types` may end in `.*`. They begin behind the cursor `after`, else with what
-    happens from now on. Those of `job_id` end with the job.
+    """Which events: those that fit all of it. `types` may end in `.*`. They begin behind the cursor `after`, else
+    with what happens from now on. Those of `job_id` end with the job.
     """
 
     types: Sequence[str] = ()
@@ -57,7 +57,9 @@ class EventFilter(msgspec.Struct, frozen=True):
 
 
 class Transport(ABC):
-    """For one event loop. `patience_s` is for how long a request is tried, while nobody answers or who answers can't work."""
+    """For one event loop. `patience_s` is for how long a request is tried, while nobody answers or who answers can't
+    work.
+    """
 
     def __init__(self, url: str, *, patience_s: float = 30.0) -> None:
         self.url = url.rstrip("/")
@@ -126,8 +128,8 @@ def error_of(answer: Answer) -> OjsError:
 async def in_time(answered: Coroutine[Any, Any, T], seconds: float) -> T:
     """Return an answer that comes within so many seconds. Raises TimeoutError.
 
-    A process that was stopped meanwhile finds the time over and the answer in its socket: it reads that first, since the jobs
-    of a fetch would be lost to it with its answer.
+    A process that was stopped meanwhile finds the time over and the answer in its socket: it reads that first,
+    since the jobs of a fetch would be lost to it with its answer.
     """
     asked = asyncio.ensure_future(answered)
     try:

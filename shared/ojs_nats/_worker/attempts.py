@@ -9,15 +9,16 @@ from typing import Any
 
 from ojs_nats._worker.context import JobContext, Line
 from ojs_nats._worker.outcome import ShutDown, SoftTimeout
-from ojs_nats._worker.timings import Timings
+from ojs_nats._worker.timings import TIMINGS, Timings
 
 
 class Attempt:
-    """A running job. `why` is the reason for which its handler is to stop, if it is; `lost` says that its end is nobody's
-    business any more, `over` that it has been reported. `soft` says to a process that its time is nearly over.
+    """A running job. `why` is the reason for which its handler is to stop, if it is; `lost` says that its end is
+    nobody's business any more, `over` that it has been reported. `soft` says to a process that its time is nearly
+    over.
     """
 
-    def __init__(self, context: JobContext, line: Line, timings: Timings = Timings()) -> None:
+    def __init__(self, context: JobContext, line: Line, timings: Timings = TIMINGS) -> None:
         self.context = context
         self.line = line
         self._timings = timings

@@ -22,6 +22,7 @@ from ojs_nats._definitions import JobDefinition
 from ojs_nats._errors import Unavailable, refused
 from ojs_nats._logging import parts
 from ojs_nats._operations import Request
+from ojs_nats._plain import encoded
 from ojs_nats._worker import outcome
 from ojs_nats._worker.context import JobContext
 from ojs_nats._worker.frames import LENGTH, Answered, Logged, Raised, Returned, Run, Told, ToProcess, ToWorker, frame
@@ -63,12 +64,20 @@ class _Child:
         logging.getLogger("ojs_nats").setLevel(logging.DEBUG)  # the worker knows which of them are wanted
         threading.Thread(target=self._listen, name="ojs-nats-listening", daemon=True).start()
         while True:
-            run = self._runs.get()
-            self.say(self._ran(run))
+            ended = self._ran(self._runs.get())
+            try:
+                self.say(ended)
+            except Exception as error:  # noqa: BLE001  # the worker waits for an end
+                self.say(Raised(outcome.raised(error).members))
 
     def say(self, said: ToWorker) -> None:
+        """Send it. Raises ValueError and TypeError for what a frame can't hold."""
+        written = frame(said)
         with self._whole(), self._sending:
-            self._line.sendall(frame(said))
+            try:
+                self._line.sendall(written)
+            except OSError:
+                os._exit(1)  # the worker is gone, and so whoever could hear of the handler
 
     def time_is_nearly_over(self) -> None:
         if self._interruptible:
@@ -120,7 +129,13 @@ class _Child:
 
     def logged(self, level: str, event: str, members: dict[str, Any]) -> None:
         job_id = None if self._context is None else self._context.job.id
-        self.say(Logged(level if level in _LEVELS else "error", event, members, job_id))
+        known = level if level in _LEVELS else "error"
+        try:
+            self.say(Logged(known, event, members, job_id))
+        except SoftTimeout:
+            raise
+        except Exception as error:  # noqa: BLE001  # a line that can't be written is no failure of the handler
+            self.say(Logged(known, ascii(event), {"left_out": type(error).__name__}, job_id))
 
     def _log(self, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
         self.logged(method, str(event.pop("event", "")), dict(event))
@@ -129,23 +144,28 @@ class _Child:
     # The worker's side
 
     def _listen(self) -> None:
-        while True:
-            [size] = LENGTH.unpack(self._read(LENGTH.size))
-            said: ToProcess = msgspec.json.decode(self._read(size), type=ToProcess)
-            if isinstance(said, Run):
-                self._runs.put(said)
-            elif isinstance(said, Answered):
-                self._answers.put(said)
-            elif self._context is not None:
-                self._context.stopping = True
-                signal.pthread_kill(self._main, _SOFT)
+        """Take what the worker says. The process ends with its worker, whatever ended that."""
+        try:
+            while True:
+                [size] = LENGTH.unpack(self._read(LENGTH.size))
+                said: ToProcess = msgspec.json.decode(self._read(size), type=ToProcess)
+                if isinstance(said, Run):
+                    self._runs.put(said)
+                elif isinstance(said, Answered):
+                    self._answers.put(said)
+                elif self._context is not None:
+                    self._context.stopping = True
+                    signal.pthread_kill(self._main, _SOFT)
+        finally:
+            os._exit(1)
 
     def _read(self, size: int) -> bytes:
+        """Raises EOFError and OSError when the worker is gone."""
         found = bytearray()
         while len(found) < size:
             part = self._line.recv(min(size - len(found), 1 << 20))
             if not part:
-                os._exit(1)  # the worker is gone, and so whoever could hear of the handler
+                raise EOFError
             found += part
         return bytes(found)
 
@@ -157,8 +177,8 @@ class _Child:
             given = definition.parameters.given(self._context)
             with self._softly():
                 result = outcome.called(definition.handler, given, {})
-            return Returned(msgspec.to_builtins(result))
-        except Exception as error:  # noqa: BLE001  # whatever a handler raises is its job's error
+            return Returned(msgspec.Raw(encoded(result, "the result")))
+        except BaseException as error:  # noqa: BLE001  # whatever a handler raises is its job's error
             return Raised(outcome.raised(error).members)
         finally:
             self._context = None

@@ -6,15 +6,20 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ojs_nats._errors import JobCancelled
+from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
+from ojs_nats._plain import plain
 
 if TYPE_CHECKING:
     from ojs_nats._jobs import Job
     from ojs_nats._transport import Transport
+
+
+_PROGRESS_S: Final = 2.0
+"""For how long a report of progress is tried: the next one says more."""
 
 
 class Line(Protocol):
@@ -27,21 +32,26 @@ class Line(Protocol):
 
 
 class LoopLine:
-    """Through the transport of the loop that made it."""
+    """The way through the transport of the loop that made it. A report of progress that isn't taken is worth no
+    waiting.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
 
     async def send(self, request: Request) -> object:
-        return await self._transport.send(request)
+        patience_s = _PROGRESS_S if request.operation is REPORT_PROGRESS else None
+        return await self._transport.send(request, patience_s=patience_s)
 
     def send_sync(self, request: Request) -> object:
-        return asyncio.run_coroutine_threadsafe(self._transport.send(request), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(self.send(request), self._loop).result()
 
 
 class JobContext:
-    """The running job. What ends in `_sync` is for handlers that are plain functions, which run in a thread or a process."""
+    """The running job. What ends in `_sync` is for handlers that are plain functions, which run in a thread or a
+    process.
+    """
 
     def __init__(
         self,
@@ -57,8 +67,9 @@ class JobContext:
         self.state = state
         """What the app's lifespan gave the worker; None if it has none, and in processes of the pool."""
         self.stopping = False
-        """Whether the handler is to stop: its job is cancelled, isn't this worker's any more, or has run too long, or the
-        worker stops. Async handlers are cancelled; plain functions have to look here."""
+        """Whether the handler is to stop: its job is cancelled, isn't this worker's any more, or has run too long,
+        or the worker stops. Async handlers are cancelled; plain functions have to look here.
+        """
         self.stopped_by: Exception | None = None
         """Why it is to stop."""
         self._line = line
@@ -75,6 +86,14 @@ class JobContext:
     def attempt(self) -> int:
         """1 for the first."""
         return self.job.attempt
+
+    @property
+    def last_attempt(self) -> bool:
+        """Whether the job isn't tried again when this attempt fails. Attempts that aren't counted have numbers, too:
+        those that a worker handed back.
+        """
+        most = self.job.max_attempts
+        return most is not None and self.job.attempt - self.job.uncounted_attempts >= most
 
     @property
     def queue(self) -> str:
@@ -106,7 +125,8 @@ class JobContext:
         return self.job.checkpoint.state if self.job.checkpoint else None
 
     async def heartbeat(self) -> None:
-        """Let other jobs run, and have the worker tell the server at once that it lives; what it answers comes to the handler.
+        """Let other jobs run, and have the worker tell the server at once that it lives; what it answers comes to
+        the handler.
 
         The worker does the latter by itself every few seconds: this is for coroutines that compute for long.
         """
@@ -115,20 +135,37 @@ class JobContext:
         await asyncio.sleep(0)
 
     async def progress(self, fraction: float, message: str | None = None, *, data: dict[str, Any] | None = None) -> None:
-        """Tell how far it is, from 0 to 1. At most one report a second is kept. Raises ValueError beyond that range."""
-        await self._line.send(self._progress(fraction, message, data))
+        """Report how far it is, from 0 to 1. At most one report a second is kept.
+
+        A report that the server doesn't take is a warning in the log. Raises ValueError beyond that range and for
+        data that JSON can't hold, TypeError for objects among them.
+        """
+        request = self._progress(fraction, message, data)
+        try:
+            await self._line.send(request)
+        except OjsError as error:
+            self._not_reported(error)
 
     def progress_sync(self, fraction: float, message: str | None = None, *, data: dict[str, Any] | None = None) -> None:
         """As `progress`."""
-        self._line.send_sync(self._progress(fraction, message, data))
+        request = self._progress(fraction, message, data)
+        try:
+            self._line.send_sync(request)
+        except OjsError as error:
+            self._not_reported(error)
 
     async def save(self, state: Any) -> None:
-        """Keep this for the next attempt, if there has to be one. Raises Conflict when the job isn't this worker's any more."""
+        """Keep this for the next attempt, if there has to be one. Raises Conflict when the job isn't this worker's
+        any more, and ValueError or TypeError for what JSON can't hold.
+        """
         await self._line.send(self._checkpoint(state))
 
     def save_sync(self, state: Any) -> None:
         """As `save`."""
         self._line.send_sync(self._checkpoint(state))
+
+    def _not_reported(self, error: OjsError) -> None:
+        self.log.warning("progress could not be reported", reason=str(error))
 
     def _progress(self, fraction: float, message: str | None, data: dict[str, Any] | None) -> Request:
         if not 0 <= fraction <= 1:
@@ -137,8 +174,10 @@ class JobContext:
         if message is not None:
             body["message"] = message
         if data is not None:
-            body["data"] = data
+            body["data"] = plain(data, "data")
         return Request(REPORT_PROGRESS, {"job_id": self.job.id}, body, self.job.queue)
 
     def _checkpoint(self, state: Any) -> Request:
-        return Request(SAVE_CHECKPOINT, {"job_id": self.job.id}, {"state": state, **self._holder}, self.job.queue)
+        return Request(
+            SAVE_CHECKPOINT, {"job_id": self.job.id}, {"state": plain(state, "state"), **self._holder}, self.job.queue
+        )

@@ -1,4 +1,6 @@
-"""Runs the handler of one job, in the app's middleware: async ones in the loop, plain functions in threads or processes."""
+"""Runs the handler of one job, in the app's middleware: async ones in the loop, plain functions in threads or
+processes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from ojs_nats._worker import outcome
 from ojs_nats._worker.attempts import Attempt
 from ojs_nats._worker.outcome import Report, SoftTimeout, TimedOut
 from ojs_nats._worker.pool import Pool
-from ojs_nats._worker.timings import Timings
+from ojs_nats._worker.timings import TIMINGS, Timings
 
 if TYPE_CHECKING:
     from ojs_nats._app import App
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 
 class Execution:
-    """The handlers of an app's jobs: up to `concurrency` at a time, and of those that run in processes, up to `processes`.
+    """The handlers of an app's jobs: up to `concurrency` at a time, and of those that run in processes, up to
+    `processes`.
 
     `interrupt` is called when a handler has raised KeyboardInterrupt.
     """
@@ -39,7 +42,7 @@ class Execution:
         worker_id: str,
         *,
         interrupt: Callable[[], None] = lambda: None,
-        timings: Timings = Timings(),
+        timings: Timings = TIMINGS,
     ) -> None:
         self._app = app
         self._interrupt = interrupt

@@ -3,68 +3,136 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._errors import OjsError
+from ojs_nats._errors import NotFound, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._transport import Transport
-from ojs_nats._worker import outcome
-from ojs_nats._worker.reports import Reports
+from ojs_nats._worker.timings import TIMINGS, Timings
 
 log = get_logger(__name__)
 
-_PAUSE_S: Final = 1.0
+_BEYOND_WAIT_S: Final = 10.0
+"""What an answer may take beyond the time that the server waits for jobs."""
+_MOST_QUEUES: Final = 100
+"""The most that the server lets a fetch name."""
 
 
-class _Fetched(msgspec.Struct):
+class Fetched(msgspec.Struct, frozen=True):
+    """The jobs of an answer, and those of them that can't be read, with the reason: only what their report needs is
+    known.
+    """
+
+    jobs: Sequence[Job] = ()
+    unreadable: Sequence[tuple[Job, Exception]] = ()
+
+
+class _Answer(msgspec.Struct):
     jobs: list[msgspec.Raw]
 
 
 class _Claimed(msgspec.Struct):
-    """What has to be known of a job to report it."""
-
     id: str
     type: str
     attempt: int
+    queue: str
 
 
 class Fetching:
-    """For one worker; `queue` is that of all its jobs, if they have the same. Jobs that can't be read are reported failed.
+    """The fetches of one worker; `queue` is that of all its jobs, if they have the same.
 
-    The server keeps a fetch that finds nothing for `wait_ms`, and so an idle worker that is to stop: a fetch isn't broken off,
-    since the jobs of an answer that nobody read would stay claimed until their leases end.
+    The server keeps a fetch that finds nothing for `wait_ms`, and so an idle worker that is to stop: a fetch
+    isn't broken off, since the jobs of an answer that nobody read would have to be taken back. `register` is
+    called when the server doesn't know the worker, and so the types of its handlers, any more.
     """
 
     def __init__(
-        self, transport: Transport, reports: Reports, worker_id: str, queues: Sequence[str], queue: str | None, wait_ms: int
+        self,
+        transport: Transport,
+        worker_id: str,
+        queues: Sequence[str],
+        queue: str | None,
+        wait_ms: int,
+        *,
+        register: Callable[[], Coroutine[Any, Any, None]],
+        timings: Timings = TIMINGS,
     ) -> None:
+        self.answered = True
+        """Whether the last fetch was."""
         self._transport = transport
-        self._reports = reports
-        self._asked = {"queues": list(queues), "worker_id": worker_id, "wait_ms": wait_ms}
-        self._answer_s = wait_ms / 1_000 + 10
+        self._portions = [list(queues[start : start + _MOST_QUEUES]) for start in range(0, len(queues), _MOST_QUEUES)]
+        self._turn = 0
+        self._asked = {"worker_id": worker_id, "handlers_declared": True}
+        self._wait_ms = wait_ms
         self._queue = queue
+        self._register = register
+        self._timings = timings
 
-    async def fetch(self, count: int) -> list[Job]:
-        """Up to `count` jobs, none if there were none for as long, or after a pause if nobody answers."""
-        body = {**self._asked, "count": count}
-        request = Request(FETCH, body=body, queue=self._queue, answer_s=self._answer_s)
+    async def fetch(self, count: int) -> Fetched:
+        """Return up to `count` jobs: none if there were none for as long, or behind a pause if no server answers.
+        Raises nothing.
+        """
         try:
-            answer = await self._transport.send(request, patience_s=0.0)
+            fetched = await self._fetched(count)
+        except NotFound as error:
+            log.warning("the server doesn't know this worker: it registers again", reason=str(error))
+            await self._registered_again()
         except OjsError as error:
             log.warning("a fetch failed", reason=str(error))
-            await asyncio.sleep(_PAUSE_S)
-            return []
+        except Exception as error:  # noqa: BLE001  # whatever an answer holds, the next fetch follows
+            log.warning("a fetch failed", error=type(error).__name__, reason=str(error))
+        else:
+            self.answered = True
+            return fetched
+        self.answered = False
+        await asyncio.sleep(self._timings.fetch_pause)
+        return Fetched()
+
+    async def _fetched(self, count: int) -> Fetched:
+        """Ask for all queues at once; if they are more than a fetch may name, for one portion after the other, and
+        wait at each in turn.
+        """
+        if len(self._portions) > 1:
+            for queues in self._portions:
+                found = await self._portion(queues, count, 0)
+                if found.jobs or found.unreadable:
+                    return found
+            self._turn = (self._turn + 1) % len(self._portions)
+        return await self._portion(self._portions[self._turn], count, self._wait_ms)
+
+    async def _portion(self, queues: Sequence[str], count: int, wait_ms: int) -> Fetched:
+        body = {**self._asked, "queues": queues, "count": count, "wait_ms": wait_ms}
+        request = Request(FETCH, body=body, queue=self._queue, answer_s=wait_ms / 1_000 + _BEYOND_WAIT_S)
+        answer = await self._transport.send(request, patience_s=0.0)
         jobs: list[Job] = []
-        for raw in msgspec.json.decode(answer, type=_Fetched).jobs:
+        unreadable: list[tuple[Job, Exception]] = []
+        for raw in msgspec.json.decode(answer, type=_Answer).jobs:
             try:
                 jobs.append(msgspec.json.decode(raw, type=Job))
-            except msgspec.ValidationError as error:
-                claimed = msgspec.json.decode(raw, type=_Claimed)
-                unread = Job(claimed.id, claimed.type, "active", attempt=claimed.attempt)
-                await self._reports.send(unread, outcome.raised(error))
-        return jobs
+            except (ValueError, RecursionError) as error:
+                if (claimed := _claimed(raw)) is not None:
+                    unreadable.append((claimed, error))
+        return Fetched(jobs, unreadable)
+
+    async def _registered_again(self) -> None:
+        try:
+            await self._register()
+        except Exception as error:  # noqa: BLE001  # the next fetch tries it again
+            log.warning("the worker could not register again", error=type(error).__name__, reason=str(error))
+
+
+def _claimed(raw: msgspec.Raw) -> Job | None:
+    """Return what has to be known of a job to report it, None if not even that can be read: the server takes it
+    back.
+    """
+    try:
+        claimed = msgspec.json.decode(raw, type=_Claimed)
+    except (ValueError, RecursionError) as error:
+        log.error("a job can't be read", reason=str(error))
+        return None
+    return Job(claimed.id, claimed.type, "active", queue=claimed.queue, attempt=claimed.attempt)

@@ -11,6 +11,8 @@ import msgspec
 from ojs_nats._jobs import Job
 
 LENGTH: Final = struct.Struct(">Q")
+MOST_BYTES: Final = 2**30
+"""Of a frame: a handler that writes into descriptors that aren't its own may make any number of a length."""
 
 
 class Run(msgspec.Struct, tag=True):
@@ -29,7 +31,9 @@ class Stop(msgspec.Struct, tag=True):
 
 
 class Answered(msgspec.Struct, tag=True):
-    """To the process, about `Told`; `message` is why it was refused, None if it wasn't. `code` is None if nobody answered."""
+    """To the process, about `Told`; `message` is why it was refused, None if it wasn't. `code` is None if nobody
+    answered.
+    """
 
     message: str | None = None
     code: str | None = None
@@ -69,5 +73,8 @@ ToWorker = Told | Logged | Returned | Raised
 
 
 def frame(said: ToProcess | ToWorker) -> bytes:
-    body = msgspec.json.encode(said, enc_hook=repr)
+    """Return its bytes. Raises ValueError and TypeError for what JSON can't hold, but that lines of the log may have
+    any object.
+    """
+    body = msgspec.json.encode(said, enc_hook=repr if isinstance(said, Logged) else None)
     return LENGTH.pack(len(body)) + body

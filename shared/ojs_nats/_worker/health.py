@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 class Health:
     """At `host` and `port`: `/healthz`, `/readyz`, `/metrics`. Raises OSError if there is no room, Missing without
-    prometheus-client. The jobs' metrics are counted by a middleware that it puts into `chain`, unless there is one already.
+    prometheus-client. The jobs' metrics are counted by a middleware that it puts into `chain`, unless there is
+    one already.
     """
 
     def __init__(self, host: str, port: int, chain: ExecutionChain, vitals: Callable[[], Vitals]) -> None:

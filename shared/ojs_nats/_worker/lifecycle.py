@@ -17,20 +17,23 @@ class WorkerState(StrEnum):
 
 
 class Vitals(msgspec.Struct, frozen=True):
-    """Of a worker, now. `loop_turns` is whether its loop was let in lately; `silent_s` how long ago the server answered its
-    last heartbeat, `every_s` how often one is sent.
+    """Signs of how a worker is now. `loop_turns` is whether its loop was let in lately, `fetches` whether its last
+    fetch was answered; `silent_s` how long ago the server answered its last heartbeat, `every_s` how often one is
+    sent.
     """
 
     state: WorkerState
     active: int
     concurrency: int
     loop_turns: bool
+    fetches: bool
     silent_s: float
     every_s: float
 
     @property
     def ready(self) -> bool:
-        return self.state is WorkerState.RUNNING and self.loop_turns and self.silent_s < 3 * self.every_s
+        heard = self.fetches and self.silent_s < 3 * self.every_s
+        return self.state is WorkerState.RUNNING and self.loop_turns and heard
 
 
 class Trigger(StrEnum):
@@ -40,6 +43,7 @@ class Trigger(StrEnum):
     SIGINT = "SIGINT"
     SIGTSTP = "SIGTSTP"
     SIGCONT = "SIGCONT"
+    TOLD_RUNNING = "running"
     TOLD_QUIET = "quiet"
     TOLD_TERMINATE = "terminate"
 
@@ -49,6 +53,7 @@ _MOVES: Final = {
     Trigger.SIGINT: {WorkerState.RUNNING: WorkerState.TERMINATE, WorkerState.QUIET: WorkerState.TERMINATE},
     Trigger.SIGTSTP: {WorkerState.RUNNING: WorkerState.QUIET},
     Trigger.SIGCONT: {WorkerState.QUIET: WorkerState.RUNNING},
+    Trigger.TOLD_RUNNING: {WorkerState.QUIET: WorkerState.RUNNING},
     Trigger.TOLD_QUIET: {WorkerState.RUNNING: WorkerState.QUIET},
     Trigger.TOLD_TERMINATE: {WorkerState.RUNNING: WorkerState.TERMINATE, WorkerState.QUIET: WorkerState.TERMINATE},
 }

@@ -33,8 +33,8 @@ class DeadLetter(Exception):
 
 
 class RetryLater(Exception):
-    """Raised by a handler: the attempt has failed, and the next one, if one is left, begins after `delay` in place of the pause
-    that the job's policy has.
+    """Raised by a handler: the attempt has failed, and the next one, if one is left, begins after `delay` in place
+    of the pause that the job's policy has.
     """
 
     def __init__(self, delay: Duration, reason: str = "to be tried again later") -> None:
@@ -43,7 +43,9 @@ class RetryLater(Exception):
 
 
 class Snooze(Exception):
-    """Raised by a handler: not now. The job runs again after `delay`; this attempt isn't counted, and isn't a failure."""
+    """Raised by a handler: not now. The job runs again after `delay`; this attempt isn't counted, and isn't a
+    failure.
+    """
 
     def __init__(self, delay: Duration, reason: str = "put off") -> None:
         super().__init__(reason)
@@ -51,7 +53,9 @@ class Snooze(Exception):
 
 
 class SoftTimeout(Exception):
-    """Met by a handler whose time is nearly over, once: it may save what it has, and end. Else the attempt has failed."""
+    """Met by a handler whose time is nearly over, once: it may save what it has, and end. Else the attempt has
+    failed.
+    """
 
 
 class ShutDown(Exception):
@@ -63,7 +67,9 @@ class NoPlace(Exception):
 
 
 class NotHere(Exception):
-    """This worker can't run the job, and another one may: it is handed back, and runs again after `delay_ms` at the earliest."""
+    """This worker can't run the job, and another one may: it is handed back, and runs again after `delay_ms` at the
+    earliest.
+    """
 
     def __init__(self, reason: str, delay_ms: int) -> None:
         super().__init__(reason)
@@ -75,8 +81,8 @@ class TimedOut(Exception):
 
 
 class Unfit(Exception):
-    """The job's arguments aren't its handler's, and won't be the next time. `newer` says that there are more of them than it takes:
-    a newer release of it may take them.
+    """The job's arguments aren't its handler's, and won't be the next time. `newer` says that there are more of them
+    than it takes: a newer release of it may take them.
     """
 
     def __init__(self, reason: str, *, newer: bool = False) -> None:
@@ -98,9 +104,9 @@ class FailedInProcess(Exception):
 
 
 def called(call: Callable[..., T], given: Sequence[Any] = (), named: Mapping[str, Any] = {}) -> T:
-    """Return what a plain function returns. Raises what it does, but for what would end its thread, its loop or its process,
-    or can't be handed from a thread to a loop: RuntimeError in the place of SystemExit and StopIteration, Interrupted in the
-    place of KeyboardInterrupt.
+    """Return what a plain function returns. Raises what it does, but for what would end its thread, its loop or its
+    process, or can't be handed from a thread to a loop: RuntimeError in the place of SystemExit and
+    StopIteration, Interrupted in the place of KeyboardInterrupt.
     """
     try:
         return call(*given, **named)

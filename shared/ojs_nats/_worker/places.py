@@ -23,9 +23,10 @@ _MOST: Final = 1_000
 
 
 class Places(Generic[T]):
-    """Of `concurrency` jobs that run at a time. While jobs are so short that it makes no difference to them, up to `ahead` more
-    are asked for than there are free places. `begin` is called for one that has a place now, `give_up` for one that has waited
-    in vain for `patience_s`: those that run take longer than those before them, and other workers may be free.
+    """Of `concurrency` jobs that run at a time. While jobs are so short that it makes no difference to them, up to
+    `ahead` more are asked for than there are free places. `begin` is called for one that has a place now,
+    `give_up` for one that has waited in vain for `patience_s`: those that run take longer than those before them,
+    and other workers may be free.
     """
 
     def __init__(
@@ -61,8 +62,9 @@ class Places(Generic[T]):
         return self._mean_s <= _SOON_S
 
     def wanted(self, fetches: int, *, plenty: bool) -> int:
-        """How many jobs to ask for now, beside so many fetches that are under way; none while there is no free place. `plenty`
-        says that the last fetch brought as many as it was to: else an idle worker would take what others are free for.
+        """How many jobs to ask for now, beside so many fetches that are under way; none while there is no free
+        place. `plenty` says that the last fetch brought as many as it was to: else an idle worker would take what
+        others are free for.
         """
         free = self._concurrency - self.running
         if free <= 0 or fetches >= (_MOST_FETCHES if plenty else 1):

@@ -18,8 +18,21 @@ from ojs_nats._errors import OjsError, Refused
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
 from ojs_nats._worker.attempts import Attempt
-from ojs_nats._worker.frames import LENGTH, Answered, Logged, Raised, Returned, Run, Stop, Told, ToProcess, ToWorker, frame
-from ojs_nats._worker.outcome import FailedInProcess
+from ojs_nats._worker.frames import (
+    LENGTH,
+    MOST_BYTES,
+    Answered,
+    Logged,
+    Raised,
+    Returned,
+    Run,
+    Stop,
+    Told,
+    ToProcess,
+    ToWorker,
+    frame,
+)
+from ojs_nats._worker.outcome import FailedInProcess, NotHere
 
 if TYPE_CHECKING:
     from ojs_nats._definitions import JobDefinition
@@ -29,6 +42,10 @@ log = get_logger(__name__)
 _BEGIN: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from ojs_nats._worker.child import main; main(int(sys.argv[2]))"
 )
+_NOT_STARTED_MS: Final = 15_000
+"""For how long a job stays away for which no process could be started."""
+_LAST_S: Final = 1.0
+"""What a process that has closed its connection has to end in."""
 _OPERATIONS: Final = {operation.name: operation for operation in (REPORT_PROGRESS, SAVE_CHECKPOINT)}
 
 
@@ -37,8 +54,8 @@ class ProcessDied(OjsError):
 
 
 class Pool:
-    """Up to `size` processes, which are started when they are needed, and kept. What isn't left by itself is killed: then the
-    next handler gets a new one. They aren't forks: a fork has the memory of threads that it hasn't got.
+    """Up to `size` processes, which are started when they are needed, and kept. What isn't left by itself is killed:
+    then the next handler gets a new one. They aren't forks: a fork has the memory of threads that it hasn't got.
     """
 
     def __init__(self, size: int, worker_id: str) -> None:
@@ -48,7 +65,9 @@ class Pool:
         self._all: set[_Process] = set()
 
     async def run(self, definition: JobDefinition[Any, Any], attempt: Attempt) -> Any:
-        """What the handler returns. Raises FailedInProcess, ProcessDied. When this is cancelled, the process is killed."""
+        """What the handler returns. Raises FailedInProcess, ProcessDied. When this is cancelled, the process is
+        killed.
+        """
         module, name = definition.handler.__module__, definition.handler.__qualname__
         if module == "__main__":
             raise LookupError(f"{name} is in the program that was started: a job that runs in a process lies in a module")
@@ -75,7 +94,10 @@ class Pool:
             if process.alive:
                 return process
             await self._end(process)
-        process = await _Process.started()
+        try:
+            process = await _Process.started()
+        except OSError as error:  # it isn't the job's fault
+            raise NotHere(f"no process can be started: {error}", _NOT_STARTED_MS) from error
         self._all.add(process)
         return process
 
@@ -119,20 +141,30 @@ class _Process:
                 if isinstance(said, Returned | Raised):
                     return said
                 if isinstance(said, Logged):
-                    to = attempt.context.log if said.job_id == run.job.id else log
-                    getattr(to, said.level)(said.event, **said.members)
+                    _log(attempt.context.log if said.job_id == run.job.id else log, said)
                 else:
                     self._say(await _answered(said, attempt))
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise ProcessDied(f"the handler's process ended{_how(await self._process.wait())}") from None
+            raise ProcessDied(await self._death()) from None
+        except ValueError as error:
+            raise ProcessDied(f"the handler wrote to a descriptor that isn't its own, and so to the worker: {error}") from None
         finally:
             attempt.soft = None
+
+    async def _death(self) -> str:
+        try:
+            async with asyncio.timeout(_LAST_S):
+                return f"the handler's process ended{_how(await self._process.wait())}"
+        except TimeoutError:
+            return "the handler's process has closed its connection to the worker"
 
     def _say(self, said: ToProcess) -> None:
         self._writer.write(frame(said))
 
     async def _heard(self) -> ToWorker:
         [size] = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
+        if size > MOST_BYTES:
+            raise ValueError(f"a frame of {size} bytes")
         said: ToWorker = msgspec.json.decode(await self._reader.readexactly(size), type=ToWorker)
         return said
 
@@ -142,6 +174,13 @@ class _Process:
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
         self._writer.close()
+
+
+def _log(to: Any, line: Logged) -> None:
+    try:
+        getattr(to, line.level)(line.event, **line.members)
+    except TypeError:  # a member is called as a parameter of the logger
+        getattr(to, line.level)(line.event, members=line.members)
 
 
 async def _answered(told: Told, attempt: Attempt) -> Answered:

@@ -8,15 +8,22 @@ import logging
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from typing import Final, TypedDict, Unpack
 
 from ojs_nats._app import App
 from ojs_nats._durations import Duration
-from ojs_nats._errors import Missing, OjsError, Unavailable
+from ojs_nats._errors import Missing, OjsError, Refused, Unavailable
+from ojs_nats._logging import get_logger
 from ojs_nats._worker.lifecycle import Trigger
 from ojs_nats._worker.worker import Worker
 
+log = get_logger(__name__)
+
+_LEAVE_S: Final = 3.0
+"""What threads have to end in, once the worker has."""
 _SIGNALS: Final = (
     (signal.SIGTERM, Trigger.SIGTERM),
     (signal.SIGINT, Trigger.SIGINT),
@@ -65,13 +72,15 @@ def load(names: Sequence[str]) -> App:
 
 
 def run(names: Sequence[str], **options: Unpack[WorkerOptions]) -> None:
-    """Until it is told to stop. Raises CannotStart, and what the modules raise."""
+    """Run it until it is to stop. Raises CannotStart, and what the modules raise."""
     app = load(names)
     asyncio.run(_serve(app, options))
 
 
 async def _serve(app: App, options: WorkerOptions) -> None:
-    """Run it under the signals of ojs-worker-protocol §9: SIGTERM, SIGTSTP (quiet), SIGCONT (resume), SIGINT (at once)."""
+    """Run it under the signals of ojs-worker-protocol §9: SIGTERM, SIGTSTP (quiet), SIGCONT (resume), SIGINT (at
+    once).
+    """
     try:
         worker = Worker(app, **options)
     except (ValueError, Missing) as error:
@@ -85,9 +94,23 @@ async def _serve(app: App, options: WorkerOptions) -> None:
         await worker.run()
     except Unavailable as error:
         raise CannotStart(f"{error}; is the server running, and is OJS_URL its address?") from None
+    except Refused as error:
+        raise CannotStart(f"the server refuses the worker: {error}") from None
     finally:
         for number, _ in _SIGNALS:
             loop.remove_signal_handler(number)
-    if worker.active:  # a handler that doesn't let itself be stopped would keep the process for as long as it likes
+    _leave(0.0 if worker.active else _LEAVE_S)
+
+
+def _leave(seconds: float) -> None:
+    """End the process in so many seconds, if it hasn't ended by itself: a handler that doesn't let itself be
+    stopped, or a thread of `asyncio.to_thread`, would keep it for as long as it likes.
+    """
+
+    def leave() -> None:
+        time.sleep(seconds)
+        log.warning("threads go on: the process ends without them")
         logging.shutdown()
         os._exit(0)
+
+    threading.Thread(target=leave, name="ojs-nats-leaving", daemon=True).start()

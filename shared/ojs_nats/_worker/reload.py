@@ -20,8 +20,8 @@ _OTHERS: Final = (signal.SIGTSTP, signal.SIGCONT)
 def run(command: Sequence[str], folder: Path) -> int:
     """The worker that `command` starts, until this process is told to stop; its exit code.
 
-    After each change below `folder` it is told to terminate, so that its jobs end or are handed back, and started again; if it
-    ends by itself, with the next change. Raises Missing without the package watchfiles.
+    After each change below `folder` it is told to terminate, so that its jobs end or are handed back, and started
+    again; if it ends by itself, with the next change. Raises Missing without the package watchfiles.
     """
     return asyncio.run(_Supervision(command).run(folder))
 

@@ -16,7 +16,7 @@ from ojs_nats._operations import ACK, NACK, Request
 from ojs_nats._transport import Transport
 from ojs_nats._worker import outcome
 from ojs_nats._worker.outcome import Report
-from ojs_nats._worker.timings import Timings
+from ojs_nats._worker.timings import TIMINGS, Timings
 
 log = get_logger(__name__)
 
@@ -52,7 +52,9 @@ class _Answer(msgspec.Struct):
 
 
 class Success:
-    """A job that went well, on its way to the server. `told` is set once the server has decided, or won't be asked any more."""
+    """A job that went well, on its way to the server. `told` is set once the server has decided, or won't be asked
+    any more.
+    """
 
     def __init__(self, job: Job, result: msgspec.Raw | None, trial: Trial) -> None:
         self.job = job
@@ -69,7 +71,9 @@ class Success:
 
 
 class Trial:
-    """The tries of one outcome: when the next one is due, and until when it is tried at all, in seconds of the loop's clock."""
+    """The tries of one outcome: when the next one is due, and until when it is tried at all, in seconds of the
+    loop's clock.
+    """
 
     def __init__(self, job: Job, timings: Timings) -> None:
         self._timings = timings
@@ -97,12 +101,12 @@ class Trial:
 class Reports:
     """The reports of one worker; `queue` is that of all its jobs, if they have the same.
 
-    Only an OJS error of the server decides about an outcome: that it isn't this worker's to report, or that it can't be kept as
-    it is. Everything else (no answer, a proxy's answer, a server that can't work) is followed by another try, for as long as the
-    job's lease may last, and for a minute at the least.
+    Only an OJS error of the server decides about an outcome: that it isn't this worker's to report, or that it
+    can't be kept as it is. Everything else (no answer, a proxy's answer, a server that can't work) is followed by
+    another try, for as long as the job's lease may last, and for a minute at the least.
     """
 
-    def __init__(self, transport: Transport, worker_id: str, queue: str | None, timings: Timings = Timings()) -> None:
+    def __init__(self, transport: Transport, worker_id: str, queue: str | None, timings: Timings = TIMINGS) -> None:
         self._transport = transport
         self._worker_id = worker_id
         self._queue = queue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 
@@ -30,9 +32,14 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     not_here_pause: float = 15.0
     """For how long a job stays away that was handed back since this worker can't run it, and another one may."""
     rollout: float = 600.0
-    """For how long after its push a job with more arguments than its handler takes is handed back, and not discarded: its producer
-    is newer than this worker, and workers as new as it may be about to start."""
+    """For how long after its push a job with more arguments than its handler takes is handed back, and not
+    discarded: its producer is newer than this worker, and workers as new as it may be about to start.
+    """
 
     def __post_init__(self) -> None:
         if self.hand_back + self.farewell + self.sign_off > self.closing:
             raise ValueError("closing has to have room for hand_back, farewell and sign_off")
+
+
+TIMINGS: Final = Timings()
+"""Those of every worker that isn't a test's."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+import msgspec
 import uuid6
 
 from ojs_nats._connect import transport
@@ -27,8 +28,10 @@ from ojs_nats._worker.execution import Execution
 from ojs_nats._worker.fetching import Fetching
 from ojs_nats._worker.heartbeats import Beat, Heartbeats, Signs
 from ojs_nats._worker.lifecycle import Trigger, Vitals, WorkerState, after
+from ojs_nats._worker.marks import Marks
 from ojs_nats._worker.places import Places
 from ojs_nats._worker.reports import Reports
+from ojs_nats._worker.timings import TIMINGS, Timings
 
 if TYPE_CHECKING:
     from ojs_nats._app import App
@@ -36,22 +39,37 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-_FAREWELL_S: Final = 1.0
-"""What threads have to notice that they are to stop."""
-_HAND_BACK_S: Final = 3.0
 _SHORTEST_S: Final = 0.2
 _LONGEST_S: Final = 3_600.0
+_QUEUES_TOLD: Final = 100
+"""The most that the server lets a worker say it has."""
+_DIRECTIVES: Final = {
+    "running": Trigger.TOLD_RUNNING,
+    "quiet": Trigger.TOLD_QUIET,
+    "terminate": Trigger.TOLD_TERMINATE,
+}
+
+
+class _Registered(msgspec.Struct):
+    mark: str | None = None
 
 
 class Worker:
-    """Runs the jobs of an app, up to `concurrency` at a time: async handlers in this loop, plain functions in threads.
+    """A runner of an app's jobs, up to `concurrency` at a time: async handlers in this loop, plain functions in
+    threads.
 
-    `queues` are looked at in order, and default to those that the app's definitions name. `grace` is how long jobs may go on
-    once it is to stop; then their handlers are cancelled and they are handed back. `every` is the pause between heartbeats,
-    `wait` how long a fetch that finds nothing lasts, and so the stop of an idle worker. While jobs take a few milliseconds, up
-    to `ahead` more are fetched than can begin at once; those for which there is no place after all are handed back.
-    `processes` is how many jobs that run in processes do so at a time: as many as there are CPUs unless it is said.
-    `health` is the host and port where it tells how it is. Raises OSError if that isn't free.
+    `queues` are looked at in order, and default to those that the app's definitions name. `grace` is how long
+    jobs may go on once it is to stop; then their handlers are cancelled and they are handed back. `every` is the
+    pause between heartbeats, `wait` how long a fetch that finds nothing lasts, and so the stop of an idle worker.
+    While jobs take a few milliseconds, up to `ahead` more are fetched than can begin at once; those for which
+    there is no place after all are handed back. `processes` is how many jobs that run in processes do so at a
+    time: as many as there are CPUs unless it is said. `health` is the host and port where it says how it is.
+    Raises OSError if that isn't free.
+
+        worker = Worker(app, concurrency=20)
+        running = asyncio.create_task(worker.run())
+        ...
+        await worker.stop()
     """
 
     def __init__(
@@ -67,6 +85,7 @@ class Worker:
         processes: int | None = None,
         health: tuple[str, int] | None = None,
         worker_id: str | None = None,
+        timings: Timings = TIMINGS,
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"a worker runs at least one job at a time, not {concurrency}")
@@ -79,24 +98,36 @@ class Worker:
         named = (definition.options.get("queue", DEFAULT_QUEUE) for definition in app.definitions.values())
         self.id = worker_id or f"worker_{uuid6.uuid7()}"
         self.state = WorkerState.RUNNING
-        self.queues = list(queues) or list(dict.fromkeys(named))
+        self.queues = list(dict.fromkeys(queues)) or list(dict.fromkeys(named))
         self._app = app
         self._concurrency = concurrency
         self._grace_s = milliseconds(grace) / 1_000
         self._every_s = milliseconds(every) / 1_000
+        self._timings = timings
         self._started_at = datetime.now(UTC).isoformat()
         self._most_unreported = concurrency + ahead
         self._held: set[Attempt] = set()
+        self._fetches: set[asyncio.Task[None]] = set()
+        self._plenty = True
+        """Whether the last fetch brought as many jobs as were asked for."""
         self._places: Places[Attempt] = Places(concurrency, ahead, self._start, self._hand_back)
         self._changed = asyncio.Event()
         self._state: Any = None
+        self._running: asyncio.Task[None] | None = None
+        self._serving = False
+        self._end = Ending(timings.closing)
         self._heartbeats: Heartbeats[Attempt] | None = None
+        self._marks = Marks()
         self._transport = transport(app.url, headers=app.headers)
-        self._execution = Execution(app, concurrency, processes or os.cpu_count() or 1, self.id)
+        self._execution = Execution(
+            app, concurrency, processes or os.cpu_count() or 1, self.id, interrupt=self._interrupted, timings=timings
+        )
         queue = self.queues[0] if len(self.queues) == 1 else None
-        self._reports = Reports(self._transport, self.id, queue)
+        self._reports = Reports(self._transport, self.id, queue, timings)
         self._health = self._told_at(*health) if health is not None else None
-        self._fetching = Fetching(self._transport, self._reports, self.id, self.queues, queue, milliseconds(wait))
+        self._fetching = Fetching(
+            self._transport, self.id, self.queues, queue, milliseconds(wait), register=self._register, timings=timings
+        )
 
     @property
     def active(self) -> int:
@@ -104,34 +135,71 @@ class Worker:
         return self._places.running
 
     def notify(self, trigger: Trigger) -> None:
-        """Tell it of a signal; in its loop."""
-        if trigger is Trigger.SIGINT:
-            self._grace_s = 0.0
+        """Pass a signal on to it; in its loop. SIGINT ends the grace period; a second one ends the worker at once."""
         self._enter(after(self.state, trigger))
+        if trigger is Trigger.SIGINT:
+            self._end.hurry(asyncio.get_running_loop().time())
+            self._changed.set()
+
+    async def stop(self, grace: Duration | None = None) -> None:
+        """Fetch no more, let jobs end within the grace period, hand back the rest, and return when the worker has
+        ended.
+
+        `grace` is in the place of the worker's own. May be called before `run`, which then ends at once, and more
+        than once.
+        """
+        if grace is not None:
+            self._grace_s = milliseconds(grace) / 1_000
+        self.notify(Trigger.SIGTERM)
+        if self._running is not None:
+            await asyncio.wait({self._running})
 
     async def run(self) -> None:
-        """Until it is told to terminate, and its jobs have ended or been handed back."""
-        with self._health or nullcontext():
-            async with self._lifespan() as self._state:
-                await self._serve()
+        """Run until it is to terminate, and its jobs have ended or been handed back.
+
+        When this is cancelled, jobs are handed back without a grace period. Raises Unavailable if no server takes the
+        registration, Refused if one refuses it, and RuntimeError if the worker has been run before.
+        """
+        if self._running is not None:
+            raise RuntimeError("a worker runs once: make another one")
+        self._running = running = asyncio.create_task(self._run())
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and not task.cancelling():
+                return  # it was stopped before it had begun
+            self.notify(Trigger.SIGINT)
+            await asyncio.wait({running})
+            raise
+
+    async def _run(self) -> None:
+        try:
+            with self._health or nullcontext():
+                if self.state is not WorkerState.TERMINATE:
+                    async with self._lifespan() as self._state:
+                        await self._serve()
+        finally:
+            await self._transport.close()
 
     async def _serve(self) -> None:
         await self._register()
         beside = nullcontext if self._health is None else self._health.serving
-        self._heartbeats = Heartbeats(self._connect_for_heartbeats, self._described, self._heard, beside)
-        self._heartbeats.start()
+        beats = Heartbeats(self._connect_for_heartbeats, self._described, self._heard, self._marks.marked, beside)
+        self._heartbeats = beats
+        beats.start()
+        self._serving = True
         told = {"worker_id": self.id, "queues": self.queues, "concurrency": self._concurrency, "url": self._transport.shown}
         log.info("the worker runs", **told)
         if self._health is not None:
             log.info("the worker tells how it is", port=self._health.port)
         try:
             await self._fetch_until_terminated()
-            await self._finish()
+        except asyncio.CancelledError:  # the loop ends with all that is in it
+            self.notify(Trigger.SIGINT)
+            raise
         finally:
-            await self._heartbeats.stop()
-            await self._deregister()
-            await self._transport.close()
-            await self._execution.close()
+            await self._finish()
         log.info("the worker has stopped", worker_id=self.id)
 
     def _told_at(self, host: str, port: int) -> Health:
@@ -141,8 +209,8 @@ class Worker:
 
     def _vitals(self) -> Vitals:
         assert self._heartbeats is not None
-        beats = self._heartbeats
-        return Vitals(self.state, self.active, self._concurrency, beats.loop_turns, beats.silent_s, self._every_s)
+        beats, fetches = self._heartbeats, self._fetching.answered
+        return Vitals(self.state, self.active, self._concurrency, beats.loop_turns, fetches, beats.silent_s, self._every_s)
 
     def _lifespan(self) -> AbstractAsyncContextManager[Any]:
         made = self._app.worker_state
@@ -155,15 +223,21 @@ class Worker:
             return
         log.info("the worker changes its state", before=str(self.state), after=str(state), active=self.active)
         self.state = state
+        if state is WorkerState.TERMINATE:
+            self._end.begin(asyncio.get_running_loop().time(), self._grace_s)
+            if self._running is not None and not self._serving:
+                self._running.cancel()  # nobody may answer the registration
         self._changed.set()
         if self._heartbeats is not None:
             self._heartbeats.now()
 
+    def _interrupted(self) -> None:
+        self.notify(Trigger.SIGINT)
+
     def _heard(self, beat: Beat[Attempt]) -> None:
-        if beat.state == "quiet":
-            self._enter(after(self.state, Trigger.TOLD_QUIET))
-        elif beat.state == "terminate":
-            self._enter(after(self.state, Trigger.TOLD_TERMINATE))
+        directive = _DIRECTIVES.get(beat.directive or "")
+        if directive is not None:
+            self._enter(after(self.state, directive))
         cancelled, lost = JobCancelled("the job was cancelled"), OjsError("the job isn't this worker's any more")
         for attempts, why in ((beat.cancelled, cancelled), (beat.lost, lost)):
             for attempt in attempts:
@@ -176,17 +250,18 @@ class Worker:
         return transport(self._app.url, patience_s=0.0, headers=self._app.headers)
 
     def _described(self) -> Signs[Attempt]:
-        # Called in another thread, so it goes through a copy, which is made in one step.
+        # Called in another thread, so it goes through a copy, which is made in one step, behind what it is said to hold.
+        complete = self._marks.complete()
         named = {attempt.context.job.id: attempt for attempt in list(self._held) if not attempt.over}
         again_s = min(self._every_s, *(_heartbeat_s(attempt.context.job) for attempt in named.values()), _LONGEST_S)
-        return Signs({**self._identity(), "state": str(self.state)}, named, again_s)
+        return Signs(str(self.state), self._identity(), named, complete, again_s)
 
     def _identity(self) -> dict[str, Any]:
         return {
             "worker_id": self.id,
             "hostname": socket.gethostname(),
             "pid": os.getpid(),
-            "queues": self.queues,
+            "queues": self.queues[:_QUEUES_TOLD],
             "concurrency": self._concurrency,
             "started_at": self._started_at,
         }
@@ -194,93 +269,105 @@ class Worker:
     async def _register(self) -> None:
         # Jobs of other types stay for workers that know them, as those of a newer release (ojs-job-versioning §8.1).
         handlers = [{"type": job_type} for job_type in self._app.definitions]
-        await self._transport.send(Request(REGISTER, body={**self._identity(), "handlers": handlers}))
+        answer = await self._transport.send(Request(REGISTER, body={**self._identity(), "handlers": handlers}))
+        self._marks.registered(msgspec.json.decode(answer, type=_Registered).mark)
 
     async def _deregister(self) -> None:
+        body = {"worker_id": self.id, "reason": "shutdown", "pid": os.getpid(), "started_at": self._started_at}
         try:
-            body = {"worker_id": self.id, "reason": "shutdown"}
-            await self._transport.send(Request(DEREGISTER, body=body, answer_s=2.0), patience_s=0.0)
+            await self._transport.send(Request(DEREGISTER, body=body, answer_s=self._timings.sign_off), patience_s=0.0)
         except OjsError as error:
             log.warning("the worker could not say goodbye", reason=str(error))
 
     # Jobs
 
     async def _fetch_until_terminated(self) -> None:
-        """Ask for as many jobs as could begin at once. While there is plenty, some are on their way while others run; an idle
-        worker waits in one request.
+        """Ask for as many jobs as could begin at once. While there is plenty, some are on their way while others
+        run; an idle worker waits in one request.
         """
-        fetches: set[asyncio.Task[bool]] = set()
-        plenty = True
-        try:
-            while self.state is not WorkerState.TERMINATE:
-                self._changed.clear()
-                count = self._wanted(fetches, plenty=plenty)
-                if count:
-                    self._places.ask(count)
-                    fetches.add(asyncio.create_task(self._fetch(count)))
-                    continue
-                changed = asyncio.ensure_future(self._changed.wait())
-                ended, _ = await asyncio.wait({changed, *fetches}, return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
-                for fetch in fetches & ended:
-                    fetches.discard(fetch)
-                    plenty = fetch.result()
-        finally:
-            if fetches:
-                await asyncio.wait(fetches)
+        while self.state is not WorkerState.TERMINATE:
+            self._changed.clear()
+            count = self._wanted()
+            if count:
+                self._places.ask(count)
+                self._fetches.add(asyncio.create_task(self._fetch(count)))
+            else:
+                await self._changed.wait()
 
-    def _wanted(self, fetches: Collection[object], *, plenty: bool) -> int:
-        """How many jobs to ask for now."""
+    def _wanted(self) -> int:
+        """Return how many jobs to ask for now."""
         places = self._places
         if self.state is WorkerState.QUIET or len(self._held) - places.running - places.waiting > self._most_unreported:
             return 0  # it shall not, or the server doesn't take reports
-        return places.wanted(len(fetches), plenty=plenty)
+        return places.wanted(len(self._fetches), plenty=self._plenty)
 
-    async def _fetch(self, count: int) -> bool:
-        """Whether there were as many."""
+    async def _fetch(self, count: int) -> None:
+        """Take up to `count` jobs. Raises nothing."""
         began = asyncio.get_running_loop().time()
+        number = self._marks.sent()
+        found = 0
         try:
-            jobs = await self._fetching.fetch(count)
+            try:
+                fetched = await self._fetching.fetch(count)
+            finally:
+                self._places.answered(count)
+            found = len(fetched.jobs)
+            if self._health is not None:
+                self._health.fetched(asyncio.get_running_loop().time() - began, found)
+            for job in fetched.jobs:
+                self._take(job)
+            for job, error in fetched.unreadable:
+                self._end_unread(job, error)
         finally:
-            self._places.answered(count)
-        if self._health is not None:
-            self._health.fetched(asyncio.get_running_loop().time() - began, len(jobs))
-        for job in jobs:
-            self._take(job)
-        return len(jobs) == count
+            self._marks.ended(number)
+            self._plenty = found == count
+            self._fetches.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            self._changed.set()
 
     def _take(self, job: Job) -> None:
-        line = LoopLine(self._transport)
-        beat = None if self._heartbeats is None else self._heartbeats.now
-        attempt = Attempt(JobContext(job, line, self.id, beat=beat, state=self._state), line)
-        self._held.add(attempt)
-        if self._heartbeats is not None:
-            self._heartbeats.within(_heartbeat_s(job))
+        attempt = self._attempt_of(job)
         # After the end it comes as the answer to a fetch that was under way.
         if self.state is WorkerState.TERMINATE and not (self._places.brief and self._grace_s):
             self._hand_back(attempt)
         else:
             self._places.put(attempt)
 
+    def _attempt_of(self, job: Job) -> Attempt:
+        line = LoopLine(self._transport)
+        beat = None if self._heartbeats is None else self._heartbeats.now
+        attempt = Attempt(JobContext(job, line, self.id, beat=beat, state=self._state), line, self._timings)
+        self._held.add(attempt)
+        if self._heartbeats is not None:
+            self._heartbeats.within(_heartbeat_s(job))
+        return attempt
+
     def _start(self, attempt: Attempt) -> None:
         attempt.task = asyncio.create_task(self._attempt(attempt))
 
     def _hand_back(self, attempt: Attempt) -> None:
-        """A job that hasn't begun."""
+        """Hand back a job that hasn't begun."""
         why = _stopped() if self.state is WorkerState.TERMINATE else outcome.NoPlace("the jobs before it take long")
         attempt.stop(why)
         attempt.task = asyncio.create_task(self._report(attempt, outcome.raised(why)))
 
+    def _end_unread(self, job: Job, error: Exception) -> None:
+        """Fail a job that can't be read."""
+        attempt = self._attempt_of(job)
+        attempt.context.log.error("the job can't be read", reason=str(error))
+        attempt.task = asyncio.create_task(self._report(attempt, outcome.raised(error)))
+
     async def _attempt(self, attempt: Attempt) -> None:
         now = asyncio.get_running_loop().time
         began = now()
-        report = await self._execution.outcome(attempt.context.job, attempt)
-        self._places.took(now() - began)
-        unfinished = attempt.unfinished
-        if unfinished is None:
-            self._vacate()
-        else:  # its place is taken for as long as its thread is
-            unfinished.add_done_callback(self._vacate)
+        try:
+            report = await self._execution.outcome(attempt.context.job, attempt)
+        finally:
+            self._places.took(now() - began)
+            unfinished = attempt.unfinished
+            if unfinished is None:
+                self._vacate()
+            else:  # its place is taken for as long as its thread is
+                unfinished.add_done_callback(self._vacate)
         await self._report(attempt, report)
 
     async def _report(self, attempt: Attempt, report: outcome.Report) -> None:
@@ -301,28 +388,87 @@ class Worker:
         self._changed.set()
 
     async def _finish(self) -> None:
-        """Let jobs end within the grace period; those that don't are stopped and handed back."""
-        if await self._ended_within(self._grace_s):
-            return
-        log.warning("the grace period is over: jobs are handed back", active=self.active)
+        """Let jobs end within the grace period, hand back those that don't, and sign off. All of it has one
+        deadline.
+        """
+        if not await self._ended_by(lambda: self._end.jobs_by) and self._unreported():
+            log.warning("the grace period is over: jobs are handed back", active=self.active)
+        try:
+            async with self._end.bounded():
+                await self._close()
+        except TimeoutError:
+            log.warning("the worker had no time left to end in order")
+        finally:
+            for fetch in self._fetches:
+                fetch.cancel()
+            self._reports.close()
+            await self._execution.close()
+
+    async def _close(self) -> None:
         self._places.clear()
         for attempt in list(self._held):
-            attempt.stop(_stopped())
-        await self._ended_within(_HAND_BACK_S)
+            if not attempt.over:
+                attempt.stop(_stopped())
+        until = asyncio.get_running_loop().time() + self._timings.hand_back
+        if not await self._ended_by(lambda: until) and self._unreported():
+            log.error("jobs could not be reported: the server takes them back", count=self._unreported())
         rest = [attempt.unfinished for attempt in self._held if attempt.unfinished is not None]
         if rest:  # threads that look whether they are to stop can clean up
-            await asyncio.wait(rest, timeout=_FAREWELL_S)
+            await asyncio.wait(rest, timeout=self._timings.farewell)
+        assert self._heartbeats is not None
+        await self._heartbeats.stop()
+        await self._deregister()
 
-    async def _ended_within(self, seconds: float) -> bool:
-        """Whether all jobs have been reported by then."""
-        try:
-            async with asyncio.timeout(seconds):
-                while not all(attempt.over for attempt in self._held):
-                    self._changed.clear()
+    def _unreported(self) -> int:
+        return sum(not attempt.over for attempt in self._held)
+
+    async def _ended_by(self, until: Callable[[], float]) -> bool:
+        """Return whether all fetches have been answered and all jobs reported by then; `until` may change meanwhile."""
+        while self._fetches or self._unreported():
+            self._changed.clear()
+            try:
+                async with asyncio.timeout_at(until()):
                     await self._changed.wait()
-        except TimeoutError:
-            return False
+            except TimeoutError:
+                if asyncio.get_running_loop().time() >= until():
+                    return not (self._fetches or self._unreported())
         return True
+
+
+class Ending:
+    """The deadlines of a worker's end, in seconds of its loop's clock: of its jobs, and of all that follows within
+    `closing_s`.
+    """
+
+    def __init__(self, closing_s: float) -> None:
+        self.jobs_by = 0.0
+        self._closing_s = closing_s
+        self._all_by = 0.0
+        self._hurried = False
+        self._bound: asyncio.Timeout | None = None
+
+    def begin(self, now: float, grace_s: float) -> None:
+        """Begin the grace period."""
+        self._end_at(now + grace_s, now + grace_s + self._closing_s)
+
+    def hurry(self, now: float) -> None:
+        """End the grace period, and the second time everything else, too."""
+        self._end_at(min(self.jobs_by, now), now if self._hurried else min(self._all_by, now + self._closing_s))
+        self._hurried = True
+
+    @asynccontextmanager
+    async def bounded(self) -> AsyncIterator[None]:
+        """Everything in here ends by the deadline. Raises TimeoutError."""
+        try:
+            async with asyncio.timeout_at(self._all_by) as self._bound:
+                yield
+        finally:
+            self._bound = None
+
+    def _end_at(self, jobs_by: float, all_by: float) -> None:
+        self.jobs_by, self._all_by = jobs_by, all_by
+        if self._bound is not None and not self._bound.expired():
+            self._bound.reschedule(all_by)
 
 
 def _heartbeat_s(job: Job) -> float:

@@ -69,7 +69,7 @@ class MemoryTransport(Transport):
         try:
             said = await self._said(request, body or b"{}")
         except Refused as error:
-            told = {"error": {"code": error.code, "message": str(error), "details": error.details}}
+            told = {"error": {"code": error.code, "message": str(error), "retryable": False, "details": error.details}}
             return Answer(error.status, msgspec.json.encode(told))
         return Answer(200, msgspec.json.encode(said))
 

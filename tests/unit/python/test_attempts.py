@@ -7,14 +7,15 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from ojs_nats import App, JobCancelled, JobContext, SoftTimeout
 from ojs_nats._jobs import Job
-from ojs_nats._worker import attempts
 from ojs_nats._worker.attempts import Attempt
 from ojs_nats._worker.execution import Execution
 from ojs_nats._worker.outcome import Report, ShutDown
+from ojs_nats._worker.timings import Timings
 from support.python_samples import Heard, context
 
 Handler = Callable[..., Coroutine[Any, Any, Any]]
@@ -95,7 +96,7 @@ async def test_a_coroutine_meets_it_where_it_waits(body: Callable[[], Coroutine[
         assert isinstance(ctx.stopped_by, SoftTimeout)
         return said
 
-    assert await outcome(handler) == Report("ack", {"result": result})
+    assert await outcome(handler) == Report("ack", {"result": msgspec.Raw(msgspec.json.encode(result))})
 
 
 async def test_one_that_isn_t_caught_is_a_failure() -> None:
@@ -116,8 +117,7 @@ async def test_the_hard_one_follows_the_soft_one() -> None:
     assert error_of(await outcome(handler, hard_ms=60))["type"] == "timeout"
 
 
-async def test_a_handler_that_doesn_t_let_itself_be_stopped_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "_CLEAN_UP_S", 0.02)
+async def test_a_handler_that_doesn_t_let_itself_be_stopped_is_given_up() -> None:
     end = asyncio.Event()
 
     async def stubborn() -> None:
@@ -127,7 +127,7 @@ async def test_a_handler_that_doesn_t_let_itself_be_stopped_is_given_up(monkeypa
             except asyncio.CancelledError:
                 continue
 
-    attempt = Attempt(context(), Heard())
+    attempt = Attempt(context(), Heard(), Timings(clean_up=0.02))
     asyncio.get_running_loop().call_later(0.01, attempt.stop, ShutDown("bye"))
     with pytest.raises(ShutDown):
         await attempt.result(stubborn())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 
 import pytest
 
@@ -46,9 +47,15 @@ def _quiet() -> None:
     said.clear()
 
 
-async def test_each_is_made_once_and_cleaned_up_the_last_first() -> None:
+@pytest.fixture
+def threads() -> Iterator[Executor]:
+    with ThreadPoolExecutor() as made:
+        yield made
+
+
+async def test_each_is_made_once_and_cleaned_up_the_last_first(threads: Executor) -> None:
     parameters = Parameters(handler)
-    provided = Provided(context())
+    provided = Provided(context(), threads)
     async with provided.cleaning:
         values = await provided.values(parameters.injected)
         assert values == {"lock": "j1 True locked", "start": "j1 True"}
@@ -56,8 +63,8 @@ async def test_each_is_made_once_and_cleaned_up_the_last_first() -> None:
     assert said == ["started", "unlocked", "stopped"]
 
 
-async def test_they_meet_what_the_handler_raises() -> None:
-    provided = Provided(context())
+async def test_they_meet_what_the_handler_raises(threads: Executor) -> None:
+    provided = Provided(context(), threads)
 
     async def run() -> None:
         async with provided.cleaning:
@@ -69,7 +76,7 @@ async def test_they_meet_what_the_handler_raises() -> None:
     assert said == ["started", "met no", "unlocked"], "what doesn't clean up in `finally` doesn't"
 
 
-async def test_one_that_is_made_while_its_job_is_stopped_is_cleaned_up() -> None:
+async def test_one_that_is_made_while_its_job_is_stopped_is_cleaned_up(threads: Executor) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     def slow() -> Iterator[str]:
@@ -80,7 +87,7 @@ async def test_one_that_is_made_while_its_job_is_stopped_is_cleaned_up() -> None
 
     async def waiting(*, made: str = Depends(slow)) -> None: ...
 
-    provided = Provided(context())
+    provided = Provided(context(), threads)
 
     async def run() -> None:
         async with provided.cleaning:

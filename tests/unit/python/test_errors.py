@@ -13,20 +13,27 @@ from ojs_nats._errors import refusal
 
 @pytest.mark.parametrize("code", list(CODES))
 def test_each_code_of_the_server_has_a_type(code: str) -> None:
-    found = refusal(CODES[code].status, json.dumps({"error": {"code": code, "message": "why"}}).encode(), None)
+    found = refusal(
+        CODES[code].status, json.dumps({"error": {"code": code, "message": "why", "retryable": False}}).encode(), None
+    )
     assert type(found) is not Refused
     assert (found.code, str(found), found.status) == (code, "why", CODES[code].status)
 
 
 def test_what_comes_with_an_error_is_told() -> None:
-    error = {"code": "duplicate", "message": "m", "details": {"existing_job_id": "a"}}
+    error = {"code": "duplicate", "message": "m", "retryable": False, "details": {"existing_job_id": "a"}}
     found = refusal(409, json.dumps({"error": error}).encode(), None)
     assert isinstance(found, Duplicate)
     assert found.existing_job_id == "a"
-    full = refusal(429, b'{"error":{"code":"queue_full"}}', "3")
+    full = refusal(429, b'{"error":{"code":"queue_full","message":"m","retryable":true}}', "3")
     assert isinstance(full, QueueFull)
     assert full.retry_after_s == 3.0
 
 
-def test_an_answer_of_somebody_else_is_told_by_its_status() -> None:
-    assert "404, and no OJS error" in str(refusal(404, b"<html>", None))
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"", b'{"error":{"code":"not_found"}}', b'{"message":"no route","code":"not_found"}']
+)
+def test_an_answer_of_somebody_else_is_known_by_its_status_alone(body: bytes) -> None:
+    found = refusal(404, body, None)
+    assert type(found) is Refused
+    assert "404, and no OJS error" in str(found)

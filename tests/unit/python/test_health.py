@@ -11,8 +11,10 @@ from ojs_nats._worker.lifecycle import Vitals, WorkerState
 from ojs_nats.middleware import Metrics
 
 
-def vitals(state: WorkerState = WorkerState.RUNNING, *, turns: bool = True, silent_s: float = 1.0) -> Vitals:
-    return Vitals(state, 2, 10, turns, silent_s, 5.0)
+def vitals(
+    state: WorkerState = WorkerState.RUNNING, *, turns: bool = True, fetches: bool = True, silent_s: float = 1.0
+) -> Vitals:
+    return Vitals(state, 2, 10, turns, fetches, silent_s, 5.0)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +24,7 @@ def vitals(state: WorkerState = WorkerState.RUNNING, *, turns: bool = True, sile
         (vitals(WorkerState.QUIET), False),
         (vitals(WorkerState.TERMINATE), False),
         (vitals(turns=False), False),
+        (vitals(fetches=False), False),
         (vitals(silent_s=15.0), False),
     ],
 )

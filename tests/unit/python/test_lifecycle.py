@@ -20,6 +20,7 @@ TABLE = {
     (QUIET, Trigger.SIGTERM): TERMINATE,
     (QUIET, Trigger.SIGINT): TERMINATE,
     (QUIET, Trigger.SIGCONT): RUNNING,
+    (QUIET, Trigger.TOLD_RUNNING): RUNNING,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+import msgspec
 import pytest
 
 from ojs_nats import DeadLetter, Discard, RetryLater, Snooze
@@ -19,7 +20,7 @@ def error_of(report: Report) -> dict[str, Any]:
 
 def test_a_result_is_json() -> None:
     assert returned(None) == Report("ack", {})
-    assert returned({"day": date(2026, 11, 23)}) == Report("ack", {"result": {"day": "2026-11-23"}})
+    assert returned({"day": date(2026, 11, 23)}) == Report("ack", {"result": msgspec.Raw(b'{"day":"2026-11-23"}')})
     with pytest.raises(TypeError):
         returned(object())
 

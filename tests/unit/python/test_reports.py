@@ -19,7 +19,7 @@ PARTLY = {"code": "backend_unavailable", "message": "not now", "retryable": True
 
 
 def whole(code: str) -> dict[str, Any]:
-    return {"error": {"code": code, "message": code}}
+    return {"error": {"code": code, "message": code, "retryable": False}}
 
 
 def items(*errors: Any) -> dict[str, Any]:

@@ -86,6 +86,10 @@ class JobAnswer(OpenStruct, kw_only=True, omit_defaults=True):
     re_enqueued_at: Timestamp | UnsetType = UNSET
     next_attempt_at: Timestamp | UnsetType = UNSET
     retry_delay_ms: Count | UnsetType = UNSET
+    uncounted_attempts: (
+        Annotated[Count, Meta(description="How many of `attempt` don't count against `max_attempts`: those handed back.")]
+        | UnsetType
+    ) = UNSET
     worker_id: Annotated[str, Meta(description="Who holds it, or held it last.")] | UnsetType = UNSET
     result: (
         Annotated[Raw, Meta(description="Lists leave out what is large, or has a `result_ttl` that ends before its job does.")]
@@ -199,6 +203,8 @@ def job_answer(job: Job) -> JobAnswer:
         answer.scheduled_at = job.verbatim.get("scheduled_at") or format_ms(job.scheduled_at)
     if job.expires_at is not None:
         answer.expires_at = job.verbatim.get("expires_at") or format_ms(job.expires_at)
+    if job.uncharged:
+        answer.uncounted_attempts = job.uncharged
     if job.activated_at is not None:
         answer.activated_at = format_ms(job.activated_at)
     if job.re_enqueued_at is not None:
