@@ -15,7 +15,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ojs_nats._errors import Refused
+from ojs_nats._errors import Refused, refused
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
@@ -217,7 +217,7 @@ class _Link:
         most = self._nats.max_payload - _HEAD_BYTES
         if len(body) > most:  # NATS would end the connection
             reason = f"the request is {len(body)} bytes; the limit is {most} bytes over this NATS"
-            raise Refused("envelope_too_large", reason, status=413)
+            raise refused("envelope_too_large", reason, status=413)
         token = str(next(self._tokens))
         answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
         self._waiting[token] = subject, answer
@@ -266,7 +266,7 @@ class _Link:
         denied = _DENIED.search(str(error))
         if denied is not None:
             reason = f"NATS doesn't let this user ask on {denied[1]}"
-            self._fail(Refused("permission_denied", reason, status=403), denied[1])
+            self._fail(refused("permission_denied", reason, status=403), denied[1])
 
     async def _disconnected(self) -> None:
         self._fail(NotNow("the connection to NATS was lost", carried_out=True))

@@ -51,6 +51,14 @@ class _Answer(msgspec.Struct):
     items: list[_Item]
 
 
+class _Named(msgspec.Struct):
+    id: str
+
+
+class _Nacked(msgspec.Struct):
+    job: _Named
+
+
 class Success:
     """A job that went well, on its way to the server. `told` is set once the server has decided, or won't be asked
     any more.
@@ -233,7 +241,8 @@ class Reports:
         while True:
             body = {"job_id": job.id, "worker_id": self._worker_id, "attempt": job.attempt, **report.members}
             try:
-                await self._transport.send(Request(NACK, body=body, queue=job.queue), patience_s=0.0)
+                answer = await self._transport.send(Request(NACK, body=body, queue=job.queue), patience_s=0.0)
+                msgspec.json.decode(answer, type=_Nacked)
             except asyncio.CancelledError:
                 log.error(_UNREPORTED, job_id=job.id, reason="the worker has stopped")
                 raise

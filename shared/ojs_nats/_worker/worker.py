@@ -51,6 +51,7 @@ _DIRECTIVES: Final = {
 
 
 class _Registered(msgspec.Struct):
+    worker_id: str
     mark: str | None = None
 
 

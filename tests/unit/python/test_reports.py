@@ -39,7 +39,7 @@ class Server(Transport):
         asked = msgspec.json.decode(body or b"{}")
         if request.operation is NACK:
             self.nacks.append(asked)
-            return Answer(200, b"{}")
+            return Answer(200, msgspec.json.encode({"job": {"id": asked["job_id"]}}))
         assert request.operation is ACK
         self.acks.append([job["job_id"] for job in asked["jobs"]])
         await asyncio.sleep(0)

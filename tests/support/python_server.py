@@ -1,0 +1,165 @@
+"""What a worker talks to in the place of a server: it keeps score of jobs, and answers reports as a test wants it to."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+
+from ojs_nats._connect import stand_ins
+from ojs_nats._operations import ACK, DEREGISTER, FETCH, HEARTBEAT, NACK, REGISTER, Request
+from ojs_nats._transport import Answer, NotNow, Transport
+
+URL: Final = "http://worker-under-test.invalid"
+
+Reply = Callable[[], Answer]
+"""What one request is answered with, whatever it asks; it may raise NotNow."""
+
+
+def html(status: int, retry_after: str | None = None) -> Reply:
+    return lambda: Answer(status, b"<html><body>sign in</body></html>", retry_after)
+
+
+def ojs_error(status: int, code: str, *, retryable: bool = False, retry_after: str | None = None) -> Reply:
+    error = {"error": {"code": code, "message": code, "retryable": retryable}}
+    return lambda: Answer(status, msgspec.json.encode(error), retry_after)
+
+
+def silence() -> Answer:
+    raise NotNow("nobody answered", carried_out=True)
+
+
+class Lost(Exception):
+    """The request is carried out, and its answer doesn't arrive."""
+
+
+def lost() -> Answer:
+    raise Lost
+
+
+class Score(msgspec.Struct):
+    """What the server has come to know of one attempt."""
+
+    state: str = "active"
+    result: Any = None
+    error: dict[str, Any] = {}
+    decided: int = 0
+    """How often its state has changed: once is right."""
+
+
+class Server:
+    """Jobs that wait, and what became of the attempts that were handed out. Heartbeats come from another thread."""
+
+    def __init__(self) -> None:
+        self.scores: dict[str, Score] = {}
+        self.named: list[str] = []
+        """The jobs that the last heartbeat named."""
+        self.beats = 0
+        self.registrations = 0
+        self.replies: deque[Reply] = deque()
+        """What the next reports are answered with, in the place of what becomes of them."""
+        self.verdicts: dict[str, str] = {}
+        """Codes that reports of single jobs are refused with."""
+        self.fetches: deque[Reply] = deque()
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._come = asyncio.Event()
+        self._lock = threading.Lock()
+
+    def push(self, job_type: str, *args: Any, **members: Any) -> str:
+        job_id = f"job-{len(self.scores)}"
+        self.scores[job_id] = Score()
+        job = {"id": job_id, "type": job_type, "state": "active", "queue": "default", "attempt": 1, "args": args}
+        self._waiting.append({**job, "visibility_timeout_ms": 60_000, **members})
+        self._come.set()
+        return job_id
+
+    async def answer(self, request: Request, said: Any) -> Answer:
+        if request.operation is FETCH:
+            return await self._fetched(said)
+        if request.operation is HEARTBEAT:
+            with self._lock:
+                self.named, self.beats = said["active_job_ids"], self.beats + 1
+            return _ok({"state": said["state"], "jobs_extended": said["active_job_ids"], "mark": str(self.beats)})
+        if request.operation is REGISTER:
+            self.registrations += 1
+            return _ok({"worker_id": said["worker_id"], "mark": "registered"})
+        if request.operation is DEREGISTER:
+            return _ok({})
+        return self._reported(request, said)
+
+    async def _fetched(self, said: Any) -> Answer:
+        if self.fetches:
+            return self.fetches.popleft()()
+        if not self._waiting:
+            self._come.clear()
+            try:
+                async with asyncio.timeout(said["wait_ms"] / 1_000):
+                    await self._come.wait()
+            except TimeoutError:
+                pass
+        count = min(said["count"], len(self._waiting))
+        return _ok({"jobs": [self._waiting.popleft() for _ in range(count)]})
+
+    def _reported(self, request: Request, said: Any) -> Answer:
+        try:
+            if self.replies:
+                return self.replies.popleft()()
+        except Lost:
+            self._carried_out(request, said)
+            return silence()
+        return self._carried_out(request, said)
+
+    def _carried_out(self, request: Request, said: Any) -> Answer:
+        if request.operation is NACK:
+            score = self.scores[said["job_id"]]
+            if score.state != "active":
+                return ojs_error(409, "conflict")()
+            state = "requeued" if said.get("requeue") else "failed"
+            score.state, score.error, score.decided = state, said["error"], score.decided + 1
+            return _ok({"job": {"id": said["job_id"]}})
+        assert request.operation is ACK
+        return _ok({"items": [self._acked(index, job) for index, job in enumerate(said["jobs"])]})
+
+    def _acked(self, index: int, job: Any) -> dict[str, Any]:
+        score, code = self.scores[job["job_id"]], self.verdicts.get(job["job_id"])
+        if code is None and score.state not in {"active", "completed"}:
+            code = "conflict"
+        if code is not None:
+            return {"index": index, "error": {"code": code, "message": code, "retryable": False}}
+        if score.state == "active":
+            score.state, score.result, score.decided = "completed", job.get("result"), score.decided + 1
+        return {"index": index}
+
+
+class ServerTransport(Transport):
+    """The way to such a server, without a socket; bodies are JSON as over any."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(URL, patience_s=0.2)
+        self._server = server
+
+    async def once(self, request: Request, body: bytes | None) -> Answer:
+        await asyncio.sleep(0)
+        return await self._server.answer(request, msgspec.json.decode(body or b"{}"))
+
+    async def close(self) -> None:
+        pass
+
+
+@contextmanager
+def serving(server: Server) -> Iterator[str]:
+    """In here the address that this gives leads to it."""
+    stand_ins[URL] = lambda: ServerTransport(server)
+    try:
+        yield URL
+    finally:
+        del stand_ins[URL]
+
+
+def _ok(said: Any) -> Answer:
+    return Answer(200, msgspec.json.encode(said))
