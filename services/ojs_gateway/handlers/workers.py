@@ -91,7 +91,8 @@ class WorkerHandlers:
     async def fetch(self, call: Call) -> Response:
         """POST /workers/fetch. What is claimed for a client that left meanwhile is given back.
 
-        Acks are carried out first, and answered whatever becomes of the rest: their places are free.
+        Acks are carried out first, and answered whatever becomes of the rest. The place of a refused one may still be taken, so
+        each of those lets the fetch bring one job fewer.
         """
         ask = await call.read_jobs(parse_fetch, self._limits)
         call.require_queue(*ask.queues)
@@ -100,8 +101,11 @@ class WorkerHandlers:
         if not ask.acks:
             return Response(200, await self._fetched_jobs(ask, call))
         acks = await self._ack_all(ask.acks, call)
+        left = ask.count - acks.failed
+        if left <= 0:
+            return Response(200, FetchedJobs([], acks))
         try:
-            return Response(200, await self._fetched_jobs(ask, call, acks))
+            return Response(200, await self._fetched_jobs(replace(ask, count=left), call, acks))
         except OjsError as error:
             return Response(200, FetchedJobs([], acks, error_view(error)))
 

@@ -116,7 +116,8 @@ WORKERS: Final = Part(
             "Fetch jobs to work on",
             {200: FetchedJobs},
             "Answered at once if there is work, else as soon as some arrives or `wait_ms` is over. "
-            "Jobs in `acks` are acknowledged before, each by itself; such a fetch is answered at once.",
+            "Jobs in `acks` are acknowledged before, each by itself; such a fetch is answered at once, "
+            "and brings one job fewer than `count` for each that is refused.",
             body=body_of(
                 FetchBody,
                 "queues",

@@ -236,7 +236,7 @@ async def test_a_fetch_acknowledges_jobs_of_its_own_queue_alone(store: Store, se
     done = await active_job(store, queue)
     pushed = await store.jobs.push(draft(queue=queue))
     acks = [{"job_id": job.id, "attempt": 1} for job in (foreign, done)]
-    answer = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1", "acks": acks})
+    answer = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1", "count": 2, "acks": acks})
     assert (answer.status, [job["id"] for job in answer.body["jobs"]]) == (200, [pushed.id])
     assert [item["status"] for item in answer.body["acks"]["items"]] == ["failed", "acknowledged"]
     assert answer.body["acks"]["items"][0]["error"]["code"] == "not_found"
@@ -264,7 +264,7 @@ async def test_a_job_that_has_no_room_beside_the_answers_to_acks_comes_with_the_
         pushed = await ask(f"createJob.{queue}", new_job(queue, args=["x" * 58_000]))
         assert pushed.status == 201
         acks = [{"job_id": f"0192f0c1-0000-7000-8000-{number:012}"} for number in range(20)]
-        body = {"queues": [queue], "worker_id": "w1", "acks": acks}
+        body = {"queues": [queue], "worker_id": "w1", "count": 21, "acks": acks}
         answer = await ask(f"fetchJobs.{queue}", body)
         assert (answer.status, answer.body["jobs"], answer.body["acks"]["failed"]) == (200, [], 20)
         again = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1", "wait_ms": 5_000})

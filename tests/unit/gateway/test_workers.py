@@ -175,7 +175,7 @@ async def test_a_fetch_acknowledges_before_it_looks_for_jobs(http: aiohttp.Clien
     ask = {"queues": ["q"], "worker_id": "w", "count": 5, "wait_ms": 30_000, "acks": acks}
     status, body = await send(http, "/workers/fetch", ask)
     assert (status, [job["id"] for job in body["jobs"]]) == (200, ids[2:])
-    assert store.dispatcher.asked[-1] == (("q",), 5, "w", None, 0), "it doesn't wait"
+    assert store.dispatcher.asked[-1] == (("q",), 3, "w", None, 0), "it doesn't wait, nor bring jobs for refused acks"
     assert body["acks"]["items"][0] == {"index": 0, "status": "acknowledged", "job_id": ids[0]}
     assert [item["error"]["code"] for item in body["acks"]["items"][1:]] == ["conflict", "invalid_payload"]
     assert (body["acks"]["total"], body["acks"]["succeeded"], body["acks"]["failed"]) == (3, 1, 2)
@@ -184,6 +184,10 @@ async def test_a_fetch_acknowledges_before_it_looks_for_jobs(http: aiohttp.Clien
 
     _, again = await send(http, "/workers/acks", {"worker_id": "w", "jobs": acks[:1]})
     assert again["items"] == body["acks"]["items"][:1], "whoever lost the answer repeats the acks"
+
+    looks = len(store.dispatcher.asked)
+    _, body = await send(http, "/workers/fetch", ask | {"count": 2, "acks": acks[1:]})
+    assert (body["jobs"], body["acks"]["failed"], len(store.dispatcher.asked)) == ([], 2, looks)
 
 
 async def test_acks_are_answered_although_no_jobs_can_be_looked_for(
