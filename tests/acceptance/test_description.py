@@ -207,6 +207,7 @@ def workers(client: Client) -> None:
     client("POST", "/workers/acks", {"worker_id": "w", "jobs": [{"job_id": together, "result": 1}]})
     client("POST", "/workers/acks", {"worker_id": "w", "jobs": [{"job_id": together}, {"job_id": NOBODY}]}, 207)
     client("POST", "/workers/acks", {"jobs": []}, 400)
+    client("POST", "/workers/fetch", {"queues": ["de.w"], "worker_id": "w", "acks": [{"job_id": together}, {"job_id": NOBODY}]})
     client("GET", f"/jobs/{acked}/result")
     client("POST", "/workers/nack", {"job_id": requeued, "requeue": True})
     client("POST", f"/jobs/{failed}/nack", {"error": "plain words"})

@@ -45,6 +45,17 @@ def test_a_directive_comes_with_the_next_heartbeat_and_stays(system: System) -> 
     system.call("POST", "/admin/workers/nobody/quiet", status=404)
 
 
+def test_a_fetch_of_a_quiet_worker_acknowledges_and_brings_nothing(system: System) -> None:
+    for _ in range(2):
+        system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "fl.q"}}, 201)
+    fetch = {"queues": ["fl.q"], "worker_id": "w"}
+    [held] = system.call("POST", "/workers/fetch", fetch)["jobs"]
+    beat(system, "w", state="quiet")
+    answer = system.call("POST", "/workers/fetch", fetch | {"acks": [{"job_id": held["id"], "attempt": 1}]})
+    assert (answer["jobs"], answer["acks"]["succeeded"]) == ([], 1)
+    assert system.call("GET", f"/jobs/{held['id']}")["job"]["state"] == "completed"
+
+
 def test_all_workers_are_directed_at_once_but_not_those_that_come_later(system: System) -> None:
     for name in ("a", "b"):
         beat(system, name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, not_found
@@ -24,9 +24,12 @@ from ojs_core.store.announce import announce, tell
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_core.telemetry import tracing
+from ojs_core.wire.errors import error_view
 from ojs_core.wire.members import encode
 from ojs_core.wire.workers.answers import (
+    AcksAnswer,
     DeregisteredWorker,
+    FetchedJobs,
     RegisteredWorker,
     acknowledged,
     acks_answer,
@@ -86,11 +89,28 @@ class WorkerHandlers:
         """The queues that workers named in their last fetch from this gateway: not all name them in heartbeats."""
 
     async def fetch(self, call: Call) -> Response:
-        """POST /workers/fetch. What is claimed for a client that left meanwhile is given back."""
-        ask = await call.read(parse_fetch, self._limits)
+        """POST /workers/fetch. What is claimed for a client that left meanwhile is given back.
+
+        Acks are carried out first, and answered whatever becomes of the rest. The place of a refused one may still be taken, so
+        each of those lets the fetch bring one job fewer.
+        """
+        ask = await call.read_jobs(parse_fetch, self._limits)
         call.require_queue(*ask.queues)
         if ask.worker is not None:
             self._fetched.put(ask.worker, ask.queues, sum(map(len, ask.queues)) + _ENTRY_BYTES)
+        if not ask.acks:
+            return Response(200, await self._fetched_jobs(ask, call))
+        acks = await self._ack_all(ask.acks, call)
+        left = ask.count - acks.failed
+        if left <= 0:
+            return Response(200, FetchedJobs([], acks))
+        try:
+            return Response(200, await self._fetched_jobs(replace(ask, count=left), call, acks))
+        except OjsError as error:
+            return Response(200, FetchedJobs([], acks, error_view(error)))
+
+    async def _fetched_jobs(self, ask: Fetch, call: Call, acks: AcksAnswer | UnsetType = UNSET) -> bytes:
+        """The answer to a fetch, with what became of its acks."""
         jobs = await self._work(ask, call)
         with self._store.dispatcher.returning(jobs) as undelivered:
             inputs = await self._inputs(jobs, undelivered)
@@ -98,30 +118,31 @@ class WorkerHandlers:
             checkpoints = await self._checkpoints(shown, undelivered)
             shown = [job for job in shown if job.id in undelivered]
             try:
-                body = encode(fetched_jobs(shown, inputs, checkpoints))
+                body = encode(fetched_jobs(shown, inputs, checkpoints, acks))
             except RECORD_ERRORS:  # not the others' fault
                 shown = [job for job in shown if self._can_be_shown(job, inputs, undelivered)]
-                body = encode(fetched_jobs(shown, inputs, checkpoints))
+                body = encode(fetched_jobs(shown, inputs, checkpoints, acks))
             if call.room is not None and len(body) > call.room:
-                shown, body = self._what_fits(shown, inputs, checkpoints, undelivered, call.room)
+                shown, body = self._what_fits(shown, inputs, checkpoints, acks, undelivered, call.room)
             if not call.gone:
                 call.if_lost = partial(self._store.dispatcher.take_back, shown) if shown else None
                 tracing.handed_out(shown)
                 undelivered.difference_update(job.id for job in shown)
-        return Response(200, body)
+        return body
 
     def _what_fits(
         self,
         jobs: list[Job],
         inputs: Mapping[str, Sequence[Raw]],
         checkpoints: Mapping[str, Checkpoint],
+        acks: AcksAnswer | UnsetType,
         undelivered: set[str],
         room: int,
     ) -> tuple[list[Job], bytes]:
         """The first of the jobs, as many as go into an answer of `room` bytes, and that answer."""
-        while len(body := encode(fetched_jobs(jobs, inputs, checkpoints))) > room:
-            if len(jobs) == 1:
-                reason = f"the job is {len(body)} bytes with what belongs to it, and NATS takes {room}: fetch it over HTTP"
+        while len(body := encode(fetched_jobs(jobs, inputs, checkpoints, acks))) > room and jobs:
+            if len(jobs) == 1 and (size := len(encode(fetched_jobs(jobs, inputs, checkpoints)))) > room:
+                reason = f"the job is {size} bytes with what belongs to it, and NATS takes {room}: fetch it over HTTP"
                 self._fail(jobs[0], reason, undelivered)
             jobs = jobs[: len(jobs) // 2]
         return jobs, body
@@ -213,7 +234,10 @@ class WorkerHandlers:
 
     async def ack_many(self, call: Call) -> Response:
         """POST /workers/acks: each job by itself."""
-        asked = await call.read_jobs(parse_acks, self._limits)
+        acks = await self._ack_all(await call.read_jobs(parse_acks, self._limits), call)
+        return Response(207 if acks.failed else 200, acks)
+
+    async def _ack_all(self, asked: Sequence[Ack | OjsError], call: Call) -> AcksAnswer:
         refused: dict[int, OjsError] = {}
 
         async def ack(index: int, ask: Ack | OjsError) -> None:
@@ -225,7 +249,7 @@ class WorkerHandlers:
                 refused[index] = error
 
         await asyncio.gather(*(ack(index, ask) for index, ask in enumerate(asked)))
-        return Response(207 if refused else 200, acks_answer(asked, refused))
+        return acks_answer(asked, refused)
 
     async def _acked(self, ask: Ack, call: Call) -> Job:
         def decide(job: Job, moment: transitions.Moment) -> transitions.Transition:

@@ -115,7 +115,9 @@ WORKERS: Final = Part(
             ("POST /workers/fetch fetchJobs", "POST /jobs/fetch"),
             "Fetch jobs to work on",
             {200: FetchedJobs},
-            "Answered at once if there is work, else as soon as some arrives or `wait_ms` is over.",
+            "Answered at once if there is work, else as soon as some arrives or `wait_ms` is over. "
+            "Jobs in `acks` are acknowledged before, each by itself; such a fetch is answered at once, "
+            "and brings one job fewer than `count` for each that is refused.",
             body=body_of(
                 FetchBody,
                 "queues",
@@ -130,8 +132,13 @@ WORKERS: Final = Part(
                 ),
                 pool=QUEUE_NAME | {"description": "The worker's: queues of isolated pools give jobs to no other."},
                 handlers=_HANDLERS,
+                acks=list_of(
+                    _ACKED,
+                    most=DEFAULT_LIMITS.max_fetch_count,
+                    about="Jobs that are done, as `ackJobs` takes them. Those that don't name a worker are of `worker_id`.",
+                ),
             ),
-            errors=("queue_name_too_long",),
+            errors=("queue_name_too_long", "batch_size_exceeded"),
             by_queue=True,
         ),
         Route(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import aiohttp
+import nats
 import nats.errors
 import pytest
 
 from integration.gateway.conftest import Asker, Serve
 from integration.samples import draft
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.domain.job import Job
+from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
 from ojs_gateway.http.call import Call, Response
@@ -65,7 +67,7 @@ def bodies(name: str, job: Job) -> Any:
         "createJobBatch": {"jobs": [new_job(job.queue)]},
         "bulkCreateJobs": {"jobs": [new_job(job.queue)]},
         "createQueue": {"name": job.queue},
-        "fetchJobs": {"queues": [job.queue], "worker_id": "w1"},
+        "fetchJobs": {"queues": [job.queue], "worker_id": "w1", "acks": [held]},
         "ackJob": held,
         "ackJobs": {"jobs": [held]},
         "nackJob": held | {"error": {"message": "no", "rate_limit_until": "2999-01-01T00:00:00Z"}},
@@ -224,6 +226,68 @@ async def test_jobs_whose_answer_nobody_got_are_back_at_once(store: Store, serve
         return (await store.jobs.get(pushed.id)) != pushed
 
     await eventually(claimed)
+    again = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w2", "wait_ms": 5_000})
+    assert [job["id"] for job in again.body["jobs"]] == [pushed.id]
+
+
+async def test_a_fetch_acknowledges_jobs_of_its_own_queue_alone(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
+    await serve()
+    foreign = await active_job(store, f"{queue}-2")
+    done = await active_job(store, queue)
+    pushed = await store.jobs.push(draft(queue=queue))
+    acks = [{"job_id": job.id, "attempt": 1} for job in (foreign, done)]
+    answer = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1", "count": 2, "acks": acks})
+    assert (answer.status, [job["id"] for job in answer.body["jobs"]]) == (200, [pushed.id])
+    assert [item["status"] for item in answer.body["acks"]["items"]] == ["failed", "acknowledged"]
+    assert answer.body["acks"]["items"][0]["error"]["code"] == "not_found"
+    assert ((await store.jobs.get(done.id)).state, await store.jobs.get(foreign.id)) == (State.COMPLETED, foreign)
+
+
+async def test_acks_are_answered_although_their_queue_is_paused(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
+    await serve()
+    done = await active_job(store, queue)
+    waiting = await store.jobs.push(draft(queue=queue))
+    assert (await ask(f"pauseQueue.{queue}", parameters={"queue": queue})).status == 200
+    body = {"queues": [queue], "worker_id": "w1", "wait_ms": 30_000, "acks": [{"job_id": done.id, "attempt": 1}]}
+    answer = await ask(f"fetchJobs.{queue}", body, OJS_Timeout="5000")
+    assert (answer.status, answer.body["jobs"], answer.body["acks"]["succeeded"]) == (200, [], 1)
+    assert (await store.jobs.get(waiting.id)) == waiting
+
+
+async def test_a_job_that_has_no_room_beside_the_answers_to_acks_comes_with_the_next_fetch(
+    serve: Serve, tmp_path: Path, queue: str
+) -> None:
+    with NatsServer(tmp_path, more="max_payload: 64KB") as server:
+        gateway = await serve(server.url)
+        client = await nats.connect(server.url)
+        ask = Asker(client)
+        pushed = await ask(f"createJob.{queue}", new_job(queue, args=["x" * 58_000]))
+        assert pushed.status == 201
+        acks = [{"job_id": f"0192f0c1-0000-7000-8000-{number:012}"} for number in range(20)]
+        body = {"queues": [queue], "worker_id": "w1", "count": 21, "acks": acks}
+        answer = await ask(f"fetchJobs.{queue}", body)
+        assert (answer.status, answer.body["jobs"], answer.body["acks"]["failed"]) == (200, [], 20)
+        again = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1", "wait_ms": 5_000})
+        assert [job["id"] for job in again.body["jobs"]] == [pushed.body["job"]["id"]]
+        await client.close()
+        await gateway.stop()
+
+
+async def test_acks_of_a_fetch_whose_answer_nobody_got_may_be_repeated(
+    store: Store, serve: Serve, ask: Asker, queue: str
+) -> None:
+    await serve()
+    done = await active_job(store, queue)
+    pushed = await store.jobs.push(draft(queue=queue))
+    acks = [{"job_id": done.id, "attempt": 1, "result": 5}]
+    body = json.dumps({"queues": [queue], "worker_id": "w1", "acks": acks}).encode()
+    await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", body, reply="_INBOX.nobody.listens")
+
+    async def claimed() -> bool:
+        return (await store.jobs.get(pushed.id)) != pushed
+
+    await eventually(claimed)
+    assert (await ask(f"ackJobs.{queue}", {"worker_id": "w1", "jobs": acks})).body["succeeded"] == 1
     again = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w2", "wait_ms": 5_000})
     assert [job["id"] for job in again.body["jobs"]] == [pushed.id]
 

@@ -10,6 +10,7 @@ import pytest
 import uuid6
 from msgspec import Raw
 
+from ojs_core.base.errors import unavailable
 from ojs_core.domain.job import Job, State
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.telemetry import tracing
@@ -162,6 +163,55 @@ async def test_how_many_acks_a_request_may_have(http: aiohttp.ClientSession, job
     answered, body = await send(http, "/workers/acks", {"jobs": jobs})
     assert answered == status
     assert said in body["error"]["message"]
+
+
+async def test_a_fetch_acknowledges_before_it_looks_for_jobs(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    ids = sorted(str(uuid6.uuid7()) for _ in range(4))
+    for job_id in ids[:2]:
+        await claimed(http, id=job_id)
+    for job_id in ids[2:]:
+        await send(http, "/jobs", JOB | {"id": job_id})
+    acks = [{"job_id": ids[0], "attempt": 1, "result": [1]}, {"job_id": ids[1], "worker_id": "x"}, 7]
+    ask = {"queues": ["q"], "worker_id": "w", "count": 5, "wait_ms": 30_000, "acks": acks}
+    status, body = await send(http, "/workers/fetch", ask)
+    assert (status, [job["id"] for job in body["jobs"]]) == (200, ids[2:])
+    assert store.dispatcher.asked[-1] == (("q",), 3, "w", None, 0), "it doesn't wait, nor bring jobs for refused acks"
+    assert body["acks"]["items"][0] == {"index": 0, "status": "acknowledged", "job_id": ids[0]}
+    assert [item["error"]["code"] for item in body["acks"]["items"][1:]] == ["conflict", "invalid_payload"]
+    assert (body["acks"]["total"], body["acks"]["succeeded"], body["acks"]["failed"]) == (3, 1, 2)
+    assert [store.records[job_id].state for job_id in ids[:2]] == [State.COMPLETED, State.ACTIVE]
+    assert store.records[ids[0]].result == Raw(b"[1]")
+
+    _, again = await send(http, "/workers/acks", {"worker_id": "w", "jobs": acks[:1]})
+    assert again["items"] == body["acks"]["items"][:1], "whoever lost the answer repeats the acks"
+
+    looks = len(store.dispatcher.asked)
+    _, body = await send(http, "/workers/fetch", ask | {"count": 2, "acks": acks[1:]})
+    assert (body["jobs"], body["acks"]["failed"], len(store.dispatcher.asked)) == ([], 2, looks)
+
+
+async def test_acks_are_answered_although_no_jobs_can_be_looked_for(
+    http: aiohttp.ClientSession, store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_asked: Any) -> list[Job]:
+        raise unavailable("NATS is away")
+
+    await claimed(http)
+    monkeypatch.setattr(store.dispatcher, "fetch", fails)
+    ask = {"queues": ["q"], "worker_id": "w", "acks": [{"job_id": ID, "attempt": 1}]}
+    status, body = await send(http, "/workers/fetch", ask)
+    assert (status, body["jobs"], body["acks"]["succeeded"]) == (200, [], 1)
+    assert (body["fetch_error"]["code"], body["fetch_error"]["retryable"]) == ("backend_unavailable", True)
+    assert store.records[ID].state is State.COMPLETED
+    del ask["acks"]
+    assert (await send(http, "/workers/fetch", ask))[0] == 503
+
+
+async def test_a_fetch_that_can_t_be_read_acknowledges_nothing(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    await claimed(http)
+    ask = {"queues": [], "worker_id": "w", "acks": [{"job_id": ID, "attempt": 1}]}
+    assert (await send(http, "/workers/fetch", ask))[0] == 400
+    assert store.records[ID].state is State.ACTIVE
 
 
 async def test_nack_with_requeue_gives_the_job_back(http: aiohttp.ClientSession) -> None:

@@ -23,12 +23,6 @@ _HEARTBEAT_INTERVAL_S: Final = 5
 _Interval = Annotated[int, Meta(ge=1, description="Seconds.")]
 
 
-class FetchedJobs(Struct):
-    """Jobs to work on; those of workflows with what earlier steps hand on."""
-
-    jobs: list[JobView]
-
-
 class JobOutcome(Struct, kw_only=True, omit_defaults=True):
     """What has become of a job whose attempt has ended, and when it goes on."""
 
@@ -64,6 +58,17 @@ class AcksAnswer(Struct):
     succeeded: Count
     failed: Count
     items: list[AckedItem]
+
+
+class FetchedJobs(Struct, omit_defaults=True):
+    """Jobs to work on; those of workflows with what earlier steps hand on.
+
+    `acks`: what became of those that came with the fetch. `fetch_error`: why such a fetch brings no jobs, if it failed.
+    """
+
+    jobs: list[JobView]
+    acks: AcksAnswer | UnsetType = UNSET
+    fetch_error: ItemError | UnsetType = UNSET
 
 
 class NackAnswer(JobOutcome, kw_only=True, omit_defaults=True):
@@ -104,10 +109,16 @@ class DeregisteredWorker(Struct):
 
 
 def fetched_jobs(
-    jobs: Iterable[Job], inputs: Mapping[str, Sequence[Raw]] = {}, checkpoints: Mapping[str, Checkpoint] = {}
+    jobs: Iterable[Job],
+    inputs: Mapping[str, Sequence[Raw]] = {},
+    checkpoints: Mapping[str, Checkpoint] = {},
+    acks: AcksAnswer | UnsetType = UNSET,
 ) -> FetchedJobs:
-    """Fetched jobs; `inputs` are the results that members of workflows are given, `checkpoints` what attempts go on from."""
-    return FetchedJobs([_fetched(job, inputs, checkpoints.get(job.id)) for job in jobs])
+    """Fetched jobs; `inputs` are the results that members of workflows are given, `checkpoints` what attempts go on from.
+
+    `acks` is what became of those that came with the fetch.
+    """
+    return FetchedJobs([_fetched(job, inputs, checkpoints.get(job.id)) for job in jobs], acks)
 
 
 def _fetched(job: Job, inputs: Mapping[str, Sequence[Raw]], checkpoint: Checkpoint | None) -> JobView:

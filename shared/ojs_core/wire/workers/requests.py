@@ -56,7 +56,8 @@ _LAST_MS: Final = 253_402_300_799_999
 class Fetch(Struct, frozen=True):
     """A request for work; `lease_ms` None leaves the visibility timeout to the job, `wait_ms` 0 answers at once.
 
-    `pool` is the worker's; `handled` is what it says in the request that it can run.
+    `pool` is the worker's; `handled` is what it says in the request that it can run. `acks` are carried out before: each,
+    or why it is refused. A fetch with any doesn't wait.
     """
 
     queues: tuple[str, ...]
@@ -66,6 +67,7 @@ class Fetch(Struct, frozen=True):
     wait_ms: int
     pool: str | None = None
     handled: Handled | None = None
+    acks: Sequence[Ack | OjsError] = ()
 
 
 class Ack(Struct, frozen=True):
@@ -109,21 +111,25 @@ class FetchBody(Struct):
     wait_ms: int | float | None = None
     pool: str | None = None
     handlers: list[HandlerBody] | None = None
+    acks: Raw = NOTHING
 
 
 def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
-    """POST /workers/fetch. Raises invalid_payload, invalid_request, queue_name_too_long."""
+    """POST /workers/fetch. Raises invalid_payload, invalid_request, queue_name_too_long, batch_size_exceeded."""
     sent = struct_of(body, FetchBody)
     if not sent.queues:
         raise invalid("queues", "queues is required: a list of at least one queue name")
+    wait_ms = limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms)
+    acks = _acks(sent.acks, "acks", sent.worker_id, limits)
     return Fetch(
         queue_names(sent.queues, "queues", limits),
         1 if sent.count is None else integer(sent.count, "count", 0, limits.max_fetch_count) or 1,
         _worker_id(sent.worker_id, limits),
         _lease(sent.visibility_timeout_ms, limits),
-        limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms),
+        0 if acks else wait_ms,
         queue_name(sent.pool, "pool", limits) if sent.pool else None,
         _handled(sent.handlers or None, limits),
+        acks,
     )
 
 
@@ -170,16 +176,24 @@ def parse_ack(body: bytes, limits: PayloadLimits, job_id: str | None = None) -> 
     return Ack(_job_id(sent.job_id, job_id), sent.result, _holder(sent.worker_id, sent.attempt, limits))
 
 
-def parse_acks(body: bytes, limits: PayloadLimits) -> list[Ack | OjsError]:
+def parse_acks(body: bytes, limits: PayloadLimits) -> Sequence[Ack | OjsError]:
     """POST /workers/acks: each job, or why its ack is refused. Raises invalid_payload, invalid_request, batch_size_exceeded."""
     sent = struct_of(body, AcksBody)
-    most = limits.max_fetch_count
-    jobs = [] if absent(sent.jobs) else items_of(sent.jobs, "jobs", most)
-    if not jobs:
+    acks = _acks(sent.jobs, "jobs", sent.worker_id, limits)
+    if not acks:
         raise invalid("jobs", "jobs is required: a list of at least one job that is done")
+    return acks
+
+
+def _acks(sent: Raw, path: str, worker: str | None, limits: PayloadLimits) -> Sequence[Ack | OjsError]:
+    """Many acks at `path` of a request by `worker`: each, or why it is refused."""
+    if absent(sent):
+        return ()
+    most = limits.max_fetch_count
+    jobs = items_of(sent, path, most)
     if len(jobs) > most:
         raise batch_too_large(len(jobs), most)
-    return [_item(raw, index, sent.worker_id, limits) for index, raw in enumerate(jobs)]
+    return tuple(_item(raw, index, worker, limits) for index, raw in enumerate(jobs))
 
 
 def _item(raw: Raw, index: int, worker: str | None, limits: PayloadLimits) -> Ack | OjsError:

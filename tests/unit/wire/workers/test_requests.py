@@ -45,6 +45,24 @@ def test_fetch(body: dict[str, Any], expected: Fetch) -> None:
     assert call("fetch", body) == expected
 
 
+def test_a_fetch_with_acks_reads_each_by_itself_and_does_not_wait() -> None:
+    acks = [{"job_id": ID, "attempt": 2, "result": [1]}, {"job_id": OTHER, "worker_id": "x"}, 7, {"result": 1}]
+    fetch = call("fetch", {"queues": ["a"], "worker_id": "w", "wait_ms": 5_000, "acks": acks})
+    assert fetch.wait_ms == 0
+    assert fetch.acks[:2] == (Ack(ID, Raw(b"[1]"), JobHolder("w", 2)), Ack(OTHER, NOTHING, JobHolder("x", None)))
+    assert [(ack.code, ack.details["index"]) for ack in fetch.acks[2:]] == [("invalid_payload", 2), ("invalid_request", 3)]
+
+
+@pytest.mark.parametrize("acks", [None, []])
+def test_a_fetch_without_acks_waits_as_it_says(acks: Any) -> None:
+    assert call("fetch", {"queues": ["a"], "wait_ms": 5_000, "acks": acks}) == Fetch(("a",), 1, None, None, 5_000)
+
+
+def test_how_many_acks_a_fetch_may_have() -> None:
+    assert len(call("fetch", {"queues": ["a"], "acks": [{"job_id": ID}] * 1_000}).acks) == 1_000
+    assert refused("fetch", {"queues": ["a"], "acks": [{"job_id": ID}] * 1_001}).code == "batch_size_exceeded"
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -59,6 +77,8 @@ def test_fetch(body: dict[str, Any], expected: Fetch) -> None:
         ({"queues": ["a"], "count": 1_001}, "count"),
         ({"queues": ["a"], "count": "1"}, "count"),
         ({"queues": ["a"], "wait_ms": 30_001}, "wait_ms"),
+        ({"queues": ["a"], "wait_ms": -1, "acks": [{"job_id": ID}]}, "wait_ms"),
+        ({"queues": ["a"], "acks": {"job_id": ID}}, "acks"),
         ({"queues": ["a"], "wait_ms": -1}, "wait_ms"),
         ({"queues": ["a"], "visibility_timeout_ms": 0}, "visibility_timeout_ms"),
         ({"queues": ["a"], "worker_id": ""}, "worker_id"),
