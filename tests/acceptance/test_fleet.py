@@ -34,14 +34,28 @@ def test_workers_are_listed_at_once_with_what_they_hold(system: System) -> None:
     assert system.call("GET", "/metrics")["workers_active"] == 2
 
 
-def test_a_directive_comes_with_the_next_heartbeat_and_stays(system: System) -> None:
-    assert beat(system, "w")["state"] == "running"
+def test_a_directive_comes_with_every_heartbeat_until_the_worker_reports_its_state(system: System) -> None:
+    def directive() -> str:
+        return str(system.call("GET", "/admin/workers/w")["directive"])
+
+    def answers(*states: str) -> list[str]:
+        return [beat(system, "w", state=state)["state"] for state in states]
+
+    assert answers("running") == ["running"]
     assert system.call("POST", "/admin/workers/w/quiet")["directive"] == "quiet"
-    assert [beat(system, "w")["state"], beat(system, "w", state="quiet")["state"]] == ["quiet", "quiet"]
-    assert system.call("GET", "/admin/workers/w")["directive"] == "quiet"
-    assert beat(system, "w", state="terminate")["state"] == "terminate", "its own word may be stronger"
+    assert answers("running", "running") == ["quiet", "quiet"]
+    assert directive() == "quiet"
+    assert answers("quiet") == ["quiet"]
+    assert directive() == "none"
+    system.call("POST", "/admin/workers/w/directive", {"directive": "resume"})
+    assert answers("quiet", "quiet", "running") == ["running", "running", "running"]
+    assert answers("quiet", "quiet") == ["quiet", "quiet"], "it went quiet by itself"
+    assert answers("running") == ["running"], "and goes on by itself"
+    system.call("POST", "/admin/workers/directive", {"directive": "quiet"})
+    system.call("POST", "/admin/workers/directive", {"directive": "resume"})
+    assert answers("running", "quiet") == ["running", "quiet"], "the last word counts, and is met at once"
     system.call("POST", "/admin/workers/w/directive", {"directive": "running"})
-    assert beat(system, "w", state="quiet")["state"] == "running"
+    assert answers("terminate") == ["terminate"], "its own word may be stronger"
     system.call("POST", "/admin/workers/nobody/quiet", status=404)
 
 

@@ -287,7 +287,7 @@ class WorkerHandlers:
         _, outcome, directive, quieted = await asyncio.gather(
             self._store.workers.beat(record),
             self._store.jobs.extend(held, beat.worker.id, beat.lease_ms),
-            self._context.worker_notes.of(record),
+            self._context.worker_notes.unmet(record),
             self._context.worker_notes.heard(record),
         )
         state = beat.worker.state if beat.worker.state in _ASKED_TO else "running"

@@ -19,7 +19,7 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.handlers import Handled, Handler
-from ojs_core.jetstream.api import put
+from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.reading import RecordReader
@@ -31,8 +31,8 @@ log = structlog.get_logger(__name__)
 
 Wish = Literal["running", "quiet", "terminate"]
 
-_TTL_S: Final[dict[Wish, int]] = {"running": 60, "quiet": 7 * 86_400, "terminate": 3_600}
-"""`running` has to be heard once; a worker that terminates says so itself from then on."""
+_TTL_S: Final[dict[Wish, int]] = {"running": 7 * 86_400, "quiet": 7 * 86_400, "terminate": 3_600}
+"""How long a directive waits for a worker that doesn't do what it says."""
 LEAVING: Final = frozenset({"quiet", "drain", "terminate"})
 """What a worker says of itself that takes no more jobs (ojs-graceful-shutdown §5.1)."""
 _LEAVING_S: Final = 3_600
@@ -109,6 +109,30 @@ class WorkerNotes:
         await self._begin()
         known = self._known.get(self._subject(worker.id))
         return known[1] if known is not None and known[1].meant_for(worker) else None
+
+    async def unmet(self, worker: WorkerRecord) -> Directive | None:
+        """Return what a worker that sends a heartbeat still has to be told. A directive ends when the worker reports the state
+        that it asks for (docs/adr/064): what the worker does by itself afterwards stands.
+
+        What can't be ended now is ended by the next heartbeat that reports the state.
+        """
+        await self._begin()
+        subject = self._subject(worker.id)
+        known = self._known.get(subject)
+        if known is None or not known[1].meant_for(worker):
+            return None
+        sequence, directive = known
+        if worker.state != directive.wish:
+            return directive
+        try:
+            # Only this one: an operator may have given another meanwhile, through another gateway.
+            ended = await put_if(self._nats, subject, b"", sequence, _WHAT, ttl_s=_WITHDRAWN_S)
+        except OjsError as error:
+            log.debug("a directive isn't ended", reason=error.message)
+        else:
+            if ended is not None:
+                self._watch.put(subject, ended, b"")
+        return None
 
     async def give(self, worker: WorkerRecord, wish: Wish) -> None:
         """Tell a worker by its next heartbeat, through whichever gateway. Raises OjsError backend_unavailable."""

@@ -88,6 +88,40 @@ async def test_a_directive_is_for_one_life_of_a_worker(store: Store, watching: W
     assert await view.of(WorkerRecord(id="life", pid=1, started_at="2027-01-02T00:00:00Z")) is None
 
 
+async def answered(view: WorkerNotes, state: str) -> str:
+    """What a heartbeat that reports a state is answered, by what an operator wants."""
+    directive = await view.unmet(WorkerRecord(id="met", state=state, pid=1))
+    return state if directive is None else directive.wish
+
+
+async def test_a_directive_ends_when_the_worker_reports_what_it_asks_for(
+    store: Store, other: Store, watching: Watching
+) -> None:
+    here, there = watching(store), watching(other)
+    worker = WorkerRecord(id="met", pid=1)
+    await here.give(worker, "quiet")
+    assert [await answered(here, state) for state in ("running", "running", "quiet")] == ["quiet", "quiet", "quiet"]
+    await here.give(worker, "running")
+    await told(there, worker, "running")
+    assert [await answered(there, state) for state in ("quiet", "quiet", "running")] == ["running"] * 3
+    assert await answered(there, "quiet") == "quiet", "what it does by itself later isn't undone"
+    await told(here, worker, None)
+    assert await answered(here, "quiet") == "quiet"
+
+
+async def test_a_directive_that_is_met_does_not_end_the_one_that_came_after_it(
+    store: Store, other: Store, watching: Watching
+) -> None:
+    here, there = watching(store), watching(other)
+    worker = WorkerRecord(id="met", pid=1)
+    await here.give(worker, "quiet")
+    await told(here, worker, "quiet")
+    await here.stop()  # it hears no more, and goes by what it knows
+    await there.give(worker, "running")
+    assert await answered(here, "quiet") == "quiet"
+    assert await answered(there, "quiet") == "running"
+
+
 async def test_a_heartbeat_does_not_wait_for_directives_without_nats(
     own_server: Callable[..., NatsServer], open_store: OpenStore, watching: Watching
 ) -> None:
