@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.system import System
+from support.waiting import until
 
 
 def beat(system: System, worker_id: str, **members: Any) -> Any:
@@ -34,14 +35,28 @@ def test_workers_are_listed_at_once_with_what_they_hold(system: System) -> None:
     assert system.call("GET", "/metrics")["workers_active"] == 2
 
 
-def test_a_directive_comes_with_the_next_heartbeat_and_stays(system: System) -> None:
-    assert beat(system, "w")["state"] == "running"
+def test_a_directive_comes_with_every_heartbeat_until_the_worker_reports_its_state(system: System) -> None:
+    def directive() -> str:
+        return str(system.call("GET", "/admin/workers/w")["directive"])
+
+    def answers(*states: str) -> list[str]:
+        return [beat(system, "w", state=state)["state"] for state in states]
+
+    assert answers("running") == ["running"]
     assert system.call("POST", "/admin/workers/w/quiet")["directive"] == "quiet"
-    assert [beat(system, "w")["state"], beat(system, "w", state="quiet")["state"]] == ["quiet", "quiet"]
-    assert system.call("GET", "/admin/workers/w")["directive"] == "quiet"
-    assert beat(system, "w", state="terminate")["state"] == "terminate", "its own word may be stronger"
+    assert answers("running", "running") == ["quiet", "quiet"]
+    assert directive() == "quiet"
+    assert answers("quiet") == ["quiet"]
+    assert directive() == "none"
+    system.call("POST", "/admin/workers/w/directive", {"directive": "resume"})
+    assert answers("quiet", "quiet", "running") == ["running", "running", "running"]
+    assert answers("quiet", "quiet") == ["quiet", "quiet"], "it went quiet by itself"
+    assert answers("running") == ["running"], "and goes on by itself"
+    system.call("POST", "/admin/workers/directive", {"directive": "quiet"})
+    system.call("POST", "/admin/workers/directive", {"directive": "resume"})
+    assert answers("running", "quiet") == ["running", "quiet"], "the last word counts, and is met at once"
     system.call("POST", "/admin/workers/w/directive", {"directive": "running"})
-    assert beat(system, "w", state="quiet")["state"] == "running"
+    assert answers("terminate") == ["terminate"], "its own word may be stronger"
     system.call("POST", "/admin/workers/nobody/quiet", status=404)
 
 
@@ -66,6 +81,40 @@ def test_all_workers_are_directed_at_once_but_not_those_that_come_later(system: 
     assert beat(system, "a")["state"] == "running", "it has begun anew"
     error = system.call("POST", "/admin/workers/directive", {"directive": "dance"}, 400)["error"]
     assert error["details"]["field"] == "directive"
+
+
+def test_what_a_worker_holds_when_it_deregisters_comes_back_at_once_and_does_not_count(system: System) -> None:
+    said = {"worker_id": "leaver", "pid": 7, "started_at": "2027-01-01T00:00:00Z"}
+    system.call("POST", "/workers/register", said)
+    options = {"queue": "fl.back", "retry": {"max_attempts": 1}}
+    pushed = {system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": options}, 201)["job"]["id"] for _ in range(3)}
+
+    def fetched(worker_id: str) -> set[str]:
+        ask = {"queues": ["fl.back"], "worker_id": worker_id, "count": 3, "wait_ms": 0}
+        return {job["id"] for job in system.call("POST", "/workers/fetch", ask)["jobs"]}
+
+    assert fetched("leaver") == pushed
+    system.call("POST", "/workers/deregister", said | {"pid": 6}, 404)
+    assert fetched("next") == set()
+    system.call("POST", "/workers/deregister", said)
+    found: set[str] = set()
+
+    def all_come_back() -> bool:
+        found.update(fetched("next"))
+        return found == pushed
+
+    until(all_come_back, 20)
+    assert {system.call("GET", f"/jobs/{job_id}")["job"]["state"] for job_id in pushed} == {"active"}
+
+
+def test_a_heartbeat_may_say_by_the_marks_of_earlier_answers_that_it_names_all_jobs(system: System) -> None:
+    since = system.call("POST", "/workers/register", {"worker_id": "names-all"})["mark"]
+    for _ in range(2):
+        answer = beat(system, "names-all", active_jobs=0, complete={"since": since, "until": since})
+        assert "warnings" not in answer
+        assert answer["mark"] != since
+    [warning] = beat(system, "names-all", active_jobs=1, complete={"since": since, "until": answer["mark"]})["warnings"]
+    assert warning["field"] == "complete", "it names fewer than it has"
 
 
 def test_only_workers_that_are_silent_can_be_removed(system: System) -> None:

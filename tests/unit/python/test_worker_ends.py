@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -151,7 +151,7 @@ def app_of(url: str) -> App:
     app.definitions["ends.process"] = python_ends.app.definitions["ends.process"]
 
     @app.execution.add
-    async def around(ctx: JobContext, go_on: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    async def around(ctx: JobContext, go_on: Callable[[], Awaitable[Any]]) -> Any:
         return await _ended(ctx.job.args[0]) if ctx.job.type == "ends.middleware" else await go_on()
 
     return app

@@ -16,12 +16,13 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError
+from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.handlers import Handled, Handler
-from ojs_core.jetstream.api import put
+from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.contents import message
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
 from ojs_core.jetstream.watch import Watch
@@ -31,8 +32,8 @@ log = structlog.get_logger(__name__)
 
 Wish = Literal["running", "quiet", "terminate"]
 
-_TTL_S: Final[dict[Wish, int]] = {"running": 60, "quiet": 7 * 86_400, "terminate": 3_600}
-"""`running` has to be heard once; a worker that terminates says so itself from then on."""
+_TTL_S: Final[dict[Wish, int]] = {"running": 7 * 86_400, "quiet": 7 * 86_400, "terminate": 3_600}
+"""How long a directive waits for a worker that doesn't do what it says."""
 LEAVING: Final = frozenset({"quiet", "drain", "terminate"})
 """What a worker says of itself that takes no more jobs (ojs-graceful-shutdown §5.1)."""
 _LEAVING_S: Final = 3_600
@@ -57,10 +58,7 @@ class Directive(Struct, frozen=True, omit_defaults=True):
 
     def meant_for(self, worker: WorkerRecord) -> bool:
         """Whether a worker of the same id is still the same process."""
-        return all(
-            mine is None or its is None or mine == its
-            for mine, its in ((self.pid, worker.pid), (self.started_at, worker.started_at))
-        )
+        return worker.is_process(self.pid, self.started_at)
 
 
 class DeclaredHandlers(Struct, frozen=True):
@@ -110,18 +108,41 @@ class WorkerNotes:
         known = self._known.get(self._subject(worker.id))
         return known[1] if known is not None and known[1].meant_for(worker) else None
 
+    async def unmet(self, worker: WorkerRecord) -> Directive | None:
+        """Return what a worker that sends a heartbeat still has to be told. A directive ends when the worker reports the state
+        that it asks for (docs/adr/064): what the worker does by itself afterwards stands.
+
+        What can't be ended now is ended by the next heartbeat that reports the state.
+        """
+        await self._begin()
+        subject = self._subject(worker.id)
+        known = self._known.get(subject)
+        if known is None or not known[1].meant_for(worker):
+            return None
+        sequence, directive = known
+        if worker.state != directive.wish:
+            return directive
+        try:
+            # Only this one: an operator may have given another meanwhile, through another gateway.
+            ended = await put_if(self._nats, subject, b"", sequence, _WHAT, ttl_s=_WITHDRAWN_S)
+        except OjsError as error:
+            log.debug("a directive isn't ended", reason=error.message)
+        else:
+            if ended is not None:
+                self._watch.put(subject, ended, b"")
+        return None
+
     async def give(self, worker: WorkerRecord, wish: Wish) -> None:
         """Tell a worker by its next heartbeat, through whichever gateway. Raises OjsError backend_unavailable."""
         directive = Directive(wish, self._clock.now(), worker.pid, worker.started_at)
         await self._put(self._subject(worker.id), msgspec.json.encode(directive), _TTL_S[wish])
 
-    async def withdraw(self, worker_id: str) -> None:
-        """Forget all of a worker: it has begun anew, or is gone."""
+    async def withdraw(self, worker_id: str, handlers: Sequence[Handler] = ()) -> None:
+        """Forget all of a worker that has begun anew, or is gone, but what it can run by its new registration."""
         await self._begin()
         if (subject := self._subject(worker_id)) in self._known:
             await self._put(subject, b"", _WITHDRAWN_S)
-        if (subject := self._subject(worker_id, HANDLERS)) in self._declared:
-            await self._put(subject, b"", _WITHDRAWN_S)
+        await self.declare(worker_id, handlers)
         await self._note(worker_id, leaving=False)
 
     async def heard(self, worker: WorkerRecord) -> bool:
@@ -169,6 +190,22 @@ class WorkerNotes:
             with contextlib.suppress(OjsError):  # there are days left
                 await self._store_handlers(self._subject(worker_id, HANDLERS), known.handled.declared)
         return known.handled
+
+    async def declared(self, worker_id: str) -> Handled:
+        """Return what a worker can run that says that it has declared it. What isn't known here yet is read.
+
+        Raises OjsError not_found: it was forgotten, and the worker has to declare it again.
+        """
+        handled = await self.handled(worker_id)
+        if handled is None:
+            subject = self._subject(worker_id, HANDLERS)
+            found = await message(self._nats, self._config.records_stream, {"last_by_subj": subject}, _WHAT)
+            if found is not None and found.data:
+                self._watch.put(subject, found.seq, found.data)
+                handled = await self.handled(worker_id)
+        if handled is None:
+            raise not_found("worker", worker_id)
+        return handled
 
     async def _store_handlers(self, subject: str, handlers: Sequence[Handler]) -> None:
         record = DeclaredHandlers(self._clock.now(), tuple(handlers))

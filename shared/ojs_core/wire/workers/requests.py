@@ -24,17 +24,18 @@ from ojs_core.base.fields import (
     text_list,
     value_of,
 )
-from ojs_core.base.ids import job_id_of
+from ojs_core.base.ids import is_job_id, job_id_of
 from ojs_core.base.numbers import Whole
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms, parse_timestamp
 from ojs_core.domain.handlers import ANY_VERSION, Handled, Handler
 from ojs_core.domain.job import NOTHING, Job
 from ojs_core.domain.transitions import Action, Failure, JobHolder, RetryOverride
-from ojs_core.domain.worker import Worker
+from ojs_core.domain.worker import CompleteList, Worker
 from ojs_core.wire.jobs.enqueue import job_type_of
 from ojs_core.wire.jobs.retry import merge_retry, parse_retry
 from ojs_core.wire.members import AnswerWarning
+from ojs_core.wire.workers.marks import mark_of
 from ojs_core.wire.workers.tolerance import read_report, side
 
 _T = TypeVar("_T")
@@ -56,8 +57,8 @@ _LAST_MS: Final = 253_402_300_799_999
 class Fetch(Struct, frozen=True):
     """A request for work; `lease_ms` None leaves the visibility timeout to the job, `wait_ms` 0 answers at once.
 
-    `pool` is the worker's; `handled` is what it says in the request that it can run. `acks` are carried out before: each,
-    or why it is refused. A fetch with any doesn't wait.
+    `pool` is the worker's; `handled` is what it says in the request that it can run, `declared` that it has said so before.
+    `acks` are carried out before: each, or why it is refused. A fetch with any doesn't wait.
     """
 
     queues: tuple[str, ...]
@@ -68,6 +69,7 @@ class Fetch(Struct, frozen=True):
     pool: str | None = None
     handled: Handled | None = None
     acks: Sequence[Ack | OjsError] = ()
+    declared: bool = False
 
 
 class Ack(Struct, frozen=True):
@@ -95,6 +97,15 @@ class Heartbeat(Struct, frozen=True):
     warnings: Sequence[AnswerWarning] = ()
 
 
+class Deregistration(Struct, frozen=True):
+    """A worker stops. `pid` and `started_at` are those of its process, as far as it says them."""
+
+    worker: str
+    reason: str = SHUTDOWN
+    pid: int | None = None
+    started_at: str | None = None
+
+
 # Fetch
 
 
@@ -112,6 +123,7 @@ class FetchBody(Struct):
     pool: str | None = None
     handlers: list[HandlerBody] | None = None
     acks: Raw = NOTHING
+    handlers_declared: bool | None = None
 
 
 def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
@@ -121,6 +133,8 @@ def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
         raise invalid("queues", "queues is required: a list of at least one queue name")
     wait_ms = limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms)
     acks = _acks(sent.acks, "acks", sent.worker_id, limits)
+    if sent.handlers_declared and not sent.worker_id:
+        raise invalid("handlers_declared", "handlers_declared needs worker_id: the worker that has declared its handlers")
     return Fetch(
         queue_names(sent.queues, "queues", limits),
         1 if sent.count is None else integer(sent.count, "count", 0, limits.max_fetch_count) or 1,
@@ -130,6 +144,7 @@ def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
         queue_name(sent.pool, "pool", limits) if sent.pool else None,
         _handled(sent.handlers or None, limits),
         acks,
+        bool(sent.handlers_declared),
     )
 
 
@@ -277,6 +292,11 @@ def _kept(raw: Raw, path: str, limits: PayloadLimits) -> Raw:
 # Workers
 
 
+class CompleteBody(Struct):
+    since: str | None = None
+    until: str | None = None
+
+
 class WorkerBody(Struct):
     worker_id: str | None = None
     active_jobs: list[str] | Whole | None = None
@@ -290,11 +310,14 @@ class WorkerBody(Struct):
     labels: Raw = NOTHING
     started_at: str | int | float | None = None
     handlers: list[HandlerBody] | None = None
+    complete: CompleteBody | None = None
 
 
 class DeregisterBody(Struct):
     worker_id: str | None = None
     reason: str | None = None
+    pid: Whole | None = None
+    started_at: str | int | float | None = None
 
 
 def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
@@ -311,7 +334,10 @@ def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
         raise invalid("active_jobs", f"active_jobs has {len(ids)} entries; the limit is {limits.max_active_jobs}")
     active = sent.active_jobs if isinstance(sent.active_jobs, int) else len(ids)
     lease_ms = side(lambda: _lease(sent.visibility_timeout_ms, limits), None, told)
-    return Heartbeat(_worker(sent, active, limits, told), ids, lease_ms, tuple(told))
+    worker = _worker(sent, active, limits, told)
+    if sent.complete is not None:
+        worker = replace(worker, complete=side(lambda: _complete(sent, ids), None, told))
+    return Heartbeat(worker, ids, lease_ms, tuple(told))
 
 
 def parse_register(body: bytes, limits: PayloadLimits) -> Worker:
@@ -319,12 +345,24 @@ def parse_register(body: bytes, limits: PayloadLimits) -> Worker:
     return _worker(struct_of(body, WorkerBody), 0, limits)
 
 
-def parse_deregister(body: bytes, limits: PayloadLimits) -> tuple[str, str]:
-    """POST /workers/deregister: the worker's id, and why it stops. Raises invalid_payload, invalid_request."""
+def _complete(sent: WorkerBody, ids: Sequence[str]) -> CompleteList | None:
+    """The ids as a list that names all. Raises invalid_request where the heartbeat's own number of jobs is another."""
+    if sent.complete is None:
+        return None
+    jobs = frozenset(job_id for job_id in ids if is_job_id(job_id))
+    if sent.active_jobs != len(jobs):
+        raise invalid("complete", f"complete needs active_jobs as a number, and {len(jobs)} jobs are named")
+    since, until = mark_of(sent.complete.since, "complete.since"), mark_of(sent.complete.until, "complete.until")
+    return CompleteList(since, until, jobs)
+
+
+def parse_deregister(body: bytes, limits: PayloadLimits) -> Deregistration:
+    """POST /workers/deregister. Raises invalid_payload, invalid_request."""
     sent = struct_of(body, DeregisterBody)
     if sent.reason is not None and sent.reason not in STOP_REASONS:
         raise invalid("reason", f"reason must be one of {', '.join(STOP_REASONS)}, not {sent.reason[:40]!r}")
-    return _named(sent.worker_id, limits), sent.reason or SHUTDOWN
+    worker_id = _named(sent.worker_id, limits)
+    return Deregistration(worker_id, sent.reason or SHUTDOWN, sent.pid, _started_at(sent.started_at, limits))
 
 
 def _named(sent: str | None, limits: PayloadLimits) -> str:

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from integration.conftest import OpenStore
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.handlers import Handler
 from ojs_core.store.store import Store
 from ojs_core.store.workers.notes import Directive, WorkerNotes
 from ojs_core.store.workers.presence import WorkerRecord
@@ -86,6 +88,57 @@ async def test_a_directive_is_for_one_life_of_a_worker(store: Store, watching: W
     assert await view.of(WorkerRecord(id="life", pid=1)) is not None, "a heartbeat needs not say it all"
     assert await view.of(WorkerRecord(id="life", pid=2)) is None
     assert await view.of(WorkerRecord(id="life", pid=1, started_at="2027-01-02T00:00:00Z")) is None
+
+
+async def answered(view: WorkerNotes, state: str) -> str:
+    """What a heartbeat that reports a state is answered, by what an operator wants."""
+    directive = await view.unmet(WorkerRecord(id="met", state=state, pid=1))
+    return state if directive is None else directive.wish
+
+
+async def test_a_directive_ends_when_the_worker_reports_what_it_asks_for(
+    store: Store, other: Store, watching: Watching
+) -> None:
+    here, there = watching(store), watching(other)
+    worker = WorkerRecord(id="met", pid=1)
+    await here.give(worker, "quiet")
+    assert [await answered(here, state) for state in ("running", "running", "quiet")] == ["quiet", "quiet", "quiet"]
+    await here.give(worker, "running")
+    await told(there, worker, "running")
+    assert [await answered(there, state) for state in ("quiet", "quiet", "running")] == ["running"] * 3
+    assert await answered(there, "quiet") == "quiet", "what it does by itself later isn't undone"
+    await told(here, worker, None)
+    assert await answered(here, "quiet") == "quiet"
+
+
+async def test_a_directive_that_is_met_does_not_end_the_one_that_came_after_it(
+    store: Store, other: Store, watching: Watching
+) -> None:
+    here, there = watching(store), watching(other)
+    worker = WorkerRecord(id="met", pid=1)
+    await here.give(worker, "quiet")
+    await told(here, worker, "quiet")
+    await here.stop()  # it hears no more, and goes by what it knows
+    await there.give(worker, "running")
+    assert await answered(here, "quiet") == "quiet"
+    assert await answered(there, "quiet") == "running"
+
+
+async def test_a_gateway_reads_what_a_worker_has_declared_through_another_before_it_has_heard_of_it(
+    store: Store, other: Store, watching: Watching
+) -> None:
+    here, there = watching(store), watching(other)
+    handlers = (Handler("a.b", ">=1.0"),)
+    with pytest.raises(OjsError) as refusal:
+        await there.declared("declares")
+    assert refusal.value.code == "not_found"
+    await there.stop()  # it hears no more
+    await here.withdraw("declares", handlers)
+    assert await there.handled("declares") is None
+    assert (await there.declared("declares")).declared == handlers
+    await here.withdraw("declares")
+    with pytest.raises(OjsError):
+        await here.declared("declares")
 
 
 async def test_a_heartbeat_does_not_wait_for_directives_without_nats(
