@@ -11,7 +11,7 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.errors import OjsError, not_found, require_backend
 from ojs_core.base.fields import short_text
 from ojs_core.base.ids import is_job_id
 from ojs_core.base.lru import Lru
@@ -50,6 +50,7 @@ from ojs_core.wire.workers.requests import (
 )
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.pressure import refusal_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -225,7 +226,8 @@ class WorkerHandlers:
                 refused[index] = error
 
         await asyncio.gather(*(ack(index, ask) for index, ask in enumerate(asked)))
-        return Response(207 if refused else 200, acks_answer(asked, refused))
+        require_backend([refused.get(index) for index in range(len(asked))])
+        return Response(207 if refused else 200, acks_answer(asked, refused), refusal_headers(refused.values()))
 
     async def _acked(self, ask: Ack, call: Call) -> Job:
         def decide(job: Job, moment: transitions.Moment) -> transitions.Transition:

@@ -28,8 +28,11 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 class Health:
     """At `host` and `port`: `/healthz`, `/readyz`, `/metrics`. Raises OSError if there is no room, Missing without
-    prometheus-client. On a loopback address it answers only requests whose `Host` is a name of loopback: a web page could
-    else read it under a name of its own that points here (DNS rebinding). The jobs' metrics are counted by a middleware that it puts into `chain`, unless there is one already.
+    prometheus-client.
+
+    On a loopback address it answers only requests whose `Host` is a name of loopback: a web page could else read it under a
+    name of its own that points here (DNS rebinding). The jobs' metrics are counted by a middleware that it puts into `chain`,
+    unless there is one already.
     """
 
     def __init__(self, host: str, port: int, chain: ExecutionChain, vitals: Callable[[], Vitals]) -> None:
