@@ -93,18 +93,19 @@ class WorkerHandlers:
         if ask.worker is not None:
             self._fetched.put(ask.worker, ask.queues, sum(map(len, ask.queues)) + _ENTRY_BYTES)
         jobs = await self._work(ask, call)
+        room = self._limits.max_fetch_bytes if call.room is None else min(call.room, self._limits.max_fetch_bytes)
         with self._store.dispatcher.returning(jobs) as undelivered:
-            inputs = await self._inputs(jobs, undelivered)
+            inputs = await self._inputs(jobs, undelivered, room)
             shown = [job for job in jobs if job.id in inputs]
-            checkpoints = await self._checkpoints(shown, undelivered)
-            shown = [job for job in shown if job.id in undelivered]
+            checkpoints = await self._checkpoints(shown, undelivered, room)
+            shown = [job for job in shown if job.id in undelivered and (job.id in checkpoints or not job.checkpoint)]
             try:
                 body = encode(fetched_jobs(shown, inputs, checkpoints))
             except RECORD_ERRORS:  # not the others' fault
                 shown = [job for job in shown if self._can_be_shown(job, inputs, undelivered)]
                 body = encode(fetched_jobs(shown, inputs, checkpoints))
-            if call.room is not None and len(body) > call.room:
-                shown, body = self._what_fits(shown, inputs, checkpoints, undelivered, call.room)
+            if len(body) > room:
+                shown, body = self._what_fits(shown, inputs, checkpoints, undelivered, call.room, room)
             if not call.gone:
                 call.if_lost = partial(self._store.dispatcher.take_back, shown) if shown else None
                 tracing.handed_out(shown)
@@ -115,24 +116,33 @@ class WorkerHandlers:
         self,
         jobs: list[Job],
         inputs: Mapping[str, Sequence[Raw]],
-        checkpoints: Mapping[str, Checkpoint],
+        checkpoints: Mapping[str, Checkpoint | None],
         undelivered: set[str],
+        most: int | None,
         room: int,
     ) -> tuple[list[Job], bytes]:
-        """The first of the jobs, as many as go into an answer of `room` bytes, and that answer."""
+        """Return the first of the jobs, as many as go into `room` bytes, with their answer; one may have up to `most`."""
         while len(body := encode(fetched_jobs(jobs, inputs, checkpoints))) > room:
             if len(jobs) == 1:
-                reason = f"the job is {len(body)} bytes with what belongs to it, and NATS takes {room}: fetch it over HTTP"
+                if most is None or len(body) <= most:
+                    break
+                reason = f"the job is {len(body)} bytes with what belongs to it, and NATS takes {most}: fetch it over HTTP"
                 self._fail(jobs[0], reason, undelivered)
             jobs = jobs[: len(jobs) // 2]
         return jobs, body
 
-    async def _checkpoints(self, jobs: list[Job], undelivered: set[str]) -> dict[str, Checkpoint]:
-        """What jobs go on from. The attempt of one ends if that can't be read: it would begin anew without a word."""
-        found: dict[str, Checkpoint] = {}
+    async def _checkpoints(self, jobs: list[Job], undelivered: set[str], room: int) -> dict[str, Checkpoint | None]:
+        """Return what jobs go on from: that of as many as fill `room`, in order.
+
+        The attempt of one ends if that can't be read: it would begin anew without a word.
+        """
+        found: dict[str, Checkpoint | None] = {}
+        size = 0
         for job in jobs:
             if not job.checkpoint:
                 continue
+            if size > room:
+                break
             try:
                 checkpoint = await self._store.checkpoints.last(job.id)
             except OjsError as error:
@@ -140,8 +150,8 @@ class WorkerHandlers:
                     raise
                 self._fail(job, error.message, undelivered)
             else:
-                if checkpoint is not None:
-                    found[job.id] = checkpoint
+                found[job.id] = checkpoint
+                size += 0 if checkpoint is None else len(checkpoint.state) + len(checkpoint.metadata)
         return found
 
     def _can_be_shown(self, job: Job, inputs: Mapping[str, Sequence[Raw]], undelivered: set[str]) -> bool:
@@ -158,19 +168,24 @@ class WorkerHandlers:
         undelivered.discard(job.id)
         self._store.dispatcher.fail(job, reason)
 
-    async def _inputs(self, jobs: list[Job], undelivered: set[str]) -> dict[str, Sequence[Raw]]:
-        """Of each job that can be handed out what earlier steps hand on to it.
+    async def _inputs(self, jobs: list[Job], undelivered: set[str], room: int) -> dict[str, Sequence[Raw]]:
+        """Return what earlier steps hand on to each job that can be handed out: to as many as fill `room`, in order.
 
         Raises OjsError backend_unavailable if NATS is in the way of all of them.
         """
         inputs: dict[str, Sequence[Raw]] = {}
         failure: OjsError | None = None
+        size = 0
         for job in jobs:
+            if size > room:
+                break
+            size += len(job.args)
             if job.workflow is None or not job.workflow.inputs:
                 inputs[job.id] = ()
                 continue
             try:
                 inputs |= await self._store.workflows.results.inputs([job])
+                size += sum(map(len, inputs[job.id]))
             except OjsError as error:
                 if error.info.retryable:
                     failure = error

@@ -104,7 +104,7 @@ class DeregisteredWorker(Struct):
 
 
 def fetched_jobs(
-    jobs: Iterable[Job], inputs: Mapping[str, Sequence[Raw]] = {}, checkpoints: Mapping[str, Checkpoint] = {}
+    jobs: Iterable[Job], inputs: Mapping[str, Sequence[Raw]] = {}, checkpoints: Mapping[str, Checkpoint | None] = {}
 ) -> FetchedJobs:
     """Fetched jobs; `inputs` are the results that members of workflows are given, `checkpoints` what attempts go on from."""
     return FetchedJobs([_fetched(job, inputs, checkpoints.get(job.id)) for job in jobs])
