@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from ojs_core.base.numbers import whole_number
 from ojs_core.domain.webhooks.addresses import allowed
 from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.domain.webhooks.rules import signature
@@ -190,5 +191,4 @@ def _reason(error: Exception) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    text = headers.get("Retry-After", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    return whole_number(headers.get("Retry-After", ""), 9)
