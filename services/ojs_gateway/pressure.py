@@ -32,10 +32,9 @@ def pressure_headers(store: Store, queues: Iterable[str]) -> Headers:
 
 
 def refusal_headers(errors: Iterable[OjsError | None]) -> Headers:
-    """For an answer about several jobs, some of which a full queue refused: when to send those again."""
-    found = (error.retry_after for error in errors if error is not None and error.code == "queue_full")
-    seconds = next((one for one in found if one is not None), None)
-    return () if seconds is None else (("Retry-After", str(seconds)),)
+    """For an answer about several things, some of which can't be done now: when to ask for those again."""
+    seconds = max((error.retry_after or 0 for error in errors if error is not None), default=0)
+    return (("Retry-After", str(seconds)),) if seconds else ()
 
 
 async def limit_headers(store: Store, job: Job) -> Headers:

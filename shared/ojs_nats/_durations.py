@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+")
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 
 Duration = str | timedelta | float
 """`"30s"`, `"1h30m"`, `"250ms"`, `"2d"`; a timedelta; or seconds."""

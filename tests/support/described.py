@@ -42,7 +42,7 @@ class Described:
         """Raise unless the answer is described. It has no other members than those in its description, except, unless
         `strict`, where clients may add some.
         """
-        template = self._template(path)
+        template = self.template(path)
         if template is None or method not in self._methods(template):
             assert answer.status in {404, 405}, f"{method} {path} is not described"
             return
@@ -63,10 +63,20 @@ class Described:
 
     def check_request(self, method: str, path: str, body: object) -> None:
         """Raise unless this may be sent."""
-        template = self._template(path)
+        template = self.template(path)
         assert template is not None, path
         content = self.operations[method, template]["requestBody"]["content"]
         self._hold(f"the body of {method} {path}", content["application/json"]["schema"], body, "open")
+
+    def body_schema(self, method: str, template: str) -> dict[str, Any]:
+        """Return the schema of an operation's body; one that admits nothing in particular where it has none."""
+        content = self.operations[method, template].get("requestBody", {}).get("content", {})
+        found: dict[str, Any] = content.get("application/json", {}).get("schema", {"type": "null"})
+        return found
+
+    def resolved(self, node: dict[str, Any]) -> dict[str, Any]:
+        """Return what a part of the document refers to, or itself."""
+        return self._at(node["$ref"]) if "$ref" in node else node
 
     def _hold(self, told: str, schema: Mapping[str, Any], value: object, how: _How) -> None:
         key = schema["$ref"], how
@@ -90,7 +100,8 @@ class Described:
     def _methods(self, template: str) -> set[str]:
         return {method.upper() for method in self.document["paths"][template]}
 
-    def _template(self, path: str) -> str | None:
+    def template(self, path: str) -> str | None:
+        """Return the path of the description that a request's path is of."""
         plain = urlsplit(path).path
         if plain in self.document["paths"]:
             return plain

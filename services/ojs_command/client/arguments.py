@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_core.base.numbers import whole_number
 from ojs_nats._durations import milliseconds
 
 STATES: Final = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
@@ -71,9 +72,10 @@ def header(text: str) -> tuple[str, str]:
 
 def positive(text: str) -> int:
     """A whole number from 1 on."""
-    if not text.isdecimal() or int(text) < 1:
+    number = whole_number(text, 9)
+    if not number:
         raise argparse.ArgumentTypeError(f"a whole number from 1 on is needed, not {text!r}")
-    return int(text)
+    return number
 
 
 def seconds(text: str) -> float:

@@ -12,7 +12,7 @@ from ojs_core.base.ids import derived_job_id, new_job_id
 from ojs_core.domain.job import Job
 from ojs_core.operations.bulk_change import BulkChange
 from ojs_core.operations.bulk_push import BulkPush
-from ojs_core.operations.outcomes import ItemOutcome, final
+from ojs_core.operations.outcomes import ItemOutcome, final, require_outcome
 from ojs_core.operations.selection import Operation
 from ojs_core.store.announce import announce
 from ojs_core.store.records.idempotency import KeptAnswer, KeyedRun
@@ -64,6 +64,7 @@ class BulkHandlers:
             slips: dict[int, list[AnswerWarning]] = {}
             drafts = await self._drafts(sent, run, slips)
             outcomes = await (self._push.all_or_none if sent.atomic else self._push.each)(drafts, run)
+            require_outcome(outcomes)
             status, answer = bulk_enqueued(outcomes, slips)
             told = {"total": answer.total, "succeeded": answer.succeeded, "failed": answer.failed}
             await self._announce("enqueue", told | {"atomicity": "atomic" if sent.atomic else "partial"})
@@ -127,6 +128,7 @@ class BulkHandlers:
             await call.body(self._limits.max_control_bytes), parse_confirmed, operation, self._store.clock.now(), self._limits
         )
         outcomes, rest = await self._change.change_all(operation, selection)
+        require_outcome(outcomes)
         answer = bulk_confirmed(operation, outcomes, dry_run=selection.dry_run, rest=rest)
         if not selection.dry_run:
             told = {"total": answer.matched, DONE[operation]: answer.succeeded, "skipped": answer.failed}
@@ -138,8 +140,12 @@ class BulkHandlers:
         now, confirmed = self._store.clock.now(), self._context.unconfirmed_bulk
         selection = await call.parsed(body, parse_selection, operation, now, self._limits, confirmed=confirmed)
 
+        outcomes: list[ItemOutcome] = []
+
         async def work(run: KeyedRun | None) -> KeptAnswer:
+            nonlocal outcomes
             outcomes, rest = await self._change.change(operation, selection, run)
+            require_outcome(outcomes)
             status, answer = bulk_changed(operation, outcomes, dry_run=selection.dry_run, rest=rest)
             if not selection.dry_run:
                 done = answer.total_matched - answer.skipped
@@ -147,7 +153,8 @@ class BulkHandlers:
                 await self._announce(operation, told)
             return KeptAnswer(status, encode(answer), final(outcomes))
 
-        return await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
+        answer = await self._once(operation, call, selection.idempotency_key, body, work, len(selection.job_ids))
+        return answer._replace(headers=answer.headers + refusal_headers(outcome.error for outcome in outcomes))
 
     # Common
 

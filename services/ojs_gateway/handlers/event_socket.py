@@ -18,6 +18,7 @@ from msgspec import Raw, Struct
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.times import format_ms
 from ojs_core.jetstream.event_reader import EventReader, StoredEvent
+from ojs_core.runtime.connections import streaming
 from ojs_core.wire.dialects.events import told_body
 from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.errors import error_body
@@ -55,8 +56,12 @@ async def serve_socket(
     if not socket.can_prepare(request).ok:
         raise invalid("Upgrade", "this path speaks WebSocket; connect with a WebSocket client")
     socket.headers.update({name: value for name, value in headers.items() if name not in _BODY_HEADERS})
-    await socket.prepare(request)
-    await _Socket(context, following, events, socket, reader).serve()
+    try:
+        with streaming(request):
+            await socket.prepare(request)
+            await _Socket(context, following, events, socket, reader).serve()
+    except ConnectionError:
+        log.debug("websocket left")
     return socket
 
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from msgspec import Raw
 
 from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.numbers import whole_number
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
 from ojs_core.wire.dialects.events import told_body
 from ojs_core.wire.dialects.readers import Reader
@@ -186,6 +187,7 @@ def _after(last_event_id: str) -> int:
 def _limit(text: str | None) -> int:
     if not text:
         return _DEFAULT_LIMIT
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    number = whole_number(text, 18)
+    if number is None:
         raise invalid("limit", f"limit must be a whole number, not {text[:40]!r}")
-    return min(max(int(text), 1), _MAX_LIMIT)
+    return min(max(number, 1), _MAX_LIMIT)

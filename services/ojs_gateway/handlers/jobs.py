@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.ids import is_job_id, job_id_of
+from ojs_core.base.numbers import decimal_number
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import policy_of
@@ -145,11 +146,8 @@ class JobHandlers:
         text = call.query("timeout")
         if text is None:
             return self._limits.default_result_wait_s
-        try:
-            seconds = float(text)
-        except ValueError:
-            seconds = -1.0
-        if not 0 <= seconds <= self._limits.max_result_wait_s:
+        seconds = decimal_number(text)
+        if seconds is None or not 0 <= seconds <= self._limits.max_result_wait_s:
             raise invalid("timeout", f"timeout must be 0 to {self._limits.max_result_wait_s:.0f} seconds, not {text[:40]!r}")
         return seconds
 

@@ -11,7 +11,7 @@ import structlog
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.errors import OjsError, not_found, require_backend
 from ojs_core.base.fields import short_text
 from ojs_core.base.ids import is_job_id
 from ojs_core.base.lru import Lru
@@ -57,6 +57,7 @@ from ojs_core.wire.workers.requests import (
 )
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.pressure import refusal_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -107,7 +108,7 @@ class WorkerHandlers:
             self._fetched.put(ask.worker, ask.queues, sum(map(len, ask.queues)) + _ENTRY_BYTES)
         if not ask.acks:
             return Response(200, await self._fetched_jobs(ask, call))
-        acks = await self._ack_all(ask.acks, call)
+        acks = acks_answer(ask.acks, await self._refused_acks(ask.acks, call))
         left = ask.count - acks.failed
         if left <= 0:
             return Response(200, FetchedJobs([], acks))
@@ -119,18 +120,19 @@ class WorkerHandlers:
     async def _fetched_jobs(self, ask: Fetch, call: Call, acks: AcksAnswer | UnsetType = UNSET) -> bytes:
         """The answer to a fetch, with what became of its acks."""
         jobs = await self._work(ask, call)
+        room = self._limits.max_fetch_bytes if call.room is None else min(call.room, self._limits.max_fetch_bytes)
         with self._store.dispatcher.returning(jobs) as undelivered:
-            inputs = await self._inputs(jobs, undelivered)
+            inputs = await self._inputs(jobs, undelivered, room)
             shown = [job for job in jobs if job.id in inputs]
-            checkpoints = await self._checkpoints(shown, undelivered)
-            shown = [job for job in shown if job.id in undelivered]
+            checkpoints = await self._checkpoints(shown, undelivered, room)
+            shown = [job for job in shown if job.id in undelivered and (job.id in checkpoints or not job.checkpoint)]
             try:
                 body = encode(fetched_jobs(shown, inputs, checkpoints, acks))
             except RECORD_ERRORS:  # not the others' fault
                 shown = [job for job in shown if self._can_be_shown(job, inputs, undelivered)]
                 body = encode(fetched_jobs(shown, inputs, checkpoints, acks))
-            if call.room is not None and len(body) > call.room:
-                shown, body = self._what_fits(shown, inputs, checkpoints, acks, undelivered, call.room)
+            if len(body) > room:
+                shown, body = self._what_fits(shown, inputs, checkpoints, acks, undelivered, call.room, room)
             if not call.gone:
                 call.if_lost = partial(self._store.dispatcher.take_back, shown) if shown else None
                 tracing.handed_out(shown)
@@ -141,25 +143,35 @@ class WorkerHandlers:
         self,
         jobs: list[Job],
         inputs: Mapping[str, Sequence[Raw]],
-        checkpoints: Mapping[str, Checkpoint],
+        checkpoints: Mapping[str, Checkpoint | None],
         acks: AcksAnswer | UnsetType,
         undelivered: set[str],
+        most: int | None,
         room: int,
     ) -> tuple[list[Job], bytes]:
-        """The first of the jobs, as many as go into an answer of `room` bytes, and that answer."""
+        """Return the first of the jobs, as many as go into `room` bytes, with their answer; one may have up to `most`."""
         while len(body := encode(fetched_jobs(jobs, inputs, checkpoints, acks))) > room and jobs:
-            if len(jobs) == 1 and (size := len(encode(fetched_jobs(jobs, inputs, checkpoints)))) > room:
-                reason = f"the job is {size} bytes with what belongs to it, and NATS takes {room}: fetch it over HTTP"
-                self._fail(jobs[0], reason, undelivered)
+            if len(jobs) == 1:
+                if most is None or len(body) <= most:
+                    break
+                if (size := len(encode(fetched_jobs(jobs, inputs, checkpoints)))) > most:
+                    reason = f"the job is {size} bytes with what belongs to it, and NATS takes {most}: fetch it over HTTP"
+                    self._fail(jobs[0], reason, undelivered)
             jobs = jobs[: len(jobs) // 2]
         return jobs, body
 
-    async def _checkpoints(self, jobs: list[Job], undelivered: set[str]) -> dict[str, Checkpoint]:
-        """What jobs go on from. The attempt of one ends if that can't be read: it would begin anew without a word."""
-        found: dict[str, Checkpoint] = {}
+    async def _checkpoints(self, jobs: list[Job], undelivered: set[str], room: int) -> dict[str, Checkpoint | None]:
+        """Return what jobs go on from: that of as many as fill `room`, in order.
+
+        The attempt of one ends if that can't be read: it would begin anew without a word.
+        """
+        found: dict[str, Checkpoint | None] = {}
+        size = 0
         for job in jobs:
             if not job.checkpoint:
                 continue
+            if size > room:
+                break
             try:
                 checkpoint = await self._store.checkpoints.last(job.id)
             except OjsError as error:
@@ -167,8 +179,8 @@ class WorkerHandlers:
                     raise
                 self._fail(job, error.message, undelivered)
             else:
-                if checkpoint is not None:
-                    found[job.id] = checkpoint
+                found[job.id] = checkpoint
+                size += 0 if checkpoint is None else len(checkpoint.state) + len(checkpoint.metadata)
         return found
 
     def _can_be_shown(self, job: Job, inputs: Mapping[str, Sequence[Raw]], undelivered: set[str]) -> bool:
@@ -185,19 +197,24 @@ class WorkerHandlers:
         undelivered.discard(job.id)
         self._store.dispatcher.fail(job, reason)
 
-    async def _inputs(self, jobs: list[Job], undelivered: set[str]) -> dict[str, Sequence[Raw]]:
-        """Of each job that can be handed out what earlier steps hand on to it.
+    async def _inputs(self, jobs: list[Job], undelivered: set[str], room: int) -> dict[str, Sequence[Raw]]:
+        """Return what earlier steps hand on to each job that can be handed out: to as many as fill `room`, in order.
 
         Raises OjsError backend_unavailable if NATS is in the way of all of them.
         """
         inputs: dict[str, Sequence[Raw]] = {}
         failure: OjsError | None = None
+        size = 0
         for job in jobs:
+            if size > room:
+                break
+            size += len(job.args)
             if job.workflow is None or not job.workflow.inputs:
                 inputs[job.id] = ()
                 continue
             try:
                 inputs |= await self._store.workflows.results.inputs([job])
+                size += sum(map(len, inputs[job.id]))
             except OjsError as error:
                 if error.info.retryable:
                     failure = error
@@ -244,10 +261,13 @@ class WorkerHandlers:
 
     async def ack_many(self, call: Call) -> Response:
         """POST /workers/acks: each job by itself."""
-        acks = await self._ack_all(await call.read_jobs(parse_acks, self._limits), call)
-        return Response(207 if acks.failed else 200, acks)
+        asked = await call.read_jobs(parse_acks, self._limits)
+        refused = await self._refused_acks(asked, call)
+        require_backend([refused.get(index) for index in range(len(asked))])
+        return Response(207 if refused else 200, acks_answer(asked, refused), refusal_headers(refused.values()))
 
-    async def _ack_all(self, asked: Sequence[Ack | OjsError], call: Call) -> AcksAnswer:
+    async def _refused_acks(self, asked: Sequence[Ack | OjsError], call: Call) -> dict[int, OjsError]:
+        """Carry out the acks, each by itself, and return why some were refused, by their places."""
         refused: dict[int, OjsError] = {}
 
         async def ack(index: int, ask: Ack | OjsError) -> None:
@@ -259,7 +279,7 @@ class WorkerHandlers:
                 refused[index] = error
 
         await asyncio.gather(*(ack(index, ask) for index, ask in enumerate(asked)))
-        return acks_answer(asked, refused)
+        return refused
 
     async def _acked(self, ask: Ack, call: Call) -> Job:
         def decide(job: Job, moment: transitions.Moment) -> transitions.Transition:

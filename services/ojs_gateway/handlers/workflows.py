@@ -9,6 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, invalid, not_found, placed
+from ojs_core.base.numbers import whole_number
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.workflows.definition import Definition
 from ojs_core.domain.workflows.record import WorkflowState
@@ -137,9 +138,10 @@ def _number(call: Call, name: str, default: int) -> int:
     text = call.query(name)
     if not text:
         return default
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+    number = whole_number(text, 9)
+    if number is None:
         raise invalid(name, f"{name} must be a whole number, not {text[:40]!r}")
-    return int(text)
+    return number
 
 
 def _id(call: Call) -> str:

@@ -18,7 +18,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import new_request_id, request_id_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import METHODS, Browsers, check_media_type
-from ojs_core.runtime.connections import Connections, GuardedHandler
+from ojs_core.runtime.connections import Connections, GuardedHandler, has_left
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
@@ -83,7 +83,7 @@ class Edge:
         except OjsError as error:
             status, body, more = refusal(error, request_id)
         except Exception as error:
-            if isinstance(error, ConnectionError) and request.transport is None:  # what is answered goes nowhere
+            if isinstance(error, ConnectionError) and has_left(request):  # what is answered goes nowhere
                 log.debug("client left", request_id=request_id, path=request.path)
             else:
                 log.exception("request failed", request_id=request_id, method=request.method, path=request.path)

@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.runtime.connections import has_left
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.call import Call
 from ojs_gateway.http.compression import beyond
@@ -32,8 +33,7 @@ class HttpCall(Call):
 
     @property
     def gone(self) -> bool:
-        transport = self._request.transport
-        return transport is None or transport.is_closing()
+        return has_left(self._request)
 
     @property
     def queries(self) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 from aiohttp import hdrs, web
 
+from ojs_core.runtime.connections import streaming
 from ojs_core.wire.media_types import EVENT_STREAM_TYPE
 from ojs_gateway.http.call import StreamedResponse
 
@@ -30,7 +31,7 @@ _HEADERS: Final = {
 def sse(
     write: Callable[[web.StreamResponse], Awaitable[None]], close: Callable[[], None], stopping: Callable[[], bool]
 ) -> StreamedResponse:
-    """An answer into which `write` writes events until it returns; `close` is called in any case.
+    """An answer into which `write` writes events until it returns or the client leaves; `close` is called in any case.
 
     When `write` has returned because the gateway is `stopping`, the client is told so.
     """
@@ -38,13 +39,14 @@ def sse(
     async def serve(request: web.BaseRequest, headers: Mapping[str, str]) -> web.StreamResponse:
         response = web.StreamResponse(headers={**headers, **_HEADERS})
         try:
-            await response.prepare(request)
-            if request.method == hdrs.METH_HEAD:
-                return response
-            await response.write(b": connected\nretry: %d\n\n" % _RETRY_MS)
-            await write(response)
-            if stopping():
-                await response.write(frame(SHUTDOWN, SHUTDOWN_DATA))
+            with streaming(request):
+                await response.prepare(request)
+                if request.method == hdrs.METH_HEAD:
+                    return response
+                await response.write(b": connected\nretry: %d\n\n" % _RETRY_MS)
+                await write(response)
+                if stopping():
+                    await response.write(frame(SHUTDOWN, SHUTDOWN_DATA))
         except ConnectionError:
             log.debug("event stream ended by its client")
         finally:

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.call import Call
@@ -101,9 +102,10 @@ def _until(timeout: str | None, arrived: float) -> float | None:
     """When the client stops waiting, by the event loop's clock."""
     if timeout is None:
         return None
-    if not timeout.isdecimal() or len(timeout) > 9:
+    milliseconds = whole_number(timeout, 9)
+    if milliseconds is None:
         raise invalid(_TIMEOUT, f"{_TIMEOUT} is how many milliseconds the answer is waited for, not {timeout[:40]!r}")
-    return arrived + int(timeout) / 1_000
+    return arrived + milliseconds / 1_000
 
 
 def _parameters(text: str | None) -> dict[str, str]:

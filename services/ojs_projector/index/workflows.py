@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from ojs_core.base.numbers import whole_number
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.feed import Record
 from ojs_core.read.messages import MAX_OFFSET, MAX_PAGE, WorkflowPage, WorkflowRow, WorkflowsAsk, cursor_after
@@ -128,4 +129,5 @@ def _workflow_row(row: tuple[Any, ...]) -> WorkflowRow:
 
 def _position(cursor: str | None) -> tuple[int, str]:
     at, _, name = (cursor or "").partition(".")
-    return (int(at), name) if at.isdecimal() and at.isascii() and len(at) < 19 else (1 << 62, "")
+    number = whole_number(at, 18)
+    return (1 << 62, "") if number is None else (number, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, Final, NamedTuple
 
 
@@ -242,3 +242,24 @@ def storage_full(reason: str) -> OjsError:
 def unavailable(message: str, *, retry_after: int = 1) -> OjsError:
     """503: NATS is away or has no leader."""
     return OjsError("backend_unavailable", message, retry_after=retry_after)
+
+
+_WANT_OF_BACKEND: Final = frozenset({"backend_unavailable", "backend_timeout", "storage_full"})
+
+
+def require_backend(errors: Sequence[OjsError | None]) -> None:
+    """Raise 503 if each thing that a request is about was refused for want of NATS or of room, as it is asked again then.
+
+    `errors` has one for each, None for what was done. An answer that says so of each would be 422 or 207, which clients
+    don't send again.
+    """
+    refused = [error for error in errors if error is not None and error.code in _WANT_OF_BACKEND]
+    if not refused or len(refused) < len(errors):
+        return
+    full = all(error.code == "storage_full" for error in refused)
+    raise OjsError(
+        "storage_full" if full else "backend_unavailable",
+        f"none of {len(refused):,} was done: {refused[0].message}",
+        details={"total": len(refused), "succeeded": 0, "failed": len(refused)},
+        retry_after=max(error.retry_after or 1 for error in refused),
+    )

@@ -5,6 +5,7 @@ As types of members they are held to by whoever decodes a record or a request.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -15,6 +16,7 @@ LATEST_MS: Final = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z"""
 LONGEST_MS: Final = 10 * 366 * 86_400_000
 """Ten years: the longest duration that a client may name."""
+_DECIMAL: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{0,18})?(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 MAX_INTEGER: Final = 2**53 - 1
 """What every reader of JSON takes for exact."""
 
@@ -27,3 +29,16 @@ Positive = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 Priority = Annotated[int, Meta(ge=-100, le=100)]
 Whole = Annotated[int, Meta(ge=-MAX_INTEGER, le=MAX_INTEGER)]
 """An integer that has no limits of its own."""
+
+
+def whole_number(text: str, digits: int) -> int | None:
+    """Return the number that a text of 1 to `digits` ASCII digits is.
+
+    None for any other text, also where `int` takes it (`٣`, `1_0`).
+    """
+    return int(text) if len(text) <= digits and text.isascii() and text.isdigit() else None
+
+
+def decimal_number(text: str) -> float | None:
+    """Return the number of a text such as `2`, `0.5`, `-1.` or `1e3`; None for any other text, also where `float` takes it."""
+    return float(text) if _DECIMAL.fullmatch(text) else None

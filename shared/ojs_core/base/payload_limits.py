@@ -40,6 +40,8 @@ class PayloadLimits(Struct, frozen=True, kw_only=True):
     max_handlers: int = 1_000
     """Job types that a worker says it can run."""
     max_fetch_count: int = 1_000
+    max_fetch_bytes: int = 8_388_608
+    """The answer to one fetch, unless its only job is larger with what belongs to it."""
     max_active_jobs: int = 1_000
     """Jobs in one heartbeat."""
     max_result_ids: int = 100

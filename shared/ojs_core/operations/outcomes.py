@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError
+from ojs_core.base.errors import OjsError, require_backend
 from ojs_core.domain.job import Job
 from ojs_core.domain.schemas.validator import Finding
 
@@ -42,3 +42,8 @@ def failed(outcome: ItemOutcome) -> bool:
 
 def final(outcomes: Sequence[ItemOutcome]) -> bool:
     return not any(failed(outcome) for outcome in outcomes)
+
+
+def require_outcome(outcomes: Sequence[ItemOutcome]) -> None:
+    """Raise 503 if nothing was done, and nothing but the backend was in the way (`require_backend`)."""
+    require_backend([outcome.error for outcome in outcomes if not outcome.rolled_back])

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.numbers import whole_number
 from ojs_core.domain.job import Job, State
 from ojs_core.operations.outcomes import Rest
 from ojs_core.operations.selection import Filter, Selection
@@ -80,10 +81,10 @@ class _Place(NamedTuple):
         if text is None:
             return cls(0, None)
         state, _, cursor = text.partition("~")
-        sound = state.isascii() and state.isdecimal() and int(state[:9]) < states
-        if not sound or (cursor and not is_job_cursor(cursor, "created_at")):
+        number = whole_number(state, 9)
+        if number is None or number >= states or (cursor and not is_job_cursor(cursor, "created_at")):
             raise invalid("cursor", "cursor must be the next_cursor of an answer to the same filter")
-        return cls(int(state), cursor or None)
+        return cls(number, cursor or None)
 
     @property
     def text(self) -> str:

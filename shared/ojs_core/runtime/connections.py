@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final, cast
 
 import structlog
@@ -100,7 +102,7 @@ class Connections:
 class GuardedHandler(web.RequestHandler):
     """aiohttp's connection, kept to the limits of `Connections`."""
 
-    __slots__ = ("_address", "_connections", "_deadline")
+    __slots__ = ("_address", "_connections", "_deadline", "_stream")
 
     def __init__(self, manager: web.Server, connections: Connections, *, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -114,6 +116,7 @@ class GuardedHandler(web.RequestHandler):
         self._connections = connections
         self._address: str | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._stream: asyncio.Task[object] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername")
@@ -133,6 +136,26 @@ class GuardedHandler(web.RequestHandler):
             self._address = None
         self._end_deadline()
         super().connection_lost(exc)
+        if self._stream is not None:
+            self._stream.cancel()
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Cancel what runs inside when the client leaves, and raise ConnectionResetError in its place.
+
+        What writes only now and then would else keep its place until it writes again.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        self._stream = task
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self.transport is None and task.uncancel() == 0:
+                raise ConnectionResetError("the client has left") from None
+            raise
+        finally:
+            self._stream = None
 
     def data_received(self, data: bytes) -> None:
         number = self._request_count
@@ -185,3 +208,16 @@ _TOO_MANY_OF_ONE: Final = _answer(
     "Retry-After: 5\r\n",
 )
 _TOO_SLOW: Final = _answer("408 Request Timeout", "request_timeout", "the request did not arrive in time")
+
+
+def streaming(request: web.BaseRequest) -> AbstractContextManager[None]:
+    """Return `GuardedHandler.streaming` of a request's connection."""
+    protocol = request.protocol
+    assert isinstance(protocol, GuardedHandler)
+    return protocol.streaming()
+
+
+def has_left(request: web.BaseRequest) -> bool:
+    """Return whether a request's connection is closed, or about to be."""
+    transport = request.transport
+    return transport is None or transport.is_closing()

@@ -17,6 +17,9 @@ from ojs_core.runtime.addresses import is_loopback
 log = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 0.02
+_BACKLOG: Final = 4_096
+"""Connections that may wait to be accepted: all of a fleet that connects at once. Linux takes less where `net.core.somaxconn`
+is lower; what finds no room tries again after a second."""
 
 
 class Listener:
@@ -49,7 +52,14 @@ class Listener:
     async def start(self) -> None:
         """Bind and serve. Raises `StartupProblem` if the address can't be had."""
         await self._runner.setup()
-        self._site = web.TCPSite(self._runner, self._host, self._port, reuse_address=True, reuse_port=self._shares_port)
+        self._site = web.TCPSite(
+            self._runner,
+            self._host,
+            self._port,
+            backlog=_BACKLOG,
+            reuse_address=True,
+            reuse_port=self._shares_port,
+        )
         try:
             await self._site.start()
         except OSError as error:

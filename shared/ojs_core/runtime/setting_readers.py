@@ -69,7 +69,7 @@ def integer(lowest: int, highest: int) -> Reader:
 
     def read(value: object) -> int:
         try:
-            number = int(value) if isinstance(value, str) else value
+            number = int(_ascii(value)) if isinstance(value, str) else value
         except ValueError:
             number = None
         if isinstance(number, int) and not isinstance(number, bool) and lowest <= number <= highest:
@@ -84,7 +84,8 @@ def seconds(lowest: float, highest: float) -> Reader:
 
     def read(value: object) -> float:
         try:
-            number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+            sent = _ascii(value) if isinstance(value, str) else value
+            number = float(sent) if isinstance(sent, str | int | float) and not isinstance(sent, bool) else math.nan
         except ValueError:
             number = math.nan
         if lowest <= number <= highest:
@@ -187,3 +188,10 @@ def _words(value: object) -> tuple[str, ...]:
 def _quoted(value: object) -> str:
     shown = repr(value)
     return mask(shown if len(shown) <= 80 else f"{shown[:77]}…")
+
+
+def _ascii(text: str) -> str:
+    """Raise ValueError for digits other than 0 to 9, which `int` and `float` take."""
+    if not text.isascii():
+        raise ValueError(text)
+    return text

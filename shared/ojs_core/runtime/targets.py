@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
+import os
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,6 +20,8 @@ from urllib.parse import urlsplit
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from ojs_core.base.numbers import whole_number
+from ojs_core.domain.webhooks.addresses import allowed
 from ojs_core.domain.webhooks.records import Subscription
 from ojs_core.domain.webhooks.rules import signature
 
@@ -30,10 +33,6 @@ _HEADER_BYTES: Final = 4_096
 """Of one header of an answer; aiohttp reads up to 128 of them."""
 _LOOKUPS: Final = 100
 """Names that are looked up at a time: each waits in a thread, and as many subscriptions may have names that nobody resolves."""
-_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
-
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
 
 T = TypeVar("T")
 
@@ -166,46 +165,30 @@ class Targets:
         """A socket for an address that is about to be connected to. Raises OSError if nothing may be sent there."""
         family, kind, protocol, _, where = address
         if not allowed(where[0], private=self._private):
-            raise _Refused(f"its address {where[0]} is not a public one")
+            raise _Refused("its address is not one that webhooks may be sent to")
         return socket.socket(family=family, type=kind, proto=protocol)
 
 
-def allowed(address: str, *, private: bool) -> bool:
-    """Whether a target may be at an IP address. Link-local ones, where clouds keep credentials, are never allowed."""
-    return all(_allowed(one, private=private) for one in _meant(ipaddress.ip_address(address.partition("%")[0])))
-
-
-def _allowed(address: _Address, *, private: bool) -> bool:
-    if address.is_link_local or address.is_multicast or address.is_unspecified:
-        return False
-    return private or address.is_global
-
-
-def _meant(address: _Address) -> list[_Address]:
-    """An address, or the IPv4 ones that it stands for."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return [address]
-    if address.ipv4_mapped is not None:
-        return [address.ipv4_mapped]
-    within = [] if address.sixtofour is None else [address.sixtofour]
-    if address.teredo is not None:
-        within += address.teredo
-    if address in _NAT64:
-        within.append(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
-    return [address, *within]
-
-
 def _reason(error: Exception) -> str:
-    """Why there was no answer, for whoever has subscribed."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, _Refused):
-            return str(found)
-        inner = getattr(found, "os_error", None)
-        found = inner if inner is not None and inner is not found else found.__cause__
+    """Return why there was no answer, for whoever has subscribed: never the addresses that a name stands for."""
+    cause: BaseException | None = error
+    while cause is not None:
+        match cause:
+            case _Refused():
+                return str(cause)
+            case socket.gaierror() | aiohttp.ClientConnectorDNSError():
+                return "its name is not known"
+            case ssl.SSLCertVerificationError():
+                return f"its certificate is not accepted: {cause.verify_message}"[:200]
+            case ssl.SSLError():
+                return f"TLS with it fails: {cause.reason}"[:200]
+            case _:
+                inner = getattr(cause, "os_error", None)
+                cause = inner if inner is not None and inner is not cause else cause.__cause__
+    if isinstance(error, OSError):
+        return "it can't be reached" if error.errno is None else f"it can't be reached: {os.strerror(error.errno)}"
     return f"{type(error).__name__}: {error}"[:200]
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    text = headers.get("Retry-After", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    return whole_number(headers.get("Retry-After", ""), 9)

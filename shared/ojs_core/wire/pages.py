@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import shown
+from ojs_core.base.numbers import whole_number
 from ojs_core.read.messages import MAX_OFFSET, Answer
 from ojs_core.wire.members import Count
 
@@ -117,6 +118,7 @@ def _number(query: Mapping[str, str], name: str, default: int) -> int:
     text = query.get(name)
     if not text:
         return default
-    if not text.isascii() or not text.isdigit() or len(text) > 10:
+    number = whole_number(text, 10)
+    if number is None:
         raise invalid(name, f"{name} must be a whole number of 0 or more, not {text[:40]!r}")
-    return min(int(text), _LARGEST)
+    return min(number, _LARGEST)

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError, invalid, too_large
 from ojs_core.base.fields import absent, check_known, choice, kind_of, mapping, object_of, shown, value_of
+from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.schemas.document import checked
@@ -148,7 +149,8 @@ def _placed(sent: dict[str, Any], job_type: str, version: str) -> dict[str, Any]
         raise invalid("type", f"type is {shown(sent['type'])}, and the path names {shown(job_type)}")
     if named is not None and parse_version(_version(named)[0]) != parse_version(version):
         raise invalid("version", f"version is {shown(named)}, and the path names {shown(version)}")
-    return sent | {"type": job_type, "version": int(version) if version.isdecimal() and len(version) < 10 else version}
+    number = whole_number(version, 9)
+    return sent | {"type": job_type, "version": version if number is None else number}
 
 
 def _version(value: Any) -> tuple[str, bool]:

@@ -5,10 +5,11 @@ Served by the thread that sends heartbeats, so that it answers while a handler b
 
 from __future__ import annotations
 
+import ipaddress
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 from aiohttp import web
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.metrics_core import GaugeMetricFamily
 
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
 
 class Health:
     """At `host` and `port`: `/healthz`, `/readyz`, `/metrics`. Raises OSError if there is no room, Missing without
-    prometheus-client. The jobs' metrics are counted by a middleware that it puts into `chain`, unless there is
-    one already.
+    prometheus-client.
+
+    On a loopback address it answers only requests whose `Host` is a name of loopback: a web page could else read it under a
+    name of its own that points here (DNS rebinding). The jobs' metrics are counted by a middleware that it puts into `chain`,
+    unless there is one already.
     """
 
     def __init__(self, host: str, port: int, chain: ExecutionChain, vitals: Callable[[], Vitals]) -> None:
@@ -47,6 +53,8 @@ class Health:
             ("found",),
             registry=self._own,
         )
+        self._names = _LOOPBACK | {host.lower()} if _is_loopback(host) else None
+        """The hosts that it answers to; None for any."""
         self._socket = socket.create_server((host, port))
 
     def __enter__(self) -> Self:
@@ -68,7 +76,7 @@ class Health:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """In the loop that enters it."""
-        app = web.Application()
+        app = web.Application(middlewares=[self._guarded])
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
@@ -88,6 +96,15 @@ class Health:
         yield self._gauge("ojs_worker_heartbeat_age_seconds", "Since the server answered a heartbeat.", now.silent_s)
         yield self._gauge("ojs_worker_loop_turns", "0 while a handler blocks the event loop, else 1.", now.loop_turns)
 
+    @web.middleware
+    async def _guarded(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        host = request.headers.get("Host")
+        if self._names is not None and host is not None and (name := _name_of(host)) not in self._names:
+            return web.Response(status=403, text=f"Host is {name[:80]!r}, which is no name of this port; use localhost\n")
+        return await handler(request)
+
     async def _healthz(self, _request: web.Request) -> web.Response:
         return _said(self._vitals(), well=self._vitals().loop_turns)
 
@@ -101,3 +118,18 @@ class Health:
 
 def _said(now: Vitals, *, well: bool) -> web.Response:
     return web.Response(status=200 if well else 503, body=msgspec.json.encode(now), content_type="application/json")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _name_of(authority: str) -> str:
+    """Return the name in a `Host`, without its port, in lower case; an IPv6 address without its brackets."""
+    name = authority.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.rpartition(":")[0] if name.count(":") == 1 else name

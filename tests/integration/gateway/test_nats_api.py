@@ -216,6 +216,13 @@ async def test_who_has_stopped_waiting_is_given_no_job(store: Store, serve: Serv
     assert (await waiting).body == {"jobs": []}
 
 
+@pytest.mark.parametrize("timeout", ["٣", "1_0", "-1", "1" + 400 * "0", "soon"])
+async def test_a_time_that_is_no_number_is_refused(serve: Serve, ask: Asker, queue: str, timeout: str) -> None:
+    await serve()
+    answer = await ask(f"fetchJobs.{queue}", {"queues": [queue], "worker_id": "w1"}, OJS_Timeout=timeout)
+    assert (answer.status, answer.body["error"]["details"]["field"]) == (400, "OJS-Timeout")
+
+
 async def test_jobs_whose_answer_nobody_got_are_back_at_once(store: Store, serve: Serve, ask: Asker, queue: str) -> None:
     await serve()
     pushed = await store.jobs.push(draft(queue=queue))

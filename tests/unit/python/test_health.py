@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -46,3 +47,28 @@ def test_jobs_are_counted_once(name: str) -> None:
 def test_a_port_can_t_be_had_twice() -> None:
     with Health("127.0.0.1", 0, ExecutionChain(), vitals) as first, pytest.raises(OSError, match="in use"):
         Health("127.0.0.1", first.port, ExecutionChain(), vitals)
+
+
+async def status(port: int, host: str, path: str = "/healthz") -> int:
+    async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{port}{path}", headers={"Host": host}) as answer:
+        return answer.status
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/nowhere"])
+async def test_a_port_on_loopback_answers_to_no_name_that_a_web_page_points_at_it(path: str) -> None:
+    with Health("127.0.0.1", 0, ExecutionChain(), vitals) as health:
+        async with health.serving():
+            assert await status(health.port, f"evil.example:{health.port}", path) == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1:9000", "[::1]:9000", "::1"])
+async def test_a_port_on_loopback_answers_to_the_names_of_loopback(host: str) -> None:
+    with Health("127.0.0.1", 0, ExecutionChain(), vitals) as health:
+        async with health.serving():
+            assert await status(health.port, host) == 200
+
+
+async def test_a_port_for_others_answers_to_any_name_as_orchestrators_have_their_own() -> None:
+    with Health("0.0.0.0", 0, ExecutionChain(), vitals) as health:
+        async with health.serving():
+            assert await status(health.port, "worker-1.jobs.svc.cluster.local:9000") == 200

@@ -18,6 +18,8 @@ from typing import Final, NamedTuple
 from croniter import croniter
 from croniter.croniter import CroniterBadDateError, CroniterError
 
+from ojs_core.base.numbers import whole_number
+
 MAX_CHARS: Final = 255
 _ALIASES: Final = {
     "@yearly": "0 0 1 1 *",
@@ -177,14 +179,14 @@ def _special(item: str, field: _Field) -> str | None:
             return "*"
         if item == "l":
             return "l"
-        if item.endswith("w") and item[:-1].isdecimal():
+        if item.endswith("w") and whole_number(item[:-1], 9) is not None:
             return f"{_value(item[:-1], field)}w"
     if field is _DAY_OF_WEEK:
         if item == "?":
             return "*"
         if item.endswith("l") and len(item) > 1:
             return f"l{_value(item[:-1], field) % _SUNDAY}"
-        if item.startswith("l") and item[1:].isdecimal():
+        if item.startswith("l") and whole_number(item[1:], 9) is not None:
             return f"l{_value(item[1:], field) % _SUNDAY}"
         day, hash_, nth = item.partition("#")
         if hash_:
@@ -197,10 +199,10 @@ def _special(item: str, field: _Field) -> str | None:
 def _value(text: str, field: _Field) -> int:
     if text in field.names:
         return field.names[text]
-    if not text.isdecimal():
+    number = whole_number(text, MAX_CHARS)
+    if number is None:
         expected = "a number" if not field.names else f"a number or a name such as {next(iter(field.names)).upper()}"
         raise BadExpression(f"{field.name} {_shown(text)} is not {expected}")
-    number = int(text[:9])
     if not field.low <= number <= field.high:
         raise BadExpression(f"{field.name} {text[:9]} is not from {field.low} to {field.high}")
     return number

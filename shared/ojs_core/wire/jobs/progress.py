@@ -72,7 +72,7 @@ def _fraction(value: Any, field: str, whole: float) -> float | None:
         return None
     if type(value) not in {int, float}:
         raise invalid(field, f"{field} must be a number from 0 to {whole:.0f}, not {shown(value)}")
-    return float(min(max(value / whole, 0.0), 1.0))
+    return float(min(max(value, 0), whole) / whole)
 
 
 def _message(value: Any) -> str | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.numbers import whole_number
 from ojs_core.base.times import format_ms
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, PauseReason, Subscription, TargetHealth
 from ojs_core.wire.members import Count, JsonObject, Timestamp, given, timestamp
@@ -157,9 +158,10 @@ def _start(asked: Page) -> int:
     """How many to pass over: by the cursor, or by the offset."""
     if asked.cursor is None:
         return asked.offset
-    if not asked.cursor.isascii() or not asked.cursor.isdigit() or len(asked.cursor) > _DIGITS:
+    start = whole_number(asked.cursor, _DIGITS)
+    if start is None:
         raise invalid("cursor", f"cursor is not one that this list has given: {asked.cursor[:40]!r}")
-    return int(asked.cursor)
+    return start
 
 
 def delivery_page(found: Sequence[DeliveryRecord], asked: Page, total: int | None, more: str | None) -> DeliveryPage:

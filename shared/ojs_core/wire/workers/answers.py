@@ -116,7 +116,7 @@ class DeregisteredWorker(Struct):
 def fetched_jobs(
     jobs: Iterable[Job],
     inputs: Mapping[str, Sequence[Raw]] = {},
-    checkpoints: Mapping[str, Checkpoint] = {},
+    checkpoints: Mapping[str, Checkpoint | None] = {},
     acks: AcksAnswer | UnsetType = UNSET,
 ) -> FetchedJobs:
     """Fetched jobs; `inputs` are the results that members of workflows are given, `checkpoints` what attempts go on from.

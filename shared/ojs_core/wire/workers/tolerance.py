@@ -53,17 +53,19 @@ def _mended(sent: dict[str, Raw], kind: type[_Body], essential: Collection[str],
         try:
             found[field.name] = msgspec.json.decode(raw, type=field.type)
         except msgspec.ValidationError:
-            value = msgspec.json.decode(raw)
             nested = _struct_in(field.type)
-            if nested is not None and type(value) is dict:
+            if nested is not None and bytes(raw).lstrip().startswith(b"{"):
                 found[field.name] = _mended(members_of(raw, path), nested, (), told, f"{path}.")
                 continue
+            what = "a number of that size"  # nothing else is sound JSON and can't be decoded
             try:
+                value = msgspec.json.decode(raw)
+                what = kind_of(value)
                 found[field.name] = _plainly(value, field.type)
             except msgspec.ValidationError:
                 if path in essential:
-                    raise invalid(path, f"{path} can't be {kind_of(value)}") from None
-                told.append(AnswerWarning(path, f"{path} can't be {kind_of(value)}; it was left out"))
+                    raise invalid(path, f"{path} can't be {what}") from None
+                told.append(AnswerWarning(path, f"{path} can't be {what}; it was left out"))
     return kind(**found)
 
 

@@ -113,6 +113,14 @@ def test_ack(body: Any, result: Raw, holder: JobHolder) -> None:
     assert call("ack", body) == Ack(ID, result, holder)
 
 
+@pytest.mark.parametrize("number", ["1" + 5_000 * "0", "1e400", "-1e400"])
+def test_a_number_that_nothing_can_hold_is_left_out_of_a_report_or_refused_naming_its_member(number: str) -> None:
+    report = f'{{"job_id": "{ID}", "error": {{"message": "m", "action": {number}}}}}'.encode()
+    assert [warning.field for warning in call("nack", report).warnings] == ["error.action"]
+    error = refused("nack", f'{{"job_id": "{ID}", "error": "m", "attempt": {number}}}'.encode())
+    assert (error.code, error.details["field"]) == ("invalid_request", "attempt")
+
+
 def test_the_id_in_the_path_may_be_the_only_one_but_not_another_one() -> None:
     assert call("ack", b"", ID.upper()).job_id == ID
     assert call("ack", {"job_id": ID}, ID).job_id == ID

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import web
+
+from ojs_core.runtime.listen import Listener
+
+BURST = 500
+"""Connections at once, more than any library listens for by itself."""
+
+
+@pytest.mark.skipif(int(Path("/proc/sys/net/core/somaxconn").read_text()) < BURST, reason="the kernel takes no more")
+@pytest.mark.parametrize("shares_port", [True, False])
+async def test_a_burst_of_connections_is_taken_while_the_process_is_busy(shares_port: bool) -> None:
+    listener = Listener(web.Application(), "127.0.0.1", 0, shares_port=shares_port)
+    await listener.start()
+    where = urlsplit(listener.url)
+    try:
+        with ExitStack() as opened:  # without a turn for the event loop, which accepts them
+            for _ in range(BURST):
+                opened.enter_context(socket.create_connection((where.hostname or "", where.port or 0), timeout=0.9))
+    finally:
+        await listener.stop()
