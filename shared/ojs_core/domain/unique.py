@@ -16,7 +16,7 @@ import rfc8785
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ojs_core.base.errors import invalid
+from ojs_core.base.errors import invalid, naming
 from ojs_core.base.fields import duration_ms, short_text, shown, text_list
 from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_core.domain.job import Job, State
@@ -65,6 +65,7 @@ class UniquePolicy(Struct, frozen=True, kw_only=True):
 # Reading
 
 
+@naming("UNIQUE_KEY_INVALID")
 def parse_policy(sent: dict[str, Any], path: str, limits: PayloadLimits) -> UniquePolicy:
     """A policy in any client's dialect.
 
@@ -164,6 +165,7 @@ def keyed(job: Job) -> Job:
     return replace(job, unique_key=_fingerprint(job, policy_of(job)))
 
 
+@naming("UNIQUE_KEY_INVALID")
 def _fingerprint(job: Job, policy: UniquePolicy) -> str:
     """SHA-256 of the chosen dimensions as canonical JSON (RFC 8785) with strings in NFC, in lower-case hexadecimal."""
     chosen: dict[str, Any] = {"type": job.type}

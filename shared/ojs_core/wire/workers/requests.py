@@ -416,7 +416,7 @@ def parse_override(body: bytes, limits: PayloadLimits) -> Callable[[Job], RetryO
     meta, args = _kept(sent.meta, "override.meta", limits), _kept(sent.args, "override.args", limits)
     if meta:
         if type(value_of(meta, "override.meta", limits)) is not dict:
-            raise invalid("override.meta", "override.meta must be an object")
+            raise invalid("override.meta", "override.meta must be an object", canonical="INVALID_METADATA")
         if len(meta) > limits.max_meta_bytes:
             raise too_large("metadata_too_large", "override.meta", len(meta), limits.max_meta_bytes)
     if args:
