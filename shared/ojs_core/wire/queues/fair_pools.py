@@ -19,7 +19,8 @@ from ojs_core.wire.queues.starvation import StarvationPrevention, parse_preventi
 
 _STRATEGIES: Final = {"weighted": "weighted", "round-robin": "round-robin", "round_robin": "round-robin", "strict": "strict"}
 _MAX_WEIGHT: Final = 10_000
-_KNOWN: Final = ("name", "strategy", "queues", "weights", "starvation_prevention", "isolated")
+_KNOWN: Final = ("name", "strategy", "queues", "weights", "starvation_prevention", "isolated", "created_at", "updated_at")
+"""The times may be sent back as they came; they change nothing."""
 
 
 class PoolAnswer(Struct, kw_only=True):

@@ -15,6 +15,7 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.webhooks.records import DeliveryStatus, Subscription
 from ojs_core.domain.webhooks.rules import OWN
+from ojs_core.wire.webhooks.answers import WebhookAnswer
 
 MAX_URL: Final = 2_048
 MAX_PATTERNS: Final = 50
@@ -25,7 +26,7 @@ MAX_SECRET: Final = 256
 
 _MEMBERS: Final = ("url", "events", "filter", "secret", "metadata", "active")
 _CHANGED: Final = ("url", "events", "filter", "metadata", "active")
-_ANSWERED: Final = ("id", "created_at", "updated_at")
+_ANSWERED: Final = tuple(name for name in WebhookAnswer.__struct_fields__ if name not in _MEMBERS)
 """What a client may send back as it got it; it changes nothing."""
 _PATTERN: Final = re.compile(r"\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?", re.ASCII)
 _SECRET: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
