@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.fields import shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.call import Call
@@ -102,7 +103,7 @@ def _until(timeout: str | None, arrived: float) -> float | None:
     if timeout is None:
         return None
     if not timeout.isdecimal() or len(timeout) > 9:
-        raise invalid(_TIMEOUT, f"{_TIMEOUT} is how many milliseconds the answer is waited for, not {timeout[:40]!r}")
+        raise invalid(_TIMEOUT, f"{_TIMEOUT} is how many milliseconds the answer is waited for, not {shown(timeout)}")
     return arrived + int(timeout) / 1_000
 
 

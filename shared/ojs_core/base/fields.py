@@ -210,14 +210,23 @@ def absent(raw: Raw) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A client's value as it may appear in a message: short and on one line."""
-    text = msgspec.json.encode(value).decode() if isinstance(value, str | int | float | bool | None) else type(value).__name__
+    """A client's value as it may appear in a message: as JSON, short and on one line. A list or an object is only named."""
+    if isinstance(value, dict | list):
+        return kind_of(value)
+    if isinstance(value, str):  # a header's value may have halves of surrogate pairs, which no answer can hold
+        value = value[:81].encode(errors="replace").decode()
+    text = msgspec.json.encode(value).decode()
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def kind_of(value: Any) -> str:
     """What a client's value is, for messages about members that may hold what nobody else should read."""
     return _KINDS[type(value)]
+
+
+def below(path: str, name: str) -> str:
+    """The path of a member that a client has named as it liked, cut to what fits into a message."""
+    return f"{path}.{name[:64]}" if path else name[:64]
 
 
 def integer(value: Any, path: str, low: int, high: int) -> int:

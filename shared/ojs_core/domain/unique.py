@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import invalid, naming
-from ojs_core.base.fields import duration_ms, short_text, shown, text_list
+from ojs_core.base.fields import below, duration_ms, short_text, shown, text_list
 from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.versions import version_of
@@ -79,7 +79,7 @@ def parse_policy(sent: dict[str, Any], path: str, limits: PayloadLimits) -> Uniq
         if name not in _MEMBERS:
             known = ", ".join(sorted(_MEMBERS))
             message = f"{path} has a member {shown(name)} that no uniqueness policy has; known: {known}"
-            raise invalid(f"{path}.{name[:64]}", message)
+            raise invalid(below(path, name), message)
     lists: dict[str, tuple[str, ...]] = {
         name: text_list(given[name], f"{path}.{name}", _MOST, limits) for name in _LISTS if name in given
     }

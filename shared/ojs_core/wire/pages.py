@@ -118,5 +118,5 @@ def _number(query: Mapping[str, str], name: str, default: int) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > 10:
-        raise invalid(name, f"{name} must be a whole number of 0 or more, not {text[:40]!r}")
+        raise invalid(name, f"{name} must be a whole number of 0 or more, not {shown(text)}")
     return min(int(text), _LARGEST)

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.fields import shown
 from ojs_core.base.times import format_ms
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, PauseReason, Subscription, TargetHealth
 from ojs_core.wire.members import Count, JsonObject, Timestamp, given, timestamp
@@ -158,7 +159,7 @@ def _start(asked: Page) -> int:
     if asked.cursor is None:
         return asked.offset
     if not asked.cursor.isascii() or not asked.cursor.isdigit() or len(asked.cursor) > _DIGITS:
-        raise invalid("cursor", f"cursor is not one that this list has given: {asked.cursor[:40]!r}")
+        raise invalid("cursor", f"cursor is not one that this list has given: {shown(asked.cursor)}")
     return int(asked.cursor)
 
 

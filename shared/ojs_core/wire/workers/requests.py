@@ -20,6 +20,7 @@ from ojs_core.base.fields import (
     queue_name,
     queue_names,
     short_text,
+    shown,
     struct_of,
     text_list,
     value_of,
@@ -237,7 +238,7 @@ def _action(sent: str | None) -> Action | None:
             return action
     if sent is None:
         return None
-    raise invalid("error.action", f"error.action must be one of {', '.join(_ACTIONS)}, not {sent[:40]!r}")
+    raise invalid("error.action", f"error.action must be one of {', '.join(_ACTIONS)}, not {shown(sent)}")
 
 
 def _closed_until(text: str | None) -> int | None:
@@ -309,7 +310,7 @@ def parse_deregister(body: bytes, limits: PayloadLimits) -> tuple[str, str]:
     """POST /workers/deregister: the worker's id, and why it stops. Raises invalid_payload, invalid_request."""
     sent = struct_of(body, DeregisterBody)
     if sent.reason is not None and sent.reason not in STOP_REASONS:
-        raise invalid("reason", f"reason must be one of {', '.join(STOP_REASONS)}, not {sent.reason[:40]!r}")
+        raise invalid("reason", f"reason must be one of {', '.join(STOP_REASONS)}, not {shown(sent.reason)}")
     return _named(sent.worker_id, limits), sent.reason or SHUTDOWN
 
 
