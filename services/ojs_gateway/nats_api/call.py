@@ -102,7 +102,7 @@ def _until(timeout: str | None, arrived: float) -> float | None:
     """When the client stops waiting, by the event loop's clock."""
     if timeout is None:
         return None
-    if not timeout.isdecimal() or len(timeout) > 9:
+    if not (timeout.isascii() and timeout.isdecimal()) or len(timeout) > 9:
         raise invalid(_TIMEOUT, f"{_TIMEOUT} is how many milliseconds the answer is waited for, not {shown(timeout)}")
     return arrived + int(timeout) / 1_000
 
