@@ -151,7 +151,8 @@ class JobHandlers:
         except ValueError:
             seconds = -1.0
         if not 0 <= seconds <= self._limits.max_result_wait_s:
-            raise invalid("timeout", f"timeout must be 0 to {self._limits.max_result_wait_s:.0f} seconds, not {shown(text)}")
+            longest = self._limits.max_result_wait_s
+            raise invalid("timeout", f"timeout must be 0 to {longest:.0f} seconds, not {shown(text)}")
         return seconds
 
 

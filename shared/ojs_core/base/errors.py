@@ -62,7 +62,7 @@ NUMBERS: Final = {
     "MIDDLEWARE_ERROR": "OJS-7003",
     "MIDDLEWARE_TIMEOUT": "OJS-7004",
 }
-"""The whole ojs-error-catalog. A code that has a number but no canonical name there has its own name in capitals here."""
+"""The whole ojs-error-catalog. A code without a canonical name there has its name in capitals here."""
 
 
 class CodeInfo(NamedTuple):
@@ -82,9 +82,9 @@ CODES: Final[dict[str, CodeInfo]] = {
     "invalid_payload": CodeInfo(400, False, "INVALID_PAYLOAD", "Send a JSON object as the request body."),
     "invalid_request": CodeInfo(400, False, "INVALID_PAYLOAD", "Correct the named field and send the request again."),
     "invalid_workflow": CodeInfo(
-        400, False, "INVALID_WORKFLOW", "Correct the named part of the workflow and send it again.", nearest="INVALID_PAYLOAD"
+        400, False, "INVALID_WORKFLOW", "Correct the named part of the workflow.", nearest="INVALID_PAYLOAD"
     ),
-    "invalid_retry_policy": CodeInfo(422, False, "INVALID_RETRY_POLICY", "Correct the named field of the retry policy."),
+    "invalid_retry_policy": CodeInfo(422, False, "INVALID_RETRY_POLICY", "Correct the named field of the policy."),
     "schema_validation": CodeInfo(
         400, False, "SCHEMA_VALIDATION_FAILED", "Correct the arguments that validation_errors names."
     ),
@@ -101,7 +101,7 @@ CODES: Final[dict[str, CodeInfo]] = {
     ),
     "queue_name_too_long": CodeInfo(400, False, "QUEUE_NAME_TOO_LONG", "Use a shorter queue name."),
     "job_type_too_long": CodeInfo(400, False, "JOB_TYPE_TOO_LONG", "Use a shorter job type."),
-    "envelope_too_large": CodeInfo(413, False, "PAYLOAD_TOO_LARGE", "Store large data elsewhere and send a reference to it."),
+    "envelope_too_large": CodeInfo(413, False, "PAYLOAD_TOO_LARGE", "Store large data elsewhere; send a reference."),
     "metadata_too_large": CodeInfo(413, False, "METADATA_TOO_LARGE", "Keep meta small; large data belongs elsewhere."),
     "batch_size_exceeded": CodeInfo(
         413,
@@ -117,7 +117,7 @@ CODES: Final[dict[str, CodeInfo]] = {
         "Store the result elsewhere and acknowledge with a reference to it.",
         nearest="PAYLOAD_TOO_LARGE",
     ),
-    "result_pruned": CodeInfo(410, False, "RESULT_PRUNED", "Raise result_ttl to keep results longer.", nearest="NOT_FOUND"),
+    "result_pruned": CodeInfo(410, False, "RESULT_PRUNED", "Raise result_ttl to keep results.", nearest="NOT_FOUND"),
     "permission_denied": CodeInfo(
         403, False, "PERMISSION_DENIED", "Ask from an origin, and by a name, that the server's settings allow."
     ),
@@ -136,9 +136,9 @@ CODES: Final[dict[str, CodeInfo]] = {
     ),
     "queue_paused": CodeInfo(422, True, "QUEUE_PAUSED", "Try again when the queue is resumed."),
     "queue_draining": CodeInfo(
-        422, False, "QUEUE_DRAINING", "Push to another queue, or resume this one if it is to stay.", nearest="QUEUE_PAUSED"
+        422, False, "QUEUE_DRAINING", "Push to another queue, or resume this one.", nearest="QUEUE_PAUSED"
     ),
-    "backend_error": CodeInfo(500, True, "BACKEND_ERROR", "Try again; if it lasts, the server's log has the request id."),
+    "backend_error": CodeInfo(500, True, "BACKEND_ERROR", "Try again; the server's log has the request id."),
     "unreadable_record": CodeInfo(
         500,
         False,
@@ -154,7 +154,7 @@ CODES: Final[dict[str, CodeInfo]] = {
         "Push again after Retry-After; finish, cancel or delete jobs to make room.",
         nearest="BACKEND_UNAVAILABLE",
     ),
-    "backend_timeout": CodeInfo(504, True, "BACKEND_TIMEOUT", "Read the job before repeating: the write may have been stored."),
+    "backend_timeout": CodeInfo(504, True, "BACKEND_TIMEOUT", "Read the job first: the write may be stored."),
 }
 
 

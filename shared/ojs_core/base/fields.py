@@ -226,7 +226,7 @@ def absent(raw: Raw) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A client's value as it may appear in a message: as JSON, short and on one line. A list or an object is only named."""
+    """A client's value as a message shows it: as short JSON on one line; a list or an object is only named."""
     if isinstance(value, dict | list):
         return kind_of(value)
     if isinstance(value, str):  # a header's value may have halves of surrogate pairs, which no answer can hold

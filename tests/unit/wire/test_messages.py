@@ -28,7 +28,7 @@ READERS: dict[str, tuple[Callable[[bytes], object], dict[str, Any], tuple[str, .
     "job": (
         lambda body: parse_enqueue(body, NOW, LIMITS, []),
         {"type": "a.b", "args": []},
-        ("type", "args", "meta", "id", "queue", "priority", "retry", "unique", "rate_limit", "tags", "schema", "options"),
+        ("type", "args", "meta", "id", "queue", "priority", "retry", "unique", "rate_limit", "tags", "options"),
     ),
     "fetch": (lambda body: parse_fetch(body, LIMITS), {"queues": ["q"]}, ("queues", "count", "worker_id", "wait_ms")),
     "bulk": (lambda body: parse_bulk_enqueue(body, LIMITS), {"jobs": [{}]}, ("idempotency_key", "atomicity", "jobs")),

@@ -9,7 +9,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import below, choice, flag, integer, mapping, object_of, queue_name, queue_names, shown, value_of
+from ojs_core.base.fields import (
+    below,
+    choice,
+    flag,
+    integer,
+    mapping,
+    object_of,
+    queue_name,
+    queue_names,
+    shown,
+    value_of,
+)
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.fair_pools import Pool, Strategy
@@ -19,7 +30,16 @@ from ojs_core.wire.queues.starvation import StarvationPrevention, parse_preventi
 
 _STRATEGIES: Final = {"weighted": "weighted", "round-robin": "round-robin", "round_robin": "round-robin", "strict": "strict"}
 _MAX_WEIGHT: Final = 10_000
-_KNOWN: Final = ("name", "strategy", "queues", "weights", "starvation_prevention", "isolated", "created_at", "updated_at")
+_KNOWN: Final = (
+    "name",
+    "strategy",
+    "queues",
+    "weights",
+    "starvation_prevention",
+    "isolated",
+    "created_at",
+    "updated_at",
+)
 """The times may be sent back as they came; they change nothing."""
 
 
@@ -77,7 +97,8 @@ def parse_pool(body: bytes, name: str, limits: PayloadLimits) -> Pool:
     for member, value in members.items():
         if member not in _KNOWN and value not in (None, False):
             field = below("", member)
-            raise OjsError("unsupported", f"{field} is not supported for pools by this server", details={"field": field})
+            message = f"{field} is not supported for pools by this server"
+            raise OjsError("unsupported", message, details={"field": field})
     strategy = _STRATEGIES[choice(members.get("strategy") or "round-robin", "strategy", tuple(_STRATEGIES))]
     weights = _weights(members.get("queues"), members.get("weights"), limits)
     heavy = next((queue for queue, weight in weights.items() if weight != 1 and strategy != "weighted"), None)

@@ -10,7 +10,18 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ojs_core.base.errors import invalid, too_large
-from ojs_core.base.fields import below, check_known, choice, flag, mapping, object_of, queue_names, shown, text_list, value_of
+from ojs_core.base.fields import (
+    below,
+    check_known,
+    choice,
+    flag,
+    mapping,
+    object_of,
+    queue_names,
+    shown,
+    text_list,
+    value_of,
+)
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.webhooks.records import DeliveryStatus, Subscription

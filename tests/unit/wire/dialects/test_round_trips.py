@@ -133,7 +133,7 @@ def test_a_cron_entry(reader: Reader) -> None:
 @pytest.mark.parametrize("reader", READERS)
 def test_a_subscription(reader: Reader) -> None:
     found = Subscription(
-        id="sub_1", url="https://a.example/", events=("job.*",), queues=("q",), job_types=("a.b",), secret="secret-words"
+        id="sub_1", url="https://a.example/", events=("job.*",), queues=("q",), job_types=("a.b",), secret="s" * 8
     )
     health = TargetHealth()
     view = shown(OneWebhook(webhook_answer(found, health, NOW)), reader)["subscription"]
