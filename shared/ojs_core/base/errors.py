@@ -162,8 +162,8 @@ class OjsError(Exception):
     """A refusal as OJS words it.
 
     `code` is a key of `CODES`, which gives the HTTP status, the canonical code and the default hint. `canonical` is a
-    more exact code than that; one that the catalog doesn't have goes under the number of `code`. `retry_after` is in
-    whole seconds.
+    more exact code than that; one that the catalog doesn't have goes under the number of `code`. `retryable` says it where
+    that isn't as `code` has it. `retry_after` is in whole seconds.
     """
 
     def __init__(
@@ -175,6 +175,7 @@ class OjsError(Exception):
         details: dict[str, Any] | None = None,
         type: str | None = None,
         canonical: str | None = None,
+        retryable: bool | None = None,
         retry_after: int | None = None,
         allow: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
@@ -187,6 +188,7 @@ class OjsError(Exception):
         self.details = details or {}
         self.type = type
         self.canonical = canonical or self.info.canonical
+        self.retryable = self.info.retryable if retryable is None else retryable
         self.retry_after = retry_after
         self.allow = allow
         self.headers = headers
@@ -276,6 +278,7 @@ def placed(error: OjsError, place: str) -> OjsError:
         details=error.details | {"field": place},
         type=error.type,
         canonical=error.canonical,
+        retryable=error.retryable,
         retry_after=error.retry_after,
     )
 
@@ -306,7 +309,8 @@ def queue_full(queue: str, depth: int, bound: int, strategy: str, *, wanted: int
         message if reached else never,
         hint=None if reached else f"Send at most {bound:,} of them at a time, or raise the queue's max_size.",
         details={"queue": queue, "depth": depth, "bound": bound, "strategy": strategy},
-        retry_after=1 if reached else None,
+        retryable=reached,
+        retry_after=1,  # a 429 always has it (ojs-errors §5.1)
         headers=(("X-OJS-Queue-Depth", str(depth)), ("X-OJS-Queue-Bound", str(bound))),
     )
 

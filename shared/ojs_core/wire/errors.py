@@ -87,7 +87,7 @@ def error_view(error: OjsError) -> ItemError:
     return ItemError(
         code=wire_code(error.code),
         message=error.message,
-        retryable=error.info.retryable,
+        retryable=error.retryable,
         details=error.details,
         canonical_code=error.canonical,
     )
