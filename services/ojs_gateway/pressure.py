@@ -33,7 +33,8 @@ def pressure_headers(store: Store, queues: Iterable[str]) -> Headers:
 
 def refusal_headers(errors: Iterable[OjsError | None]) -> Headers:
     """For an answer about several jobs, some of which a full queue refused: when to send those again."""
-    found = (error.retry_after for error in errors if error is not None and error.code == "queue_full")
+    full = (error for error in errors if error is not None and error.code == "queue_full" and error.retryable)
+    found = (error.retry_after for error in full)
     seconds = next((one for one in found if one is not None), None)
     return () if seconds is None else (("Retry-After", str(seconds)),)
 
