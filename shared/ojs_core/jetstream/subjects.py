@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.fields import shown
 
 MIN_SERVER: Final = (2, 14, 0)
 _SECOND: Final = 1_000_000_000
@@ -118,9 +119,7 @@ def _check(*names: str) -> None:
     """
     for name in names:
         if _WILD.search(name) is not None and type(name) is not Wildcard:
-            raise invalid(
-                "id", f"{name[:64]!r} can't name anything here: wildcards, blanks and control characters are not allowed"
-            )
+            raise invalid("id", f"{shown(name)} can't name anything here: no wildcards, blanks and control characters")
 
 
 def _of_try(workflow_id: str, op: str, part: str) -> str:

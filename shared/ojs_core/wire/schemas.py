@@ -27,6 +27,7 @@ _KNOWN: Final = (
     "args_schema",
     "compatibility",
     "compatible_with",
+    "created_at",
     "job_type",
     "schema",
     "type",

@@ -154,6 +154,7 @@ async def test_an_answer_is_that_of_http(serve: Serve, ask: Asker, queue: str) -
         ("getJob._", {}, "job_id"),
         ("getJob._", {"OJS_Parameters": "job_id=%ff"}, "OJS-Parameters"),
         ("getHealth._", {"OJS_Timeout": "soon"}, "milliseconds"),
+        ("getHealth._", {"OJS_Timeout": "\N{ARABIC-INDIC DIGIT THREE}"}, "milliseconds"),
         ("getHealth._", {"OJS_Version": "2.0"}, "OJS-Version"),
         ("getHealth._", {"OJS_Requires_Extension": "time-travel"}, "time-travel"),
         ("createJob._", {"Content_Encoding": "br"}, "no request body"),

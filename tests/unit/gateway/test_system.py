@@ -42,7 +42,7 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
     assert "queue-config" not in body["extensions"], "parts of it are refused"
     assert (body["conformance_tier"], body["unique_job_strength"]) == ("runtime", "strong")
     assert (body["schema_validation"], body["event_delivery"]) == (body["capabilities"]["schema_validation"], "at_least_once")
-    assert body["test_suite_result"]["passed"] + len(body["test_suite_result"]["failed"]) == body["test_suite_result"]["cases"]
+    assert not [name for name in body if name.startswith("test_suite")], "a server can't know how a suite went"
     assert body["payload_limits"]["max_envelope_bytes"] == 2_000_000
     assert "gzip" in body["payload_limits"]["supported_compression"]
     assert body["limits"]["max_body_bytes"] == 9_000_000

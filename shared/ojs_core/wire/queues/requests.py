@@ -10,6 +10,7 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import (
     before_ms,
+    below,
     check_known,
     choice,
     duration_ms,
@@ -73,7 +74,7 @@ def parse_create(body: bytes, limits: PayloadLimits) -> tuple[str, Patch]:
 def _config(members: dict[str, Any], prefix: str, limits: PayloadLimits) -> dict[str, Any]:
     patch: dict[str, Any] = {}
     for name, value in members.items():
-        path = prefix + name
+        path = prefix + name[:64]
         reader = _READERS.get(name)
         if reader is None:
             raise invalid(path, f"{path} is not a setting of a queue; settings are {', '.join(_READERS)}")
@@ -133,7 +134,8 @@ def _members(value: Any, path: str, limits: PayloadLimits, readers: Mapping[str,
     for name, item in mapping(value, path).items():
         reader = readers.get(name)
         if reader is None:
-            raise invalid(f"{path}.{name}", f"{path}.{name} is not a setting; settings are {', '.join(readers)}")
+            field = below(path, name)
+            raise invalid(field, f"{field} is not a setting; settings are {', '.join(readers)}")
         patch |= reader(item, f"{path}.{name}", limits)
     return patch
 
@@ -174,7 +176,8 @@ def _retention(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
     members = mapping(value, path)
     for name in members:
         if name not in _RETENTION:
-            raise invalid(f"{path}.{name}", f"{path}.{name} is not a way to end; {path} has {', '.join(_RETENTION)}")
+            field = below(path, name)
+            raise invalid(field, f"{field} is not a way to end; {path} has {', '.join(_RETENTION)}")
     return {_RETENTION[name]: None if age is None else _age(age, f"{path}.{name}", limits) for name, age in members.items()}
 
 
