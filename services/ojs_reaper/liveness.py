@@ -6,6 +6,7 @@ from typing import Final
 
 from ojs_core.base.lru import Lru
 from ojs_core.domain.transitions import LIVENESS_MS, Liveness
+from ojs_core.domain.worker import CompleteList
 from ojs_core.store.announce import announce_lost
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import STOPPED, covers
@@ -33,7 +34,7 @@ class WorkerLiveness:
         return self._known[worker_id][1]
 
     async def _read(self, worker_id: str, now: int) -> Liveness:
-        record = await self._store.workers.get(worker_id)
+        sequence, record = await self._store.workers.latest(worker_id)
         if record is None:
             return Liveness(seen_at=None, covered=False)
         beats = await self._store.presence.of("gateway")
@@ -42,4 +43,10 @@ class WorkerLiveness:
         if dead and self._told.get(worker_id) != record.seen_at:
             self._told.put(worker_id, record.seen_at, len(worker_id) + _ENTRY_BYTES)
             await announce_lost(self._store, record)
-        return Liveness(seen_at=record.seen_at, covered=covered)
+        left = sequence if record.state == STOPPED and record.signed_off else None
+        return Liveness(record.seen_at, covered, left, _bounded(record.complete, sequence))
+
+
+def _bounded(said: CompleteList | None, sequence: int) -> CompleteList | None:
+    """What a worker says, but for marks that nobody can have given it yet."""
+    return said if said is not None and max(said.since.sequence, said.until.sequence) < sequence else None

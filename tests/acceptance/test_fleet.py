@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.system import System
+from support.waiting import until
 
 
 def beat(system: System, worker_id: str, **members: Any) -> Any:
@@ -69,6 +70,41 @@ def test_all_workers_are_directed_at_once_but_not_those_that_come_later(system: 
     assert beat(system, "a")["state"] == "running", "it has begun anew"
     error = system.call("POST", "/admin/workers/directive", {"directive": "dance"}, 400)["error"]
     assert error["details"]["field"] == "directive"
+
+
+def test_what_a_worker_holds_when_it_deregisters_comes_back_at_once_and_does_not_count(system: System) -> None:
+    said = {"worker_id": "leaver", "pid": 7, "started_at": "2027-01-01T00:00:00Z"}
+    system.call("POST", "/workers/register", said)
+    options = {"queue": "fl.back", "retry": {"max_attempts": 1}}
+    pushed = {system.call("POST", "/jobs", {"type": "a.b", "args": [], "options": options}, 201)["job"]["id"] for _ in range(3)}
+
+    def fetched(worker_id: str) -> set[str]:
+        ask = {"queues": ["fl.back"], "worker_id": worker_id, "count": 3, "wait_ms": 0}
+        return {job["id"] for job in system.call("POST", "/workers/fetch", ask)["jobs"]}
+
+    assert fetched("leaver") == pushed
+    system.call("POST", "/workers/deregister", said | {"pid": 6}, 404)
+    assert fetched("next") == set()
+    system.call("POST", "/workers/deregister", said)
+    found: set[str] = set()
+
+    def all_come_back() -> bool:
+        found.update(fetched("next"))
+        return found == pushed
+
+    until(all_come_back, 20)
+    assert {system.call("GET", f"/jobs/{job_id}")["job"]["state"] for job_id in pushed} == {"active"}
+
+
+def test_a_heartbeat_may_say_by_the_marks_of_earlier_answers_that_it_names_all_jobs(system: System) -> None:
+    since = until_mark = system.call("POST", "/workers/register", {"worker_id": "names-all"})["mark"]
+    for _ in range(2):
+        answer = beat(system, "names-all", active_jobs=0, complete={"since": since, "until": until_mark})
+        assert "warnings" not in answer
+        assert answer["mark"] != until_mark
+        until_mark = answer["mark"]
+    [warning] = beat(system, "names-all", active_jobs=1, complete={"since": since, "until": until_mark})["warnings"]
+    assert warning["field"] == "complete", "it names fewer than it has"
 
 
 def test_only_workers_that_are_silent_can_be_removed(system: System) -> None:

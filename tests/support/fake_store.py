@@ -19,6 +19,7 @@ from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.domain.transitions.result import Change
+from ojs_core.domain.worker import Mark
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.jobs.jobs import Extended
@@ -145,7 +146,7 @@ class Dispatcher:
         finally:
             self.take_back([job for job in jobs if job.id in undelivered])
 
-    def take_back(self, jobs: Iterable[Job]) -> None:
+    def take_back(self, jobs: Iterable[Job], _reason: str = "") -> None:
         self.given_back += [job.id for job in jobs]
 
     def fail(self, job: Job, reason: str) -> None:
@@ -186,15 +187,24 @@ class Workers:
     def __init__(self, store: FakeStore) -> None:
         self._store = store
         self.records: dict[str, WorkerRecord] = {}
+        self.sequence = 0
 
-    async def beat(self, record: WorkerRecord) -> WorkerRecord:
+    async def beat(self, record: WorkerRecord) -> Mark:
         self._store.check()
         self.records[record.id] = record
-        return record
+        self.sequence += 1
+        return Mark(self.sequence, self._store.clock.now())
 
-    async def remove(self, worker_id: str) -> bool:
+    async def remove(
+        self, worker_id: str, *, signed_off: bool = False, pid: int | None = None, started_at: str | None = None
+    ) -> Mark | None:
         self._store.check()
-        return self.records.pop(worker_id, None) is not None
+        assert signed_off, "an operator removes workers that the index knows, which there is none of here"
+        found = self.records.get(worker_id)
+        if found is None or not found.is_process(pid, started_at):
+            return None
+        del self.records[worker_id]
+        return Mark(self.sequence, self._store.clock.now())
 
 
 class Blobs:

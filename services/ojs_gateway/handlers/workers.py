@@ -17,9 +17,12 @@ from ojs_core.base.ids import is_job_id
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
 from ojs_core.domain import transitions
+from ojs_core.domain.job import State
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.domain.worker import Worker
 from ojs_core.jetstream.reading import RECORD_ERRORS
+from ojs_core.read.messages import JobsAsk
+from ojs_core.read.walk import walk
 from ojs_core.store.announce import announce, tell
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
@@ -35,9 +38,10 @@ from ojs_core.wire.workers.answers import (
     nacked,
 )
 from ojs_core.wire.workers.fleet import worker_health
+from ojs_core.wire.workers.marks import mark_text
 from ojs_core.wire.workers.requests import (
-    SHUTDOWN,
     Ack,
+    Deregistration,
     Fetch,
     Nack,
     parse_ack,
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
 
     from ojs_core.domain.checkpoints import Checkpoint
     from ojs_core.domain.job import Job
+    from ojs_core.domain.worker import Mark
 
 log = structlog.get_logger(__name__)
 
@@ -69,6 +74,8 @@ _FETCHED_BYTES: Final = 4_000_000
 """What a gateway keeps of the queues that workers fetch from."""
 _ENTRY_BYTES: Final = 200
 _ASKED_TO: Final = ("terminate", "quiet")
+_TAKEN_BACK_S: Final = 1.0
+"""How long a goodbye waits for the index; the reaper looks at each job every half a minute."""
 
 
 class _Metadata(Struct):
@@ -284,7 +291,7 @@ class WorkerHandlers:
             await self._context.worker_notes.declare(record.id, record.handlers)
         elif (handled := await self._context.worker_notes.handled(record.id)) is not None:
             record = replace(record, handlers=handled.declared)
-        _, outcome, directive, quieted = await asyncio.gather(
+        mark, outcome, directive, quieted = await asyncio.gather(
             self._store.workers.beat(record),
             self._store.jobs.extend(held, beat.worker.id, beat.lease_ms),
             self._context.worker_notes.unmet(record),
@@ -298,8 +305,7 @@ class WorkerHandlers:
         for job in outcome.jobs:
             self._tell_of(job)
         await self._tell_of_worker(record, quieted=quieted)
-        now = self._store.clock.now()
-        return Response(200, heartbeat_answer(state, outcome.extended, outcome.cancelled, now, beat.warnings))
+        return Response(200, heartbeat_answer(state, outcome.extended, outcome.cancelled, mark, beat.warnings))
 
     def _tell_of(self, job: Job) -> None:
         told = {"job_id": job.id, "job_type": job.type, "queue": job.queue, "attempt": job.attempt}
@@ -328,26 +334,47 @@ class WorkerHandlers:
     async def register(self, call: Call) -> Response:
         """POST /workers/register."""
         worker = await call.read(parse_register, self._limits)
-        await self._store.workers.beat(_record(worker))
+        mark = await self._store.workers.beat(_record(worker))
         await self._context.worker_notes.withdraw(worker.id)
         if worker.handlers:
             await self._context.worker_notes.declare(worker.id, worker.handlers)
         started = {"worker_id": worker.id, "queues": worker.queues, "concurrency": worker.concurrency or 1}
         await announce(self._store, "worker.started", scope="worker", subject=worker.id, data=started)
-        return Response(200, RegisteredWorker(True, worker.id, format_ms(self._store.clock.now())))
+        return Response(200, RegisteredWorker(True, worker.id, format_ms(mark.at), mark_text(mark)))
 
     async def deregister(self, call: Call) -> Response:
-        """POST /workers/deregister, DELETE /workers/{id}."""
+        """POST /workers/deregister, DELETE /workers/{id}. What the worker still holds is given back."""
         if (named := _from_path(call)) is not None:
-            worker_id, reason = short_text(named, "the worker's id", self._limits), SHUTDOWN
+            ask = Deregistration(short_text(named, "the worker's id", self._limits))
         else:
-            worker_id, reason = await call.read(parse_deregister, self._limits)
-        if not await self._store.workers.remove(worker_id):
+            ask = await call.read(parse_deregister, self._limits)
+        worker_id = ask.worker
+        left = await self._store.workers.remove(worker_id, signed_off=True, pid=ask.pid, started_at=ask.started_at)
+        if left is None:
             raise not_found("worker", worker_id)
         await self._context.worker_notes.withdraw(worker_id)
-        stopped = {"worker_id": worker_id, "reason": reason}
+        stopped = {"worker_id": worker_id, "reason": ask.reason}
         await announce(self._store, "worker.stopped", scope="worker", subject=worker_id, data=stopped)
+        await self._take_back(worker_id, left)
         return Response(200, DeregisteredWorker(True, worker_id))
+
+    async def _take_back(self, worker_id: str, left: Mark) -> None:
+        """Give back what a worker has left behind, as far as the index tells it soon; the reaper finds the rest."""
+        held = JobsAsk(worker=worker_id, state=State.ACTIVE)
+        try:
+            async with asyncio.timeout(_TAKEN_BACK_S):
+                async for page in walk(self._context.queries.jobs, held):
+                    found = await self._store.records.many([row.id for row in page.jobs]) if page.jobs else {}
+                    jobs = [
+                        stored.job
+                        for stored in found.values()
+                        if stored.job is not None
+                        and (stored.job.state, stored.job.worker) == (State.ACTIVE, worker_id)
+                        and left.follows(stored.job, stored.sequence)
+                    ]
+                    self._store.dispatcher.take_back(jobs, "its worker has deregistered")
+        except (OjsError, TimeoutError) as error:
+            log.info("what a worker left behind waits for the reaper", worker_id=worker_id, reason=str(error))
 
 
 def _from_path(call: Call) -> str | None:

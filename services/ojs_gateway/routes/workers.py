@@ -30,6 +30,7 @@ from ojs_core.wire.workers.requests import (
     STOP_REASONS,
     AckBody,
     AcksBody,
+    CompleteBody,
     DeregisterBody,
     ErrorBody,
     FetchBody,
@@ -90,6 +91,12 @@ _HANDLERS: Final = list_of(
     most=DEFAULT_LIMITS.max_handlers,
     about="What the worker can run: it gets no other jobs. Left out, as it said before; empty, everything.",
 )
+_MARK: Final = text("The `mark` of an answer.", most=40)
+_COMPLETE: Final = body_of(CompleteBody, "since", "until", since=_MARK, until=_MARK) | {
+    "description": "Of a heartbeat: its list names every job that this process holds, of those that it was given between these "
+    "marks. What isn't named is requeued without counting the attempt; what was claimed before `since` was held by an earlier "
+    "process of this id, which is dead."
+}
 _WORKER_MEMBERS: Final[dict[str, Schema]] = {
     "worker_id": SHORT,
     "active_jobs": either(list_of(TEXT, most=DEFAULT_LIMITS.max_active_jobs), COUNT, about="Ids of the jobs, or how many."),
@@ -101,6 +108,7 @@ _WORKER_MEMBERS: Final[dict[str, Schema]] = {
     "labels": OBJECT,
     "started_at": SHORT,
     "handlers": _HANDLERS,
+    "complete": _COMPLETE,
 }
 _WORKER_BODY: Final = Named("WorkerReport", body_of(WorkerBody, "worker_id", **_WORKER_MEMBERS))
 _REPORTS: Final = ("not_found", "conflict")
@@ -214,7 +222,13 @@ WORKERS: Final = Part(
             ("POST /workers/deregister deregisterWorker", "DELETE /workers/{worker_id}"),
             "Say that a worker is gone",
             {200: DeregisteredWorker},
-            body=body_of(DeregisterBody, worker_id=_WORKER_IN_BODY, reason=one_of(*STOP_REASONS)),
+            "What it still holds is requeued without counting the attempt.",
+            body=body_of(
+                DeregisterBody,
+                worker_id=_WORKER_IN_BODY,
+                reason=one_of(*STOP_REASONS),
+                started_at=SHORT | {"description": "With `pid`: of the process. 404 if another has the id by now."},
+            ),
             errors=("not_found",),
         ),
     ),

@@ -6,9 +6,12 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+from msgspec.structs import replace
+
 from ojs_core.domain.transitions import LIVENESS_MS
 from ojs_core.read.messages import MAX_OFFSET, MAX_PAGE, WorkerPage, WorkerRow, WorkersAsk, WorkerSummary
-from ojs_core.store.workers.presence import STOPPED, worker_reader
+from ojs_core.store.workers.presence import STOPPED, WorkerRecord, worker_reader
 
 if TYPE_CHECKING:
     from ojs_projector.index.model import Model, Seen
@@ -28,7 +31,9 @@ def apply(db: sqlite3.Connection, batch: Sequence[Seen]) -> None:
             gone.append((token, record.sequence))
         else:
             leaves_at = record.at + (record.ttl_s or 0) * 1_000
-            rows.append((token, record.sequence, worker.id, worker.state, worker.seen_at, leaves_at, record.data))
+            rows.append(
+                (token, record.sequence, worker.id, worker.state, worker.seen_at, leaves_at, _shown(record.data, worker))
+            )
     db.executemany("DELETE FROM workers WHERE token = ? AND seq < ?", gone)
     db.executemany(
         "INSERT INTO workers VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (token) DO UPDATE SET seq = excluded.seq, "
@@ -36,6 +41,11 @@ def apply(db: sqlite3.Connection, batch: Sequence[Seen]) -> None:
         "WHERE excluded.seq > seq",
         rows,
     )
+
+
+def _shown(data: bytes, worker: WorkerRecord) -> bytes:
+    """A worker's record without the ids of its jobs, which the index knows by the jobs."""
+    return data if worker.complete is None else msgspec.json.encode(replace(worker, complete=None))
 
 
 def forget(db: sqlite3.Connection, at: int) -> None:

@@ -107,16 +107,16 @@ class Timekeeper:
 
     async def _judge(self, stored: Stored, job_id: str, moment: Moment) -> tuple[Stored, Transition | Rearm | None]:
         """What is due by the record; that nothing is, or not yet, takes the leader's word."""
-        decision = await self._decide(stored.job, moment) if stored.job is not None else None
+        decision = await self._decide(stored.job, stored.sequence, moment) if stored.job is not None else None
         if not isinstance(decision, Transition) and not self._store.records.nearest_is_leader:
             stored = await self._store.records.leader_for_hint(job_id)
-            decision = await self._decide(stored.job, moment) if stored.job is not None else None
+            decision = await self._decide(stored.job, stored.sequence, moment) if stored.job is not None else None
         return stored, decision
 
-    async def _decide(self, job: Job, moment: Moment) -> Transition | Rearm | None:
+    async def _decide(self, job: Job, revision: int, moment: Moment) -> Transition | Rearm | None:
         worker = transitions.needs_liveness(job, moment.now)
         liveness = await self._liveness(worker, moment.now) if worker is not None else None
-        return transitions.due(job, moment, liveness)
+        return transitions.due(job, moment, liveness, revision)
 
     async def _tend(self, due: Due, stored: Stored) -> None:
         """A message that came before may have been handled by a process that died between record and token. An old one may

@@ -134,7 +134,7 @@ def _queue(facts: Facts) -> str:
 
 def _actor(job: Job, entry: Entry) -> Actor | None:
     """None where the log doesn't tell: cron entries push as clients do."""
-    if entry.event in _WORKERS:
+    if entry.event in _WORKERS and not (entry.event == "requeued" and entry.reason is not None):
         return Actor("worker", entry.worker)
     if entry.event == "pushed":
         return Actor("system") if job.workflow is not None else None

@@ -9,10 +9,11 @@ from ojs_core.domain.job import NOTHING, Job, Service, State, Timer
 from ojs_core.domain.transitions.deadlines import LIVENESS_MS, expired, next_deadline, real_deadline
 from ojs_core.domain.transitions.failure import non_retryable, recorded
 from ojs_core.domain.transitions.limits import outlived, server_error
-from ojs_core.domain.transitions.outcome import FailureVerdict, discarded, failed
+from ojs_core.domain.transitions.outcome import FailureVerdict, discarded, failed, requeued
 from ojs_core.domain.transitions.result import Moment, Rearm, Transition
 from ojs_core.domain.transitions.rings import rings_for
 from ojs_core.domain.transitions.settle import conclude, made_available
+from ojs_core.domain.worker import CompleteList
 
 _LOOK_AGAIN_MS = 5_000
 
@@ -20,10 +21,13 @@ _LOOK_AGAIN_MS = 5_000
 class Liveness(Struct, frozen=True):
     """What is known of a worker. `seen_at`: its last sign of life (Unix ms), None if it never registered or beat.
     `covered`: the gateways' own beats have no gap in the last 30 s, so that silence means the worker's death.
+    `left`: the sequence of the record by which it deregistered. `complete`: all that it holds, by its last heartbeat.
     """
 
     seen_at: int | None
     covered: bool
+    left: int | None = None
+    complete: CompleteList | None = None
 
 
 class LivenessNeededError(Exception):
@@ -43,8 +47,10 @@ def needs_liveness(job: Job, now: int) -> str | None:
     return job.worker if asked else None
 
 
-def due(job: Job, moment: Moment, liveness: Liveness | None = None) -> Transition | Rearm | None:
+def due(job: Job, moment: Moment, liveness: Liveness | None = None, revision: int | None = None) -> Transition | Rearm | None:
     """Do what is due at `moment.now`; `Rearm` if nothing is yet, None if nothing ever will be, or the record rings again.
+
+    Without the `revision` of the job's record nothing is taken back from a worker that is there.
 
     Raises `LivenessNeededError` if `needs_liveness` names a worker and `liveness` is None.
     """
@@ -56,7 +62,7 @@ def due(job: Job, moment: Moment, liveness: Liveness | None = None) -> Transitio
         return _later(job.timer, *coming, now)
     if job.state is State.ACTIVE:
         worker = needs_liveness(job, now)
-        return _run_out(job, moment) if worker is None else _check(job, worker, job.timer, moment, liveness)
+        return _run_out(job, moment) if worker is None else _check(job, worker, job.timer, moment, liveness, revision)
     if expired(job, now) is not None:
         return expire(job, moment)
     return conclude(job, made_available(job, moment), moment, "promoted")
@@ -90,9 +96,13 @@ def _later(timer: Timer, at: int, service: Service, now: int) -> Rearm | None:
     return None if rings_for(timer, at, now) else Rearm(Timer(timer.op, at, service))
 
 
-def _check(job: Job, worker: str, timer: Timer, moment: Moment, liveness: Liveness | None) -> Transition | Rearm | None:
+def _check(
+    job: Job, worker: str, timer: Timer, moment: Moment, liveness: Liveness | None, revision: int | None
+) -> Transition | Rearm | None:
     if liveness is None:
         raise LivenessNeededError(worker)
+    if revision is not None and (taken_back := _taken_back(job, worker, moment, liveness, revision)) is not None:
+        return taken_back
     real = real_deadline(job)
     if liveness.seen_at is None:
         # It never spoke for itself, so its silence means nothing: the lease decides.
@@ -102,5 +112,20 @@ def _check(job: Job, worker: str, timer: Timer, moment: Moment, liveness: Livene
         return _later(timer, min(real.at, alive_until), real.service, moment.now)
     if not liveness.covered:
         return _later(timer, min(real.at, moment.now + _LOOK_AGAIN_MS), real.service, moment.now)
-    error = server_error(job, "worker_death", f"worker {worker!r} has not been heard of for 30 s", moment.now)
-    return failed(job, error, "at_once", moment, "worker_died")
+    return _died(job, f"worker {worker!r} has not been heard of for 30 s", moment)
+
+
+def _taken_back(job: Job, worker: str, moment: Moment, liveness: Liveness, revision: int) -> Transition | None:
+    """The job's way on if its worker is known not to have it; None if it may have it (docs/adr/059)."""
+    if liveness.left is not None:
+        return requeued(job, moment, reason="deregistered") if revision < liveness.left else None
+    said = liveness.complete
+    if said is None or job.id in said.jobs:
+        return None
+    if said.since.follows(job, revision):
+        return _died(job, f"the process of worker {worker!r} that had it is gone", moment)
+    return requeued(job, moment, reason="not_held") if said.until.follows(job, revision) else None
+
+
+def _died(job: Job, message: str, moment: Moment) -> Transition:
+    return failed(job, server_error(job, "worker_death", message, moment.now), "at_once", moment, "worker_died")

@@ -11,10 +11,10 @@ from ojs_core.base.errors import too_large
 from ojs_core.domain.job import NOTHING, Blob, Job, State
 from ojs_core.domain.transitions.claim import JobHolder, require_holder
 from ojs_core.domain.transitions.failure import Failure, non_retryable, reported
-from ojs_core.domain.transitions.outcome import FailureVerdict, failed
+from ojs_core.domain.transitions.outcome import FailureVerdict, failed, requeued
 from ojs_core.domain.transitions.result import Apart, Moment, Transition
 from ojs_core.domain.transitions.retention import TOMBSTONE_S, result_kept_s, retention_s
-from ojs_core.domain.transitions.settle import conclude, entered, made_available, waiting
+from ojs_core.domain.transitions.settle import conclude, entered
 
 DEFAULT_RESULT_LIMIT: Final = 1_048_576
 INLINE_BYTES: Final = 32_768
@@ -77,12 +77,7 @@ def nack(job: Job, failure: Failure, holder: JobHolder, moment: Moment) -> Trans
     """
     require_holder(job, "fail", holder)
     if failure.requeue:
-        unharmed = {"started_at": None, "uncharged": job.uncharged + 1}
-        if failure.delay_ms is None:
-            new = made_available(job, moment, **unharmed)
-        else:
-            new = waiting(job, failure.delay_ms, moment, **unharmed)
-        return conclude(job, new, moment, "requeued", worker=job.worker)
+        return requeued(job, moment, failure.delay_ms)
     error = reported(job, failure, moment.now)
     verdict: FailureVerdict
     match failure.response:

@@ -21,6 +21,13 @@ def exhausted(job: Job) -> bool:
     return job.attempt - job.uncharged >= job.retry.max_attempts
 
 
+def requeued(job: Job, moment: Moment, delay_ms: int | None = None, reason: str | None = None) -> Transition:
+    """Give the job back without counting the attempt: available at once, or after a delay."""
+    unharmed = {"started_at": None, "uncharged": job.uncharged + 1}
+    new = made_available(job, moment, **unharmed) if delay_ms is None else waiting(job, delay_ms, moment, **unharmed)
+    return conclude(job, new, moment, "requeued", worker=job.worker, reason=reason)
+
+
 def failed(
     job: Job, error: JobError, verdict: FailureVerdict, moment: Moment, event: TransitionName, asked_ms: int | None = None
 ) -> Transition:

@@ -155,10 +155,10 @@ class Dispatcher:
         finally:
             self.take_back([job for job in jobs if job.id in undelivered])
 
-    def take_back(self, jobs: Iterable[Job]) -> None:
-        """Give back claimed jobs that nobody has got."""
+    def take_back(self, jobs: Iterable[Job], reason: str = "its fetch was not answered") -> None:
+        """Give back claimed jobs that nobody has."""
         for job in jobs:
-            self._requeuer.give_back(job, "its fetch was not answered")
+            self._requeuer.give_back(job, reason)
 
     def fail(self, job: Job, reason: str) -> None:
         """End the attempt of a claimed job that can't be handed out, as its worker would; tried until it succeeds."""

@@ -57,10 +57,7 @@ class Directive(Struct, frozen=True, omit_defaults=True):
 
     def meant_for(self, worker: WorkerRecord) -> bool:
         """Whether a worker of the same id is still the same process."""
-        return all(
-            mine is None or its is None or mine == its
-            for mine, its in ((self.pid, worker.pid), (self.started_at, worker.started_at))
-        )
+        return worker.is_process(self.pid, self.started_at)
 
 
 class DeclaredHandlers(Struct, frozen=True):

@@ -15,12 +15,13 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.numbers import At
-from ojs_core.domain.worker import Worker
-from ojs_core.jetstream.api import put
+from ojs_core.domain.worker import Mark, Worker
+from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
+from ojs_core.store.records.backoff import contended, tries
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Records
 
@@ -53,6 +54,13 @@ class WorkerRecord(Worker, frozen=True, kw_only=True, omit_defaults=True):
     """What a worker said of itself when it registered or last beat; `seen_at` is server time in Unix ms."""
 
     seen_at: At = 0
+    signed_off: bool = False
+    """Whether it has said itself that it stops."""
+
+    def is_process(self, pid: int | None, started_at: str | None) -> bool:
+        """Return whether the process that is described so may be the one of this record; what is None isn't known."""
+        told = ((self.pid, pid), (self.started_at, started_at))
+        return all(mine is None or its is None or mine == its for mine, its in told)
 
 
 def _sound(token: str, worker: WorkerRecord) -> None:
@@ -85,25 +93,40 @@ class Workers:
         self._clock = bucket.clock
         self._config = bucket.config
 
-    async def beat(self, record: WorkerRecord) -> WorkerRecord:
-        """Store a sign of life; returns the record with its `seen_at`."""
-        seen = msgspec.structs.replace(record, seen_at=self._clock.now())
-        await put(self._nats, self._subject(record.id), msgspec.json.encode(seen), _WORKER_TTL_S, "a worker's heartbeat")
-        return seen
+    async def beat(self, record: WorkerRecord) -> Mark:
+        """Store a sign of life; returns when that was."""
+        now = self._clock.now()
+        body = msgspec.json.encode(msgspec.structs.replace(record, seen_at=now))
+        return Mark(await put(self._nats, self._subject(record.id), body, _WORKER_TTL_S, "a worker's heartbeat"), now)
 
     async def get(self, worker_id: str) -> WorkerRecord | None:
-        """The worker as the leader has it; None if it never registered, deregistered, or left long ago."""
-        found = await self._records.latest_raw(self._subject(worker_id))
-        return worker_reader.read(encode_token(worker_id), *found) if found is not None and found[1] else None
+        """The worker as the leader has it; None if it never registered, or left long ago."""
+        return (await self.latest(worker_id))[1]
 
-    async def remove(self, worker_id: str) -> bool:
-        """Note that a worker has left; whether there was one. Jobs it still holds are then found to be without a worker."""
-        found = await self.get(worker_id)
-        if found is None:
-            return False
-        left = msgspec.structs.replace(found, state=STOPPED)
-        await put(self._nats, self._subject(worker_id), msgspec.json.encode(left), _WORKER_TTL_S, "a worker's leave")
-        return True
+    async def latest(self, worker_id: str) -> tuple[int, WorkerRecord | None]:
+        """Return the same with the sequence of its record, 0 if there is none."""
+        sequence, body = await self._records.latest_raw(self._subject(worker_id)) or (0, b"")
+        return sequence, worker_reader.read(encode_token(worker_id), sequence, body) if body else None
+
+    async def remove(
+        self, worker_id: str, *, signed_off: bool = False, pid: int | None = None, started_at: str | None = None
+    ) -> Mark | None:
+        """Note that a worker has left; returns when, None if there is none, or another process than the one that is meant.
+
+        What it still holds is requeued without counting the attempt if it has `signed_off` itself; else it counts as dead.
+        Raises OjsError backend_unavailable.
+        """
+        async for _ in tries(self._clock):
+            sequence, found = await self.latest(worker_id)
+            if found is None or not found.is_process(pid, started_at):
+                return None
+            left = msgspec.structs.replace(found, state=STOPPED, signed_off=signed_off)
+            now, body = self._clock.now(), msgspec.json.encode(left)
+            what = "a worker's leave"
+            written = await put_if(self._nats, self._subject(worker_id), body, sequence, what, ttl_s=_WORKER_TTL_S)
+            if written is not None:
+                return Mark(written, now)
+        raise contended(f"worker {worker_id}")
 
     def _subject(self, worker_id: str) -> str:
         return self._config.record("worker", encode_token(worker_id))

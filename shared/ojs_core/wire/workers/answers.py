@@ -12,15 +12,18 @@ from ojs_core.base.times import format_ms
 from ojs_core.domain.checkpoints import Checkpoint
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import DEFAULT_LEASE_MS, LIVENESS_MS
+from ojs_core.domain.worker import Mark
 from ojs_core.wire.errors import ItemError, error_view
 from ojs_core.wire.jobs.checkpoints import job_checkpoint
 from ojs_core.wire.jobs.job import JobView, job_answer, job_view, with_extra
 from ojs_core.wire.members import AnswerWarning, Count, Timestamp, Uuid, Warnings, given, timestamp
+from ojs_core.wire.workers.marks import mark_text
 from ojs_core.wire.workers.requests import Ack
 
 _HEARTBEAT_INTERVAL_S: Final = 5
 
 _Interval = Annotated[int, Meta(ge=1, description="Seconds.")]
+_Mark = Annotated[str, Meta(description="When this was, for the `complete` of later heartbeats.")]
 
 
 class FetchedJobs(Struct):
@@ -81,6 +84,7 @@ class HeartbeatAnswer(Struct, kw_only=True, omit_defaults=True):
     state: Annotated[str, Meta(description="What the worker should be: running, quiet or terminate.")]
     jobs_extended: Sequence[str]
     server_time: Timestamp
+    mark: _Mark
     cancelled_jobs: Annotated[Sequence[str], Meta(description="Jobs that the worker should stop.")] | UnsetType = UNSET
     warnings: Warnings | UnsetType = UNSET
 
@@ -91,6 +95,7 @@ class RegisteredWorker(Struct):
     ok: bool
     worker_id: str
     server_time: Timestamp
+    mark: _Mark
     heartbeat_interval: _Interval = _HEARTBEAT_INTERVAL_S
     heartbeat_timeout: _Interval = LIVENESS_MS // 1_000
     visibility_timeout_default: _Interval = DEFAULT_LEASE_MS // 1_000
@@ -166,14 +171,15 @@ def _outcome(job: Job) -> dict[str, Any]:
 
 
 def heartbeat_answer(
-    state: str, extended: Sequence[str], cancelled: Sequence[str], now: int, warnings: Sequence[AnswerWarning] = ()
+    state: str, extended: Sequence[str], cancelled: Sequence[str], mark: Mark, warnings: Sequence[AnswerWarning] = ()
 ) -> HeartbeatAnswer:
-    """The answer to a heartbeat; `cancelled` are jobs that the worker should stop."""
+    """The answer to a heartbeat; `cancelled` are jobs that the worker should stop, `mark` is when it was stored."""
     return HeartbeatAnswer(
         acknowledged=True,
         state=state,
         jobs_extended=extended,
-        server_time=format_ms(now),
+        server_time=format_ms(mark.at),
+        mark=mark_text(mark),
         cancelled_jobs=cancelled or UNSET,
         warnings=list(warnings) or UNSET,
     )

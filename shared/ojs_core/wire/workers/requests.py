@@ -24,17 +24,18 @@ from ojs_core.base.fields import (
     text_list,
     value_of,
 )
-from ojs_core.base.ids import job_id_of
+from ojs_core.base.ids import is_job_id, job_id_of
 from ojs_core.base.numbers import Whole
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms, parse_timestamp
 from ojs_core.domain.handlers import ANY_VERSION, Handled, Handler
 from ojs_core.domain.job import NOTHING, Job
 from ojs_core.domain.transitions import Action, Failure, JobHolder, RetryOverride
-from ojs_core.domain.worker import Worker
+from ojs_core.domain.worker import CompleteList, Worker
 from ojs_core.wire.jobs.enqueue import job_type_of
 from ojs_core.wire.jobs.retry import merge_retry, parse_retry
 from ojs_core.wire.members import AnswerWarning
+from ojs_core.wire.workers.marks import mark_of
 from ojs_core.wire.workers.tolerance import read_report, side
 
 _T = TypeVar("_T")
@@ -91,6 +92,15 @@ class Heartbeat(Struct, frozen=True):
     job_ids: tuple[str, ...]
     lease_ms: int | None
     warnings: Sequence[AnswerWarning] = ()
+
+
+class Deregistration(Struct, frozen=True):
+    """A worker stops. `pid` and `started_at` are those of its process, as far as it says them."""
+
+    worker: str
+    reason: str = SHUTDOWN
+    pid: int | None = None
+    started_at: str | None = None
 
 
 # Fetch
@@ -263,6 +273,11 @@ def _kept(raw: Raw, path: str, limits: PayloadLimits) -> Raw:
 # Workers
 
 
+class CompleteBody(Struct):
+    since: str | None = None
+    until: str | None = None
+
+
 class WorkerBody(Struct):
     worker_id: str | None = None
     active_jobs: list[str] | Whole | None = None
@@ -276,11 +291,14 @@ class WorkerBody(Struct):
     labels: Raw = NOTHING
     started_at: str | int | float | None = None
     handlers: list[HandlerBody] | None = None
+    complete: CompleteBody | None = None
 
 
 class DeregisterBody(Struct):
     worker_id: str | None = None
     reason: str | None = None
+    pid: Whole | None = None
+    started_at: str | int | float | None = None
 
 
 def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
@@ -297,7 +315,10 @@ def parse_heartbeat(body: bytes, limits: PayloadLimits) -> Heartbeat:
         raise invalid("active_jobs", f"active_jobs has {len(ids)} entries; the limit is {limits.max_active_jobs}")
     active = sent.active_jobs if isinstance(sent.active_jobs, int) else len(ids)
     lease_ms = side(lambda: _lease(sent.visibility_timeout_ms, limits), None, told)
-    return Heartbeat(_worker(sent, active, limits, told), ids, lease_ms, tuple(told))
+    worker = _worker(sent, active, limits, told)
+    if sent.complete is not None:
+        worker = replace(worker, complete=side(lambda: _complete(sent, ids), None, told))
+    return Heartbeat(worker, ids, lease_ms, tuple(told))
 
 
 def parse_register(body: bytes, limits: PayloadLimits) -> Worker:
@@ -305,12 +326,24 @@ def parse_register(body: bytes, limits: PayloadLimits) -> Worker:
     return _worker(struct_of(body, WorkerBody), 0, limits)
 
 
-def parse_deregister(body: bytes, limits: PayloadLimits) -> tuple[str, str]:
-    """POST /workers/deregister: the worker's id, and why it stops. Raises invalid_payload, invalid_request."""
+def _complete(sent: WorkerBody, ids: Sequence[str]) -> CompleteList | None:
+    """The ids as a list that names all. Raises invalid_request where the heartbeat's own number of jobs is another."""
+    if sent.complete is None:
+        return None
+    jobs = frozenset(job_id for job_id in ids if is_job_id(job_id))
+    if sent.active_jobs != len(jobs):
+        raise invalid("complete", f"complete needs active_jobs as a number, and {len(jobs)} jobs are named")
+    since, until = mark_of(sent.complete.since, "complete.since"), mark_of(sent.complete.until, "complete.until")
+    return CompleteList(since, until, jobs)
+
+
+def parse_deregister(body: bytes, limits: PayloadLimits) -> Deregistration:
+    """POST /workers/deregister. Raises invalid_payload, invalid_request."""
     sent = struct_of(body, DeregisterBody)
     if sent.reason is not None and sent.reason not in STOP_REASONS:
         raise invalid("reason", f"reason must be one of {', '.join(STOP_REASONS)}, not {sent.reason[:40]!r}")
-    return _named(sent.worker_id, limits), sent.reason or SHUTDOWN
+    worker_id = _named(sent.worker_id, limits)
+    return Deregistration(worker_id, sent.reason or SHUTDOWN, sent.pid, _started_at(sent.started_at, limits))
 
 
 def _named(sent: str | None, limits: PayloadLimits) -> str:

@@ -13,6 +13,7 @@ from integration.conftest import OpenStore
 from integration.samples import draft, fetch, timers
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import deadlines
+from ojs_core.domain.worker import CompleteList, Mark
 from ojs_core.jetstream.event_reader import EventFilter, EventReader
 from ojs_core.runtime.service import Service
 from ojs_core.runtime.settings import Settings
@@ -169,7 +170,99 @@ async def test_a_worker_that_left_holds_nothing(
     await gateway.workers.remove("w")
     found = await eventually(lambda: died(reaping, job.id))
     assert found is not None
-    assert found.errors[0].type == "worker_death"
+    assert (found.errors[0].type, found.uncharged) == ("worker_death", 0)
+
+
+async def test_what_a_worker_had_when_it_signed_off_does_not_count(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    gateway = await open_store(own_nats.url)
+    await gateway.workers.beat(WorkerRecord(id="w"))
+    job = await held(gateway, queue)
+    await gateway.workers.remove("w", signed_off=True)
+    found = await eventually(lambda: died(reaping, job.id))
+    assert found is not None
+    assert (found.errors, found.attempt, found.uncharged) == ((), 1, 1)
+
+
+async def test_a_late_goodbye_of_another_process_is_not_the_workers(store: Store) -> None:
+    await store.workers.beat(WorkerRecord(id="twice", pid=2, started_at="later"))
+    assert await store.workers.remove("twice", signed_off=True, pid=1) is None
+    assert await store.workers.remove("twice", signed_off=True, pid=2, started_at="earlier") is None
+    found = await store.workers.get("twice")
+    assert found is not None
+    assert found.state == "running"
+    assert await store.workers.remove("twice", signed_off=True, pid=2) is not None
+
+
+async def test_a_worker_loses_what_its_complete_list_does_not_name_and_nothing_else(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    gateway = await open_store(own_nats.url)
+    since = await gateway.workers.beat(WorkerRecord(id="w"))
+    named, unread = await held(gateway, queue), await held(gateway, queue)
+    until = await gateway.workers.beat(WorkerRecord(id="w"))
+    later = await held(gateway, queue)  # its answer may be under way while the list is made
+    complete = CompleteList(since, until, frozenset({named.id}))
+
+    async def taken_back() -> Job | None:
+        await gateway.workers.beat(WorkerRecord(id="w", complete=complete))
+        return await died(reaping, unread.id)
+
+    found = await eventually(taken_back)
+    assert found is not None
+    assert (found.errors, found.attempt, found.uncharged) == ((), 1, 1)
+    # What was claimed later is looked at later: this is its turn.
+    another = await held(gateway, queue, worker="silent")
+    await gateway.workers.beat(WorkerRecord(id="silent"))
+
+    async def the_other_died() -> bool:
+        await gateway.workers.beat(WorkerRecord(id="w", complete=complete))
+        return await died(reaping, another.id) is not None
+
+    await eventually(the_other_died)
+    assert [(await reaping.jobs.get(job.id)).state for job in (named, later)] == [State.ACTIVE] * 2
+
+
+async def test_without_a_complete_list_a_worker_keeps_what_it_does_not_name(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    gateway = await open_store(own_nats.url)
+    await gateway.workers.beat(WorkerRecord(id="w"))
+    job = await held(gateway, queue)
+    ahead = Mark(10**15, gateway.clock.now() + 1_000_000)
+
+    async def beats() -> None:
+        await gateway.workers.beat(WorkerRecord(id="w"))
+        # Marks that nobody has given say nothing.
+        await gateway.workers.beat(WorkerRecord(id="w", complete=CompleteList(Mark(0, 0), ahead, frozenset())))
+
+    silent = await held(gateway, f"{queue}.silent", worker="silent")
+    await gateway.workers.beat(WorkerRecord(id="silent"))
+
+    async def the_other_died() -> bool:
+        await beats()
+        return await died(reaping, silent.id) is not None
+
+    await eventually(the_other_died)
+    assert (await reaping.jobs.get(job.id)).state is State.ACTIVE
+
+
+async def test_what_an_earlier_process_of_a_worker_held_comes_back_and_counts(
+    reaping: Store, own_nats: NatsServer, open_store: OpenStore, queue: str
+) -> None:
+    gateway = await open_store(own_nats.url)
+    await gateway.workers.beat(WorkerRecord(id="w"))
+    job = await held(gateway, queue)
+    since = await gateway.workers.beat(WorkerRecord(id="w"))  # it was killed, and begins anew under its id
+
+    async def died_with_it() -> Job | None:
+        await gateway.workers.beat(WorkerRecord(id="w", complete=CompleteList(since, since, frozenset())))
+        return await died(reaping, job.id)
+
+    found = await eventually(died_with_it)
+    assert found is not None
+    assert ([error.type for error in found.errors], found.uncharged) == (["worker_death"], 0)
 
 
 async def test_a_gateway_that_left_has_still_listened(own_nats: NatsServer, open_store: OpenStore) -> None:

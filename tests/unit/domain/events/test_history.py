@@ -13,6 +13,7 @@ from ojs_core.domain.job import Job, Membership, State
 from ojs_core.domain.transitions import (
     Failure,
     JobHolder,
+    Liveness,
     RetryOverride,
     ack,
     cancel,
@@ -27,6 +28,7 @@ from ojs_core.domain.transitions import (
 )
 from ojs_core.domain.transitions.log import KEPT
 from ojs_core.domain.transitions.result import Transition
+from ojs_core.domain.worker import CompleteList, Mark
 from ojs_core.domain.workflows.record import CALLED_OFF
 from unit.domain.transitions.samples import ANYONE, SECOND, T0, active, at, available, completed, dead_letter, draft, retryable
 
@@ -78,6 +80,18 @@ def test_a_cancelled_job_says_why_and_by_whom() -> None:
     assert history_of(job).events[-1].actor == Actor("client")
     called_off = cancel(active(), at(), CALLED_OFF).job
     assert history_of(called_off).events[-1].actor == Actor("system")
+
+
+def test_who_gave_a_job_back_is_told() -> None:
+    held = active("w", 1_800_000)
+    mark = Mark(5, T0)
+    missing = Liveness(T0 + 30 * SECOND, covered=True, complete=CompleteList(Mark(1, 1), mark, frozenset()))
+    taken_back = due(held, at(31 * SECOND), missing, 1)
+    assert isinstance(taken_back, Transition)
+    [changed] = [event for event in history_of(taken_back.job).events if event.data.get("cause") == "requeued"]
+    assert (changed.actor, changed.data["reason"]) == (Actor("system"), "not_held")
+    handed_back = nack(held, Failure(message="stop", requeue=True), ANYONE, at(SECOND)).job
+    assert history_of(handed_back).events[-1].actor == Actor("worker", "w")
 
 
 def test_a_change_that_leaves_the_state_is_none_of_the_documents_events() -> None:

@@ -19,6 +19,7 @@ from ojs_core.domain.transitions import (
     needs_liveness,
     reissue,
 )
+from ojs_core.domain.worker import CompleteList, Mark
 from unit.domain.transitions.samples import (
     SAMPLES,
     SECOND,
@@ -252,6 +253,63 @@ def test_a_dead_worker_loses_its_job() -> None:
     assert job.error is not None
     assert (job.error.type, job.error.code) == ("worker_death", "worker_death")
     assert (job.transitions[-1].event, job.transitions[-1].worker) == ("worker_died", "w1")
+
+
+# What its worker is known not to have
+
+CLAIMED = 100
+"""The revision of the claimed job's record; it was claimed at T0."""
+
+
+def _complete(since: Mark, until: Mark, *jobs: str) -> Liveness:
+    return Liveness(T0 + 30 * SECOND, covered=True, complete=CompleteList(since, until, frozenset(jobs)))
+
+
+BEFORE, AFTER = Mark(CLAIMED - 1, T0 - 1), Mark(CLAIMED + 1, T0)
+
+
+def test_a_job_that_a_complete_list_does_not_name_is_requeued_without_counting() -> None:
+    moment = at(32 * SECOND)
+    decision = due(active(lease_ms=LEASE, retry=once()), moment, _complete(BEFORE, AFTER, "job-2"), CLAIMED)
+    assert isinstance(decision, Transition)
+    job = decision.job
+    assert (job.state, job.attempt, job.uncharged, job.worker, job.errors) == (State.AVAILABLE, 1, 1, None, ())
+    assert (decision.token, job.token, job.started_at, job.visible_until) == (True, moment.op, None, None)
+    assert (job.transitions[-1].event, job.transitions[-1].reason) == ("requeued", "not_held")
+
+
+@pytest.mark.parametrize(
+    ("liveness", "revision"),
+    [
+        (_complete(BEFORE, AFTER, "job-1"), CLAIMED),
+        (_complete(BEFORE, Mark(CLAIMED, T0), "job-2"), CLAIMED),
+        (_complete(BEFORE, Mark(CLAIMED + 1, T0 - 1), "job-2"), CLAIMED),
+        (_complete(BEFORE, BEFORE), CLAIMED),
+        (_complete(BEFORE, AFTER), None),
+        (Liveness(T0 + 30 * SECOND, covered=True), CLAIMED),
+        (Liveness(T0 + 30 * SECOND, covered=True, left=CLAIMED), CLAIMED),
+    ],
+    ids=["named", "written since", "claimed since", "both", "revision unknown", "nothing said", "claimed after it left"],
+)
+def test_a_job_that_its_worker_may_have_stays_there(liveness: Liveness, revision: int | None) -> None:
+    assert isinstance(due(active(lease_ms=LEASE), at(32 * SECOND), liveness, revision), Rearm)
+
+
+def test_what_an_earlier_process_had_is_lost_with_it_and_counts() -> None:
+    decision = due(active(lease_ms=LEASE), at(32 * SECOND), _complete(AFTER, AFTER), CLAIMED)
+    assert isinstance(decision, Transition)
+    job = decision.job
+    assert (job.state, job.attempt, job.uncharged) == (State.AVAILABLE, 1, 0)
+    assert [error.type for error in job.errors] == ["worker_death"]
+    assert job.transitions[-1].event == "worker_died"
+
+
+def test_what_a_worker_had_when_it_left_is_requeued_without_counting() -> None:
+    liveness = Liveness(T0, covered=True, left=CLAIMED + 1)
+    decision = due(active(lease_ms=LEASE, retry=once()), at(32 * SECOND), liveness, CLAIMED)
+    assert isinstance(decision, Transition)
+    assert (decision.job.state, decision.job.uncharged) == (State.AVAILABLE, 1)
+    assert (decision.job.transitions[-1].event, decision.job.transitions[-1].reason) == ("requeued", "deregistered")
 
 
 def test_a_dead_worker_consumes_the_attempt() -> None:

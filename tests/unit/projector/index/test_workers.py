@@ -6,6 +6,7 @@ import msgspec
 
 from ojs_core.domain.job import State
 from ojs_core.domain.transitions import LIVENESS_MS
+from ojs_core.domain.worker import CompleteList, Mark
 from ojs_core.jetstream.feed import Record
 from ojs_core.read.messages import WorkersAsk
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
@@ -48,6 +49,14 @@ def test_the_last_heartbeat_counts_whatever_is_read_again() -> None:
     model.apply([beat(2, "w", state="terminate")])
     [row] = workers.page(model, WorkersAsk(), NOW).workers
     assert (row.record.state, row.record.pid) == ("quiet", 7)
+
+
+def test_the_ids_of_a_complete_list_are_not_kept_beside_the_jobs() -> None:
+    model = fresh()
+    complete = CompleteList(Mark(1, NOW), Mark(2, NOW), frozenset({job("j1").id}))
+    model.apply([beat(3, "w", hostname="box", complete=complete)])
+    [row] = workers.page(model, WorkersAsk(), NOW).workers
+    assert (row.record.hostname, row.record.complete) == ("box", None)
 
 
 def test_a_worker_that_deregistered_or_left_is_not_there() -> None:

@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ojs_core.domain.job import Job, State
+from ojs_core.domain.worker import Mark
 from ojs_core.wire.members import encode
 from ojs_core.wire.workers.answers import RegisteredWorker, acknowledged, fetched_jobs, heartbeat_answer, nacked
 
@@ -34,11 +35,12 @@ def test_the_answers_to_workers() -> None:
 
     assert read(fetched_jobs([])) == {"jobs": []}
     assert [job["id"] for job in read(fetched_jobs([FRESH, FRESH]))["jobs"]] == [ID, ID]
-    beat = {"acknowledged": True, "state": "running", "jobs_extended": [ID], "server_time": AT_TEXT}
-    assert read(heartbeat_answer("running", [ID], [], AT)) == beat
-    assert read(heartbeat_answer("running", [ID], ["x"], AT)) == beat | {"cancelled_jobs": ["x"]}
-    assert read(RegisteredWorker(True, "w", AT_TEXT)) == {
+    beat = {"acknowledged": True, "state": "running", "jobs_extended": [ID], "server_time": AT_TEXT, "mark": f"7-{AT}"}
+    assert read(heartbeat_answer("running", [ID], [], Mark(7, AT))) == beat
+    assert read(heartbeat_answer("running", [ID], ["x"], Mark(7, AT))) == beat | {"cancelled_jobs": ["x"]}
+    assert read(RegisteredWorker(True, "w", AT_TEXT, "7-8")) == {
         "ok": True,
+        "mark": "7-8",
         "worker_id": "w",
         "server_time": AT_TEXT,
         "heartbeat_interval": 5,

@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.handlers import Handler
 from ojs_core.domain.job import NOTHING, Retry
 from ojs_core.domain.transitions import Failure, JobHolder, RetryOverride
-from ojs_core.domain.worker import Worker
+from ojs_core.domain.worker import CompleteList, Mark, Worker
 from ojs_core.wire.members import encode
 from ojs_core.wire.workers import requests
-from ojs_core.wire.workers.requests import Ack, Fetch, Heartbeat, Nack
+from ojs_core.wire.workers.requests import Ack, Deregistration, Fetch, Heartbeat, Nack
 from unit.domain.transitions.samples import draft
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -200,6 +201,45 @@ def test_a_heartbeat_carries_what_the_worker_says_of_itself() -> None:
     expected = Worker(id="w", state="quiet", queues=("a",), labels=Raw(b'["x"]'), **said)
     assert call("heartbeat", sent).worker == expected
     assert call("register", sent) == expected
+
+
+MARKS = {"since": "5-1000", "until": "7-2000"}
+
+
+def test_a_heartbeat_may_say_that_it_names_all_jobs() -> None:
+    sent = {"worker_id": "w", "active_jobs": 2, "active_job_ids": [ID, OTHER], "complete": MARKS}
+    expected = CompleteList(Mark(5, 1_000), Mark(7, 2_000), frozenset({ID, OTHER}))
+    assert call("heartbeat", sent).worker.complete == expected
+    nothing = {"worker_id": "w", "active_jobs": 0, "complete": MARKS}
+    assert call("heartbeat", nothing).worker.complete == replace(expected, jobs=frozenset())
+    assert call("heartbeat", sent | {"complete": None}).worker.complete is None
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"active_jobs": 2, "active_job_ids": [ID]}, "complete"),
+        ({"active_jobs": 2, "active_job_ids": [ID, 5]}, "complete"),
+        ({"active_jobs": 1, "active_job_ids": ["no id"]}, "complete"),
+        ({"active_jobs": [ID]}, "complete"),
+        ({}, "complete"),
+        ({"active_jobs": 0, "complete": {"since": "5-1000"}}, "complete.until"),
+        ({"active_jobs": 0, "complete": {}}, "complete.since"),
+        ({"active_jobs": 0, "complete": MARKS | {"since": "2026-11-25T00:00:00Z"}}, "complete.since"),
+        ({"active_jobs": 0, "complete": MARKS | {"until": "9" * 40 + "-1"}}, "complete.until"),
+        ({"active_jobs": 0, "complete": True}, "complete"),
+    ],
+)
+def test_a_list_of_jobs_that_may_lack_one_is_not_complete(members: dict[str, Any], field: str) -> None:
+    beat = call("heartbeat", {"worker_id": "w", "complete": MARKS} | members)
+    assert beat.worker.complete is None
+    assert [warning.field for warning in beat.warnings] == [field]
+
+
+def test_a_worker_that_leaves_may_say_which_process_it_was() -> None:
+    sent = {"worker_id": "w", "reason": "error", "pid": 5, "started_at": "2026-01-01T00:00:00Z"}
+    assert call("deregister", sent) == Deregistration("w", "error", 5, "2026-01-01T00:00:00Z")
+    assert call("deregister", {"worker_id": "w"}) == Deregistration("w", "shutdown")
 
 
 def test_a_state_that_no_worker_has_counts_as_running() -> None:
