@@ -51,6 +51,22 @@ def test_workers_of_two_releases_share_a_queue(system: System, how: str) -> None
     assert shown["handlers"] == OLD
 
 
+def test_a_worker_whose_handlers_were_forgotten_gets_nothing_until_it_registers_again(system: System) -> None:
+    said = {"worker_id": "forgotten", "handlers": OLD}
+    ask = {"queues": ["v.forgotten"], "worker_id": "forgotten", "wait_ms": 0, "handlers_declared": True}
+    push(system, "v.forgotten", "email.send")
+    mine = push(system, "v.forgotten", version="1.4")
+    error = system.call("POST", "/workers/fetch", ask, 404)["error"]
+    assert error["details"] == {"resource_type": "worker", "resource_id": "forgotten"}
+    system.call("POST", "/workers/register", said)
+    assert fetch(system, "v.forgotten", "forgotten", handlers_declared=True) == [mine["id"]]
+    system.call("POST", "/workers/deregister", {"worker_id": "forgotten"})
+    system.call("POST", "/workers/heartbeat", {"worker_id": "forgotten"})  # it is there again, and knows nothing of that
+    system.call("POST", "/workers/fetch", ask, 404)
+    error = system.call("POST", "/workers/fetch", {name: ask[name] for name in ask if name != "worker_id"}, 400)["error"]
+    assert error["details"]["field"] == "handlers_declared"
+
+
 def test_what_was_declared_holds_until_the_worker_says_otherwise(system: System) -> None:
     system.call("POST", "/workers/register", {"worker_id": "moody", "handlers": OLD})
     job = push(system, "v.moody", version="9.0")

@@ -203,7 +203,8 @@ class WorkerHandlers:
 
         handled = ask.handled
         if handled is None and ask.worker is not None:
-            handled = await self._context.worker_notes.handled(ask.worker)
+            notes = self._context.worker_notes
+            handled = await (notes.declared(ask.worker) if ask.declared else notes.handled(ask.worker))
         fetch = self._store.dispatcher.fetch
         return await fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms, ask.pool, given_up, handled)
 
@@ -335,9 +336,7 @@ class WorkerHandlers:
         """POST /workers/register."""
         worker = await call.read(parse_register, self._limits)
         mark = await self._store.workers.beat(_record(worker))
-        await self._context.worker_notes.withdraw(worker.id)
-        if worker.handlers:
-            await self._context.worker_notes.declare(worker.id, worker.handlers)
+        await self._context.worker_notes.withdraw(worker.id, worker.handlers or ())
         started = {"worker_id": worker.id, "queues": worker.queues, "concurrency": worker.concurrency or 1}
         await announce(self._store, "worker.started", scope="worker", subject=worker.id, data=started)
         return Response(200, RegisteredWorker(True, worker.id, format_ms(mark.at), mark_text(mark)))

@@ -138,8 +138,10 @@ WORKERS: Final = Part(
                 ),
                 pool=QUEUE_NAME | {"description": "The worker's: queues of isolated pools give jobs to no other."},
                 handlers=_HANDLERS,
+                handlers_declared=FLAG
+                | {"description": "The worker has declared handlers: 404 if they aren't known, and it has to register again."},
             ),
-            errors=("queue_name_too_long",),
+            errors=("queue_name_too_long", "not_found"),
             by_queue=True,
         ),
         Route(

@@ -134,6 +134,7 @@ class OjsError(Exception):
 
 _HINTS: Final = {
     "job": "Check the id; finished jobs leave after their retention.",
+    "worker": "A worker is known by its registration and heartbeats: have it register again, with its handlers.",
     "path": "Check the path; GET /ojs/v1/openapi.json describes all of them.",
 }
 """What helps where something wasn't found, by what it is."""

@@ -16,12 +16,13 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from ojs_core.base.errors import OjsError
+from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.numbers import At, Whole
 from ojs_core.domain.handlers import Handled, Handler
 from ojs_core.jetstream.api import put, put_if
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.contents import message
 from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import StoreConfig, Wildcard, encode_token
 from ojs_core.jetstream.watch import Watch
@@ -136,13 +137,12 @@ class WorkerNotes:
         directive = Directive(wish, self._clock.now(), worker.pid, worker.started_at)
         await self._put(self._subject(worker.id), msgspec.json.encode(directive), _TTL_S[wish])
 
-    async def withdraw(self, worker_id: str) -> None:
-        """Forget all of a worker: it has begun anew, or is gone."""
+    async def withdraw(self, worker_id: str, handlers: Sequence[Handler] = ()) -> None:
+        """Forget all of a worker that has begun anew, or is gone, but what it can run by its new registration."""
         await self._begin()
         if (subject := self._subject(worker_id)) in self._known:
             await self._put(subject, b"", _WITHDRAWN_S)
-        if (subject := self._subject(worker_id, HANDLERS)) in self._declared:
-            await self._put(subject, b"", _WITHDRAWN_S)
+        await self.declare(worker_id, handlers)
         await self._note(worker_id, leaving=False)
 
     async def heard(self, worker: WorkerRecord) -> bool:
@@ -190,6 +190,22 @@ class WorkerNotes:
             with contextlib.suppress(OjsError):  # there are days left
                 await self._store_handlers(self._subject(worker_id, HANDLERS), known.handled.declared)
         return known.handled
+
+    async def declared(self, worker_id: str) -> Handled:
+        """Return what a worker can run that says that it has declared it. What isn't known here yet is read.
+
+        Raises OjsError not_found: it was forgotten, and the worker has to declare it again.
+        """
+        handled = await self.handled(worker_id)
+        if handled is None:
+            subject = self._subject(worker_id, HANDLERS)
+            found = await message(self._nats, self._config.records_stream, {"last_by_subj": subject}, _WHAT)
+            if found is not None and found.data:
+                self._watch.put(subject, found.seq, found.data)
+                handled = await self.handled(worker_id)
+        if handled is None:
+            raise not_found("worker", worker_id)
+        return handled
 
     async def _store_handlers(self, subject: str, handlers: Sequence[Handler]) -> None:
         record = DeclaredHandlers(self._clock.now(), tuple(handlers))

@@ -57,7 +57,7 @@ _LAST_MS: Final = 253_402_300_799_999
 class Fetch(Struct, frozen=True):
     """A request for work; `lease_ms` None leaves the visibility timeout to the job, `wait_ms` 0 answers at once.
 
-    `pool` is the worker's; `handled` is what it says in the request that it can run.
+    `pool` is the worker's; `handled` is what it says in the request that it can run, `declared` that it has said so before.
     """
 
     queues: tuple[str, ...]
@@ -67,6 +67,7 @@ class Fetch(Struct, frozen=True):
     wait_ms: int
     pool: str | None = None
     handled: Handled | None = None
+    declared: bool = False
 
 
 class Ack(Struct, frozen=True):
@@ -119,6 +120,7 @@ class FetchBody(Struct):
     wait_ms: int | float | None = None
     pool: str | None = None
     handlers: list[HandlerBody] | None = None
+    handlers_declared: bool | None = None
 
 
 def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
@@ -126,6 +128,8 @@ def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
     sent = struct_of(body, FetchBody)
     if not sent.queues:
         raise invalid("queues", "queues is required: a list of at least one queue name")
+    if sent.handlers_declared and not sent.worker_id:
+        raise invalid("handlers_declared", "handlers_declared needs worker_id: the worker that has declared its handlers")
     return Fetch(
         queue_names(sent.queues, "queues", limits),
         1 if sent.count is None else integer(sent.count, "count", 0, limits.max_fetch_count) or 1,
@@ -134,6 +138,7 @@ def parse_fetch(body: bytes, limits: PayloadLimits) -> Fetch:
         limits.default_wait_ms if sent.wait_ms is None else integer(sent.wait_ms, "wait_ms", 0, limits.max_wait_ms),
         queue_name(sent.pool, "pool", limits) if sent.pool else None,
         _handled(sent.handlers or None, limits),
+        bool(sent.handlers_declared),
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from integration.conftest import OpenStore
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.handlers import Handler
 from ojs_core.store.store import Store
 from ojs_core.store.workers.notes import Directive, WorkerNotes
 from ojs_core.store.workers.presence import WorkerRecord
@@ -120,6 +122,23 @@ async def test_a_directive_that_is_met_does_not_end_the_one_that_came_after_it(
     await there.give(worker, "running")
     assert await answered(here, "quiet") == "quiet"
     assert await answered(there, "quiet") == "running"
+
+
+async def test_a_gateway_reads_what_a_worker_has_declared_through_another_before_it_has_heard_of_it(
+    store: Store, other: Store, watching: Watching
+) -> None:
+    here, there = watching(store), watching(other)
+    handlers = (Handler("a.b", ">=1.0"),)
+    with pytest.raises(OjsError) as refusal:
+        await there.declared("declares")
+    assert refusal.value.code == "not_found"
+    await there.stop()  # it hears no more
+    await here.withdraw("declares", handlers)
+    assert await there.handled("declares") is None
+    assert (await there.declared("declares")).declared == handlers
+    await here.withdraw("declares")
+    with pytest.raises(OjsError):
+        await here.declared("declares")
 
 
 async def test_a_heartbeat_does_not_wait_for_directives_without_nats(
