@@ -205,6 +205,8 @@ class WorkerHandlers:
         if handled is None and ask.worker is not None:
             notes = self._context.worker_notes
             handled = await (notes.declared(ask.worker) if ask.declared else notes.handled(ask.worker))
+        if call.gone:  # a claim would have to be undone, and its attempt's number is used up
+            return []
         fetch = self._store.dispatcher.fetch
         return await fetch(ask.queues, ask.count, ask.worker, ask.lease_ms, wait_ms, ask.pool, given_up, handled)
 

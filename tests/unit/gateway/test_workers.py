@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import msgspec
@@ -10,11 +10,17 @@ import pytest
 import uuid6
 from msgspec import Raw
 
+from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job, State
+from ojs_core.runtime.middleware import EnqueueChain
+from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.telemetry import tracing
 from ojs_core.wire.workers import answers
 from ojs_core.wire.workers.answers import FetchedJobs
+from ojs_gateway.context import Context
+from ojs_gateway.handlers.workers import WorkerHandlers
+from support.call import Request
 from support.fake_store import FakeStore
 from support.waiting import eventually
 
@@ -89,6 +95,23 @@ async def test_what_is_claimed_for_a_client_that_left_is_given_back(
     await writer.wait_closed()
     await send(http, "/jobs", JOB)
     await eventually(lambda: store.dispatcher.given_back == [ID])
+
+
+class Left(Request):
+    """One whose client has left already."""
+
+    @property
+    def gone(self) -> bool:
+        return True
+
+
+async def test_a_fetch_whose_client_has_left_before_claims_nothing(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    await send(http, "/jobs", JOB)
+    context = Context(cast("Store", store), PayloadLimits(), EnqueueChain(), test_mode=False)
+    response = await WorkerHandlers(context).fetch(Left({"queues": ["q"], "wait_ms": 30_000}))
+    assert response.answer == b'{"jobs":[]}'
+    assert store.dispatcher.asked == []
+    assert store.records[ID].attempt == 0
 
 
 async def test_a_long_poll_ends_soon_after_its_client_has_left(http: aiohttp.ClientSession, store: FakeStore) -> None:
