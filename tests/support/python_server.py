@@ -95,7 +95,15 @@ class Server:
     async def _fetched(self, said: Any) -> Answer:
         if self.fetches:
             return self.fetches.popleft()()
-        if not self._waiting:
+        acks = said.get("acks", [])
+        if acks and self.replies:
+            try:
+                return self.replies.popleft()()
+            except Lost:
+                self._all_acked(acks)
+                return silence()
+        answer = {"acks": {"items": self._all_acked(acks)}} if acks else {}
+        if not self._waiting and said["wait_ms"]:
             self._come.clear()
             try:
                 async with asyncio.timeout(said["wait_ms"] / 1_000):
@@ -103,7 +111,7 @@ class Server:
             except TimeoutError:
                 pass
         count = min(said["count"], len(self._waiting))
-        return _ok({"jobs": [self._waiting.popleft() for _ in range(count)]})
+        return _ok({**answer, "jobs": [self._waiting.popleft() for _ in range(count)]})
 
     def _reported(self, request: Request, said: Any) -> Answer:
         try:
@@ -123,7 +131,10 @@ class Server:
             score.state, score.error, score.decided = state, said["error"], score.decided + 1
             return _ok({"job": {"id": said["job_id"]}})
         assert request.operation is ACK
-        return _ok({"items": [self._acked(index, job) for index, job in enumerate(said["jobs"])]})
+        return _ok({"items": self._all_acked(said["jobs"])})
+
+    def _all_acked(self, acks: Any) -> list[dict[str, Any]]:
+        return [self._acked(index, job) for index, job in enumerate(acks)]
 
     def _acked(self, index: int, job: Any) -> dict[str, Any]:
         score, code = self.scores[job["job_id"]], self.verdicts.get(job["job_id"])

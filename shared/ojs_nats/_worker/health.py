@@ -30,9 +30,9 @@ class Health:
     """At `host` and `port`: `/healthz`, `/readyz`, `/metrics`. Raises OSError if there is no room, Missing without
     prometheus-client.
 
-    On a loopback address it answers only requests whose `Host` is a name of loopback: a web page could else read it under a
-    name of its own that points here (DNS rebinding). The jobs' metrics are counted by a middleware that it puts into `chain`,
-    unless there is one already.
+    On a loopback address it answers only requests whose `Host` is a name of loopback: a web page could else read
+    it under a name of its own that points here (DNS rebinding). The jobs' metrics are counted by a middleware
+    that it puts into `chain`, unless there is one already.
     """
 
     def __init__(self, host: str, port: int, chain: ExecutionChain, vitals: Callable[[], Vitals]) -> None:
