@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import flag, integer, mapping, object_of, queue_name, shown, value_of
+from ojs_core.base.fields import check_once, flag, integer, mapping, object_of, queue_name, shown, value_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.fair_pools import Pool, Strategy
@@ -72,7 +72,7 @@ def parse_pool(body: bytes, name: str, limits: PayloadLimits) -> Pool:
 
     Raises invalid_request, `unsupported`.
     """
-    members = {member: value_of(raw, member, limits) for member, raw in object_of(body).items()}
+    members = {member: value_of(raw, member, limits) for member, raw in object_of(check_once(body)).items()}
     for member, value in members.items():
         if member not in _KNOWN and value not in (None, False):
             raise OjsError("unsupported", f"{member} is not supported for pools by this server", details={"field": member})

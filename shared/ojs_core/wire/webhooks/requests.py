@@ -10,7 +10,18 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ojs_core.base.errors import invalid, too_large
-from ojs_core.base.fields import check_known, choice, flag, mapping, object_of, queue_names, shown, text_list, value_of
+from ojs_core.base.fields import (
+    check_known,
+    check_once,
+    choice,
+    flag,
+    mapping,
+    object_of,
+    queue_names,
+    shown,
+    text_list,
+    value_of,
+)
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.webhooks.records import DeliveryStatus, Subscription
@@ -95,7 +106,7 @@ def parse_cursor(sent: str | None) -> str | None:
 
 
 def _parse(body: bytes, known: tuple[str, ...], limits: PayloadLimits, *, insecure: bool) -> Wanted:
-    raw = object_of(body)
+    raw = object_of(check_once(body))
     check_known(raw, known)
     members = {name: value for name, one in raw.items() if (value := value_of(one, name, limits)) is not None}
     queues, job_types = _filter(members["filter"], limits) if "filter" in members else (None, None)
