@@ -105,7 +105,12 @@ class Projector:
     async def _start(self) -> None:
         store = self._store
         path = self._place.take() if self._place is not None else None
-        self._model = model = Model(path, self._searched, self._copied)
+        try:
+            self._model = model = Model(path, self._searched, self._copied)
+        except (OSError, sqlite3.Error) as error:
+            if self._place is None:
+                raise
+            raise self._place.unusable(error) from error
         model.attach(*await self._bucket())
         self._checkpoints = Checkpoints(path) if path is not None else None
         model.time_buckets.begin(store.clock.now(), await self._last_span(), store.instance)

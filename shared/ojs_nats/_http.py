@@ -16,6 +16,7 @@ import msgspec
 from yarl import URL
 
 from ojs_nats._errors import Unavailable
+from ojs_nats._json import decoded
 from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, error_of, in_time
@@ -80,7 +81,7 @@ class HttpTransport(Transport):
                         if kind.startswith("system."):
                             yield _notice(kind, data, after)
                         elif kind not in _BESIDE:
-                            yield msgspec.structs.replace(msgspec.json.decode(data, type=Event), cursor=after)
+                            yield msgspec.structs.replace(decoded(data, Event), cursor=after)
                 if wanted.job_id is not None:
                     return
             except NotNow as reason:
@@ -138,4 +139,4 @@ class HttpTransport(Transport):
 
 def _notice(kind: str, data: bytes, cursor: str) -> Event:
     """What the server says of the stream itself, such as that events are gone (`system.gap`)."""
-    return Event(id="", type=kind, time=datetime.now(UTC), data=msgspec.json.decode(data, type=dict[str, Any]), cursor=cursor)
+    return Event(id="", type=kind, time=datetime.now(UTC), data=decoded(data, dict[str, Any]), cursor=cursor)

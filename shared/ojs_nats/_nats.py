@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 
 from ojs_nats._errors import Refused, refused
 from ojs_nats._jobs import Job
+from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
@@ -138,11 +139,11 @@ class NatsTransport(Transport):
         said = {name: ",".join(values) for name, values in asked.items() if values}
         queue = wanted.queues[0] if len(wanted.queues) == 1 else None
         answer = await self.send(Request(LIST_EVENTS, {"after": after, "limit": _PAGE, **said}, queue=queue))
-        return msgspec.json.decode(answer, type=EventPage)
+        return decoded(answer, EventPage)
 
     async def _has_ended(self, job_id: str) -> bool:
         answer = await self.send(Request(GET_JOB, {"job_id": job_id}))
-        return msgspec.json.decode(answer, type=_One).job.ended
+        return decoded(answer, _One).job.ended
 
     async def _open(self) -> _Link:
         async with self._opening:

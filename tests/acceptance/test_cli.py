@@ -101,6 +101,15 @@ def test_a_line_that_is_no_array_is_told_of_and_those_before_are_pushed(cli: Cli
     assert len(system.call("GET", "/jobs")["jobs"]) == 1
 
 
+@pytest.mark.parametrize("argument", [2_000 * "[", 500 * "[" + 500 * "]", '{"a": "\\ud800"}', "\udcff"])
+def test_an_argument_that_no_job_can_have_is_told_of_in_a_line(cli: Cli, argument: str) -> None:
+    said = cli("push", "t.x", argument)
+    assert said.code in {1, 2}
+    assert "Traceback" not in said.err
+    assert said.err.startswith("ojs-nats: ")
+    assert len(said.err) < 500
+
+
 def test_lines_that_are_refused_leave_the_others(cli: Cli) -> None:
     said = cli("push", "t", "-", "--unique", stdin="[1]\n[1]\n[2]\n")
     assert said.code == 1

@@ -11,6 +11,7 @@ import msgspec
 
 from ojs_core.base.numbers import whole_number
 from ojs_nats._durations import milliseconds
+from ojs_nats._json import decoded
 
 STATES: Final = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
 """Of jobs."""
@@ -47,10 +48,10 @@ def ago(text: str) -> datetime:
 def json_value(text: str) -> Any:
     """JSON; a word that isn't is a string, unless it begins as JSON does."""
     try:
-        return msgspec.json.decode(text)
+        return decoded(text)
     except msgspec.DecodeError as error:
         if text.lstrip().startswith(_JSON_BEGINS):
-            raise argparse.ArgumentTypeError(f"{text!r} is no JSON: {error}") from None
+            raise argparse.ArgumentTypeError(f"{text[:80]!r} is no JSON: {error}") from None
         return text
 
 

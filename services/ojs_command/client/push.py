@@ -15,6 +15,7 @@ from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
 from ojs_nats import Job, NewJob, Refused, Retry, Unique
+from ojs_nats._json import decoded
 from ojs_nats._options import Options
 
 _AT_ONCE: Final = 500
@@ -144,8 +145,8 @@ def _chunks() -> Iterator[list[tuple[int, tuple[Any, ...]]]]:
         if not line.strip():
             continue
         try:
-            args = msgspec.json.decode(line, type=list[Any])
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            args = decoded(line, list[Any])
+        except msgspec.MsgspecError as error:
             yield chunk
             raise CommandFailed(
                 f'Line {number} is no JSON array of arguments, such as ["ada@example.org"] ({error}): correct it, and push the '

@@ -149,7 +149,10 @@ class WorkerHandlers:
         most: int | None,
         room: int,
     ) -> tuple[list[Job], bytes]:
-        """Return the first of the jobs, as many as go into `room` bytes, with their answer; one may have up to `most`."""
+        """Return the first of the jobs, as many as go into `room` bytes, with their answer.
+
+        A single one may have up to `most`; None for any number.
+        """
         while len(body := encode(fetched_jobs(jobs, inputs, checkpoints, acks))) > room and jobs:
             if len(jobs) == 1:
                 if most is None or len(body) <= most:

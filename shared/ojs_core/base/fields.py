@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -70,6 +71,8 @@ def struct_of(body: bytes, kind: type[_Body], *, strict: bool = True) -> _Body:
     if not body:
         return kind()
     checked(body)
+    if kind.__struct_config__.forbid_unknown_fields:
+        check_once(body)
     try:
         return msgspec.json.decode(body, type=kind, strict=strict)
     except msgspec.ValidationError as error:
@@ -95,6 +98,30 @@ def checked(body: bytes) -> None:
             str(body, "utf-8")
         except UnicodeDecodeError:
             raise OjsError("invalid_payload", "the request body is not valid UTF-8") from None
+
+
+def check_once(body: bytes) -> bytes:
+    """Return a body in which no object names a member twice. Raises invalid_request naming the member.
+
+    Readers differ in which of both counts: who looks at a request ahead of the server may see another one. This takes
+    longer than reading the body, so it is for requests that are rare and change much or many (docs/adr/061).
+    """
+    try:
+        _members_once(str(body, "utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        pass  # whoever reads it says what is wrong with it
+    return body
+
+
+def _once(members: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in members]
+    if len(set(names)) == len(names):
+        return
+    double = next(name for at, name in enumerate(names) if name in names[:at])[:64]
+    raise invalid(double, f"{double} stands twice in one object of the request: leave one out")
+
+
+_members_once: Final = json.JSONDecoder(object_pairs_hook=_once, parse_int=len, parse_float=len).decode
 
 
 def _malformed(error: Exception) -> OjsError:

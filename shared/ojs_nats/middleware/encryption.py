@@ -14,6 +14,7 @@ from ojs_nats._chains import EnqueueNext, ExecutionNext
 from ojs_nats._errors import OjsError
 from ojs_nats._extras import extra
 from ojs_nats._jobs import NewJob
+from ojs_nats._json import encoded
 from ojs_nats._worker.context import JobContext
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Encryption:
 
     def _sealed(self, value: Any, key_id: Any) -> str:
         nonce = os.urandom(_NONCE_BYTES)
-        sealed: bytes = self._keys[key_id].encrypt(nonce, msgspec.json.encode(value), None)
+        sealed: bytes = self._keys[key_id].encrypt(nonce, encoded(value), None)
         return base64.b64encode(_VERSION + nonce + sealed).decode()
 
     def _opened(self, encoded: _Encoded, key_id: Any) -> Any:

@@ -15,6 +15,7 @@ from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, counted, lives
 from integration.samples import acked, draft, fetch, put_raw, refusal
 from ojs_core.base.errors import OjsError
+from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.job import State
 from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply
 from ojs_core.read.client import Queries
@@ -80,6 +81,20 @@ async def test_an_index_that_is_gone_is_built_anew(start_projector: StartProject
     await start_projector()
     await eventually(lambda: complete(store))
     assert await numbers(store) == before == await counted(store)
+
+
+@pytest.mark.parametrize("name", ["index", "index/index-0.lock", "index/index-0.sqlite", "index/index-0.sqlite-wal/x"])
+async def test_a_place_that_an_index_can_not_have_is_told_with_the_remedy(
+    start_projector: StartProjector, store: Store, tmp_path: Path, name: str
+) -> None:
+    assert store.instance  # the server is set up
+    blocked = tmp_path / name
+    if name == "index":
+        blocked.write_text("a file")
+    else:
+        blocked.mkdir(parents=True)
+    with pytest.raises(StartupProblem, match=r"can't keep the projector's index in .*--projector-data"):
+        await start_projector()
 
 
 async def complete(store: Store) -> bool:

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import (
     below,
+    check_once,
     choice,
     flag,
     integer,
@@ -93,7 +94,7 @@ def parse_pool(body: bytes, name: str, limits: PayloadLimits) -> Pool:
 
     Raises invalid_request, `unsupported`.
     """
-    members = {member: value_of(raw, member, limits) for member, raw in object_of(body).items()}
+    members = {member: value_of(raw, member, limits) for member, raw in object_of(check_once(body)).items()}
     for member, value in members.items():
         if member not in _KNOWN and value not in (None, False):
             field = below("", member)

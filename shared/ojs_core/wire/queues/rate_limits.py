@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
-from ojs_core.base.fields import check_known, object_of, short_text, value_of
+from ojs_core.base.fields import check_known, check_once, object_of, short_text, value_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_duration, format_ms, parse_timestamp
 from ojs_core.domain.queues.config import Rate
@@ -81,7 +81,7 @@ def parse_override(body: bytes, now: int, limits: PayloadLimits) -> LimitOverrid
 
     Raises invalid_request naming the member.
     """
-    members: dict[str, Raw] = object_of(body)
+    members: dict[str, Raw] = object_of(check_once(body))
     check_known(members, _MEMBERS)
     values = {name: value_of(raw, name, limits) for name, raw in members.items()}
     if (limit := values.pop("limit", None)) is not None:

@@ -12,6 +12,7 @@ from ojs_core.base.fields import (
     before_ms,
     below,
     check_known,
+    check_once,
     choice,
     duration_ms,
     flag,
@@ -45,12 +46,12 @@ def parse_config(body: bytes, limits: PayloadLimits) -> Patch:
 
     Raises invalid_request naming the member, `unsupported` for what this server does not do.
     """
-    return _config({name: value_of(raw, name, limits) for name, raw in object_of(body).items()}, "", limits)
+    return _config({name: value_of(raw, name, limits) for name, raw in object_of(check_once(body)).items()}, "", limits)
 
 
 def parse_queue_limit(body: bytes, limits: PayloadLimits) -> Patch:
     """PUT /admin/queues/{name}/rate-limit: the members of `Policy` that a queue can have; what is left out is taken back."""
-    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
+    members = {name: value_of(raw, name, limits) for name, raw in object_of(check_once(body)).items()}
     if (field := next((name for name in ("throttle", "key", "on_limit") if members.get(name) is not None), None)) is not None:
         raise invalid(field, f"{field} belongs to jobs; a queue has concurrency and rate")
     check_known(members, _QUEUE_LIMIT)
@@ -63,7 +64,7 @@ def parse_queue_limit(body: bytes, limits: PayloadLimits) -> Patch:
 
 def parse_create(body: bytes, limits: PayloadLimits) -> tuple[str, Patch]:
     """POST /queues `{name, config}`; the members of `config` may stand beside `name` (ojs CLI)."""
-    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
+    members = {name: value_of(raw, name, limits) for name, raw in object_of(check_once(body)).items()}
     name = queue_name(members.pop("name", None), "name", limits)
     config = members.pop("config", None)
     if config is not None and type(config) is not dict:

@@ -13,6 +13,7 @@ from ojs_core.base.errors import invalid, too_large
 from ojs_core.base.fields import (
     below,
     check_known,
+    check_once,
     choice,
     flag,
     mapping,
@@ -107,7 +108,7 @@ def parse_cursor(sent: str | None) -> str | None:
 
 
 def _parse(body: bytes, known: tuple[str, ...], limits: PayloadLimits, *, insecure: bool) -> Wanted:
-    raw = object_of(body)
+    raw = object_of(check_once(body))
     check_known(raw, known)
     members = {name: value for name, one in raw.items() if (value := value_of(one, name, limits)) is not None}
     queues, job_types = _filter(members["filter"], limits) if "filter" in members else (None, None)
