@@ -83,7 +83,9 @@ class _System:
         settings = msgspec.structs.replace(self._settings, projector_data=self._folder.path / "projector")
         if self._server is not None:
             await self._server.start()
-            settings = msgspec.structs.replace(settings, nats=self._server.url, storage_folder=self._server.store)
+            settings = msgspec.structs.replace(
+                settings, nats=self._server.url, nats_api_url=None, storage_folder=self._server.store
+            )
         if loading is None:
             self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]
         else:
