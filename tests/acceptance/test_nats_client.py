@@ -17,7 +17,7 @@ from ojs_nats import App, Client, JobContext, JobHandle, NewJob, Refused, Unavai
 from ojs_nats._worker.lifecycle import Trigger
 from support.binding import guarded_nats, url_of
 from support.nats import NatsServer
-from support.system import Processes, environment, send
+from support.system import Processes, System, environment, send
 from support.waiting import eventually
 
 
@@ -47,6 +47,14 @@ async def test_a_user_pushes_to_its_queue_and_does_nothing_else(guarded: NatsSer
             with pytest.raises(Refused, match="doesn't let this user") as said:
                 await refused
             assert said.value.code == "permission_denied"
+
+
+@pytest.mark.parametrize("queue", ["a b", "*", "email.>", "", "a\r\nPUB ojs.ready.x 0\r\n"])
+async def test_a_queue_that_no_subject_can_name_is_refused_by_the_server(system: System, queue: str) -> None:
+    async with Client(system.nats_url, patience=2.0) as client:
+        with pytest.raises(Refused) as said:
+            await client.push(NewJob("email.send", (), {"queue": queue}))
+    assert said.value.status in {400, 422}, "not a matter of NATS"
 
 
 async def test_the_gateway_holds_a_user_to_the_queue_that_nats_let_it_name(guarded: NatsServer) -> None:
