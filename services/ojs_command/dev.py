@@ -86,7 +86,9 @@ class _System:
                 await self._server.start()
             except OSError as error:  # of its files
                 raise self._folder.unusable(error) from error
-            settings = msgspec.structs.replace(settings, nats=self._server.url, storage_folder=self._server.store)
+            settings = msgspec.structs.replace(
+                settings, nats=self._server.url, nats_api_url=None, storage_folder=self._server.store
+            )
         if loading is None:
             self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]
         else:

@@ -48,6 +48,8 @@ _LAST: Final = frozenset({"job.completed", "job.discarded", "job.cancelled"})
 _PAGE: Final = "1000"
 _LOOK_AGAIN_S: Final = 1.0
 _STORED_S: Final = 0.02
+_NAMEABLE: Final = re.compile(r"[!-)+-\-/-=?-~]+(\.[!-)+-\-/-=?-~]+)*")
+"""What may be parts of a subject: no wildcards, blanks or empty ones."""
 _DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 
 
@@ -308,8 +310,9 @@ def _status(said: str) -> int:
 
 
 def _queue(request: Request) -> str:
+    """Return the queue to name in the subject: any, if no subject can name it. The server says what is wrong."""
     queue = request.queue or _ANY_QUEUE
-    return _ANY_QUEUE if "" in queue.split(".") else queue  # no subject has an empty part
+    return queue if _NAMEABLE.fullmatch(queue) else _ANY_QUEUE
 
 
 def _subject(operation: str, queue: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
@@ -22,6 +23,7 @@ from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MAX_CONTROL_LINE_SIZE, Parser
 
 from ojs_core.base.loops import start_loop
+from ojs_core.jetstream.subjects import INBOX
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -44,6 +46,7 @@ _MESSAGES: Final = (b"MSG ", b"HMSG ")
 _KEPT: Final = 256 * 1024
 """The largest message that is put together again with each read until it is whole, of 32 KiB each."""
 
+_DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 _BATCH_COMPLETED: Final = b"NATS/1.0 409 Batch Completed"
 """Follows the last message of a pull that names `max_bytes`, which its count has closed already: it may meet the next pull
 of the inbox. On a cluster it comes ahead of that message.
@@ -75,9 +78,11 @@ class CannotConnect(Exception):
     """No server answers; the text says why."""
 
 
-def servers_of(url: str) -> list[str]:
-    """The servers that a setting names, separated by commas."""
-    return [part.strip() for part in url.split(",") if part.strip()]
+def _address_of(url: str) -> tuple[list[str], str]:
+    """Return the servers that a setting names, separated by commas, and the prefix of inboxes that follows them."""
+    servers, _, option = url.partition("?")
+    prefix = option.removeprefix("inbox_prefix=") or INBOX
+    return [part.strip() for part in servers.split(",") if part.strip()], prefix
 
 
 class Collected(NamedTuple):
@@ -233,6 +238,14 @@ class _Slot:
             future.set_result(Collected(self.messages, message))
 
 
+class _Watched(NamedTuple):
+    """A message that somebody has to get: `lost` is called once it is known that nobody did."""
+
+    subject: str
+    lost: Callable[[], None]
+    deadline: float
+
+
 class Connection:
     """A connection that reconnects for ever; requests fail fast while it is down."""
 
@@ -240,7 +253,7 @@ class Connection:
         self.name = name
         self._nc = _DirectClient()
         self._pending: dict[int, tuple[asyncio.Future[ReplyOrFailure], float]] = {}
-        self._watched: dict[int, tuple[Callable[[], None], float]] = {}
+        self._watched: dict[int, _Watched] = {}
         self._tokens = itertools.count(1)
         self._out: list[bytes] = []
         self._inbox = ""
@@ -258,14 +271,20 @@ class Connection:
         self.explanation: str | None = None
         """Why requests may stay unanswered, if somebody knows."""
 
-    async def connect(self, servers: list[str]) -> None:
-        """Connect once. Raises CannotConnect when no server answers."""
+    async def connect(self, url: str) -> None:
+        """Connect once, to one of the servers that `url` lists. Raises CannotConnect when none answers.
+
+        `?inbox_prefix=…` behind the servers says where this connection listens to answers.
+        """
+        servers, inbox_prefix = _address_of(url)
         failure: list[Exception] = []
 
         async def on_error(error: Exception) -> None:
             failure.append(error)
             refused = "permissions violation" in str(error).lower()
             (log.warning if refused else log.debug)("nats connection", nats=self.name, error=str(error) or type(error).__name__)
+            if denied := _DENIED.search(str(error)):
+                self._denied(denied[1])
 
         async def on_disconnect() -> None:
             if not self._nc.is_closed:
@@ -282,6 +301,7 @@ class Connection:
                 await self._nc.connect(
                     servers,
                     name=self.name,
+                    inbox_prefix=inbox_prefix,
                     error_cb=on_error,
                     disconnected_cb=on_disconnect,
                     reconnected_cb=on_reconnect,
@@ -348,12 +368,15 @@ class Connection:
             self._write(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
 
     def publish_to_listener(self, subject: str, payload: bytes, headers: str, lost: Callable[[], None]) -> None:
-        """Publish; `lost` is called if NATS says that nobody listens to the subject, or while there is no connection."""
+        """Publish, and call `lost` if nobody can get it.
+
+        NATS says that nobody listens there, or that this user may not publish there; or there is no connection.
+        """
         if not self._nc.is_connected:
             lost()
             return
         token = next(self._tokens)
-        self._watched[token] = lost, asyncio.get_running_loop().time() + _HEARD_S
+        self._watched[token] = _Watched(subject, lost, asyncio.get_running_loop().time() + _HEARD_S)
         self.publish(subject, payload, headers, f"{self._inbox}{token}")
 
     async def has_listener(self, subject: str, headers: str) -> bool:
@@ -463,10 +486,13 @@ class Connection:
                 log.debug("nats connection", error=str(error), nats=self.name)
 
     def _answered(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
-        token = int(subject[len(self._inbox) :])
+        number = subject[len(self._inbox) :]
+        if not number.isdigit():  # somebody else's word: answers go by numbers
+            return
+        token = int(number)
         nobody = headers is not None and not data and headers.startswith(b"NATS/1.0 503")
         if nobody and (watched := self._watched.pop(token, None)) is not None:
-            watched[0]()
+            watched.lost()
             return
         entry = self._pending.pop(token, None)
         if entry is None or entry[0].done():
@@ -475,6 +501,12 @@ class Connection:
             entry[0].set_result(Failed("NATS has no leader for this yet, or JetStream is off", sent=False))
         else:
             entry[0].set_result(Reply(subject, reply, data, headers))
+
+    def _denied(self, subject: str) -> None:
+        """Take what was published there for lost: NATS names the subject, in small letters, and not the message."""
+        lost = [token for token, watched in self._watched.items() if watched.subject.lower() == subject.lower()]
+        for token in lost:
+            self._watched.pop(token).lost()
 
     def _measured(self, done: asyncio.Future[ReplyOrFailure], seconds: float) -> None:
         if not done.cancelled() and isinstance(done.result(), Reply):
@@ -521,7 +553,7 @@ class Connection:
                 future.set_result(Failed(self.explanation or "NATS did not answer in time", sent=True))
             self.timed_out += 1
             self._timeouts.inc()
-        for token in [token for token, (_, deadline) in self._watched.items() if deadline < now]:
+        for token in [token for token, watched in self._watched.items() if watched.deadline < now]:
             del self._watched[token]
         for slot in self._busy:
             if slot.future is not None and not slot.future.done() and slot.deadline < now:

@@ -147,6 +147,11 @@ NATS_ROUND_TRIP: Final = _histogram(
 NATS_TIMEOUTS: Final = _counter("ojs_nats_request_timeouts", "Requests that NATS did not answer in time.", "connection")
 NATS_RECONNECTS: Final = _counter("ojs_nats_reconnects", "Connections to NATS that were lost and made again.", "connection")
 
+REPLIES_REFUSED: Final = _counter(
+    "ojs_nats_replies_refused",
+    "Requests over NATS that were not carried out, since their reply subject is no inbox: a mistake, or an attack.",
+).labels()
+
 _OF: Final = "of"
 STORAGE_USED: Final = _gauge(
     "ojs_storage_used_bytes",

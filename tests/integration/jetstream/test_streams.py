@@ -28,7 +28,7 @@ class Elsewhere:
 
 
 async def opened(nats: Connection, url: str) -> Connection:
-    await nats.connect([url])
+    await nats.connect(url)
     return nats
 
 

@@ -27,7 +27,7 @@ async def check_nats(urls: str) -> list[Finding]:
     servers = nats_urls(urls)
     nats = Connection("doctor")
     try:
-        await nats.connect(servers.split(","))
+        await nats.connect(servers)
     except CannotConnect as error:
         await nats.close()
         return [
