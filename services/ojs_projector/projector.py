@@ -119,6 +119,7 @@ class Projector:
             EventLog(relaying, store.config),
             store.clock,
             store.config,
+            self._workflow,
             store.instance,
         )
         store.on_reset(relay.clear)
@@ -191,6 +192,12 @@ class Projector:
         """The statistics that were written last, as far as one can tell: their subjects' last word may be that one has left."""
         found = await self._store.records.leader_raw(self._store.config.span(REST))
         return None if found is None else Record("stats", found[0], 0, "", found[1], None)
+
+    async def _workflow(self, workflow_id: str) -> Workflow | None:
+        """A workflow's record, unless it is still a claim, has left or can't be read. Raises OjsError backend_unavailable."""
+        found = await self._store.records.leader_raw(self._store.config.workflow(workflow_id))
+        record = None if found is None or not found[1] else workflow_reader.read(workflow_id, *found)
+        return record if isinstance(record, Workflow) else None
 
     # Reading
 
