@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection, Reply
-from ojs_core.jetstream.contents import messages, sequence_of, stream_info, subject_of, unix_ms
+from ojs_core.jetstream.contents import count, messages, sequence_of, stream_info, subject_of, unix_ms
 from ojs_core.jetstream.subjects import StoreConfig
 
 _READ: Final = 1_000
@@ -174,9 +174,8 @@ class EventReader:
 
     async def _from(self, sequence: int, wanted: EventFilter) -> int:
         """How many events there are that match, from a sequence on."""
-        which = {"next_by_subj": wanted.subject, "seq": sequence, "batch": 1, "max_bytes": _READ_BYTES}
-        batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
-        return len(batch) + pending
+        stream, before = self._config.events_stream, sequence - 1
+        return await count(self._nats, stream, wanted.subject, "events", after=before, timeout_s=_READ_TIMEOUT_S)
 
     async def last_sequence(self) -> int:
         """The cursor after everything stored now."""
