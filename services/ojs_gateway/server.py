@@ -83,6 +83,7 @@ class Gateway:
         if self._nats_api is not None:
             await self._nats_api.start(settings.nats_api_url or settings.nats, self._context.store.instance)
         self._context.roles.start()
+        self._context.damage.start()
 
     async def stop(self) -> None:
         """Take no new connections, answer those who wait at once, let the others finish; all within 4.2 s."""
@@ -95,6 +96,7 @@ class Gateway:
             closing.append(self._nats_api.stop(_SHUTDOWN_S))
         await asyncio.gather(*closing)
         await self._context.roles.stop()
+        await self._context.damage.stop()
         await self._context.worker_notes.stop()
         await self._context.targets.close()
         self._context.aside.close()

@@ -31,6 +31,8 @@ _INBOX_PREFIX: Final = "_INBOX"
 _CONNECT_S: Final = 5
 _GIVE_UP_S: Final = 12.0
 """For each server, with all tries."""
+_NOBODY_S: Final = 3.0
+"""How long nobody may listen before another server is asked: this one may be cut off from where the gateways are."""
 _CLOSE_S: Final = 1.0
 _RECONNECT_PAUSE_S: Final = 0.25
 _ANSWER_S: Final = 5.0
@@ -184,6 +186,8 @@ class _Link:
         self._inbox = ""
         self._reason: Exception | None = None
         """The last trouble of the connection."""
+        self._nobody_since: float | None = None
+        """Since when nobody has listened to what was asked (loop time); None if somebody did the last time."""
         self._tokens = itertools.count(1)
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
@@ -238,8 +242,20 @@ class _Link:
         finally:
             del self._waiting[token]
         if not found.data and found.headers is not None and found.headers.get("Status") == "503":
+            await self._look_elsewhere()
             raise NobodyListens
+        self._nobody_since = None
         return found
+
+    async def _look_elsewhere(self) -> None:
+        """Go to another server, if nobody has listened for a while and there is one."""
+        now = asyncio.get_running_loop().time()
+        if self._nobody_since is None:
+            self._nobody_since = now
+        elif now - self._nobody_since >= _NOBODY_S and len(self._nats.servers) > 1:
+            self._nobody_since = now
+            log.debug("nobody listens at this server: another one is tried", server=self._nats.connected_url)
+            await self._nats.force_reconnect()
 
     @asynccontextmanager
     async def listening(self, subjects: Sequence[str], heard: asyncio.Event) -> AsyncIterator[None]:

@@ -16,9 +16,10 @@ import pytest
 from ojs_nats import App, Client, JobContext, JobHandle, NewJob, Refused, Unavailable, Worker
 from ojs_nats._worker.lifecycle import Trigger
 from support.binding import guarded_nats, url_of
+from support.cluster import monitored
 from support.nats import NatsServer
 from support.system import Processes, System, environment, send
-from support.waiting import eventually
+from support.waiting import eventually, until
 
 
 @pytest.fixture
@@ -143,6 +144,32 @@ async def test_a_client_outlives_a_nats_server_and_its_gateways(nats_server: Nat
         nats_server.restart()
         second = await client.push(job_for("email"))
         assert (await second.job()).state == "available"
+
+
+async def test_a_client_leaves_a_server_where_no_gateway_listens(
+    nats_server: NatsServer, processes: Processes, tmp_path: Path
+) -> None:
+    processes.start("gateway").ready()
+    with NatsServer(tmp_path / "lonely", name="lonely", more='http: "127.0.0.1:-1"') as lonely:
+        nats_server.kill()
+        async with Client(f"{nats_server.url},{lonely.url}", patience=60.0) as client:
+            with pytest.raises(Unavailable, match="no gateway listens there"):
+                async with Client(lonely.url, patience=0.5) as impatient:
+                    await impatient.push(job_for("email"))
+            pushed = asyncio.create_task(client.push(job_for("email")))
+            await asyncio.to_thread(heard_by, lonely, "ojs-client")
+            nats_server.start()
+            handle = await pushed
+            assert (await handle.job()).state == "available"
+
+
+def heard_by(server: NatsServer, name: str) -> None:
+    """Wait until a client of that name is connected to a server."""
+
+    def connected() -> bool:
+        return any(one.get("name") == name for one in monitored(server, "connz").get("connections", ()))
+
+    until(connected)
 
 
 async def test_nobody_there_is_said_without_the_password(unused_tcp_port: int) -> None:

@@ -268,7 +268,7 @@ async def test_the_documented_rights_are_all_that_the_services_need(system: tupl
     [
         "$KV.ojs.job.any",
         "$JS.API.STREAM.DELETE.KV_ojs",
-        "$JS.API.INFO",
+        "$JS.API.STREAM.NAMES",
         "$JS.ACK.KV_ojs.any",
         "$SRV.PING",
         "ojs.api.pauseQueue.payments",
@@ -279,7 +279,7 @@ async def test_the_documented_rights_are_all_that_the_services_need(system: tupl
         "_INBOX_gateway.any",
     ],
 )
-async def test_the_answering_user_may_publish_to_clients_inboxes_alone(worst: Guarded, subject: str) -> None:
+async def test_the_answering_user_may_answer_on_clients_inboxes_alone(worst: Guarded, subject: str) -> None:
     refused: list[str] = []
 
     async def note(error: Exception) -> None:

@@ -66,7 +66,7 @@ class NatsCluster:
         """Wait until every node follows, or is, the leader of a complete cluster."""
 
         def led() -> bool:
-            groups = [_monitor(node, "jsz").get("meta_cluster", {}) for node in self.nodes]
+            groups = [monitored(node, "jsz").get("meta_cluster", {}) for node in self.nodes]
             return all(group.get("leader") and group.get("cluster_size") == 3 for group in groups)
 
         until(led, 30.0, every=0.1)
@@ -111,13 +111,14 @@ class NatsCluster:
 
 def _groups(node: NatsServer) -> list[tuple[str, dict[str, Any]]]:
     """What a node knows of the streams that it has a copy of: name and Raft group."""
-    accounts = _monitor(node, "jsz?streams=true").get("account_details") or ()
+    accounts = monitored(node, "jsz?streams=true").get("account_details") or ()
     return [
         (stream["name"], stream.get("cluster") or {}) for account in accounts for stream in account.get("stream_detail") or ()
     ]
 
 
-def _monitor(node: NatsServer, page: str) -> dict[str, Any]:
+def monitored(node: NatsServer, page: str) -> dict[str, Any]:
+    """A page of a server's monitoring; empty where it answers none."""
     try:
         ports = json.loads((node.folder / f"nats-server_{node.pid}.ports").read_text(encoding="utf-8"))
         with urllib.request.urlopen(f"{ports['monitoring'][0]}/{page}", timeout=2) as answer:

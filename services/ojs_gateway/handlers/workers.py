@@ -23,7 +23,7 @@ from ojs_core.domain.worker import Worker
 from ojs_core.jetstream.reading import RECORD_ERRORS
 from ojs_core.read.messages import JobsAsk
 from ojs_core.read.walk import walk
-from ojs_core.store.announce import announce, tell
+from ojs_core.store.announce import announce, tell, tell_of_job
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_core.telemetry import tracing
@@ -363,7 +363,7 @@ class WorkerHandlers:
             told["worker_id"] = job.worker
         if job.visible_until is not None:
             told["visible_until"] = format_ms(job.visible_until)
-        tell(self._store, "job.heartbeat", scope=job.queue, subject=job.id, data=told)
+        tell_of_job(self._store, "job.heartbeat", job, told)
 
     async def _tell_of_worker(self, worker: WorkerRecord, *, quieted: bool) -> None:
         told = {"worker_id": worker.id, "active_jobs": worker.active_jobs}

@@ -38,6 +38,14 @@ _DRAIN_S: Final = 1
 _HEARD_S: Final = 2.0
 """How long it may take NATS to say that nobody listens to where a message went."""
 _RECONNECT_WAIT_S: Final = 0.25
+LED_EVERY_S: Final = 1.5
+"""Between two looks whether the server at the other end knows a leader of its cluster."""
+UNLED_S: Final = 5.0
+"""How long it may know none before another server is tried: longer than most elections."""
+_PATIENCE: Final = 16
+"""How many times as long where all servers were tried, again and again."""
+_LED: Final = "$JS.API.INFO"
+_NOT_LED: Final = b'"err_code":10008'
 _HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
 _MEASURED: Final = 17
 """One request of so many is measured; a prime, since requests come in pairs and fours."""
@@ -174,6 +182,8 @@ class _DirectClient(Client):
     def __init__(self) -> None:
         super().__init__()
         self.direct: dict[int, OnMessage] = {}
+        self.left: list[str] = []
+        """Servers that were left since they had no leader, the one that was left last at the end."""
         self._ps = _DirectParser(self)
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
@@ -203,6 +213,22 @@ class _DirectClient(Client):
         self._abort()
         await super()._attempt_reconnect()
 
+    async def _select_next_server(self) -> None:
+        # nats-py has shuffled them: those that were left come last.
+        self._server_pool.sort(key=lambda server: self.left.index(_place(server)) if _place(server) in self.left else -1)
+        await super()._select_next_server()
+
+    @property
+    def place(self) -> str:
+        """Host and port of the server that it is connected to."""
+        return _place(self._current_server)
+
+    async def move_on(self) -> None:
+        """Connect to another server of those that are known, as after a loss."""
+        here = self.place
+        self.left = [*(place for place in self.left if place != here), here]
+        await self._process_op_err(NatsError("nats: the server has no leader"))
+
     async def _connect_to_server(self, s: Srv) -> None:
         self._abort()  # an attempt that timed out would leave its socket open
         await super()._connect_to_server(s)
@@ -211,6 +237,10 @@ class _DirectClient(Client):
         writer = getattr(self._transport, "_io_writer", None)
         if writer is not None:
             writer.transport.abort()
+
+
+def _place(server: Srv | None) -> str:
+    return "" if server is None else server.uri.netloc.rpartition("@")[2]
 
 
 class _Slot:
@@ -261,6 +291,12 @@ class Connection:
         self._free: list[_Slot] = []
         self._busy: set[_Slot] = set()
         self._sweeper: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._unled_since: float | None = None
+        """When the server at the other end may have lost its leader (loop time), None while it has one."""
+        self._may_look = True
+        self._moves = 0
+        """How many servers without a leader were left, one after the other."""
         self._round_trip = metrics.NATS_ROUND_TRIP.labels(name)
         self._timeouts = metrics.NATS_TIMEOUTS.labels(name)
         self._reconnects = metrics.NATS_RECONNECTS.labels(name)
@@ -282,6 +318,8 @@ class Connection:
         async def on_error(error: Exception) -> None:
             failure.append(error)
             refused = "permissions violation" in str(error).lower()
+            if refused and f'"{_LED.lower()}"' in str(error).lower():
+                self._may_look = refused = False
             (log.warning if refused else log.debug)("nats connection", nats=self.name, error=str(error) or type(error).__name__)
             if denied := _DENIED.search(str(error)):
                 self._denied(denied[1])
@@ -320,10 +358,12 @@ class Connection:
         self._inbox = self._nc.new_inbox() + "."
         self._inbox_sid = self._subscribe(self._inbox + "*", self._answered)
         self._sweeper = start_loop(f"{self.name}-sweep", self._sweep, every_s=_SWEEP_S)
+        self._looking = start_loop(f"{self.name}-led", self._look_for_leader, every_s=LED_EVERY_S)
 
     async def close(self) -> None:
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for task in (self._sweeper, self._looking):
+            if task is not None:
+                task.cancel()
         self._fail_all("the connection to NATS was closed")
         if self._nc.options:  # nats-py can't close what was never asked to connect
             # While it tries to reconnect, nats-py may wait for that task without end.
@@ -498,6 +538,8 @@ class Connection:
         if entry is None or entry[0].done():
             return
         if nobody:
+            if self._unled_since is None:  # of this request's stream, or of them all: the next look tells
+                self._unled_since = asyncio.get_running_loop().time()
             entry[0].set_result(Failed("NATS has no leader for this yet, or JetStream is off", sent=False))
         else:
             entry[0].set_result(Reply(subject, reply, data, headers))
@@ -542,6 +584,31 @@ class Connection:
         for slot in self._busy:
             if slot.future is not None and not slot.future.done():
                 slot.future.set_result(failed)
+
+    async def _look_for_leader(self) -> None:
+        """Leave a server that has been cut off from its cluster: it says so itself, by having no leader for a while, or leaves
+        the question unanswered while nobody takes what is written.
+
+        Where none of the servers has one they are tried in turn, each round after twice the time.
+        """
+        others = len(self._nc._server_pool) - 1
+        if others < 1 or not self._nc.is_connected or not self._may_look:
+            return
+        answer = await self.request(_LED)
+        now = asyncio.get_running_loop().time()
+        if isinstance(answer, Reply) and _NOT_LED not in answer.data:
+            self._unled_since, self._moves = None, 0
+            self._nc.left = []
+            return
+        if self._unled_since is None:
+            if isinstance(answer, Failed):
+                return  # a server that hangs is noticed by nats-py's pings
+            self._unled_since = now
+        if now - self._unled_since >= UNLED_S * min(2 ** (self._moves // others), _PATIENCE):
+            self._unled_since = now
+            self._moves += 1
+            log.warning("this nats-server has no leader: another one is tried", nats=self.name, server=self._nc.place)
+            await self._nc.move_on()
 
     async def _sweep(self) -> None:
         """Fail what has waited too long. A pull that times out keeps what it has got."""

@@ -435,14 +435,23 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(event_type, scope, subject_id)
         return f"ojs.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
+    def relayed_live_event(self, event_type: str, scope: str, subject_id: str) -> str:
+        """Where the relay gets a live event, to publish it as `live_event` in its place among the stored ones."""
+        return self.live_event(event_type, scope, subject_id).replace("ojs.", "ojs.control.", 1)
+
     @property
     def live_events(self) -> str:
         """All events that no stream keeps."""
         return "ojs.live.>"
 
     @property
+    def relayed_live_events(self) -> str:
+        """All that `relayed_live_event` names."""
+        return "ojs.control.live.>"
+
+    @property
     def events_stored(self) -> str:
-        """Told without an answer after events were stored, for those who wait for more."""
+        """Told without an answer after events were stored, with the last one's sequence, for those who wait for more."""
         return "ojs.control.events"
 
     # The API over NATS (docs/adr/054). No stream stores it.

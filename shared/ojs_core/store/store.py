@@ -15,6 +15,7 @@ from ojs_core.base.problems import Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_core.jetstream.contents import damage
 from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.jetstream.streams import check_server, provision
 from ojs_core.jetstream.subjects import StoreConfig
@@ -207,6 +208,10 @@ class Store:
         if self.room.trouble is not None:
             raise unavailable(self.room.trouble)
         return latency_ms
+
+    async def damage(self) -> str | None:
+        """What nats-server shows to have lost of the streams, None if nothing. Raises OjsError backend_unavailable."""
+        return await damage(self._nats, [str(stream["name"]) for stream in self.config.streams()])
 
     @property
     def connected(self) -> bool:

@@ -10,7 +10,7 @@ from ojs_nats.answers.statistics import Counts, Percentiles, Throughput, Window
 
 
 class BackendHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether NATS stores what is written."""
+    """Whether NATS stores what is written. `damaged`: it does, and has lost some of what it had stored."""
 
     type: str
     status: str
