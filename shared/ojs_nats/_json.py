@@ -26,8 +26,9 @@ def decoded(text: bytes | str, kind: Any = Any) -> Any:
 
 
 def encoded(value: Any) -> bytes:
-    """Return a request's value as JSON. Raises InvalidRequest where the server could only refuse it, TypeError for what is
-    no JSON.
+    """Return a request's value as JSON.
+
+    Raises InvalidRequest where the server could only refuse it, TypeError for what is no JSON.
     """
     try:
         return msgspec.json.encode(value)

@@ -59,7 +59,9 @@ class Output:
     def json(self, value: Any) -> None:
         """The document."""
         document = msgspec.json.encode(value)
-        self._plain(_cleaned((msgspec.json.format(document, indent=2) if self.on_terminal else document).decode(), _in_json))
+        if self.on_terminal:
+            document = msgspec.json.format(document, indent=2)
+        self._plain(_cleaned(document.decode(), _in_json))
 
     def json_line(self, value: Any) -> None:
         """One of many."""

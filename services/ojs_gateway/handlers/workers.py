@@ -121,13 +121,16 @@ class WorkerHandlers:
         most: int | None,
         room: int,
     ) -> tuple[list[Job], bytes]:
-        """Return the first of the jobs, as many as go into `room` bytes, with their answer; one may have up to `most`."""
+        """Return the first of the jobs, as many as go into `room` bytes, with their answer.
+
+        A single one may have up to `most`; None for any number.
+        """
         while len(body := encode(fetched_jobs(jobs, inputs, checkpoints))) > room:
             if len(jobs) == 1:
                 if most is None or len(body) <= most:
                     break
-                reason = f"the job is {len(body)} bytes with what belongs to it, and NATS takes {most}: fetch it over HTTP"
-                self._fail(jobs[0], reason, undelivered)
+                size = f"{len(body)} bytes with what belongs to it"
+                self._fail(jobs[0], f"the job is {size}, and NATS takes {most}: fetch it over HTTP", undelivered)
             jobs = jobs[: len(jobs) // 2]
         return jobs, body
 

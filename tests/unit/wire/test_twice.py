@@ -1,4 +1,4 @@
-"""Members that a request names twice: rare requests that change much are refused, those of each job are read as before."""
+"""Members that a request names twice: rare requests that change much are refused, those of each job are read."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ from ojs_core.wire.queues.requests import DeletionBody, PurgeBody, parse_config
 from ojs_core.wire.system.maintenance import parse_maintenance
 
 NOW = 1_790_000_000_000
+
+
+def _confirmed(body: bytes) -> object:
+    return parse_confirmed(body, "delete", NOW, DEFAULT_LIMITS)
+
+
+def _selection(body: bytes) -> object:
+    return parse_selection(body, "cancel", NOW, DEFAULT_LIMITS, confirmed=False)
+
+
 RARE: list[tuple[Callable[[bytes], object], bytes, str]] = [
-    (lambda body: parse_confirmed(body, "delete", NOW, DEFAULT_LIMITS), b'{"filter":{"queue":"a","queue":"b"}}', "queue"),
-    (lambda body: parse_confirmed(body, "delete", NOW, DEFAULT_LIMITS), b'{"confirm":false,"confirm":true}', "confirm"),
-    (
-        lambda body: parse_selection(body, "cancel", NOW, DEFAULT_LIMITS, confirmed=False),
-        b'{"job_ids":["x"],"job_ids":["y"]}',
-        "job_ids",
-    ),
+    (_confirmed, b'{"filter":{"queue":"a","queue":"b"}}', "queue"),
+    (_confirmed, b'{"confirm":false,"confirm":true}', "confirm"),
+    (_selection, b'{"job_ids":["x"],"job_ids":["y"]}', "job_ids"),
     (lambda body: parse_config(body, DEFAULT_LIMITS), b'{"max_size": 1, "max_size": 9}', "max_size"),
     (lambda body: parse_config(body, DEFAULT_LIMITS), b'{"max_size": 1, "m\\u0061x_size": 9}', "max_size"),
     (lambda body: struct_of(body, DeletionBody), b'{"strategy":"discard","strategy":"move"}', "strategy"),
