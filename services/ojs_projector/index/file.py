@@ -35,7 +35,7 @@ class IndexFile:
                     return self._folder / f"index-{number}.sqlite"
         except OSError as error:
             raise self.unusable(error) from None
-        raise StartupProblem(f"{_PLACES} projectors use {self._folder} already; choose another folder with --projector-data")
+        raise StartupProblem(f"{_PLACES} projectors use {self._folder} already; choose another with --projector-data")
 
     def unusable(self, error: OSError | sqlite3.Error) -> StartupProblem:
         """Return why no index can be kept there, and the remedy."""

@@ -332,8 +332,8 @@ _WANT_OF_BACKEND: Final = frozenset({"backend_unavailable", "backend_timeout", "
 def require_backend(errors: Sequence[OjsError | None]) -> None:
     """Raise 503 if each thing that a request is about was refused for want of NATS or of room.
 
-    `errors` has one for each, None for what was done. Clients send the request again after 503; after an answer that says so
-    of each, which is 422 or 207, they don't.
+    `errors` has one for each, None for what was done. Clients send the request again after 503. They don't after 422
+    or 207, by which an answer would say so of each.
     """
     refused = [error for error in errors if error is not None and error.code in _WANT_OF_BACKEND]
     if not refused or len(refused) < len(errors):
