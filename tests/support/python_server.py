@@ -66,6 +66,18 @@ class Server:
         self.verdicts: dict[str, str] = {}
         """Codes that reports of single jobs are refused with."""
         self.fetches: deque[Reply] = deque()
+        """What the next fetches are answered with."""
+        self.beat_replies: deque[Reply] = deque()
+        """What the next heartbeats are answered with."""
+        self.directive: str | None = None
+        """What heartbeats are answered that the worker should be, in the place of what it is."""
+        self.dead = False
+        """Whether nothing is answered any more."""
+        self.deregistered = False
+        self.all_named: set[str] = set()
+        self.portions: list[int] = []
+        self.complete_with_portions = False
+        self.asked_queues: list[list[str]] = []
         self._waiting: deque[dict[str, Any]] = deque()
         self._come = asyncio.Event()
         self._lock = threading.Lock()
@@ -79,20 +91,35 @@ class Server:
         return job_id
 
     async def answer(self, request: Request, said: Any) -> Answer:
+        if request.operation is REGISTER:
+            self.registrations += 1
+        if self.dead:
+            await asyncio.sleep(60)
         if request.operation is FETCH:
             return await self._fetched(said)
         if request.operation is HEARTBEAT:
-            with self._lock:
-                self.named, self.beats = said["active_job_ids"], self.beats + 1
-            return _ok({"state": said["state"], "jobs_extended": said["active_job_ids"], "mark": str(self.beats)})
+            return self._beat(said)
         if request.operation is REGISTER:
-            self.registrations += 1
             return _ok({"worker_id": said["worker_id"], "mark": "registered"})
         if request.operation is DEREGISTER:
+            self.deregistered = True
             return _ok({})
         return self._reported(request, said)
 
+    def _beat(self, said: Any) -> Answer:
+        with self._lock:
+            if self.beat_replies:
+                return self.beat_replies.popleft()()
+            ids = said["active_job_ids"]
+            self.named, self.beats = ids, self.beats + 1
+            self.all_named.update(ids)
+            self.portions.append(len(ids))
+            self.complete_with_portions |= "complete" in said and said["active_jobs"] != len(ids)
+            answer = {"state": self.directive or said["state"], "jobs_extended": ids, "mark": str(self.beats)}
+        return _ok(answer)
+
     async def _fetched(self, said: Any) -> Answer:
+        self.asked_queues.append(said["queues"])
         if self.fetches:
             return self.fetches.popleft()()
         acks = said.get("acks", [])

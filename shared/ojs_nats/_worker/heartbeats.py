@@ -145,7 +145,7 @@ class Heartbeats(Generic[T]):
         link = self._connect()
         try:
             async with self._beside():
-                while True:
+                while not self._loop.is_closed():  # nobody runs jobs any more
                     self._soon.clear()
                     again_s = await self._beat(link)
                     self._next = time.monotonic() + again_s
