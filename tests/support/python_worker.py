@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 import pytest
 
@@ -17,6 +18,8 @@ from support.system import Command, System, environment
 from support.waiting import until
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "python"
+
+_RUNS_SECONDS: Final = 120.0
 
 
 def installed(name: str, folder: Path) -> None:
@@ -56,7 +59,11 @@ class WorkerProcess(Command):
         """It runs, or the test fails with what it said."""
         said = ("worker", module, "--log-format", "json", *arguments)
         worker = cls(folder, *said, env=environment(OJS_URL=url, FOLDER=str(folder), **variables), label=label)
-        until(lambda: worker.events("the worker runs") or worker.has_ended())
+        try:
+            until(lambda: worker.events("the worker runs") or worker.has_ended(), _RUNS_SECONDS)
+        except AssertionError:
+            worker.end()
+            raise
         return worker
 
     def has_ended(self) -> bool:

@@ -148,6 +148,7 @@ class Store:
         await self.room.stop()
         await self.dispatcher.close()
         await self.unique.locks.close()
+        await self.idempotency.close()
         await self.progress.close()
         await self.checkpoints.close()
         await self.queues.stop()

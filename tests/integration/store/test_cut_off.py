@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +16,9 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job
 from ojs_core.jetstream import connection as module
 from ojs_core.jetstream.connection import Connection
+from support.cluster import NatsCluster
 from support.nats import NatsServer
-from support.routes import CutCluster
+from support.network import RESET, Network
 from support.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -30,9 +31,16 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[CutCluster]:
-    async with CutCluster(tmp_path) as cluster:
+def cluster(tmp_path: Path) -> Iterator[NatsCluster]:
+    with Network() as network, NatsCluster(tmp_path, network) as cluster:
         yield cluster
+
+
+def cut_off(cluster: NatsCluster, node: NatsServer) -> None:
+    """Have a node reach no other, and none reach it."""
+    for ends, link in cluster.links.items():
+        if node.name in ends:
+            link.become(RESET)
 
 
 async def at(nats: Connection, node: NatsServer) -> None:
@@ -48,13 +56,13 @@ async def moved(nats: Connection) -> None:
     await eventually(lambda: nats.connections > before)
 
 
-async def test_a_store_leaves_a_server_that_is_cut_off(cluster: CutCluster, open_store: OpenStore) -> None:
+async def test_a_store_leaves_a_server_that_is_cut_off(cluster: NatsCluster, open_store: OpenStore) -> None:
     store = await open_store(cluster.url, replicas=3)
     cut = cluster.nodes[0]
     for nats in (store.nats, store.bulk):
         await at(nats, cut)
     await store.jobs.push(draft(queue="before"))
-    cluster.cut(cut)
+    cut_off(cluster, cut)
     job = draft(queue="q")
 
     async def stored() -> Job | None:
@@ -66,10 +74,9 @@ async def test_a_store_leaves_a_server_that_is_cut_off(cluster: CutCluster, open
     assert (await eventually(stored, 60.0)) is not None
     await eventually(lambda: cut.url.removeprefix("nats://") not in {store.nats._nc.place, store.bulk._nc.place}, 60.0)
     assert (await store.jobs.get(job.id)).queue == "q"
-    cluster.mend()
 
 
-async def test_without_any_leader_the_servers_are_tried_ever_more_rarely(cluster: CutCluster) -> None:
+async def test_without_any_leader_the_servers_are_tried_ever_more_rarely(cluster: NatsCluster) -> None:
     nats = Connection("test")
     await nats.connect(cluster.url)
     try:
@@ -77,7 +84,7 @@ async def test_without_any_leader_the_servers_are_tried_ever_more_rarely(cluster
             await asyncio.to_thread(node.kill)
         await at(nats, cluster.nodes[0])
         cluster.nodes[1].start()
-        cluster.cut(cluster.nodes[0])
+        cut_off(cluster, cluster.nodes[0])
         before = nats.connections
         await eventually(lambda: nats.connections >= before + 2, 90.0)
         moves, began = nats.connections, asyncio.get_running_loop().time()
@@ -87,11 +94,11 @@ async def test_without_any_leader_the_servers_are_tried_ever_more_rarely(cluster
         await nats.close()
 
 
-async def test_who_has_one_server_stays_with_it(cluster: CutCluster) -> None:
+async def test_who_has_one_server_stays_with_it(cluster: NatsCluster) -> None:
     nats = Connection("test")
     await nats.connect(cluster.nodes[0].url)
     try:
-        cluster.cut(cluster.nodes[0])
+        cut_off(cluster, cluster.nodes[0])
 
         async def unled() -> bool:
             answer = await nats.request("$JS.API.INFO")
