@@ -232,10 +232,11 @@ class Store:
             after = None if after_ms is None else timedelta(milliseconds=after_ms)
             if requeue:
                 held.uncharged += 1
+                handed_back: dict[str, Any] = {"worker_id": None, "uncounted_attempts": held.uncharged}
                 if after is None:
-                    return self._become(held, state="available", worker_id=None)
+                    return self._become(held, state="available", **handed_back)
                 held.put_off = True
-                return self._become(held, state="retryable", next_attempt_at=now + after, worker_id=None)
+                return self._become(held, state="retryable", next_attempt_at=now + after, **handed_back)
             held.failed = True
             job = held.job
             error = JobError(said.message, said.code, said.type or said.code, job.attempt)
