@@ -96,10 +96,11 @@ class Encryption:
         return value if said is None else self._opened(said, said.key_id)
 
     def _each_decoded(self, results: Any) -> Any:
+        """Those of earlier steps; groups and DAGs among these have their members' in a list or an object."""
         if isinstance(results, list):
-            return [self.decoded(result) for result in results]
+            return [self._each_decoded(result) for result in results]
         if isinstance(results, dict) and _encoded(results) is None:
-            return {name: self.decoded(result) for name, result in results.items()}
+            return {name: self._each_decoded(result) for name, result in results.items()}
         return self.decoded(results)
 
     def _sealed(self, text: bytes, key_id: Any) -> str:
