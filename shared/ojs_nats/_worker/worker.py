@@ -18,6 +18,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
+from ojs_nats._names import check_worked_types, worked_queues
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._options import DEFAULT_QUEUE
 from ojs_nats._transport import Transport
@@ -99,7 +100,8 @@ class Worker:
         named = (definition.options.get("queue", DEFAULT_QUEUE) for definition in app.definitions.values())
         self.id = worker_id or f"worker_{uuid6.uuid7()}"
         self.state = WorkerState.RUNNING
-        self.queues = list(dict.fromkeys(queues)) or list(dict.fromkeys(named))
+        self.queues = worked_queues(queues or list(named))
+        check_worked_types(app.definitions)
         self._app = app
         self._concurrency = concurrency
         self._grace_s = milliseconds(grace) / 1_000
@@ -119,7 +121,7 @@ class Worker:
         self._end = Ending(timings.closing)
         self._heartbeats: Heartbeats[Attempt] | None = None
         self._marks = Marks()
-        self._transport = transport(app.url, headers=app.headers)
+        self._transport = transport(app.url, patience_s=app.patience_s, headers=app.headers)
         self._execution = Execution(
             app, concurrency, processes or os.cpu_count() or 1, self.id, interrupt=self._interrupted, timings=timings
         )

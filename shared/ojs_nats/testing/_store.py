@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from ojs_nats._errors import refused
 from ojs_nats._jobs import Checkpoint, Job, JobError
+from ojs_nats._names import job_type, queue_name
 
-_NAMED: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
-_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*")
 _ISO: Final = re.compile(r"\+?PT(\d+(?:\.\d+)?)S")
 _COUNTS: Final = ("available", "active", "scheduled", "retryable", "pending")
 """The states in which a unique job is in the way of another one, unless its policy names them."""
@@ -268,11 +267,11 @@ class Store:
 
 
 def _check(pushed: Envelope) -> None:
-    for name, value, form in (("type", pushed.type, _NAMED), ("options.queue", pushed.options.queue, _QUEUE)):
-        if not form.fullmatch(value):
-            raise refused(
-                "invalid_request", f"{name}: {value!r} doesn't match {form.pattern}", status=400, details={"field": name}
-            )
+    for name, value, rule in (("type", pushed.type, job_type), ("options.queue", pushed.options.queue, queue_name)):
+        try:
+            rule(value)
+        except ValueError as error:
+            raise refused("invalid_request", f"{name}: {error}", status=400, details={"field": name}) from None
 
 
 def _duplicate(other: Job, message: str) -> Exception:
