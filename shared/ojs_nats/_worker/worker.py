@@ -42,6 +42,8 @@ log = get_logger(__name__)
 
 _SHORTEST_S: Final = 0.2
 _LONGEST_S: Final = 3_600.0
+_CANCELLED_S: Final = 0.1
+"""What a registration has to end in before it is cancelled again."""
 _QUEUES_TOLD: Final = 100
 """The most that the server lets a worker say it has."""
 _DIRECTIVES: Final = {
@@ -186,7 +188,7 @@ class Worker:
             await self._transport.close()
 
     async def _serve(self) -> None:
-        await self._register()
+        await self._register_first()
         beside = nullcontext if self._health is None else self._health.serving
         beats = Heartbeats(self._connect_for_heartbeats, self._described, self._heard, self._marks.marked, beside)
         self._heartbeats = beats
@@ -268,6 +270,17 @@ class Worker:
             "concurrency": self._concurrency,
             "started_at": self._started_at,
         }
+
+    async def _register_first(self) -> None:
+        """Register. What makes a connection may swallow a cancellation (`asyncio.wait_for` does), so it is repeated."""
+        registering = asyncio.create_task(self._register())
+        try:
+            await asyncio.wait({registering})
+        finally:
+            while not registering.done():
+                registering.cancel()
+                await asyncio.wait({registering}, timeout=_CANCELLED_S)
+        await registering
 
     async def _register(self) -> None:
         # Jobs of other types stay for workers that know them, as those of a newer release (ojs-job-versioning §8.1).
