@@ -174,7 +174,7 @@ class Worker:
             task = asyncio.current_task()
             if task is not None and not task.cancelling():
                 return  # it was stopped before it had begun
-            self.notify(Trigger.SIGINT)
+            self._break_off()
             await asyncio.wait({running})
             raise
 
@@ -201,7 +201,7 @@ class Worker:
         try:
             await self._fetch_until_terminated()
         except asyncio.CancelledError:  # the loop ends with all that is in it
-            self.notify(Trigger.SIGINT)
+            self._break_off()
             raise
         finally:
             await self._finish()
@@ -235,6 +235,11 @@ class Worker:
         self._changed.set()
         if self._heartbeats is not None:
             self._heartbeats.now()
+
+    def _break_off(self) -> None:
+        """End the grace period, once: a loop that ends cancels both who runs the worker and the worker."""
+        if not self._end.hurried:
+            self.notify(Trigger.SIGINT)
 
     def _interrupted(self) -> None:
         self.notify(Trigger.SIGINT)
@@ -417,6 +422,8 @@ class Worker:
         finally:
             for fetch in self._fetches:
                 fetch.cancel()
+            assert self._heartbeats is not None
+            self._heartbeats.end()
             self._reports.close()
             await self._execution.close()
 
@@ -460,7 +467,8 @@ class Ending:
         self.jobs_by = 0.0
         self._closing_s = closing_s
         self._all_by = 0.0
-        self._hurried = False
+        self.hurried = False
+        """Whether the grace period was ended before its time."""
         self._bound: asyncio.Timeout | None = None
 
     def begin(self, now: float, grace_s: float) -> None:
@@ -469,8 +477,8 @@ class Ending:
 
     def hurry(self, now: float) -> None:
         """End the grace period, and the second time everything else, too."""
-        self._end_at(min(self.jobs_by, now), now if self._hurried else min(self._all_by, now + self._closing_s))
-        self._hurried = True
+        self._end_at(min(self.jobs_by, now), now if self.hurried else min(self._all_by, now + self._closing_s))
+        self.hurried = True
 
     @asynccontextmanager
     async def bounded(self) -> AsyncIterator[None]:
