@@ -91,7 +91,8 @@ class Parameters:
         try:
             converted = self.converted(context.job.args)
         except (TypeError, msgspec.ValidationError) as error:
-            raise Unfit(str(error)) from error
+            more = self._rest is None and len(context.job.args) > len(self._types)
+            raise Unfit(str(error), newer=more) from error
         return [context, *converted] if self.takes_context else converted
 
     def converted(self, sent: Sequence[Any]) -> list[Any]:

@@ -231,10 +231,10 @@ class Store:
             after = None if after_ms is None else timedelta(milliseconds=after_ms)
             if requeue:
                 held.uncharged += 1
-                if after is None:
-                    return self._become(held, state="available", worker_id=None)
-                held.put_off = True
-                return self._become(held, state="retryable", next_attempt_at=now + after, worker_id=None)
+                held.put_off = after is not None
+                due = None if after is None else now + after
+                state = "available" if due is None else "retryable"
+                return self._become(held, state=state, next_attempt_at=due, worker_id=None, uncounted_attempts=held.uncharged)
             held.failed = True
             job = held.job
             error = JobError(said.message, said.code, said.type or said.code, job.attempt)

@@ -15,6 +15,8 @@ import pytest
 
 from ojs_nats import App, Depends, JobContext
 from ojs_nats._arguments import Parameters
+from ojs_nats._worker.outcome import Unfit
+from support.python_samples import context
 
 if TYPE_CHECKING:
     from somewhere import Elsewhere  # type: ignore[import-not-found]
@@ -78,6 +80,16 @@ def test_what_a_job_brings_is_converted() -> None:
 def test_what_doesn_t_fit_is_named(handler: Any, sent: list[Any], said: str) -> None:
     with pytest.raises((TypeError, msgspec.ValidationError), match=said):
         Parameters(handler).converted(sent)
+
+
+@pytest.mark.parametrize(
+    ("handler", "sent", "newer"),
+    [(greet, ["a", "b", 1, 2], True), (greet, [], False), (greet, [1], False), (total, [1, "two"], False)],
+)
+def test_a_job_with_more_arguments_is_of_a_newer_producer(handler: Any, sent: list[Any], newer: bool) -> None:
+    with pytest.raises(Unfit) as raised:
+        Parameters(handler).given(context(*sent))
+    assert raised.value.newer is newer
 
 
 def test_what_can_t_be_given_in_order_is_refused_where_it_is_written() -> None:
