@@ -73,7 +73,8 @@ def way(_way: Way) -> Iterator[Way]:
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_an_end_that_meets_it_on_its_way_arrives_once(way: Way, trouble: str) -> None:
     proxy, met = way.proxy, TROUBLES[trouble]
-    for kind in ("acks", "nack", "fetch"):
+    # The jobs of a fetch whose answer is lost come back later, which is another test's subject.
+    for kind in ("acks", "nack") if met.done else ("acks", "nack", "fetch"):
         proxy.trouble(kind, *[met] * (1 if met.headers else 2))
     well, badly = way.push("hostile.well"), way.push("hostile.coroutine", "raises a BaseException")
 
