@@ -18,6 +18,7 @@ from nats.aio.msg import Msg
 from ojs_nats._errors import Refused, refused
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
+from ojs_nats._names import is_queue_name
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
 from ojs_nats.answers.events import Event, EventPage
@@ -307,8 +308,9 @@ def _status(said: str) -> int:
 
 
 def _queue(request: Request) -> str:
+    """Return the part of the subject that is the request's queue, if a subject can have it."""
     queue = request.queue or _ANY_QUEUE
-    return _ANY_QUEUE if "" in queue.split(".") else queue  # no subject has an empty part
+    return queue if is_queue_name(queue) and "" not in queue.split(".") else _ANY_QUEUE
 
 
 def _subject(operation: str, queue: str) -> str:
