@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ojs_nats._chains import EnqueueChain, ExecutionChain
 from ojs_nats._client import Client
@@ -13,17 +13,22 @@ from ojs_nats._clients import Clients
 from ojs_nats._closing import Closing
 from ojs_nats._connect import url_of
 from ojs_nats._definitions import JobDecorator, JobDefinition
+from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._enqueue import AppSurroundings, Codec
 from ojs_nats._options import DefinitionOptions
 from ojs_nats._sync import SyncClient
+from ojs_nats._worker.context import JobContext
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Lifespan = TypeVar("Lifespan", bound=Callable[[], AsyncIterator[Any]])
 
 
 class App(Closing):
     """The jobs of an application. `url` is the server's, else OJS_URL, else http://127.0.0.1:8080.
 
-    `headers` go with every request, of workers too: what a proxy before the server asks for, such as `Authorization`.
+    `headers` go with every request, of workers too: what a proxy before the server asks for, such as `Authorization`. Requests
+    are repeated for up to `patience` while nobody answers, as `Client` has it.
 
     `enqueue` is the middleware around its pushes, `execution` that around its handlers; `codec` reads results that middleware
     has encoded.
@@ -32,16 +37,20 @@ class App(Closing):
     the client of code without a loop.
     """
 
-    def __init__(self, url: str | None = None, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, url: str | None = None, *, headers: Mapping[str, str] | None = None, patience: Duration = 30.0) -> None:
         self.url = url_of(url)
         self.headers = headers
+        self.patience_s = milliseconds(patience) / 1_000
         self.enqueue = EnqueueChain()
         self.execution = ExecutionChain()
         self.codec: Codec | None = None
         self.definitions: dict[str, JobDefinition[Any, Any]] = {}
         self.worker_state: Callable[[], AsyncIterator[Any]] | None = None
-        self._clients = Clients(lambda: Client(self.url, headers=self.headers, surroundings=AppSurroundings(self)))
+        self._clients = Clients(self._connect)
         self.sync = SyncClient(self.url, clients=self._clients)
+
+    def _connect(self) -> Client:
+        return Client(self.url, patience=self.patience_s, headers=self.headers, surroundings=AppSurroundings(self))
 
     @property
     def client(self) -> Client:
@@ -72,18 +81,32 @@ class App(Closing):
         self.worker_state = made
         return made
 
-    def job(self, job_type: str, **options: Unpack[DefinitionOptions]) -> JobDecorator:
-        """Makes a function, plain or async, the handler of a job type. Raises ValueError if the type has one already.
+    @overload
+    def job(self, handler: Callable[Concatenate[JobContext, P], Coroutine[Any, Any, R]], /) -> JobDefinition[P, R]: ...
+    @overload
+    def job(self, handler: Callable[P, Coroutine[Any, Any, R]], /) -> JobDefinition[P, R]: ...
+    @overload
+    def job(self, handler: Callable[Concatenate[JobContext, P], R], /) -> JobDefinition[P, R]: ...
+    @overload
+    def job(self, handler: Callable[P, R], /) -> JobDefinition[P, R]: ...
+    @overload
+    def job(self, job_type: str | None = None, **options: Unpack[DefinitionOptions]) -> JobDecorator: ...
+    def job(self, job_type: str | Callable[..., Any] | None = None, **options: Unpack[DefinitionOptions]) -> Any:
+        """Make a function, plain or async, the handler of a job type: `@app.job("email.send", …)`. Without a type, also as
+        `@app.job` alone, the type is the function's name.
 
         Its parameters are the job's arguments, in order and converted to the types of its hints; a first one that is hinted
-        `JobContext` is given the running job.
+        `JobContext` is given the running job. Raises ValueError if the type has a handler already, isn't a job type's name, or
+        an option isn't what a server takes; TypeError for a function that no job could be run with.
         """
+        if callable(job_type):
+            return self._define(None, job_type, options)
+        return lambda handler: self._define(job_type, handler, options)
 
-        def define(handler: Callable[..., Any]) -> JobDefinition[Any, Any]:
-            if job_type in self.definitions:
-                raise ValueError(f"{job_type} has a handler already: {self.definitions[job_type].handler.__qualname__}")
-            definition: JobDefinition[Any, Any] = JobDefinition(self, job_type, handler, options)
-            self.definitions[job_type] = definition
-            return definition
-
-        return define
+    def _define(self, job_type: str | None, handler: Callable[..., Any], options: DefinitionOptions) -> JobDefinition[Any, Any]:
+        known = handler.__name__ if job_type is None else job_type
+        if known in self.definitions:
+            raise ValueError(f"{known} has a handler already: {self.definitions[known].handler.__qualname__}")
+        definition: JobDefinition[Any, Any] = JobDefinition(self, known, handler, options)
+        self.definitions[known] = definition
+        return definition

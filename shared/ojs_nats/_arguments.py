@@ -4,60 +4,99 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, get_type_hints
+from typing import Any, Never, NoReturn
 
 import msgspec
 
 from ojs_nats._dependencies import Dependency
+from ojs_nats._hints import check_fillable, hints_of, mentions
+from ojs_nats._plain import plain
 from ojs_nats._worker.context import JobContext
 from ojs_nats._worker.outcome import Unfit
 
 
 class Parameters:
-    """The parameters of a handler; its context and its dependencies, `injected`, aren't among them."""
+    """The parameters of a handler; its context and its dependencies, `injected`, aren't among them.
+
+    Raises TypeError for a handler that couldn't be called with what a job brings.
+    """
 
     def __init__(self, handler: Callable[..., Any]) -> None:
-        hints = get_type_hints(handler, include_extras=True)
-        self.returns: Any = hints.get("return", Any)
+        self._called = getattr(handler, "__qualname__", repr(handler))
+        if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+            raise TypeError(
+                f"{self._called}: a handler returns its job's result, so it can't be a generator: leave out its yield"
+            )
+        hints = hints_of(handler)
+        returns = hints.get("return", Any)
+        self.returns: Any = Any if returns in {Never, NoReturn} else returns
         declared = list(inspect.signature(handler).parameters.values())
-        self.takes_context = bool(declared) and hints.get(declared[0].name) is JobContext
+        first = declared[0] if declared else None
+        self.takes_context = (
+            first is not None
+            and hints.get(first.name) is JobContext
+            and first.kind in {first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD}
+        )
         rest = declared[1:] if self.takes_context else declared
         self.injected = {p.name: p.default for p in rest if isinstance(p.default, Dependency)}
         named = [parameter for parameter in rest if parameter.name not in self.injected]
         for parameter in rest:
-            if parameter.name in self.injected and parameter.kind is not parameter.KEYWORD_ONLY:
-                raise TypeError(f"{handler.__qualname__}: {parameter.name!r} is no argument of its jobs, so put it behind a *")
+            self._check_kind(parameter, hints.get(parameter.name, Any))
         for parameter in named:
-            if parameter.kind in {parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY}:
-                raise TypeError(
-                    f"{handler.__qualname__}: a job's arguments are a list, so {parameter.name!r} can't be by name alone; "
-                    "make it a positional parameter, or a dependency: = Depends(…)"
-                )
+            check_fillable(handler, parameter.name, hints.get(parameter.name, Any))
+        check_fillable(handler, "return", returns)
         self._signature = inspect.Signature(named)
+        self._names = [parameter.name for parameter in named]
         self._types = [hints.get(parameter.name, Any) for parameter in named if parameter.kind is not parameter.VAR_POSITIONAL]
         self._rest = next((hints.get(p.name, Any) for p in named if p.kind is p.VAR_POSITIONAL), None)
         self._required = sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in named)
 
-    def listed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The arguments of a call, in order; defaults behind the last that is given are left to the handler.
+    def _check_kind(self, parameter: inspect.Parameter, hint: Any) -> None:
+        if parameter.name in self.injected:
+            if parameter.kind is not parameter.KEYWORD_ONLY:
+                raise TypeError(f"{self._called}: {parameter.name!r} is no argument of its jobs, so put it behind a *")
+        elif mentions(hint, JobContext):
+            raise TypeError(
+                f"{self._called}: {parameter.name!r} can't be given the running job: only a handler's first parameter is, "
+                "if its hint is JobContext and it isn't by name alone"
+            )
+        elif parameter.kind in {parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY}:
+            raise TypeError(
+                f"{self._called}: a job's arguments are a list, so {parameter.name!r} can't be by name alone; "
+                "make it a positional parameter, or a dependency: = Depends(…)"
+            )
 
-        Raises TypeError as the call would.
+    def listed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments of a call, in order; defaults behind the last that is given are left to the handler.
+
+        Raises TypeError as the call would, and for an argument that the worker couldn't convert to its hint's type; ValueError
+        and TypeError for what JSON can't hold.
         """
         bound = self._signature.bind(*args, **kwargs)
         if bound.kwargs:  # one behind a default that wasn't given
             bound.apply_defaults()
+        for index, value in enumerate(bound.args):
+            name = self._names[min(index, len(self._names) - 1)]
+            try:
+                self._as_hinted(index, plain(value, name))
+            except msgspec.ValidationError as error:
+                raise TypeError(f"{self._called}: {name!r} isn't what the worker could read by its hint: {error}") from None
         return bound.args
 
     def given(self, context: JobContext) -> list[Any]:
-        """What the handler is to be called with, but its dependencies. Raises Unfit if the job's arguments aren't its own."""
+        """Return what the handler is to be called with, but its dependencies.
+
+        Raises Unfit if the job's arguments aren't its own.
+        """
         try:
             converted = self.converted(context.job.args)
         except (TypeError, msgspec.ValidationError) as error:
-            raise Unfit(str(error)) from error
+            more = self._rest is None and len(context.job.args) > len(self._types)
+            raise Unfit(str(error), newer=more) from error
         return [context, *converted] if self.takes_context else converted
 
     def converted(self, sent: Sequence[Any]) -> list[Any]:
-        """What a job brings, as the types that the handler's hints name.
+        """Return what a job brings, as the types that the handler's hints name.
 
         Raises TypeError if there are too few or too many, msgspec.ValidationError if one is of another type.
         """
@@ -66,9 +105,12 @@ class Parameters:
             raise TypeError(f"the handler takes {self._required} to {most} arguments, and the job has {len(sent)}")
         found: list[Any] = []
         for index, value in enumerate(sent):
-            wanted = self._types[index] if index < len(self._types) else self._rest
             try:
-                found.append(msgspec.convert(value, wanted))
+                found.append(self._as_hinted(index, value))
             except msgspec.ValidationError as error:
                 raise msgspec.ValidationError(f"args[{index}]: {error}") from None
         return found
+
+    def _as_hinted(self, index: int, value: Any) -> Any:
+        wanted = self._types[index] if index < len(self._types) else self._rest
+        return msgspec.convert(value, wanted, str_keys=True)

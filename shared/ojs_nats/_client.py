@@ -88,17 +88,22 @@ class Client(Closing):
         return JobHandle(self, found[0], new.returns, new.queue)
 
     async def push_many(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any]]:
-        """Push all of them or, if one is refused, none."""
+        """Push all of them or, if one is refused, none. Raises ValueError for a job that is there twice."""
         if not jobs:
             return []
+        _check_each_once(jobs)
         jobs = [await self.surroundings.prepared(new) for new in jobs]
         found = await self._pushed(PUSH_MANY, {"jobs": [new.envelope() for new in jobs]}, jobs)
         return [JobHandle(self, job_id, new.returns, new.queue) for job_id, new in zip(found, jobs, strict=True)]
 
     async def push_bulk(self, jobs: Sequence[NewJob[Any]]) -> list[JobHandle[Any] | Refused]:
-        """Push each of them that isn't refused; of those that are, the error stands in its place."""
+        """Push each of them that isn't refused; of those that are, the error stands in its place.
+
+        Raises ValueError for a job that is there twice.
+        """
         if not jobs:
             return []
+        _check_each_once(jobs)
         jobs = [await self.surroundings.prepared(new) for new in jobs]
         asked = {"jobs": [new.envelope() for new in jobs], "idempotency_key": str(uuid4())}
         request = Request(PUSH_BULK, body=asked, queue=_queue_of(jobs), answered_as_well=frozenset({_REFUSED}))
@@ -117,6 +122,15 @@ class Client(Closing):
         """The job once it has ended; it is listened for, not asked for. Raises ResultTimeout, NotFound."""
         return await self.jobs.ended(job_id, timeout)
 
+    async def _is_there(self, new: NewJob[Any]) -> bool:
+        """Whether the job has been pushed: another one of its id isn't it."""
+        try:
+            answer = await self.transport.send(Request(GET_JOB, {"job_id": new.id}, queue=new.queue))
+        except NotFound:
+            return False
+        found = part(answer, _One).job
+        return found is not None and found.type == new.type.partition("@")[0]
+
     def _outcome(self, new: NewJob[Any], item: PushedItem) -> JobHandle[Any] | Refused:
         known = new.id if item.job is None else item.job.id
         # One without an error is there, or its policy of uniqueness is content with another.
@@ -131,13 +145,9 @@ class Client(Closing):
         except Duplicate as error:
             if error.existing_job_id not in {new.id for new in jobs}:
                 raise
-            # An earlier try of this push was carried out though nobody heard, unless only some of its jobs are there.
+            # An earlier try of this push was carried out though nobody heard, if all of its jobs are there.
             for new in jobs:
-                if new.id == error.existing_job_id:
-                    continue
-                try:
-                    await self.transport.send(Request(GET_JOB, {"job_id": new.id}, queue=new.queue))
-                except NotFound:
+                if not await self._is_there(new):
                     raise error from None
             return [new.id for new in jobs]
         if operation is PUSH:
@@ -149,6 +159,17 @@ class Client(Closing):
         if many.dropped:
             raise JobDropped(f"middleware of the server has dropped {len(many.dropped)} of the {len(jobs)} jobs", many.dropped)
         return [job.id for job in many.jobs]
+
+
+def _check_each_once(jobs: Sequence[NewJob[Any]]) -> None:
+    seen: set[str] = set()
+    for new in jobs:
+        if new.id in seen:
+            raise ValueError(
+                f"the job {new.id} ({new.type}) is there twice: a NewJob is one job, also with other options, "
+                "so make a new one for each push"
+            )
+        seen.add(new.id)
 
 
 def _queue_of(jobs: Sequence[NewJob[Any]]) -> str | None:
@@ -184,5 +205,5 @@ class JobHandle(Generic[R]):
         if job.state != "completed":
             said = f": {job.error.message}" if job.error else ""
             raise JobFailed(f"job {self.id} has failed for good after {job.attempt} attempts{said}", job.error)
-        found: R = msgspec.convert(self._client.surroundings.decoded(job.result), self._returns)
+        found: R = msgspec.convert(self._client.surroundings.decoded(job.result), self._returns, str_keys=True)
         return found

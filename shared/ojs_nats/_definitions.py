@@ -11,6 +11,7 @@ from ojs_nats._arguments import Parameters
 from ojs_nats._client import JobHandle
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._jobs import NewJob
+from ojs_nats._names import job_type as valid_type
 from ojs_nats._options import DefinitionOptions, Options, Unique, wire
 from ojs_nats._sync import SyncJobHandle
 from ojs_nats._worker.context import JobContext
@@ -26,6 +27,7 @@ class JobDefinition(Generic[P, R]):
     """A job type with its handler. `options` are what each push says unless told otherwise."""
 
     def __init__(self, app: App, job_type: str, handler: Callable[..., Any], options: DefinitionOptions) -> None:
+        valid_type(job_type)
         wire(options)  # what no push could say is told where it is written
         self.app = app
         self.type = job_type

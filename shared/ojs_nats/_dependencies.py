@@ -9,8 +9,9 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any, Final, TypeVar, get_type_hints, overload
+from typing import Any, Final, TypeVar, overload
 
+from ojs_nats._hints import hints_of
 from ojs_nats._worker.context import JobContext
 from ojs_nats._worker.outcome import called
 
@@ -54,8 +55,10 @@ class Need:
 
 
 def needs(provider: Provider) -> list[Need]:
+    """Return what a provider is given. Raises TypeError for a parameter that nobody gives a value."""
     found: list[Need] = []
-    hints = get_type_hints(provider) if inspect.isroutine(provider) else {}
+    called = getattr(provider, "__qualname__", repr(provider))
+    hints = hints_of(provider) if inspect.isroutine(provider) else {}
     for name, parameter in inspect.signature(provider).parameters.items():
         if isinstance(parameter.default, Dependency):
             found.append(Need(name, parameter.default))
@@ -63,9 +66,13 @@ def needs(provider: Provider) -> list[Need]:
             found.append(Need(name, None))
         elif parameter.default is parameter.empty and parameter.kind not in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
             raise TypeError(
-                f"{getattr(provider, '__qualname__', provider)}: nobody gives its parameter {name!r} a value; "
+                f"{called}: nobody gives its parameter {name!r} a value; "
                 "hint it JobContext, or give it a default, as Depends(…)"
             )
+        else:
+            continue
+        if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
+            raise TypeError(f"{called}: what a provider needs is given by name, so {name!r} can't be by position alone")
     return found
 
 

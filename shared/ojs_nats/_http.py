@@ -17,6 +17,7 @@ from yarl import URL
 
 from ojs_nats._errors import Unavailable
 from ojs_nats._json import decoded
+from ojs_nats._lookups import Lookups
 from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, error_of, in_time
@@ -129,12 +130,14 @@ class HttpTransport(Transport):
         """A session that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
         # OJS-Version would ask for what the official SDKs read, which differs from the API's description.
         headers = {"Content-Type": "application/json", "User-Agent": "ojs-nats-python", **self._headers}
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+        lookups = Lookups()
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, resolver=lookups.resolver())
         try:
             async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
                 yield session
         finally:
             self._session = self._keeper = None  # they would keep the loop, too
+            lookups.close()
 
 
 def _notice(kind: str, data: bytes, cursor: str) -> Event:

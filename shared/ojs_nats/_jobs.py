@@ -9,6 +9,7 @@ import msgspec
 import uuid6
 
 from ojs_nats._options import DEFAULT_QUEUE, Options, wire
+from ojs_nats._plain import plain
 
 R = TypeVar("R")
 
@@ -75,7 +76,8 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class NewJob(msgspec.Struct, Generic[R], frozen=True):
-    """A job that is yet to be pushed. Its id is made here, so that a push that wasn't answered can be sent again.
+    """A job that is yet to be pushed. Its id is made here, so that a push that wasn't answered can be sent again: a NewJob that
+    is pushed twice, also with other options, is the same job, which is there once.
 
     `returns` is the type of its result, if the definition that made it says so.
     """
@@ -95,8 +97,12 @@ class NewJob(msgspec.Struct, Generic[R], frozen=True):
         return msgspec.structs.replace(self, options=Options(**{**self.options, **options}))
 
     def envelope(self) -> dict[str, Any]:
+        """The job as it is pushed. Raises as `template`."""
         return {"id": self.id, **self.template()}
 
     def template(self) -> dict[str, Any]:
-        """What the server makes jobs of, which get ids from it: those of workflows and of cron entries."""
-        return {"type": self.type, "args": list(self.args), "options": wire(self.options)}
+        """What the server makes jobs of, which get ids from it: those of workflows and of cron entries.
+
+        Raises ValueError and TypeError for arguments that JSON can't hold, ValueError for what no server would take.
+        """
+        return {"type": self.type, "args": plain(list(self.args), "args"), "options": wire(self.options)}

@@ -19,6 +19,7 @@ from ojs_nats._errors import Refused, refused
 from ojs_nats._jobs import Job
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
+from ojs_nats._names import is_queue_name
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
 from ojs_nats.answers.events import Event, EventPage
@@ -50,8 +51,6 @@ _LAST: Final = frozenset({"job.completed", "job.discarded", "job.cancelled"})
 _PAGE: Final = "1000"
 _LOOK_AGAIN_S: Final = 1.0
 _STORED_S: Final = 0.02
-_NAMEABLE: Final = re.compile(r"[!-)+-\-/-=?-~]+(\.[!-)+-\-/-=?-~]+)*")
-"""What may be parts of a subject: no wildcards, blanks or empty ones."""
 _DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 
 
@@ -328,7 +327,7 @@ def _status(said: str) -> int:
 def _queue(request: Request) -> str:
     """Return the queue to name in the subject: any, if no subject can name it. The server says what is wrong."""
     queue = request.queue or _ANY_QUEUE
-    return queue if _NAMEABLE.fullmatch(queue) else _ANY_QUEUE
+    return queue if is_queue_name(queue) and "" not in queue.split(".") else _ANY_QUEUE
 
 
 def _subject(operation: str, queue: str) -> str:

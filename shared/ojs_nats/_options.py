@@ -9,8 +9,15 @@ from typing import Any, Final, Literal, TypedDict
 import msgspec
 
 from ojs_nats._durations import Duration, milliseconds, moment, written
+from ojs_nats._names import among, limit_key, queue_name, short_texts, within
+from ojs_nats._plain import plain
 
 _LONGEST_MS: Final = 300_000
+_TEN_YEARS_MS: Final = 3_650 * 86_400_000
+_IDENTITY: Final = ("type", "queue", "args", "meta")
+_STATES: Final = ("available", "scheduled", "pending", "active", "retryable", "completed", "cancelled", "discarded")
+_MOST_ATTEMPTS: Final = 10_000
+_STEEPEST: Final = 1_000_000.0
 
 DEFAULT_QUEUE: Final = "default"
 
@@ -32,15 +39,16 @@ class Retry(msgspec.Struct, frozen=True):
     then: Literal["discard", "dead_letter"] = "discard"
 
     def wire(self) -> dict[str, Any]:
-        initial_ms = milliseconds(self.initial)
-        most_ms = max(_LONGEST_MS, initial_ms) if self.max_interval is None else milliseconds(self.max_interval)
+        """As the server is told of it. Raises ValueError for what it wouldn't take."""
+        initial_ms = _lasting(self.initial, "initial")
+        most_ms = max(_LONGEST_MS, initial_ms) if self.max_interval is None else _lasting(self.max_interval, "max_interval")
         return {
-            "max_attempts": self.attempts,
+            "max_attempts": within(self.attempts, 0, _MOST_ATTEMPTS, "attempts"),
             "initial_interval_ms": initial_ms,
-            "backoff_coefficient": self.coefficient,
+            "backoff_coefficient": within(self.coefficient, 1.0, _STEEPEST, "coefficient"),
             "max_interval_ms": most_ms,
             "jitter": self.jitter,
-            "non_retryable_errors": list(self.not_for),
+            "non_retryable_errors": short_texts(self.not_for, "names of errors in not_for"),
             "on_exhaustion": self.then,
         }
 
@@ -58,11 +66,15 @@ class Unique(msgspec.Struct, frozen=True):
     states: Sequence[str] | None = None
 
     def wire(self) -> dict[str, Any]:
-        policy: dict[str, Any] = {"key": list(self.by), "on_conflict": self.on_conflict}
+        """As the server is told of it. Raises ValueError for what it wouldn't take."""
+        policy: dict[str, Any] = {
+            "key": among(self.by, _IDENTITY, "the parts of an identity (by)"),
+            "on_conflict": self.on_conflict,
+        }
         if self.period is not None:
             policy["period"] = written(self.period)
         if self.states is not None:
-            policy["states"] = list(self.states)
+            policy["states"] = among(self.states, _STATES, "states")
         return policy
 
 
@@ -89,7 +101,8 @@ class RateLimit(msgspec.Struct, frozen=True):
     on_limit: Literal["wait", "reschedule", "drop"] = "wait"
 
     def wire(self) -> dict[str, Any]:
-        limit: dict[str, Any] = {"key": self.key, "on_limit": self.on_limit}
+        """As the server is told of it. Raises ValueError for what it wouldn't take."""
+        limit: dict[str, Any] = {"key": limit_key(self.key), "on_limit": self.on_limit}
         if self.concurrency is not None:
             limit["concurrency"] = self.concurrency
         if self.rate is not None:
@@ -147,8 +160,16 @@ def wire(options: Options) -> dict[str, Any]:
     """The members of `options` in a push. Raises ValueError for what no server would take."""
     said: dict[str, Any] = {**options}
     sent: dict[str, Any] = {name: said[name] for name in _AS_THEY_ARE if name in said}
+    if "queue" in sent:
+        queue_name(sent["queue"])
+    if "tags" in sent:
+        sent["tags"] = short_texts(sent["tags"], "tags")
+    if isinstance(sent.get("priority"), int | float):
+        within(sent["priority"], -100, 100, "a priority")
+    if "meta" in sent:
+        sent["meta"] = plain(sent["meta"], "meta")
     sent |= {name: said[name].wire() for name in ("retry", "unique", "rate_limit") if name in said}
-    sent |= {f"{name}_ms": milliseconds(said[name]) for name in _TIMEOUTS if name in said}
+    sent |= {f"{name}_ms": _lasting(said[name], name, zero=name == "grace_period") for name in _TIMEOUTS if name in said}
     if "result_ttl" in options:
         kept = options["result_ttl"]
         sent["result_ttl"] = -1 if kept is None else milliseconds(kept) // 1_000
@@ -159,3 +180,11 @@ def wire(options: Options) -> dict[str, Any]:
     if "expires_at" in options:
         sent["expires_at"] = moment(options["expires_at"], "expires_at")
     return sent
+
+
+def _lasting(duration: Duration, name: str, *, zero: bool = False) -> int:
+    """Return the milliseconds of what lasts for more than 0, unless `zero`, and up to ten years. Raises ValueError."""
+    found = milliseconds(duration)
+    if found > _TEN_YEARS_MS or (found == 0 and not zero):
+        raise ValueError(f"{name} is {'0 or more' if zero else 'more than 0'} and up to ten years, not {duration!r}")
+    return found

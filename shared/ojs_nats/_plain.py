@@ -11,24 +11,27 @@ DEEPEST: Final = 64
 """How many arrays and objects the server takes inside one another."""
 _LONGEST_BITS: Final = 14_000
 """Of an integer that Python writes, and reads again, by its limit of 4,300 digits."""
-_SEQUENCES: Final = (list, tuple, set, frozenset)
+_RECURSION: Final = 300
+"""How deep this module goes where nothing else bounds it."""
 
 
-def encoded(value: Any, name: str, *, deepest: int = DEEPEST) -> bytes:
+def encoded(value: Any, name: str, *, deepest: int | None = DEEPEST) -> bytes:
     """Return the value as JSON. Objects are written as msgspec writes them: dataclasses, dates, UUIDs and enums as well.
 
     Keys of a dict may be texts, integers, enums, UUIDs, dates and finite numbers: they become texts. Raises ValueError for NaN,
     infinity, half a surrogate pair, an integer of more than 4,300 digits, keys that become the same text, and nesting deeper
-    than `deepest`; TypeError for other keys and objects. The message names the place, which begins with `name`.
+    than `deepest`, which None leaves to Python; TypeError for other keys and objects. The message names the place, which begins
+    with `name`.
     """
     try:
         text = msgspec.json.encode(value)
+        read = msgspec.json.decode(text)
         # What is read as it was written has nothing in it that JSON can't hold: no NaN, which is written as null.
-        if text.count(b"[") + text.count(b"{") <= deepest and msgspec.json.decode(text) == value:
+        if read == value and (deepest is None or _fits(text, read, deepest)):
             return text
     except Exception:  # noqa: BLE001, S110  # the way below finds the place
         pass
-    return msgspec.json.encode(_checked(value, name, deepest))
+    return msgspec.json.encode(_checked(value, name, _RECURSION if deepest is None else deepest))
 
 
 def plain(value: Any, name: str) -> Any:
@@ -37,6 +40,19 @@ def plain(value: Any, name: str) -> Any:
     Raises as `encoded`.
     """
     return msgspec.json.decode(encoded(value, name))
+
+
+def _fits(text: bytes, read: Any, deepest: int) -> bool:
+    """Return whether no more arrays and objects are inside one another."""
+    if text.count(b"[") + text.count(b"{") <= deepest:
+        return True
+    level, depth = [read], 0
+    while level := [each for each in level if type(each) is dict or type(each) is list]:
+        depth += 1
+        if depth > deepest:
+            return False
+        level = [item for parent in level for item in (parent.values() if type(parent) is dict else parent)]
+    return True
 
 
 def _checked(value: Any, path: str, left: int) -> Any:
@@ -56,7 +72,7 @@ def _checked(value: Any, path: str, left: int) -> Any:
             return value
         case dict() | list() | tuple() | set() | frozenset():
             if not left:
-                raise ValueError(f"{path} is nested deeper than the server takes, {DEEPEST} levels")
+                raise ValueError(f"{path} is nested too deeply: the server takes {DEEPEST} levels")
             return _members(value, path, left - 1) if isinstance(value, dict) else _items(value, path, left - 1)
         case _:
             return _object(value, path, left)
@@ -100,7 +116,7 @@ def _object(value: Any, path: str, left: int) -> Any:
     try:
         found = msgspec.to_builtins(value)
     except RecursionError:
-        raise ValueError(f"{path} is nested deeper than the server takes, {DEEPEST} levels") from None
+        raise ValueError(f"{path} is nested too deeply: the server takes {DEEPEST} levels") from None
     except TypeError as error:
         raise TypeError(f"{path} can't be written as JSON: {error}") from None
     return _checked(found, path, left)

@@ -119,11 +119,14 @@ class SyncClient(SyncClosing):
         return SyncJobHandle(_portal.call(self._client().push(new)))
 
     def push_many(self, jobs: Sequence[NewJob[Any]]) -> list[SyncJobHandle[Any]]:
-        """Push all of them or, if one is refused, none."""
+        """Push all of them or, if one is refused, none. Raises ValueError for a job that is there twice."""
         return [SyncJobHandle(one) for one in _portal.call(self._client().push_many(jobs))]
 
     def push_bulk(self, jobs: Sequence[NewJob[Any]]) -> list[SyncJobHandle[Any] | Refused]:
-        """Push each of them that isn't refused; of those that are, the error stands in its place."""
+        """Push each of them that isn't refused; of those that are, the error stands in its place.
+
+        Raises ValueError for a job that is there twice.
+        """
         return [
             SyncJobHandle(one) if isinstance(one, JobHandle) else one for one in _portal.call(self._client().push_bulk(jobs))
         ]

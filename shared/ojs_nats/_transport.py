@@ -12,8 +12,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ojs_nats._errors import OjsError, Unavailable, is_refusal, refusal
-from ojs_nats._json import decoded, encoded
+from ojs_nats._json import decoded
 from ojs_nats._operations import LIST_EVENTS, Request
+from ojs_nats._plain import encoded
 from ojs_nats.answers.events import Event, EventPage
 
 T = TypeVar("T")
@@ -89,10 +90,10 @@ class Transport(ABC):
         return decoded(newest, EventPage).cursor
 
     async def send(self, request: Request, *, patience_s: float | None = None) -> bytes:
-        """The answer's body. Raises Refused by the server's code, Unavailable."""
+        """The answer's body. Raises Refused by the server's code, Unavailable, and as `encoded` for what JSON can't hold."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self._patience_s if patience_s is None else patience_s)
-        body = None if request.body is None else encoded(request.body)
+        body = None if request.body is None else encoded(request.body, "the request", deepest=None)
         pause = _FIRST_PAUSE_S
         while True:
             try:

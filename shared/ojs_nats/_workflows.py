@@ -225,4 +225,6 @@ def _read(step: Step[Any], told: WorkflowStep, surroundings: Surroundings) -> An
         if len(told.steps) < (told.steps_total or told.jobs_total or 0):
             raise OjsError("the workflow has more steps nested in it than one answer has: read the results of its jobs")
         return step.read(told.steps, surroundings)
-    return None if told.state != "completed" else msgspec.convert(surroundings.decoded(told.result), step.returns)
+    return (
+        None if told.state != "completed" else msgspec.convert(surroundings.decoded(told.result), step.returns, str_keys=True)
+    )

@@ -127,7 +127,7 @@ async def both(system: System, play: Play) -> tuple[dict[str, Any], dict[str, An
 
 JOBS: Iterable[NewJob[Any]] = (
     fine.s(4), nothing.s(), broken.s(), broken_for_good.s(), once.s(), discards.s(), dead.s(), later.s(), last.s(), snoozes.s(),
-    slow.s(), saves.s(), NewJob("agree.fine", ("many", "arguments"), {"queue": "agree"}),
+    slow.s(), saves.s(), NewJob("agree.fine", ("a text",), {"queue": "agree"}),
 )  # fmt: skip
 
 
@@ -192,3 +192,12 @@ async def test_unique_jobs_meet_as_a_server_has_them_meet(system: System, on_con
     in_memory, by_server = await both(system, play)
     assert in_memory == by_server
     assert outcomes[0] == outcomes[1]
+
+
+async def test_in_memory_a_job_with_too_many_arguments_fails_at_once() -> None:
+    """A worker hands it back for a while, to those that are as new as its producer; a test would wait in vain."""
+    with fake(app) as jobs:
+        async with app:
+            handle = await app.client.push(NewJob[Any]("agree.fine", (1, "more"), {"queue": "agree"}))
+            await jobs.drain()
+            assert (await handle.job()).state == "discarded"

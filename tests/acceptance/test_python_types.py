@@ -12,7 +12,7 @@ import pytest
 
 TYPED = Path(__file__).parent.parent / "fixtures" / "python" / "typed.py"
 LINES = list(enumerate(TYPED.read_text(encoding="utf-8").splitlines(), 1))
-WRONG = [(number, line.rpartition("# E: ")[2]) for number, line in LINES if "# E: " in line]
+WRONG = [(number, code) for number, line in LINES if "# E: " in line for code in line.rpartition("# E: ")[2].split(", ")]
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def checked(project: Path, *command: str) -> str:
 def test_mypy_finds_what_is_wrong_and_nothing_else(project: Path) -> None:
     found = checked(project, "mypy", "--strict", "--no-error-summary", "typed.py")
     said = re.findall(r"^typed\.py:(\d+): error: .* \[([a-z-]+)\]$", found, re.MULTILINE)
-    assert [(int(number), code) for number, code in said] == WRONG, found
-    assert len(WRONG) == 21
+    assert list(dict.fromkeys((int(number), code) for number, code in said)) == WRONG, found
+    assert len(WRONG) == 25
 
 
 def test_pyright_does_as_well(project: Path) -> None:
@@ -40,4 +40,4 @@ def test_pyright_does_as_well(project: Path) -> None:
     found = checked(project, "basedpyright", "--outputjson", "--pythonpath", sys.executable, "typed.py")
     told = json.loads(found)["generalDiagnostics"]
     lines = {one["range"]["start"]["line"] + 1 for one in told}
-    assert sorted(lines) == [number for number, _ in WRONG], found
+    assert sorted(lines) == sorted({number for number, _ in WRONG}), found

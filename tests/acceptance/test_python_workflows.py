@@ -35,9 +35,9 @@ failing: set[str] = set()
 
 @app.job("w.add", queue="w")
 async def add(ctx: JobContext, number: int) -> int:
-    """The number and what the step before has come to; a group comes by position."""
+    """The number and what the step before has come to; a group's results are a list."""
     before = (ctx.parent_results or [0])[-1]
-    return number + (sum(before.values()) if isinstance(before, dict) else int(before))
+    return number + (sum(before) if isinstance(before, list) else int(before))
 
 
 @app.job("w.gather", queue="w")

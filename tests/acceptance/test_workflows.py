@@ -76,7 +76,7 @@ def test_a_nested_workflow_reads_as_it_went(system: System) -> None:
     assert [one["type"] for one in done] == ["extract", "x", "y", "load"]
     assert done[0]["parent_results"] == []
     assert done[1]["parent_results"] == done[2]["parent_results"] == ["extract"]
-    assert done[3]["parent_results"] == ["extract", {"0": "x", "1": "y"}]
+    assert done[3]["parent_results"] == ["extract", ["x", "y"]]
     assert [(one["workflow_id"], one["workflow_step"]) for one in (done[0], done[3])] == [
         (created["id"], 0),
         (created["id"], 2),

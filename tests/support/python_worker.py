@@ -17,7 +17,8 @@ import pytest
 from support.system import Command, System, environment
 from support.waiting import until
 
-FIXTURES = Path(__file__).parent.parent / "fixtures" / "python"
+TESTS = Path(__file__).parent.parent
+FIXTURES = TESTS / "fixtures" / "python"
 
 _RUNS_SECONDS: Final = 120.0
 
@@ -58,13 +59,18 @@ class WorkerProcess(Command):
     ) -> WorkerProcess:
         """It runs, or the test fails with what it said."""
         said = ("worker", module, "--log-format", "json", *arguments)
-        worker = cls(folder, *said, env=environment(OJS_URL=url, FOLDER=str(folder), **variables), label=label)
+        worker = cls(folder, *said, env=cls.surroundings(folder, url, **variables), label=label)
         try:
             until(lambda: worker.events("the worker runs") or worker.has_ended(), _RUNS_SECONDS)
         except AssertionError:
             worker.end()
             raise
         return worker
+
+    @staticmethod
+    def surroundings(folder: Path, url: str, **variables: str) -> dict[str, str]:
+        """Return its environment; modules may import what tests share."""
+        return environment(OJS_URL=url, FOLDER=str(folder), PYTHONPATH=str(TESTS), **variables)
 
     def has_ended(self) -> bool:
         """Fails if it has."""

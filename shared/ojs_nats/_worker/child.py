@@ -190,7 +190,13 @@ class _Forwarding(logging.Handler):
         self._child = child
 
     def emit(self, record: logging.LogRecord) -> None:
-        event, members = parts(record) or (self.format(record), {"logger": record.name})
+        try:
+            event, members = parts(record) or (self.format(record), {"logger": record.name})
+        except SoftTimeout:
+            raise
+        except Exception as error:  # noqa: BLE001  # its text doesn't fit its arguments, or they have none
+            place = f"{record.pathname}:{record.lineno}"
+            event, members = "a line can't be written", {"logger": record.name, "place": place, "error": type(error).__name__}
         self._child.logged(record.levelname.lower(), event, members)
 
 

@@ -66,7 +66,7 @@ class Heartbeats(Generic[T]):
     """The heartbeats of one worker. `connect` makes a connection of their own, `describe` says in their thread what
     to send. `marked` is called there with the mark of each answer, `heard` in the loop that started them.
     `beside` is entered in the thread's loop, and left with it. Whatever an answer holds, the next heartbeat
-    follows.
+    follows, until `end`, or the loop that started them is closed.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class Heartbeats(Generic[T]):
         self._beside = beside
         self._let_in = self._answered = time.monotonic()
         self._told = False
+        self._told_to_end = False
         self._every_s = 0.0
         self._next = 0.0
         self._own: asyncio.AbstractEventLoop | None = None
@@ -119,10 +120,17 @@ class Heartbeats(Generic[T]):
             self._next = 0.0
             self.now()
 
+    def end(self) -> None:
+        """Beat no more."""
+        if self._task is not None and not self._told_to_end:
+            self._told_to_end = True
+            self.now()  # a cancellation may be swallowed, as by `asyncio.wait_for`
+            self._call(self._task.cancel)
+
     async def stop(self) -> None:
         """Beat no more, and wait until the thread has closed its connection."""
+        self.end()
         if self._task is not None:
-            self._call(self._task.cancel)
             await self._ended.wait()
 
     def _call(self, what: Callable[[], object]) -> None:
@@ -145,7 +153,7 @@ class Heartbeats(Generic[T]):
         link = self._connect()
         try:
             async with self._beside():
-                while not self._loop.is_closed():  # nobody runs jobs any more
+                while not (self._told_to_end or self._loop.is_closed()):
                     self._soon.clear()
                     again_s = await self._beat(link)
                     self._next = time.monotonic() + again_s

@@ -18,6 +18,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
+from ojs_nats._names import check_worked_types, worked_queues
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._options import DEFAULT_QUEUE
 from ojs_nats._transport import Transport
@@ -41,6 +42,8 @@ log = get_logger(__name__)
 
 _SHORTEST_S: Final = 0.2
 _LONGEST_S: Final = 3_600.0
+_CANCELLED_S: Final = 0.1
+"""What a registration has to end in before it is cancelled again."""
 _QUEUES_TOLD: Final = 100
 """The most that the server lets a worker say it has."""
 _DIRECTIVES: Final = {
@@ -99,7 +102,8 @@ class Worker:
         named = (definition.options.get("queue", DEFAULT_QUEUE) for definition in app.definitions.values())
         self.id = worker_id or f"worker_{uuid6.uuid7()}"
         self.state = WorkerState.RUNNING
-        self.queues = list(dict.fromkeys(queues)) or list(dict.fromkeys(named))
+        self.queues = worked_queues(queues or list(named))
+        check_worked_types(app.definitions)
         self._app = app
         self._concurrency = concurrency
         self._grace_s = milliseconds(grace) / 1_000
@@ -120,7 +124,7 @@ class Worker:
         self._end = Ending(timings.closing)
         self._heartbeats: Heartbeats[Attempt] | None = None
         self._marks = Marks()
-        self._transport = transport(app.url, headers=app.headers)
+        self._transport = transport(app.url, patience_s=app.patience_s, headers=app.headers)
         self._execution = Execution(
             app, concurrency, processes or os.cpu_count() or 1, self.id, interrupt=self._interrupted, timings=timings
         )
@@ -178,7 +182,7 @@ class Worker:
             task = asyncio.current_task()
             if task is not None and not task.cancelling():
                 return  # it was stopped before it had begun
-            self.notify(Trigger.SIGINT)
+            self._break_off()
             await asyncio.wait({running})
             raise
 
@@ -192,7 +196,7 @@ class Worker:
             await self._transport.close()
 
     async def _serve(self) -> None:
-        await self._register()
+        await self._register_first()
         beside = nullcontext if self._health is None else self._health.serving
         beats = Heartbeats(self._connect_for_heartbeats, self._described, self._heard, self._marks.marked, beside)
         self._heartbeats = beats
@@ -205,7 +209,7 @@ class Worker:
         try:
             await self._fetch_until_terminated()
         except asyncio.CancelledError:  # the loop ends with all that is in it
-            self.notify(Trigger.SIGINT)
+            self._break_off()
             raise
         finally:
             await self._finish()
@@ -239,6 +243,11 @@ class Worker:
         self._changed.set()
         if self._heartbeats is not None:
             self._heartbeats.now()
+
+    def _break_off(self) -> None:
+        """End the grace period, once: a loop that ends cancels both who runs the worker and the worker."""
+        if not self._end.hurried:
+            self.notify(Trigger.SIGINT)
 
     def _interrupted(self) -> None:
         self.notify(Trigger.SIGINT)
@@ -274,6 +283,17 @@ class Worker:
             "concurrency": self._concurrency,
             "started_at": self._started_at,
         }
+
+    async def _register_first(self) -> None:
+        """Register. What makes a connection may swallow a cancellation (`asyncio.wait_for` does), so it is repeated."""
+        registering = asyncio.create_task(self._register())
+        try:
+            await asyncio.wait({registering})
+        finally:
+            while not registering.done():
+                registering.cancel()
+                await asyncio.wait({registering}, timeout=_CANCELLED_S)
+        await registering
 
     async def _register(self) -> None:
         # Jobs of other types stay for workers that know them, as those of a newer release (ojs-job-versioning §8.1).
@@ -411,6 +431,8 @@ class Worker:
         finally:
             for fetch in self._fetches:
                 fetch.cancel()
+            assert self._heartbeats is not None
+            self._heartbeats.end()
             self._reports.close()
             await self._execution.close()
 
@@ -454,7 +476,8 @@ class Ending:
         self.jobs_by = 0.0
         self._closing_s = closing_s
         self._all_by = 0.0
-        self._hurried = False
+        self.hurried = False
+        """Whether the grace period was ended before its time."""
         self._bound: asyncio.Timeout | None = None
 
     def begin(self, now: float, grace_s: float) -> None:
@@ -463,8 +486,8 @@ class Ending:
 
     def hurry(self, now: float) -> None:
         """End the grace period, and the second time everything else, too."""
-        self._end_at(min(self.jobs_by, now), now if self._hurried else min(self._all_by, now + self._closing_s))
-        self._hurried = True
+        self._end_at(min(self.jobs_by, now), now if self.hurried else min(self._all_by, now + self._closing_s))
+        self.hurried = True
 
     @asynccontextmanager
     async def bounded(self) -> AsyncIterator[None]:

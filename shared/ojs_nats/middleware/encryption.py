@@ -14,7 +14,7 @@ from ojs_nats._chains import EnqueueNext, ExecutionNext
 from ojs_nats._errors import OjsError
 from ojs_nats._extras import extra
 from ojs_nats._jobs import NewJob
-from ojs_nats._json import encoded
+from ojs_nats._plain import encoded
 from ojs_nats._worker.context import JobContext
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class Encryption:
         unique = new.options.get("unique")
         if unique is not None and "args" in unique.by:
             raise ValueError(f"{new.type} is unique by its args, which are encrypted: name what it is unique by in meta")
-        said = {"ojs_encoded": True, "encoding": _ENCODING, "data": self._sealed(list(new.args), self._current)}
+        data = self._sealed(encoded(list(new.args), "args"), self._current)
+        said = {"ojs_encoded": True, "encoding": _ENCODING, "data": data}
         meta = {**new.options.get("meta", {}), _ENCODINGS: [_ENCODING], _KEY_ID: self._current}
         return await next(msgspec.structs.replace(new.using(meta=meta), args=(said,)))
 
@@ -79,41 +80,42 @@ class Encryption:
         """Raises Undecodable."""
         job = context.job
         key_id = job.meta.get(_KEY_ID)
-        encoded = _encoded(job.args[0]) if len(job.args) == 1 else None
-        if encoded is not None:
-            job = msgspec.structs.replace(job, args=self._opened(encoded, key_id))
+        said = _encoded(job.args[0]) if len(job.args) == 1 else None
+        if said is not None:
+            job = msgspec.structs.replace(job, args=self._opened(said, key_id))
         context.job = msgspec.structs.replace(job, parent_results=self._each_decoded(job.parent_results))
         result = await next()
-        if result is None or encoded is None:
+        if result is None or said is None:
             return result
-        data = self._sealed(msgspec.to_builtins(result), key_id)  # whoever pushed the job has that key, if not yet a newer one
+        data = self._sealed(encoded(result, "the result"), key_id)  # whoever pushed it has that key, if not yet a newer one
         return {"ojs_encoded": True, "encoding": _ENCODING, "data": data, "key_id": key_id}
 
     def decoded(self, value: Any) -> Any:
         """A result that was encrypted; others as they are. Raises Undecodable."""
-        encoded = _encoded(value)
-        return value if encoded is None else self._opened(encoded, encoded.key_id)
+        said = _encoded(value)
+        return value if said is None else self._opened(said, said.key_id)
 
     def _each_decoded(self, results: Any) -> Any:
+        """Those of earlier steps; groups and DAGs among these have their members' in a list or an object."""
         if isinstance(results, list):
-            return [self.decoded(result) for result in results]
+            return [self._each_decoded(result) for result in results]
         if isinstance(results, dict) and _encoded(results) is None:
-            return {name: self.decoded(result) for name, result in results.items()}
+            return {name: self._each_decoded(result) for name, result in results.items()}
         return self.decoded(results)
 
-    def _sealed(self, value: Any, key_id: Any) -> str:
+    def _sealed(self, text: bytes, key_id: Any) -> str:
         nonce = os.urandom(_NONCE_BYTES)
-        sealed: bytes = self._keys[key_id].encrypt(nonce, encoded(value), None)
+        sealed: bytes = self._keys[key_id].encrypt(nonce, text, None)
         return base64.b64encode(_VERSION + nonce + sealed).decode()
 
-    def _opened(self, encoded: _Encoded, key_id: Any) -> Any:
-        if encoded.encoding != _ENCODING:
-            raise Undecodable(f"the encoding is {encoded.encoding!r}, and only {_ENCODING} is known here")
+    def _opened(self, said: _Encoded, key_id: Any) -> Any:
+        if said.encoding != _ENCODING:
+            raise Undecodable(f"the encoding is {said.encoding!r}, and only {_ENCODING} is known here")
         key = self._keys.get(key_id)
         if key is None:
             raise Undecodable(f"it is encrypted with the key {key_id!r}, and known here are only: {', '.join(self._keys)}")
         try:
-            sealed = base64.b64decode(encoded.data, validate=True)
+            sealed = base64.b64decode(said.data, validate=True)
         except binascii.Error:
             raise Undecodable("the encrypted data isn't base64") from None
         if len(sealed) < _SHORTEST or sealed[:1] != _VERSION:

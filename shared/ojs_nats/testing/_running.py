@@ -17,6 +17,7 @@ from ojs_nats._worker.attempts import Attempt
 from ojs_nats._worker.context import JobContext, LoopLine
 from ojs_nats._worker.execution import Execution
 from ojs_nats._worker.reports import Reports
+from ojs_nats._worker.timings import Timings
 from ojs_nats.testing._store import Store
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ojs_nats._definitions import JobDefinition
 
 _WORKER: Final = "worker_of_the_test"
+_ALONE: Final = Timings(rollout=0.0)
+"""There is no newer worker to wait for: a job with too many arguments fails at once."""
 
 Failing = Callable[[str], BaseException | None]
 """What the handler of a type is to fail with this time, if anything."""
@@ -89,7 +92,7 @@ async def running(app: App, store: Store, failing: Failing) -> AsyncIterator[Run
     """With what the app's workers begin with."""
     own = copy.copy(app)
     lifespan = asynccontextmanager(app.worker_state)() if app.worker_state is not None else _nothing()
-    execution = Execution(own, 1, 1, _WORKER)
+    execution = Execution(own, 1, 1, _WORKER, timings=_ALONE)
     try:
         async with lifespan as state:
             made = Running(app, store, failing, execution, state)

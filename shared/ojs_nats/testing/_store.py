@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from ojs_nats._errors import refused
 from ojs_nats._jobs import Checkpoint, Job, JobError
+from ojs_nats._names import job_type, queue_name
 
-_NAMED: Final = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
-_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*")
 _ISO: Final = re.compile(r"\+?PT(\d+(?:\.\d+)?)S")
 _COUNTS: Final = ("available", "active", "scheduled", "retryable", "pending")
 """The states in which a unique job is in the way of another one, unless its policy names them."""
@@ -232,10 +231,10 @@ class Store:
             after = None if after_ms is None else timedelta(milliseconds=after_ms)
             if requeue:
                 held.uncharged += 1
-                if after is None:
-                    return self._become(held, state="available", worker_id=None)
-                held.put_off = True
-                return self._become(held, state="retryable", next_attempt_at=now + after, worker_id=None)
+                held.put_off = after is not None
+                due = None if after is None else now + after
+                state = "available" if due is None else "retryable"
+                return self._become(held, state=state, next_attempt_at=due, worker_id=None, uncounted_attempts=held.uncharged)
             held.failed = True
             job = held.job
             error = JobError(said.message, said.code, said.type or said.code, job.attempt)
@@ -268,11 +267,11 @@ class Store:
 
 
 def _check(pushed: Envelope) -> None:
-    for name, value, form in (("type", pushed.type, _NAMED), ("options.queue", pushed.options.queue, _QUEUE)):
-        if not form.fullmatch(value):
-            raise refused(
-                "invalid_request", f"{name}: {value!r} doesn't match {form.pattern}", status=400, details={"field": name}
-            )
+    for name, value, rule in (("type", pushed.type, job_type), ("options.queue", pushed.options.queue, queue_name)):
+        try:
+            rule(value)
+        except ValueError as error:
+            raise refused("invalid_request", f"{name}: {error}", status=400, details={"field": name}) from None
 
 
 def _duplicate(other: Job, message: str) -> Exception:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ojs_nats import App, Rate, RateLimit, Retry, Unique
+from ojs_nats import App, Rate, RateLimit, Retry, Unique, Worker
 from ojs_nats._durations import milliseconds
 from ojs_nats._options import Options, wire
 
@@ -90,3 +90,64 @@ def test_what_no_server_would_take_is_told_where_it_is_written() -> None:
         app.job("a")(nothing)
     with pytest.raises(ValueError, match="http://, https://, nats:// or tls://"):
         App("127.0.0.1:8080")
+
+
+@pytest.mark.parametrize("name", ["Tenant.0", "tenant.0", "a.", ".a", "a b", "", "a" * 256, "mail\n", "email.send@2", 5])
+def test_a_job_type_that_no_server_takes_is_refused_where_it_is_written(name: Any) -> None:
+    app = App("http://127.0.0.1:1")
+    with pytest.raises(ValueError, match=r"a job type is one or more words with dots between them, such as email.send"):
+        app.job(name)(nothing)
+    assert not app.definitions
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"queue": "My Queue"}, "a queue's name has lower-case letters, digits, - and ., .* not 'My Queue'"),
+        ({"queue": "a" * 256}, "a queue's name"),
+        ({"queue": "é"}, "a queue's name"),
+        ({"tags": ["a" * 256]}, "one of tags is a text of 1 to 255 printable characters"),
+        ({"tags": ["a\n"]}, "one of tags"),
+        ({"tags": "abc"}, "tags are a list of texts, not 'abc'"),
+        ({"tags": ["a"] * 101}, "tags are up to 100, not 101"),
+        ({"priority": 101}, "a priority is a whole number from -100 to 100, not 101"),
+        ({"priority": float("nan")}, "a priority"),
+        ({"unique": Unique(by=["arg"])}, r"\(by\) are some of type, queue, args, meta"),  # type: ignore[list-item]
+        ({"unique": Unique(by=[])}, r"\(by\)"),
+        ({"unique": Unique(states=["done"])}, "states are some of available"),
+        ({"rate_limit": RateLimit("a b")}, "a rate limit's key"),
+        ({"retry": Retry(-1)}, "attempts is a whole number from 0 to 10,000, not -1"),
+        ({"retry": Retry(coefficient=float("nan"))}, "coefficient is a number from 1.0 to 1,000,000.0, not nan"),
+        ({"retry": Retry(initial=0)}, "initial is more than 0 and up to ten years"),
+        ({"retry": Retry(not_for="ValueError")}, "names of errors in not_for are a list"),
+        ({"timeout": 0}, "timeout is more than 0"),
+        ({"total_timeout": "4000d"}, "total_timeout is more than 0 and up to ten years"),
+        ({"meta": {"a": float("inf")}}, r"meta\['a'\] is inf, which JSON can't hold"),
+    ],
+)
+def test_an_option_that_no_server_takes_is_refused_where_it_is_written(options: Any, said: str) -> None:
+    app = App("http://127.0.0.1:1")
+    with pytest.raises(ValueError, match=said):
+        app.job("a", **options)(nothing)
+    plain = app.job("a")(nothing)
+    with pytest.raises(ValueError, match=said):
+        plain.using(**options)
+
+
+async def test_a_worker_is_held_to_what_a_server_takes() -> None:
+    app = App("http://127.0.0.1:1")
+    app.job("a")(nothing)
+    with pytest.raises(ValueError, match=r"a queue's name .*'My Queue'"):
+        Worker(app, queues=["My Queue"])
+    with pytest.raises(ValueError, match="queues are a list of names, not 'default'"):
+        Worker(app, queues="default")
+    with pytest.raises(ValueError, match=r"up to 100 queues, not 120: name some of them \(queues=…, --queues\)"):
+        Worker(app, queues=[f"q{number}" for number in range(120)])
+    many = App("http://127.0.0.1:1")
+    for number in range(1_001):
+        many.job(f"t{number}")(nothing)
+    with pytest.raises(ValueError, match="up to 1,000 job types, not 1,001"):
+        Worker(many)
+
+
+def nothing() -> None: ...

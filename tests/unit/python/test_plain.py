@@ -51,6 +51,7 @@ def nested(levels: int, within: Any = None) -> Any:
         (msgspec.Raw(b'{"a":1}'), {"a": 1}),
         ({"a": msgspec.Raw(b"[1]"), "b": {1: 2}}, {"a": [1], "b": {"1": 2}}),
         (nested(64), nested(64)),
+        ([nested(60)] * 100, [nested(60)] * 100),
     ],
 )
 def test_what_json_holds_is_sent(value: Any, read: Any) -> None:
@@ -68,9 +69,9 @@ def test_what_json_holds_is_sent(value: Any, read: Any) -> None:
         ({"\udce9": 1}, r"a key of it has half of a surrogate pair"),
         ([10**4301], r"it\[0\] is an integer of more than 4,300 digits"),
         ({1: "a", "1": "b"}, r"it has two keys that JSON writes as '1'"),
-        (nested(65), r"it(\[0\])* is nested deeper than the server takes, 64 levels"),
-        (nested(100_000), r"nested deeper"),
-        ({"a": nested(64)}, r"nested deeper"),
+        (nested(65), r"it(\[0\])* is nested too deeply: the server takes 64 levels"),
+        ([nested(64)] * 100, r"it\[0\](\[0\])* is nested too deeply"),
+        ({"a": nested(64)}, r"nested too deeply"),
     ],
 )
 def test_what_json_can_t_hold_is_refused(value: Any, said: str) -> None:
@@ -90,3 +91,9 @@ def test_what_json_can_t_hold_is_refused(value: Any, said: str) -> None:
 def test_other_keys_and_objects_are_refused(value: Any, said: str) -> None:
     with pytest.raises(TypeError, match=said):
         encoded(value, "it")
+
+
+@pytest.mark.parametrize("deepest", [64, None])
+def test_what_is_nested_beyond_python_s_own_bound_is_refused_whatever_the_bound(deepest: int | None) -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        encoded(nested(100_000), "it", deepest=deepest)

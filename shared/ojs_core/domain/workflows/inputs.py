@@ -11,8 +11,8 @@ from msgspec import Raw
 
 from ojs_core.domain.workflows.graph import Composite, Graph
 
-Source = int | dict[str, "Source"]
-"""Where a result comes from: a job's node, or the members of a nested workflow by name."""
+Source = int | list["Source"] | dict[str, "Source"]
+"""Where a result comes from: a job's node, or the members of a nested workflow, those of a DAG by their ids."""
 
 
 def inputs_of(graph: Graph, node: int) -> list[Source]:
@@ -50,11 +50,10 @@ def _result_of(graph: Graph, node: int) -> Source:
         return node
     if composite.kind == "chain":
         return _result_of(graph, composite.last_member)
-    by_name = composite.kind == "dag"
-    return {
-        composite.step_id(position) if by_name else str(position): _result_of(graph, composite.first + position)
-        for position in range(composite.members)
-    }
+    members = [_result_of(graph, composite.first + position) for position in range(composite.members)]
+    if composite.kind == "dag":
+        return {composite.step_id(position): member for position, member in enumerate(members)}
+    return members
 
 
 def leaves(sources: list[Source]) -> list[int]:
@@ -64,7 +63,7 @@ def leaves(sources: list[Source]) -> list[int]:
         if isinstance(source, int):
             found.append(source)
         else:
-            found += leaves(list(source.values()))
+            found += leaves(source if isinstance(source, list) else list(source.values()))
     return found
 
 

@@ -146,4 +146,6 @@ class _Gathering:
 def _encoded(source: Source, values: Mapping[int, Raw]) -> Raw:
     if isinstance(source, int):
         return values[source]
+    if isinstance(source, list):
+        return Raw(msgspec.json.encode([_encoded(inner, values) for inner in source]))
     return Raw(msgspec.json.encode({name: _encoded(inner, values) for name, inner in source.items()}))

@@ -118,7 +118,7 @@ async def test_a_nested_group_is_handed_on_as_one_object(store: Store, queue: st
         await end(store, queue, number=number)
         await coordinate(store, name)
     (last,) = await fetch(store, queue)
-    assert await given(store, last) == [{"of": "a"}, {"0": {"of": "b"}, "1": {"of": "c"}}]
+    assert await given(store, last) == [{"of": "a"}, [{"of": "b"}, {"of": "c"}]]
 
 
 async def test_results_outlive_their_jobs(store: Store, queue: str) -> None:

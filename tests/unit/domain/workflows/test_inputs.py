@@ -33,9 +33,9 @@ def test_a_step_of_a_dag_gets_what_it_depends_on_in_that_order() -> None:
     assert inputs(definition, 3) == [2, 1]
 
 
-def test_a_group_in_a_chain_is_one_result_by_position() -> None:
+def test_a_group_in_a_chain_is_a_list() -> None:
     definition = chain(job(), group(job(), job()), job())
-    assert inputs(definition, 3) == [1, {"0": 4, "1": 5}]
+    assert inputs(definition, 3) == [1, [4, 5]]
     assert inputs(definition, 4) == [1], "its members get what the group gets"
 
 

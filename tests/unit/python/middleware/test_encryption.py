@@ -100,7 +100,8 @@ async def test_what_isn_t_encrypted_is_as_it_was() -> None:
 async def test_results_of_earlier_steps_are_read() -> None:
     codec = Encryption({"old": OLD}, current="old")
     _, told = await run(codec, await pushed(codec), 42)
-    for results, wanted in (([told, 1], [42, 1]), ({"a": told}, {"a": 42}), (told, 42), (None, None)):
+    nested = ([[told, 1], {"a": [told]}], [[42, 1], {"a": [42]}])
+    for results, wanted in (([told, 1], [42, 1]), ({"a": told}, {"a": 42}), (told, 42), (None, None), nested):
         running = context(parent_results=results)
 
         async def handler(running: Any = running) -> Any:

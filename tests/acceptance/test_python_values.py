@@ -1,0 +1,202 @@
+"""What Python says in a push, a result and between the steps of a workflow: it arrives as it is, or is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import threading
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from ojs_nats import App, Client, Duplicate, InvalidRequest, NewJob, SyncClient, Worker, chain
+from ojs_nats._handed_on import with_results
+from ojs_nats._jobs import Job
+from ojs_nats._lookups import new_loop
+from ojs_nats._operations import FETCH, Request
+from ojs_nats._worker.lifecycle import Trigger
+from support.python_worker import WorkerProcess
+from support.system import System, environment
+
+MEBIBYTE: Final = 2**20
+
+
+class Fetched(msgspec.Struct):
+    jobs: list[Job]
+
+
+class Size(enum.IntEnum):
+    SMALL = 1
+    LARGE = 2
+
+
+@pytest.fixture(params=["HTTP", "NATS"])
+def url(system: System, request: pytest.FixtureRequest) -> str:
+    return system.url if request.param == "HTTP" else system.nats_url
+
+
+@pytest.fixture
+async def client(url: str) -> AsyncIterator[Client]:
+    async with Client(url) as client:
+        yield client
+
+
+def new(*args: Any, **meta: Any) -> NewJob[Any]:
+    return NewJob("t.one", args, {"queue": "q", "meta": meta})
+
+
+async def count(client: Client) -> int:
+    return len([job async for job in client.jobs.list(queue="q")])
+
+
+# Pushes
+
+
+async def test_a_job_that_is_twice_in_a_push_is_refused_before_it_is_sent(client: Client, url: str) -> None:
+    twin = new()
+    with SyncClient(url) as other:
+        for jobs in ([twin, twin], [twin, new(), twin.using(priority=5)]):
+            for push in (client.push_many, client.push_bulk):
+                with pytest.raises(ValueError, match=rf"the job {twin.id} \(t.one\) is there twice: a NewJob is one job"):
+                    await push(jobs)
+            with pytest.raises(ValueError, match="is there twice"):
+                await asyncio.to_thread(other.push_many, jobs)
+    assert await count(client) == 0
+
+
+async def test_a_job_that_is_pushed_again_is_there_once(client: Client) -> None:
+    job = new()
+    first, again = await client.push(job), await client.push(job)
+    assert first.id == again.id == (await again.job()).id
+    assert await count(client) == 1
+
+
+async def test_another_job_of_the_same_id_is_a_duplicate(client: Client) -> None:
+    job = new()
+    await client.push(job)
+    with pytest.raises(Duplicate):
+        await client.push(NewJob("t.other", (), {"queue": "q"}, id=job.id))
+    with pytest.raises(Duplicate):
+        await client.push_many([new(), NewJob("t.other", (), {"queue": "q"}, id=job.id)])
+    assert await count(client) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        new(float("nan")),
+        new({"deep": [float("inf")]}),
+        new("\udce9"),
+        new(a=float("nan")),
+        new({1: "a", "1": "b"}),
+    ],
+    ids=["NaN", "infinity", "half a surrogate pair", "metadata", "one key twice"],
+)
+async def test_what_json_can_t_hold_is_refused_by_a_push(client: Client, wrong: NewJob[Any]) -> None:
+    for push in (client.push(wrong), client.push_many([new(), wrong]), client.push_bulk([wrong])):
+        with pytest.raises(ValueError, match=r"(args|meta)\S* (is|has) "):
+            await push
+    with pytest.raises(ValueError, match="args"):
+        await client.workflows.start(chain(new(float("nan")), new()))
+    with pytest.raises(ValueError, match="args"):
+        await client.crons.register("nightly", "0 3 * * *", new(float("nan")))
+    assert await count(client) == 0
+
+
+async def test_a_name_that_no_queue_has_is_refused_over_every_way(client: Client) -> None:
+    with pytest.raises(InvalidRequest, match=r"^.*lower-case letters"):
+        await client.queues.pause("My Queue")
+    with pytest.raises(InvalidRequest):
+        await client.push(NewJob("No Type"))
+    assert (await client.system.health()).status == "ok"
+
+
+async def test_keys_that_aren_t_texts_come_back_as_they_were(url: str) -> None:
+    app = App(url, patience="10s")
+
+    @app.job(queue="q")
+    async def in_loop(names: dict[int, str], sizes: dict[Size, int]) -> dict[int, dict[Size, str]]:
+        return {number: dict.fromkeys(sizes, name) for number, name in names.items()}
+
+    @app.job(queue="q")
+    def in_thread(names: dict[int, str], sizes: dict[Size, int]) -> dict[int, dict[Size, str]]:
+        return {number: dict.fromkeys(sizes, name) for number, name in names.items()}
+
+    worker = Worker(app)
+    running = asyncio.create_task(worker.run())
+    async with app:
+        for job in (in_loop, in_thread):
+            handle = await job.push({1: "a", 2: "b"}, {Size.LARGE: 5})
+            assert await handle.result("30s") == {1: {Size.LARGE: "a"}, 2: {Size.LARGE: "b"}}
+            with pytest.raises(
+                TypeError, match=r"'names' isn't what the worker could read by its hint: Expected `int`, got `str`"
+            ):
+                await job.push({"one": "a"}, {})  # type: ignore[dict-item]
+    worker.notify(Trigger.SIGINT)
+    await running
+
+
+# Workflows
+
+
+async def test_results_for_which_a_job_has_no_room_are_read(system: System, client: Client) -> None:
+    letters = "abcdef"
+    handle = await client.workflows.start(chain(*(new(letter) for letter in letters), new("last")))
+    job = Job("", "", "")
+    for letter in [*letters, None]:
+        body = {"queues": ["q"], "worker_id": "w", "wait_ms": 10_000}
+        answer = await client.transport.send(Request(FETCH, body=body, queue="q", answer_s=20.0))
+        [job] = msgspec.json.decode(answer, type=Fetched).jobs
+        if letter is not None:
+            system.call("POST", "/workers/ack", {"job_id": job.id, "result": letter * (MEBIBYTE - 2)})
+    assert any(isinstance(result, dict) for result in job.parent_results), "there is no room for all of them"
+    found = await with_results(job, client.transport.send)
+    assert [(result[0], len(result)) for result in found.parent_results] == [(letter, MEBIBYTE - 2) for letter in letters]
+    await handle.cancel()
+
+
+# Workers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--queues", "My Queue"), "a queue's name has lower-case letters"),
+        (("--queues", ",".join(f"q{number}" for number in range(120))), "up to 100 queues, not 120"),
+    ],
+)
+def test_a_worker_that_no_server_would_serve_says_so_in_a_sentence(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "named.py").write_text("from ojs_nats import App\napp = App()\n@app.job\ndef nothing() -> None: ...\n")
+    worker = WorkerProcess(tmp_path, "worker", "named", *arguments, env=environment(), label="worker")
+    assert worker.process.wait(timeout=60) == 1
+    assert said in worker.output
+    assert "Traceback" not in worker.output
+
+
+# The way to the server
+
+
+@pytest.mark.parametrize(("way", "make"), [("HTTP", asyncio.new_event_loop), ("HTTP", new_loop), ("NATS", new_loop)])
+def test_a_program_that_takes_all_threads_keeps_nobody_from_the_server(
+    system: System, way: str, make: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    address = (system.url if way == "HTTP" else system.nats_url).replace("127.0.0.1", "localhost")
+    over = threading.Event()
+
+    async def asked() -> str:
+        loop = asyncio.get_running_loop()
+        waiting = [loop.run_in_executor(None, over.wait) for _ in range(64)]
+        try:
+            async with asyncio.timeout(30), Client(address) as client:
+                return (await client.system.health()).status
+        finally:
+            over.set()
+            await asyncio.gather(*waiting)
+
+    with asyncio.Runner(loop_factory=make) as runner:
+        assert runner.run(asked()) == "ok"

@@ -1,0 +1,196 @@
+"""Workers of many places, handlers that use up what they share, and operators that send a worker away and back."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.processes import stopped
+from support.proxy import Proxy
+from support.python_worker import WorkerProcess, exits, installed
+from support.system import System
+from support.waiting import until
+
+Start = Callable[..., WorkerProcess]
+QUEUE = "hostile"
+PATIENCE_S = 14.0
+"""Longer than a worker waits for the answer to a fetch."""
+both_ways = pytest.mark.parametrize("address", ["http", "nats"], indirect=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    installed("hostile", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def start(address: str, folder: Path) -> Iterator[Start]:
+    """Starts a worker of `hostile`, with more arguments of `ojs-nats worker`; `url` is another address of the server."""
+    begun: list[WorkerProcess] = []
+
+    def start(*arguments: str, url: str = address) -> WorkerProcess:
+        begun.append(WorkerProcess.started(folder, "hostile", *arguments, url=url, label=f"worker-{len(begun)}"))
+        return begun[-1]
+
+    yield start
+    for worker in begun:
+        worker.end()
+
+
+def push(system: System, job_type: str, *args: object, **options: object) -> str:
+    given = {"queue": QUEUE, "retry": {"max_attempts": 1}, **options}
+    return str(system.call("POST", "/jobs", {"type": job_type, "args": list(args), "options": given}, 201)["job"]["id"])
+
+
+def job(system: System, job_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = system.call("GET", f"/jobs/{job_id}")["job"]
+    return found
+
+
+def ended(system: System, job_id: str, seconds: float = 30.0) -> dict[str, Any]:
+    """Wait until it has completed, and return it."""
+
+    def has_completed() -> bool:
+        return str(job(system, job_id)["state"]) == "completed"
+
+    until(has_completed, seconds)
+    return job(system, job_id)
+
+
+def count(system: System, state: str) -> int:
+    return int(system.call("GET", f"/jobs?queue={QUEUE}&state={state}&limit=1")["pagination"]["total"])
+
+
+# Many places
+
+
+@both_ways
+def test_more_jobs_than_a_heartbeat_names_run_once_each(system: System, start: Start) -> None:
+    """They take longer than their lease lasts without a heartbeat."""
+    jobs = [
+        {"type": "hostile.sleep", "args": [number, 9.0], "options": {"queue": QUEUE, "visibility_timeout_ms": 6_000}}
+        for number in range(1_100)
+    ]
+    for first in range(0, len(jobs), 550):
+        system.call("POST", "/jobs/batch", {"jobs": jobs[first : first + 550]}, 201)
+    worker = start("--concurrency", "1200")
+    until(lambda: count(system, "completed") == len(jobs), 90)
+    assert Counter(worker.notes()) == Counter(f"{number} runs" for number in range(len(jobs)))
+
+
+# What handlers share with their worker
+
+
+@both_ways
+def test_handlers_that_fill_the_loop_s_own_threads_hold_up_nothing_else(
+    system: System, address: str, start: Start, folder: Path
+) -> None:
+    """Each request is made on a connection of its own, so that the server's name is looked up again and again."""
+    through = address.startswith("http")
+    with Proxy.before(system.url, keeps_connections=False) as proxy:
+        worker = start("--concurrency", "14", url=(proxy.url if through else address).replace("127.0.0.1", "localhost"))
+        full = [push(system, "hostile.fill", "open", visibility_timeout_ms=6_000) for _ in range(12)]
+        until(lambda: worker.notes().count("filling") == len(full))
+        late = time.monotonic() + (PATIENCE_S if through else 0.0)  # what is known of names is forgotten meanwhile
+        turns = 0
+        while turns < 3 or time.monotonic() < late:
+            ended(system, push(system, "hostile.well"), 10)
+            turns += 1
+        (folder / "open").touch()
+        assert [ended(system, job_id)["result"] for job_id in full] == [1] * len(full)
+        assert not worker.events("progress could not be reported")
+        with exits(worker):
+            worker.signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "thread", "process"])
+def test_progress_that_the_server_refuses_is_a_warning(system: System, start: Start, kind: str) -> None:
+    worker = start("--processes", "1")
+    told = ended(system, push(system, f"hostile.tell_{kind}", 5_000_000), 60)
+    assert (told["attempt"], told["result"]) == (1, "told")
+    assert worker.events("progress could not be reported")
+
+
+# What this worker can't run
+
+
+@both_ways
+@pytest.mark.parametrize("forgotten", ["by an operator", "with all that the server knew"])
+def test_a_worker_that_is_forgotten_takes_its_own_jobs_alone(system: System, start: Start, forgotten: str) -> None:
+    worker = start("--concurrency", "4")
+    ended(system, push(system, "hostile.well"))
+    if forgotten == "by an operator":
+        [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
+        system.call("DELETE", f"/workers/{known['id']}")
+    else:
+        system.reset()
+    stranger = push(system, "other.team")
+    for _ in range(3):
+        assert ended(system, push(system, "hostile.well"))["attempt"] == 1
+    until(lambda: worker.state(system) == "running")
+    ended(system, push(system, "hostile.well"))
+    assert (job(system, stranger)["state"], job(system, stranger).get("attempt", 0)) == ("available", 0)
+    assert not job(system, stranger).get("errors")
+
+
+def test_a_job_of_a_newer_producer_is_handed_back_for_a_while(system: System, start: Start) -> None:
+    start()
+    newer = push(system, "hostile.coroutine", "a value", "one argument more")
+
+    def has_been_handed_back() -> bool:
+        found = job(system, newer)
+        return found["state"] != "active" and found.get("uncounted_attempts", 0) == 1
+
+    until(has_been_handed_back)
+    assert job(system, newer)["state"] == "retryable", job(system, newer)
+    ended(system, push(system, "hostile.well"))
+
+
+# Sent away and back
+
+
+@both_ways
+def test_an_operator_sends_a_worker_away_and_back(system: System, start: Start) -> None:
+    worker = start()
+    for directive, state in (("quiet", "quiet"), ("resume", "running")):
+        [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
+        system.call("POST", f"/admin/workers/{known['id']}/directive", {"directive": directive})
+        until(lambda state=state: worker.state(system) == state)
+    ended(system, push(system, "hostile.well"))
+
+
+def test_a_worker_that_its_machine_sends_away_stays_away(system: System, start: Start) -> None:
+    worker = start()
+    worker.signal(signal.SIGTSTP)
+    until(lambda: worker.state(system) == "quiet")
+    [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
+    seen = known["last_heartbeat_at"]
+    waits = push(system, "hostile.well")
+
+    def it_has_heard_again_of_the_server() -> bool:
+        [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
+        return bool(known["last_heartbeat_at"] > seen)
+
+    until(it_has_heard_again_of_the_server)
+    assert worker.state(system) == "quiet"
+    assert job(system, waits)["state"] == "available"
+
+
+@both_ways
+def test_an_idle_worker_that_stood_still_leaves_no_job_active(system: System, start: Start) -> None:
+    """What it was given meanwhile lies in its socket."""
+    worker = start()
+    until(lambda: worker.state(system) == "running")
+    with stopped(worker.pid):
+        jobs = [push(system, "hostile.well") for _ in range(5)]
+        time.sleep(PATIENCE_S)  # what is tested is that this much has gone by
+    for job_id in jobs:
+        ended(system, job_id, 90)
+    assert Counter(worker.notes()) == Counter(f"{job_id} runs" for job_id in jobs)

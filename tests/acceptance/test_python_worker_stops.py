@@ -1,0 +1,228 @@
+"""How workers end: by signals, by Ctrl-C in a handler, in a program of somebody's own, by SIGKILL with all that is theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from ojs_nats import App, JobContext, Retry, Worker
+from support.processes import runs
+from support.python_worker import WorkerProcess, installed
+from support.system import System
+from support.waiting import eventually, until
+
+Start = Callable[..., WorkerProcess]
+QUEUE: Final = "hostile"
+SECONDS: Final = 15.0
+"""What "in seconds" means on a machine that is busy: none of what is waited for would end by itself before."""
+both_ways = pytest.mark.parametrize("address", ["http", "nats"], indirect=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    installed("hostile", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def start(address: str, folder: Path) -> Iterator[Start]:
+    """Starts a worker of `hostile`, with more arguments of `ojs-nats worker`."""
+    begun: list[WorkerProcess] = []
+
+    def start(*arguments: str) -> WorkerProcess:
+        begun.append(WorkerProcess.started(folder, "hostile", *arguments, url=address, label=f"worker-{len(begun)}"))
+        return begun[-1]
+
+    yield start
+    for worker in begun:
+        worker.end()
+
+
+def push(system: System, job_type: str, *args: object) -> str:
+    given = {"queue": QUEUE, "retry": {"max_attempts": 1}}
+    return str(system.call("POST", "/jobs", {"type": job_type, "args": list(args), "options": given}, 201)["job"]["id"])
+
+
+def job(system: System, job_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = system.call("GET", f"/jobs/{job_id}")["job"]
+    return found
+
+
+def assert_handed_back(system: System, *job_ids: str) -> None:
+    """See that they are there for another worker, and that their only attempt isn't used up."""
+    for job_id in job_ids:
+        found = job(system, job_id)
+        assert found["state"] == "available", found
+        assert found["uncounted_attempts"] == found["attempt"], found
+
+
+def ended_in_seconds(worker: WorkerProcess) -> float:
+    began = time.monotonic()
+    assert worker.process.wait(timeout=SECONDS) == 0, worker.output
+    assert "Traceback" not in worker.output
+    return time.monotonic() - began
+
+
+# Signals
+
+
+@both_ways
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_thread_of_asyncio_s_own_keeps_no_process(system: System, start: Start, number: signal.Signals) -> None:
+    worker = start("--grace", "100ms")
+    held = push(system, "hostile.to_thread", 300.0)
+    until(lambda: "the thread begins" in worker.notes())
+    worker.signal(number)
+    ended_in_seconds(worker)
+    assert_handed_back(system, held)
+
+
+@both_ways
+def test_ctrl_c_shortens_the_grace_period_that_sigterm_began(system: System, start: Start) -> None:
+    worker = start("--grace", "1h")
+    waits = push(system, "hostile.wait", "a", "never")
+    until(lambda: worker.notes() == ["a runs"])
+    worker.signal(signal.SIGTERM)
+    until(lambda: worker.state(system) == "terminate")
+    worker.signal(signal.SIGINT)
+    ended_in_seconds(worker)
+    assert_handed_back(system, waits)
+
+
+@pytest.mark.parametrize("scheme", ["http", "nats"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_whose_registration_nobody_answers_hears_signals(folder: Path, number: signal.Signals, scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
+        worker = WorkerProcess(folder, "worker", "hostile", env=WorkerProcess.surroundings(folder, url))
+        try:
+            silent.settimeout(60)
+            connection, _ = silent.accept()
+            with connection:
+                worker.signal(number)
+                ended_in_seconds(worker)
+        finally:
+            worker.end()
+
+
+# Ctrl-C in a handler
+
+
+@both_ways
+@pytest.mark.parametrize("kind", ["coroutine", "thread"])
+def test_ctrl_c_in_a_handler_hands_its_neighbours_back(system: System, start: Start, kind: str) -> None:
+    worker = start("--concurrency", "9", "--grace", "1h")
+    neighbours = [push(system, "hostile.wait", str(number), "never") for number in range(8)]
+    until(lambda: len(worker.notes()) == len(neighbours))
+    interrupted = push(system, f"hostile.interrupt_{kind}")
+    ended_in_seconds(worker)
+    assert_handed_back(system, *neighbours)
+    found = job(system, interrupted)
+    assert (found["state"], found["errors"][-1]["type"]) == ("discarded", "KeyboardInterrupt")
+
+
+# In a program of one's own
+
+
+class Program:
+    """An app with a worker beside whatever else the program does."""
+
+    def __init__(self, url: str) -> None:
+        self.app = App(url)
+        self.begun = asyncio.Event()
+        self.open = asyncio.Event()
+
+        @self.app.job("hostile.embedded", queue=QUEUE, retry=Retry(1))
+        async def embedded(ctx: JobContext) -> int:
+            self.begun.set()
+            await self.open.wait()
+            return ctx.attempt
+
+        self.embedded = embedded
+        self.worker = Worker(self.app, concurrency=1, grace="1h", wait="200ms")
+        self.running = asyncio.create_task(self.worker.run())
+
+
+@both_ways
+async def test_an_embedded_worker_is_stopped_and_lets_its_job_end(address: str) -> None:
+    program = Program(address)
+    async with program.app, asyncio.timeout(60):
+        handle = await program.embedded.push()
+        await program.begun.wait()
+        stopping = asyncio.create_task(program.worker.stop())
+        late = await program.embedded.push()
+        program.open.set()
+        await stopping
+        await program.running
+        assert await handle.result("10s") == 1
+        assert (await late.job()).state == "available"
+
+
+@both_ways
+async def test_an_embedded_worker_that_is_stopped_without_grace_hands_its_job_back(system: System, address: str) -> None:
+    program = Program(address)
+    async with program.app, asyncio.timeout(60):
+        handle = await program.embedded.push()
+        await program.begun.wait()
+        async with asyncio.timeout(SECONDS):
+            await program.worker.stop(0)
+        await program.running
+        assert_handed_back(system, handle.id)
+
+
+@both_ways
+async def test_an_embedded_worker_that_is_cancelled_hands_its_job_back(system: System, address: str) -> None:
+    program = Program(address)
+    async with program.app, asyncio.timeout(60):
+        handle = await program.embedded.push()
+        await program.begun.wait()
+        program.running.cancel()
+        async with asyncio.timeout(SECONDS):
+            with pytest.raises(asyncio.CancelledError):
+                await program.running
+        assert_handed_back(system, handle.id)
+        workers = system.request("GET", "/ojs/v1/admin/workers").body["items"]
+        assert workers == [], "it has signed off"
+
+
+@both_ways
+async def test_a_program_that_ends_with_its_worker_running_hands_its_job_back(system: System, address: str) -> None:
+    """As `asyncio.run` does it: whatever is left in the loop is cancelled."""
+    found: list[str] = []
+
+    async def main() -> None:
+        program = Program(address)
+        async with program.app:
+            found.append((await program.embedded.push()).id)
+            await program.begun.wait()
+
+    async with asyncio.timeout(60):
+        await asyncio.to_thread(asyncio.run, main())
+    await eventually(lambda: job(system, found[0])["state"] == "available")
+    assert_handed_back(system, *found)
+    assert system.request("GET", "/ojs/v1/admin/workers").body["items"] == [], "it has signed off"
+    assert "ojs-nats-heartbeats" not in {thread.name for thread in threading.enumerate()}
+
+
+# SIGKILL
+
+
+@both_ways
+@pytest.mark.parametrize("job_type", ["hostile.talk", "hostile.rest"])
+def test_a_process_of_the_pool_ends_in_silence_with_its_killed_worker(system: System, start: Start, job_type: str) -> None:
+    worker = start("--processes", "1")
+    push(system, job_type)
+    pid = int(until(lambda: re.findall(r"pid (\d+)", "\n".join(worker.notes())))[0])
+    worker.end()
+    until(lambda: not runs(pid))
+    for word in ("Traceback", "BrokenPipe", "ConnectionReset"):
+        assert word not in worker.output
