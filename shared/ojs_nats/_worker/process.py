@@ -14,6 +14,7 @@ from typing import Final, TypedDict, Unpack
 from ojs_nats._app import App
 from ojs_nats._durations import Duration
 from ojs_nats._errors import Missing, OjsError, Unavailable
+from ojs_nats._lookups import new_loop
 from ojs_nats._worker.lifecycle import Trigger
 from ojs_nats._worker.worker import Worker
 
@@ -67,7 +68,8 @@ def load(names: Sequence[str]) -> App:
 def run(names: Sequence[str], **options: Unpack[WorkerOptions]) -> None:
     """Until it is told to stop. Raises CannotStart, and what the modules raise."""
     app = load(names)
-    asyncio.run(_serve(app, options))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(_serve(app, options))
 
 
 async def _serve(app: App, options: WorkerOptions) -> None:
