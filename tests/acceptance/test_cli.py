@@ -68,6 +68,23 @@ def test_a_unique_job_is_refused_the_second_time(cli: Cli) -> None:
     assert said.out == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("push", "Tenant.0"), "a job type is one or more words"),
+        (("push", "t", "--queue", "My Queue"), "a queue's name has lower-case letters"),
+        (("push", "t", "--tag", "a" * 256), "one of tags is a text of 1 to 255"),
+        (("push", "t", "--priority", "500"), "a priority is a whole number from -100 to 100"),
+        (("cron", "add", "nightly", "@daily", "t", "--queue", "My Queue"), "a queue's name has lower-case letters"),
+    ],
+)
+def test_a_name_that_no_server_takes_is_refused_in_a_sentence(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    told = cli(*words)
+    assert (told.code, told.out) == (2, "")
+    assert said in told.err
+    assert "Traceback" not in told.err
+
+
 def test_a_push_may_wait_for_its_end(cli: Cli, system: System) -> None:
     with cli.started("push", "t", "--wait", "--timeout", "1m") as waiting:
         [job] = until(lambda: fetched(system)) or []
