@@ -54,7 +54,7 @@ async def test_a_user_pushes_to_its_queue_and_does_nothing_else(guarded: NatsSer
 async def test_a_queue_that_no_subject_can_name_is_refused_by_the_server(system: System, queue: str) -> None:
     async with Client(system.nats_url, patience=2.0) as client:
         with pytest.raises(Refused) as said:
-            await client.push(NewJob("email.send", (), {"queue": queue}))
+            await client.queues.pause(queue)
     assert said.value.status in {400, 422}, "not a matter of NATS"
 
 

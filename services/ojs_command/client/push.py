@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_command.client.arguments import duration, json_value, member, positive, when
+from ojs_command.client.arguments import duration, json_value, member, positive, pushable, when
 from ojs_command.client.output import json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
@@ -186,4 +186,4 @@ def _new(given: argparse.Namespace, args: tuple[Any, ...]) -> NewJob[Any]:
         asked["meta"] = dict(given.meta)
     if given.tag:
         asked["tags"] = given.tag
-    return NewJob(given.type, args, asked, **({"id": given.id} if given.id else {}))
+    return pushable(NewJob(given.type, args, asked, **({"id": given.id} if given.id else {})))

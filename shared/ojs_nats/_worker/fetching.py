@@ -11,6 +11,7 @@ import msgspec
 from ojs_nats._errors import NotFound, OjsError, refused
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
+from ojs_nats._names import MOST_QUEUES
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._transport import Transport
 from ojs_nats._worker.reports import Acked, Refusal, Reports, Success
@@ -20,8 +21,6 @@ log = get_logger(__name__)
 
 _BEYOND_WAIT_S: Final = 10.0
 """What an answer may take beyond the time that the server waits for jobs."""
-_MOST_QUEUES: Final = 100
-"""The most that the server lets a fetch name."""
 
 
 class Fetched(msgspec.Struct, frozen=True):
@@ -70,7 +69,7 @@ class Fetching:
         self.answered = True
         """Whether the last fetch was."""
         self._transport = transport
-        self._portions = [list(queues[start : start + _MOST_QUEUES]) for start in range(0, len(queues), _MOST_QUEUES)]
+        self._portions = [list(queues[start : start + MOST_QUEUES]) for start in range(0, len(queues), MOST_QUEUES)]
         self._turn = 0
         self._asked = {"worker_id": worker_id, "handlers_declared": True}
         self._wait_ms = wait_ms

@@ -18,7 +18,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
-from ojs_nats._names import check_worked_types, worked_queues
+from ojs_nats._names import MOST_QUEUES, check_worked_types, worked_queues
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._options import DEFAULT_QUEUE
 from ojs_nats._transport import Transport
@@ -44,8 +44,6 @@ _SHORTEST_S: Final = 0.2
 _LONGEST_S: Final = 3_600.0
 _CANCELLED_S: Final = 0.1
 """What a registration has to end in before it is cancelled again."""
-_QUEUES_TOLD: Final = 100
-"""The most that the server lets a worker say it has."""
 _DIRECTIVES: Final = {
     "running": Trigger.TOLD_RUNNING,
     "quiet": Trigger.TOLD_QUIET,
@@ -279,7 +277,7 @@ class Worker:
             "worker_id": self.id,
             "hostname": socket.gethostname(),
             "pid": os.getpid(),
-            "queues": self.queues[:_QUEUES_TOLD],
+            "queues": self.queues[:MOST_QUEUES],
             "concurrency": self._concurrency,
             "started_at": self._started_at,
         }
