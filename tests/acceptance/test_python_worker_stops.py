@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from ojs_nats import App, JobContext, Retry, Worker
-from support.processes import runs
+from support.processes import runs, stopped
 from support.python_worker import WorkerProcess, pushed, record
 from support.system import System
 from support.waiting import eventually, until
@@ -188,13 +188,19 @@ async def test_a_program_that_ends_with_its_worker_running_hands_its_job_back(sy
 # SIGKILL
 
 
-@both_ways
-@pytest.mark.parametrize("job_type", ["hostile.talk", "hostile.rest"])
-def test_a_process_of_the_pool_ends_in_silence_with_its_killed_worker(system: System, start: Start, job_type: str) -> None:
+@pytest.mark.parametrize("job_type", ["hostile.talk", "hostile.rest", "hostile.linger"])
+def test_a_process_of_the_pool_ends_in_silence_with_its_killed_worker(
+    system: System, start: Start, folder: Path, job_type: str
+) -> None:
+    """The worker hasn't read all that the process has said."""
     worker = start("--processes", "1")
     pushed(system, job_type)
     pid = int(until(lambda: re.findall(r"pid (\d+)", "\n".join(worker.notes())))[0])
-    worker.end()
+    with stopped(worker.pid):
+        (folder / "go on").touch()
+        if job_type == "hostile.linger":
+            until(lambda: "said" in worker.notes())
+        worker.end()
     until(lambda: not runs(pid))
     for word in ("Traceback", "BrokenPipe", "ConnectionReset"):
         assert word not in worker.output
