@@ -44,9 +44,15 @@ async def http(system: System) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where Python workers run: it has the modules of their handlers, and gets their notes."""
-    installed("handlers", tmp_path)
+def module() -> str:
+    """The module of tests/fixtures/python whose handlers workers have, unless a file of tests has one of its own."""
+    return "handlers"
+
+
+@pytest.fixture
+def folder(module: str, tmp_path: Path) -> Path:
+    """Where Python workers run: it has the module of their handlers, and gets their notes."""
+    installed(module, tmp_path)
     return tmp_path
 
 
@@ -66,12 +72,12 @@ async def jobs(address: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[M
 
 
 @pytest.fixture
-def start(address: str, folder: Path) -> Iterator[Callable[..., WorkerProcess]]:
-    """Starts a worker of `handlers` for the shared system, with more arguments of `ojs-nats worker`."""
+def start(address: str, module: str, folder: Path) -> Iterator[Callable[..., WorkerProcess]]:
+    """Starts a worker of `module` for the shared system, or at another `url`, with more arguments of `ojs-nats worker`."""
     begun: list[WorkerProcess] = []
 
-    def start(*arguments: str) -> WorkerProcess:
-        begun.append(WorkerProcess.started(folder, "handlers", *arguments, url=address, label=f"worker-{len(begun)}"))
+    def start(*arguments: str, url: str = address) -> WorkerProcess:
+        begun.append(WorkerProcess.started(folder, module, *arguments, url=url, label=f"worker-{len(begun)}"))
         return begun[-1]
 
     yield start

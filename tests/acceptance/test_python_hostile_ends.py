@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
-from support.python_worker import WorkerProcess, exits, installed
+from support.python_worker import WorkerProcess, exits, installed, pushed, record
 from support.system import System
 from support.waiting import until
 
@@ -51,31 +51,23 @@ class Side(NamedTuple):
     worker: WorkerProcess
     queue: str
 
-    def push(self, job_type: str, *args: object) -> str:
-        body = {"type": job_type, "args": list(args), "options": {"queue": self.queue, "retry": {"max_attempts": 1}}}
-        job: dict[str, Any] = self.system.call("POST", "/jobs", body, 201)["job"]
-        return str(job["id"])
-
-    def job(self, job_id: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.system.call("GET", f"/jobs/{job_id}")["job"]
-        return found
-
     def ended(self, job_type: str, *args: object) -> dict[str, Any]:
         """Push it and a usual job behind it, and return what became of it once the usual one has run."""
-        bad, usual = self.push(job_type, *args), self.push("hostile.well")
+        bad = pushed(self.system, job_type, *args, queue=self.queue)
+        usual = pushed(self.system, "hostile.well", queue=self.queue)
 
         def the_next_job_has_run() -> bool:
-            return not self.worker.has_ended() and self.job(usual)["state"] == "completed"
+            return not self.worker.has_ended() and record(self.system, usual)["state"] == "completed"
 
         until(the_next_job_has_run, 60)
-        assert self.job(usual)["result"] == 1
+        assert record(self.system, usual)["result"] == 1
 
         def nothing_is_active() -> bool:
             page = self.system.call("GET", f"/jobs?queue={self.queue}&state=active&limit=1")
             return bool(page["pagination"]["total"] == 0)
 
         until(nothing_is_active)
-        return self.job(bad)
+        return record(self.system, bad)
 
 
 @pytest.fixture(scope="module")

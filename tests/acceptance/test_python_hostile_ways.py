@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from support.proxy import Proxy, Trouble
-from support.python_worker import WorkerProcess, exits, installed
+from support.python_worker import WorkerProcess, exits, installed, pushed, record
 from support.system import System
 from support.waiting import until
 
@@ -26,7 +26,6 @@ TROUBLES: Final = {
     "an answer that is lost": Trouble(done=True),
     "429 that asks for two minutes": Trouble(429, {"Retry-After": "120"}),
 }
-QUEUE: Final = "hostile"
 
 
 class Way(NamedTuple):
@@ -37,14 +36,9 @@ class Way(NamedTuple):
     worker: WorkerProcess
     folder: Path
 
-    def push(self, job_type: str, *args: object) -> str:
-        body = {"type": job_type, "args": list(args), "options": {"queue": QUEUE, "retry": {"max_attempts": 1}}}
-        return str(self.system.call("POST", "/jobs", body, 201)["job"]["id"])
-
     def job(self, job_id: str) -> dict[str, Any]:
         assert not self.worker.has_ended()
-        found: dict[str, Any] = self.system.call("GET", f"/jobs/{job_id}")["job"]
-        return found
+        return record(self.system, job_id)
 
     def runs(self, job_id: str) -> int:
         """How often it has begun."""
@@ -76,7 +70,7 @@ def test_an_end_that_meets_it_on_its_way_arrives_once(way: Way, trouble: str) ->
     # The jobs of a fetch whose answer is lost come back later, which is another test's subject.
     for kind in ("acks", "nack") if met.done else ("acks", "nack", "fetch"):
         proxy.trouble(kind, *[met] * (1 if met.headers else 2))
-    well, badly = way.push("hostile.well"), way.push("hostile.coroutine", "raises a BaseException")
+    well, badly = pushed(way.system, "hostile.well"), pushed(way.system, "hostile.coroutine", "raises a BaseException")
 
     def the_server_knows_both_ends() -> bool:
         return [way.job(job_id)["state"] for job_id in (well, badly)] == ["completed", "discarded"]
@@ -91,7 +85,7 @@ def test_an_end_that_meets_it_on_its_way_arrives_once(way: Way, trouble: str) ->
 def test_fetches_and_heartbeats_that_meet_it_are_followed_by_others(way: Way) -> None:
     """The job has the worker send a heartbeat all the time."""
     proxy = way.proxy
-    beats = way.push("hostile.beat", "the beats are over")
+    beats = pushed(way.system, "hostile.beat", "the beats are over")
     until(lambda: "beats" in way.worker.notes())
     proxy.trouble("heartbeat", *TROUBLES.values())
     for each in TROUBLES.values():
@@ -99,7 +93,7 @@ def test_fetches_and_heartbeats_that_meet_it_are_followed_by_others(way: Way) ->
     until(lambda: proxy.troubled["heartbeat"] == len(TROUBLES), 60)
     passed = proxy.passed["heartbeat"]
     until(lambda: proxy.passed["heartbeat"] > passed)
-    jobs = [way.push("hostile.well") for _ in range(4)]
+    jobs = [pushed(way.system, "hostile.well") for _ in range(4)]
     until(lambda: all(way.job(job_id)["state"] == "completed" for job_id in jobs), 60)
     assert [way.runs(job_id) for job_id in jobs] == [1] * 4
     (way.folder / "the beats are over").touch()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support.processes import stopped
 from support.proxy import Proxy
-from support.python_worker import WorkerProcess, exits, installed
+from support.python_worker import WorkerProcess, completed, exits, pushed, record
 from support.system import System
 from support.waiting import until
 
@@ -25,43 +24,8 @@ both_ways = pytest.mark.parametrize("address", ["http", "nats"], indirect=True)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    installed("hostile", tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def start(address: str, folder: Path) -> Iterator[Start]:
-    """Starts a worker of `hostile`, with more arguments of `ojs-nats worker`; `url` is another address of the server."""
-    begun: list[WorkerProcess] = []
-
-    def start(*arguments: str, url: str = address) -> WorkerProcess:
-        begun.append(WorkerProcess.started(folder, "hostile", *arguments, url=url, label=f"worker-{len(begun)}"))
-        return begun[-1]
-
-    yield start
-    for worker in begun:
-        worker.end()
-
-
-def push(system: System, job_type: str, *args: object, **options: object) -> str:
-    given = {"queue": QUEUE, "retry": {"max_attempts": 1}, **options}
-    return str(system.call("POST", "/jobs", {"type": job_type, "args": list(args), "options": given}, 201)["job"]["id"])
-
-
-def job(system: System, job_id: str) -> dict[str, Any]:
-    found: dict[str, Any] = system.call("GET", f"/jobs/{job_id}")["job"]
-    return found
-
-
-def ended(system: System, job_id: str, seconds: float = 30.0) -> dict[str, Any]:
-    """Wait until it has completed, and return it."""
-
-    def has_completed() -> bool:
-        return str(job(system, job_id)["state"]) == "completed"
-
-    until(has_completed, seconds)
-    return job(system, job_id)
+def module() -> str:
+    return "hostile"
 
 
 def count(system: System, state: str) -> int:
@@ -96,15 +60,15 @@ def test_handlers_that_fill_the_loop_s_own_threads_hold_up_nothing_else(
     through = address.startswith("http")
     with Proxy.before(system.url, keeps_connections=False) as proxy:
         worker = start("--concurrency", "14", url=(proxy.url if through else address).replace("127.0.0.1", "localhost"))
-        full = [push(system, "hostile.fill", "open", visibility_timeout_ms=6_000) for _ in range(12)]
+        full = [pushed(system, "hostile.fill", "open", visibility_timeout_ms=6_000) for _ in range(12)]
         until(lambda: worker.notes().count("filling") == len(full))
         late = time.monotonic() + (PATIENCE_S if through else 0.0)  # what is known of names is forgotten meanwhile
         turns = 0
         while turns < 3 or time.monotonic() < late:
-            ended(system, push(system, "hostile.well"), 10)
+            completed(system, pushed(system, "hostile.well"), 10)
             turns += 1
         (folder / "open").touch()
-        assert [ended(system, job_id)["result"] for job_id in full] == [1] * len(full)
+        assert [completed(system, job_id)["result"] for job_id in full] == [1] * len(full)
         assert not worker.events("progress could not be reported")
         with exits(worker):
             worker.signal(signal.SIGTERM)
@@ -113,7 +77,7 @@ def test_handlers_that_fill_the_loop_s_own_threads_hold_up_nothing_else(
 @pytest.mark.parametrize("kind", ["coroutine", "thread", "process"])
 def test_progress_that_the_server_refuses_is_a_warning(system: System, start: Start, kind: str) -> None:
     worker = start("--processes", "1")
-    told = ended(system, push(system, f"hostile.tell_{kind}", 5_000_000), 60)
+    told = completed(system, pushed(system, f"hostile.tell_{kind}", 5_000_000), 60)
     assert (told["attempt"], told["result"]) == (1, "told")
     assert worker.events("progress could not be reported")
 
@@ -125,32 +89,32 @@ def test_progress_that_the_server_refuses_is_a_warning(system: System, start: St
 @pytest.mark.parametrize("forgotten", ["by an operator", "with all that the server knew"])
 def test_a_worker_that_is_forgotten_takes_its_own_jobs_alone(system: System, start: Start, forgotten: str) -> None:
     worker = start("--concurrency", "4")
-    ended(system, push(system, "hostile.well"))
+    completed(system, pushed(system, "hostile.well"))
     if forgotten == "by an operator":
         [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
         system.call("DELETE", f"/workers/{known['id']}")
     else:
         system.reset()
-    stranger = push(system, "other.team")
+    stranger = pushed(system, "other.team")
     for _ in range(3):
-        assert ended(system, push(system, "hostile.well"))["attempt"] == 1
+        assert completed(system, pushed(system, "hostile.well"))["attempt"] == 1
     until(lambda: worker.state(system) == "running")
-    ended(system, push(system, "hostile.well"))
-    assert (job(system, stranger)["state"], job(system, stranger).get("attempt", 0)) == ("available", 0)
-    assert not job(system, stranger).get("errors")
+    completed(system, pushed(system, "hostile.well"))
+    assert (record(system, stranger)["state"], record(system, stranger).get("attempt", 0)) == ("available", 0)
+    assert not record(system, stranger).get("errors")
 
 
 def test_a_job_of_a_newer_producer_is_handed_back_for_a_while(system: System, start: Start) -> None:
     start()
-    newer = push(system, "hostile.coroutine", "a value", "one argument more")
+    newer = pushed(system, "hostile.coroutine", "a value", "one argument more")
 
     def has_been_handed_back() -> bool:
-        found = job(system, newer)
-        return found["state"] != "active" and found.get("uncounted_attempts", 0) == 1
+        found = record(system, newer)
+        return bool(found["state"] != "active" and found.get("uncounted_attempts", 0) == 1)
 
     until(has_been_handed_back)
-    assert job(system, newer)["state"] == "retryable", job(system, newer)
-    ended(system, push(system, "hostile.well"))
+    assert record(system, newer)["state"] == "retryable", record(system, newer)
+    completed(system, pushed(system, "hostile.well"))
 
 
 # Sent away and back
@@ -159,28 +123,39 @@ def test_a_job_of_a_newer_producer_is_handed_back_for_a_while(system: System, st
 @both_ways
 def test_an_operator_sends_a_worker_away_and_back(system: System, start: Start) -> None:
     worker = start()
-    for directive, state in (("quiet", "quiet"), ("resume", "running")):
-        [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
+    pushed(system, "hostile.beat", "never")
+    until(worker.notes)
+    [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
+
+    def told(directive: str, state: str) -> None:
         system.call("POST", f"/admin/workers/{known['id']}/directive", {"directive": directive})
-        until(lambda state=state: worker.state(system) == state)
-    ended(system, push(system, "hostile.well"))
+        until(lambda: worker.state(system) == state)
+
+    told("quiet", "quiet")
+    told("resume", "running")
+    completed(system, pushed(system, "hostile.well"))
 
 
+@both_ways
 def test_a_worker_that_its_machine_sends_away_stays_away(system: System, start: Start) -> None:
     worker = start()
+    pushed(system, "hostile.beat", "never")
+    until(worker.notes)
     worker.signal(signal.SIGTSTP)
     until(lambda: worker.state(system) == "quiet")
-    [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
-    seen = known["last_heartbeat_at"]
-    waits = push(system, "hostile.well")
 
-    def it_has_heard_again_of_the_server() -> bool:
+    def seen() -> str:
         [known] = system.request("GET", "/ojs/v1/admin/workers").body["items"]
-        return bool(known["last_heartbeat_at"] > seen)
+        return str(known["last_heartbeat_at"])
 
-    until(it_has_heard_again_of_the_server)
+    for _ in range(3):
+        before = seen()
+        until(lambda before=before: seen() > before)  # type: ignore[misc]  # mypy doesn't infer a lambda with a default
+    waits = pushed(system, "hostile.well")
     assert worker.state(system) == "quiet"
-    assert job(system, waits)["state"] == "available"
+    assert record(system, waits)["state"] == "available"
+    worker.signal(signal.SIGCONT)
+    completed(system, waits)
 
 
 @both_ways
@@ -189,8 +164,8 @@ def test_an_idle_worker_that_stood_still_leaves_no_job_active(system: System, st
     worker = start()
     until(lambda: worker.state(system) == "running")
     with stopped(worker.pid):
-        jobs = [push(system, "hostile.well") for _ in range(5)]
+        jobs = [pushed(system, "hostile.well") for _ in range(5)]
         time.sleep(PATIENCE_S)  # what is tested is that this much has gone by
     for job_id in jobs:
-        ended(system, job_id, 90)
+        completed(system, job_id, 90)
     assert Counter(worker.notes()) == Counter(f"{job_id} runs" for job_id in jobs)

@@ -7,16 +7,15 @@ import re
 import signal
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from ojs_nats import App, JobContext, Retry, Worker
-from support.processes import runs
-from support.python_worker import WorkerProcess, installed
+from support.processes import runs, stopped
+from support.python_worker import WorkerProcess, pushed, record
 from support.system import System
 from support.waiting import eventually, until
 
@@ -28,48 +27,21 @@ both_ways = pytest.mark.parametrize("address", ["http", "nats"], indirect=True)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    installed("hostile", tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def start(address: str, folder: Path) -> Iterator[Start]:
-    """Starts a worker of `hostile`, with more arguments of `ojs-nats worker`."""
-    begun: list[WorkerProcess] = []
-
-    def start(*arguments: str) -> WorkerProcess:
-        begun.append(WorkerProcess.started(folder, "hostile", *arguments, url=address, label=f"worker-{len(begun)}"))
-        return begun[-1]
-
-    yield start
-    for worker in begun:
-        worker.end()
-
-
-def push(system: System, job_type: str, *args: object) -> str:
-    given = {"queue": QUEUE, "retry": {"max_attempts": 1}}
-    return str(system.call("POST", "/jobs", {"type": job_type, "args": list(args), "options": given}, 201)["job"]["id"])
-
-
-def job(system: System, job_id: str) -> dict[str, Any]:
-    found: dict[str, Any] = system.call("GET", f"/jobs/{job_id}")["job"]
-    return found
+def module() -> str:
+    return "hostile"
 
 
 def assert_handed_back(system: System, *job_ids: str) -> None:
     """See that they are there for another worker, and that their only attempt isn't used up."""
     for job_id in job_ids:
-        found = job(system, job_id)
+        found = record(system, job_id)
         assert found["state"] == "available", found
         assert found["uncounted_attempts"] == found["attempt"], found
 
 
-def ended_in_seconds(worker: WorkerProcess) -> float:
-    began = time.monotonic()
+def ends_in_seconds(worker: WorkerProcess) -> None:
     assert worker.process.wait(timeout=SECONDS) == 0, worker.output
     assert "Traceback" not in worker.output
-    return time.monotonic() - began
 
 
 # Signals
@@ -79,22 +51,22 @@ def ended_in_seconds(worker: WorkerProcess) -> float:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_thread_of_asyncio_s_own_keeps_no_process(system: System, start: Start, number: signal.Signals) -> None:
     worker = start("--grace", "100ms")
-    held = push(system, "hostile.to_thread", 300.0)
+    held = pushed(system, "hostile.to_thread", 300.0)
     until(lambda: "the thread begins" in worker.notes())
     worker.signal(number)
-    ended_in_seconds(worker)
+    ends_in_seconds(worker)
     assert_handed_back(system, held)
 
 
 @both_ways
 def test_ctrl_c_shortens_the_grace_period_that_sigterm_began(system: System, start: Start) -> None:
     worker = start("--grace", "1h")
-    waits = push(system, "hostile.wait", "a", "never")
+    waits = pushed(system, "hostile.wait", "a", "never")
     until(lambda: worker.notes() == ["a runs"])
     worker.signal(signal.SIGTERM)
     until(lambda: worker.state(system) == "terminate")
     worker.signal(signal.SIGINT)
-    ended_in_seconds(worker)
+    ends_in_seconds(worker)
     assert_handed_back(system, waits)
 
 
@@ -109,7 +81,7 @@ def test_a_worker_whose_registration_nobody_answers_hears_signals(folder: Path, 
             connection, _ = silent.accept()
             with connection:
                 worker.signal(number)
-                ended_in_seconds(worker)
+                ends_in_seconds(worker)
         finally:
             worker.end()
 
@@ -121,12 +93,12 @@ def test_a_worker_whose_registration_nobody_answers_hears_signals(folder: Path, 
 @pytest.mark.parametrize("kind", ["coroutine", "thread"])
 def test_ctrl_c_in_a_handler_hands_its_neighbours_back(system: System, start: Start, kind: str) -> None:
     worker = start("--concurrency", "9", "--grace", "1h")
-    neighbours = [push(system, "hostile.wait", str(number), "never") for number in range(8)]
+    neighbours = [pushed(system, "hostile.wait", str(number), "never") for number in range(8)]
     until(lambda: len(worker.notes()) == len(neighbours))
-    interrupted = push(system, f"hostile.interrupt_{kind}")
-    ended_in_seconds(worker)
+    interrupted = pushed(system, f"hostile.interrupt_{kind}")
+    ends_in_seconds(worker)
     assert_handed_back(system, *neighbours)
-    found = job(system, interrupted)
+    found = record(system, interrupted)
     assert (found["state"], found["errors"][-1]["type"]) == ("discarded", "KeyboardInterrupt")
 
 
@@ -207,7 +179,7 @@ async def test_a_program_that_ends_with_its_worker_running_hands_its_job_back(sy
 
     async with asyncio.timeout(60):
         await asyncio.to_thread(asyncio.run, main())
-    await eventually(lambda: job(system, found[0])["state"] == "available")
+    await eventually(lambda: record(system, found[0])["state"] == "available")
     assert_handed_back(system, *found)
     assert system.request("GET", "/ojs/v1/admin/workers").body["items"] == [], "it has signed off"
     assert "ojs-nats-heartbeats" not in {thread.name for thread in threading.enumerate()}
@@ -216,13 +188,19 @@ async def test_a_program_that_ends_with_its_worker_running_hands_its_job_back(sy
 # SIGKILL
 
 
-@both_ways
-@pytest.mark.parametrize("job_type", ["hostile.talk", "hostile.rest"])
-def test_a_process_of_the_pool_ends_in_silence_with_its_killed_worker(system: System, start: Start, job_type: str) -> None:
+@pytest.mark.parametrize("job_type", ["hostile.talk", "hostile.rest", "hostile.linger"])
+def test_a_process_of_the_pool_ends_in_silence_with_its_killed_worker(
+    system: System, start: Start, folder: Path, job_type: str
+) -> None:
+    """The worker hasn't read all that the process has said."""
     worker = start("--processes", "1")
-    push(system, job_type)
+    pushed(system, job_type)
     pid = int(until(lambda: re.findall(r"pid (\d+)", "\n".join(worker.notes())))[0])
-    worker.end()
+    with stopped(worker.pid):
+        (folder / "go on").touch()
+        if job_type == "hostile.linger":
+            until(lambda: "said" in worker.notes())
+        worker.end()
     until(lambda: not runs(pid))
     for word in ("Traceback", "BrokenPipe", "ConnectionReset"):
         assert word not in worker.output

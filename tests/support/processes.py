@@ -66,9 +66,10 @@ def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, seconds:
 
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
-    """A process that stands still: it is there, and does and answers nothing."""
+    """A process that stands still: it is there, and does and answers nothing. It may be killed in here."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)

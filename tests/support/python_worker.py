@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -37,6 +37,28 @@ def imported(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
     return module
+
+
+def pushed(system: System, job_type: str, *args: object, queue: str = "hostile", **options: object) -> str:
+    """Push a job that has one attempt, and return its id."""
+    given = {"queue": queue, "retry": {"max_attempts": 1}, **options}
+    return str(system.call("POST", "/jobs", {"type": job_type, "args": list(args), "options": given}, 201)["job"]["id"])
+
+
+def record(system: System, job_id: str) -> dict[str, Any]:
+    """Return the job as the server has it."""
+    found: dict[str, Any] = system.call("GET", f"/jobs/{job_id}")["job"]
+    return found
+
+
+def completed(system: System, job_id: str, seconds: float = 30.0) -> dict[str, Any]:
+    """Wait until it has completed, and return it."""
+
+    def has_completed() -> bool:
+        return str(record(system, job_id)["state"]) == "completed"
+
+    until(has_completed, seconds)
+    return record(system, job_id)
 
 
 class WorkerProcess(Command):
