@@ -25,6 +25,7 @@ _MOST: Final = 1_000
 _MOST_BYTES: Final = 1_000_000
 """Of results in one request; one that is larger goes alone."""
 _TOO_LARGE: Final = 413
+_STOPPED: Final = "the worker has stopped"
 _UNREPORTED: Final = "how a job ended could not be reported: it will run again"
 
 _NOT_OURS = (NotFound, Conflict)
@@ -144,6 +145,7 @@ class Reports:
         self._successes: dict[Success, None] = {}
         """In the order in which they ended."""
         self._more = asyncio.Event()
+        self._closed = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -163,7 +165,7 @@ class Reports:
 
     def flush(self) -> None:
         """Send what waits for a fetch to carry it."""
-        if self._successes:
+        if self._successes and not self._closed.is_set():
             self._more.set()
             if self._sender is None:
                 self._sender = asyncio.create_task(self._send_all())
@@ -203,12 +205,14 @@ class Reports:
 
     def close(self) -> None:
         """Report no more, and say which outcomes the server hasn't heard of."""
+        self._closed.set()
         if self._sender is not None:
             self._sender.cancel()
         if self._timer is not None:
             self._timer.cancel()
         for success in self._successes:
             self._give_up(success)
+        self._successes.clear()
 
     def _not_carried(self) -> None:
         self._timer = None
@@ -280,32 +284,29 @@ class Reports:
             self._done(success)
         elif isinstance(error, _UNACCEPTABLE):
             log.warning("a job's result was refused", job_id=job.id, code=error.code, reason=str(error))
-            del self._successes[success]
+            self._successes.pop(success, None)
             # Without a report the job would hang until its lease ends.
             failed = asyncio.create_task(self._nack(job, outcome.raised(ResultRefused(str(error))), success.trial))
             failed.add_done_callback(lambda _: _set(success.told))
         elif not success.trial.failed(job, error):
-            del self._successes[success]
+            self._successes.pop(success, None)
             self._give_up(success, str(error))
 
     def _done(self, success: Success) -> None:
-        del self._successes[success]
+        self._successes.pop(success, None)
         _set(success.told)
 
-    def _give_up(self, success: Success, reason: str = "the worker has stopped") -> None:
+    def _give_up(self, success: Success, reason: str = _STOPPED) -> None:
         log.error(_UNREPORTED, job_id=success.job.id, reason=reason)
         _set(success.told)
 
     async def _nack(self, job: Job, report: Report, trial: Trial) -> None:
         shortened = False
-        while True:
+        while not self._closed.is_set():
             body = {"job_id": job.id, "worker_id": self._worker_id, "attempt": job.attempt, **report.members}
             try:
                 answer = await self._transport.send(Request(NACK, body=body, queue=job.queue), patience_s=0.0)
                 msgspec.json.decode(answer, type=_Nacked)
-            except asyncio.CancelledError:
-                log.error(_UNREPORTED, job_id=job.id, reason="the worker has stopped")
-                raise
             except _NOT_OURS as error:
                 log.warning("a job's failure was refused", job_id=job.id, code=error.code, reason=str(error))
                 return
@@ -317,9 +318,12 @@ class Reports:
                 if not trial.failed(job, error):
                     log.error(_UNREPORTED, job_id=job.id, reason=str(error))
                     return
-                await asyncio.sleep(trial.due - asyncio.get_running_loop().time())
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(trial.due):
+                        await self._closed.wait()
             else:
                 return
+        log.error(_UNREPORTED, job_id=job.id, reason=_STOPPED)
 
 
 def _set(told: asyncio.Future[None]) -> None:
