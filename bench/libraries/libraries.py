@@ -19,8 +19,16 @@ class Contender(NamedTuple):
 _TASKIQ: Final = ("taskiq", "taskiq-nats")
 
 
+_HTTP: Final = ("OJS_URL", "{http}")
+_NATS: Final = ("OJS_URL", "{nats}")
+
+
 def _ours(concurrency: int) -> list[str]:
     return ["ojs-nats", "worker", "contenders.ojs", "--concurrency", str(concurrency), "--log-level", "warning"]
+
+
+def _ours_ahead(concurrency: int) -> list[str]:
+    return [*_ours(concurrency), "--ahead", "100"]
 
 
 def _taskiq(concurrency: int) -> list[str]:
@@ -29,8 +37,10 @@ def _taskiq(concurrency: int) -> list[str]:
 
 
 CONTENDERS: Final = (
-    Contender("ojs", "ojs-nats", (), _ours, (("OJS_URL", "{http}"),)),
-    Contender("ojs over NATS", "ojs-nats", (), _ours, (("OJS_URL", "{nats}"),)),
+    Contender("ojs", "ojs-nats", (), _ours, (_HTTP,)),
+    Contender("ojs over NATS", "ojs-nats", (), _ours, (_NATS,)),
+    Contender("ojs, 100 ahead", "ojs-nats", (), _ours_ahead, (_HTTP,)),
+    Contender("ojs over NATS, 100 ahead", "ojs-nats", (), _ours_ahead, (_NATS,)),
     Contender("taskiq_nats", "nats", _TASKIQ, _taskiq),
     Contender("taskiq_nats, ten a pull", "nats", _TASKIQ, _taskiq, (("BATCH", "10"),)),
     Contender("arq", "redis", ("arq",), lambda _: ["arq", "contenders.arq.WorkerSettings"]),

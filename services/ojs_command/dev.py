@@ -82,8 +82,13 @@ class _System:
         loading = asyncio.create_task(load_services()) if self._settings.together else None
         settings = msgspec.structs.replace(self._settings, projector_data=self._folder.path / "projector")
         if self._server is not None:
-            await self._server.start()
-            settings = msgspec.structs.replace(settings, nats=self._server.url, storage_folder=self._server.store)
+            try:
+                await self._server.start()
+            except OSError as error:  # of its files
+                raise self._folder.unusable(error) from error
+            settings = msgspec.structs.replace(
+                settings, nats=self._server.url, nats_api_url=None, storage_folder=self._server.store
+            )
         if loading is None:
             self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]
         else:
@@ -120,5 +125,5 @@ class _System:
             self._folder.write(state)
         except OSError as error:
             if not self._ready:
-                raise
+                raise self._folder.unusable(error) from error
             log.error("run.json is out of date", reason=error.strerror)  # on a full disk the processes matter more

@@ -180,7 +180,10 @@ class EmbeddedServer(Supervised):
         return self._folder / "nats-server.log"
 
     def _failure(self, status: int) -> str:
-        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines() if self._log.exists() else []
+        try:
+            lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:  # it had no place for it, or none was written
+            lines = []
         last = next((line for line in reversed(lines) if "[FTL]" in line), "")
         if "address already in use" in last:
             return (

@@ -51,7 +51,10 @@ class DataFolder:
             if not _locked(dev):
                 raise StartupProblem(self._in_use())
             self._wait_for_server(server)
-            self._run_file.unlink(missing_ok=True)  # that of a `dev` that was killed
+            try:
+                self._run_file.unlink(missing_ok=True)  # that of a `dev` that was killed
+            except OSError as error:
+                raise self.unusable(error) from error
             yield server
             self._run_file.unlink(missing_ok=True)
         finally:
@@ -74,7 +77,12 @@ class DataFolder:
         try:
             return os.open(self.path / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StartupProblem(f"can't write in {self.path}: {error.strerror}; choose another folder with --data") from error
+            raise self.unusable(error) from error
+
+    def unusable(self, error: OSError) -> StartupProblem:
+        """Return which file is in the way, why, and the remedy."""
+        file = f" ({error.filename})" if error.filename else ""
+        return StartupProblem(f"can't write in {self.path}: {error.strerror}{file}; choose another folder with --data")
 
     def _wait_for_server(self, lock: int) -> None:
         # A `dev` that was killed leaves a nats-server which is just about to stop.
@@ -89,8 +97,10 @@ class DataFolder:
             time.sleep(_POLL_SECONDS)
 
     def _in_use(self) -> str:
-        text = _text(self._run_file)
-        state = msgspec.json.decode(text, type=RunState) if text else None
+        try:
+            state = msgspec.json.decode(_text(self._run_file), type=RunState)
+        except (OSError, msgspec.MsgspecError):  # not written yet, or not by `dev`
+            state = None
         who = f"pid {state.pid}, {state.url or 'starting'}" if state else "starting"
         return f"another 'ojs-nats dev' ({who}) uses {self.path}: stop it, or choose another folder with --data"
 

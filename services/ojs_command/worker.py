@@ -42,7 +42,7 @@ def add_worker_command(commands: argparse._SubParsersAction[argparse.ArgumentPar
     parser.add_argument("modules", nargs="+", metavar="MODULE", help="as you would import it here: app.jobs")
     parser.add_argument("--queues", default="", metavar="NAMES", help="which, first to last, by commas [those of the jobs]")
     parser.add_argument("--concurrency", type=int, default=10, metavar="N", help="jobs at a time [10]")
-    parser.add_argument("--ahead", type=int, default=100, metavar="N", help="most to fetch ahead while jobs take no time [100]")
+    parser.add_argument("--ahead", type=int, default=0, metavar="N", help="most to fetch ahead while jobs take no time [0]")
     parser.add_argument("--grace", default="25s", metavar="TIME", help="how long jobs may go on after SIGTERM [25s]")
     parser.add_argument("--processes", type=int, metavar="N", help="processes for jobs that run in them [the CPUs]")
     parser.add_argument("--health-port", type=int, metavar="PORT", help="serve /healthz, /readyz and /metrics there [nowhere]")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import invalid
-from ojs_core.base.fields import queue_name
+from ojs_core.base.fields import queue_name, shown
 from ojs_core.base.ids import job_id_of
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.events.vocabulary import ENTERED
@@ -108,7 +108,7 @@ def channel_of(name: str, query: Mapping[str, str]) -> Channel:
         return Channel(name=f"job:{job_id}", wanted=replace(wanted, subject_id=job_id))
     if kind == "queue" and of:
         if wanted.queues:
-            raise invalid("queues", f"queues can't be asked for with the channel {name[:80]!r}; use one of both")
+            raise invalid("queues", f"queues can't be asked for with the channel {shown(name)}; use one of both")
         return Channel(name=name, wanted=replace(wanted, queues=(_queue_of(of),)))
     if name == EVENTS:
         if STATE_CHANGED in wanted.types:
@@ -116,7 +116,7 @@ def channel_of(name: str, query: Mapping[str, str]) -> Channel:
         return Channel(name=name, wanted=wanted)
     if name == ALL:
         return Channel(name=name, wanted=wanted)
-    raise invalid("channel", f"channel must be {_CHANNELS}, not {name[:80]!r}")
+    raise invalid("channel", f"channel must be {_CHANNELS}, not {shown(name)}")
 
 
 def filter_of(query: Mapping[str, str]) -> EventFilter:
@@ -127,7 +127,7 @@ def filter_of(query: Mapping[str, str]) -> EventFilter:
     types = _names(query, "types", "type", "event_types")
     for event_type in types:
         if not _TYPE.fullmatch(event_type):
-            raise invalid("types", f"types must be event types like job.completed or job.*, not {event_type[:80]!r}")
+            raise invalid("types", f"types must be event types like job.completed or job.*, not {shown(event_type)}")
     return EventFilter(
         types=types,
         queues=tuple(_queue_of(name) for name in _names(query, "queues", "queue")),
@@ -139,7 +139,7 @@ def cursor_of(text: str, name: str) -> int:
     """The cursor that a client sends back, its id of an event. Raises invalid_request."""
     found = _CURSOR.fullmatch(text)
     if found is None:
-        raise invalid(name, f"{name} must be the cursor or id of an event, a whole number, not {text[:40]!r}")
+        raise invalid(name, f"{name} must be the cursor or id of an event, a whole number, not {shown(text)}")
     return int(found[1])
 
 

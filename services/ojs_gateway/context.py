@@ -13,6 +13,7 @@ from ojs_core.read.client import Queries
 from ojs_core.runtime.preparation import Preparation
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
+from ojs_gateway.damage import Damage
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.roles import Roles
 
@@ -45,6 +46,7 @@ class Context:
         store.on_reset(self.worker_notes.reset)
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence, store.webhooks.wanted)
+        self.damage = Damage(store)
         self.limits = limits
         self.webhook_insecure = webhook_insecure
         self.targets = Targets(insecure=webhook_insecure, private=webhook_private)

@@ -33,7 +33,7 @@ def pressure_headers(store: Store, queues: Iterable[str]) -> Headers:
 
 def refusal_headers(errors: Iterable[OjsError | None]) -> Headers:
     """For an answer about several things, some of which can't be done now: when to ask for those again."""
-    seconds = max((error.retry_after or 0 for error in errors if error is not None), default=0)
+    seconds = max((error.retry_after or 0 for error in errors if error is not None and error.retryable), default=0)
     return (("Retry-After", str(seconds)),) if seconds else ()
 
 

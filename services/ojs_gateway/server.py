@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.listen import Listener
@@ -55,8 +56,9 @@ class Gateway:
         self._edge = Edge(router(routes), limits, browsers, self._context.aside)
         self._nats_api: NatsApi | None = None
         if settings.nats_api:
+            inboxes = Inboxes(settings.inbox_prefixes)
             self._nats_api = NatsApi(
-                operations(routes), store.config, limits, self._context.aside, most=settings.max_connections
+                operations(routes), store.config, limits, self._context.aside, inboxes, most=settings.max_connections
             )
         self._listener: Listener | None = None
 
@@ -79,8 +81,9 @@ class Gateway:
         )
         await self._listener.start()
         if self._nats_api is not None:
-            await self._nats_api.start(settings.nats, self._context.store.instance)
+            await self._nats_api.start(settings.nats_api_url or settings.nats, self._context.store.instance)
         self._context.roles.start()
+        self._context.damage.start()
 
     async def stop(self) -> None:
         """Take no new connections, answer those who wait at once, let the others finish; all within 4.2 s."""
@@ -93,6 +96,7 @@ class Gateway:
             closing.append(self._nats_api.stop(_SHUTDOWN_S))
         await asyncio.gather(*closing)
         await self._context.roles.stop()
+        await self._context.damage.stop()
         await self._context.worker_notes.stop()
         await self._context.targets.close()
         self._context.aside.close()

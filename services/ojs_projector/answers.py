@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,6 +12,8 @@ import structlog
 from msgspec import Raw
 
 from ojs_core.jetstream.connection import Reply
+from ojs_core.jetstream.inboxes import Inboxes
+from ojs_core.jetstream.subjects import INBOX
 from ojs_core.read.messages import (
     BEHIND,
     FAILED,
@@ -47,6 +50,7 @@ from ojs_projector.safety_net.pruning import next_round
 log = structlog.get_logger(__name__)
 
 _GROUP: Final = "projector"
+_INBOXES: Final = Inboxes([INBOX])
 _PARTIAL_WAIT_S: Final = 0.5
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -112,7 +116,7 @@ class Answers:
         self._stops = await self._listen(building=True)
         await self.fit()
         relayed = query_subject("relayed")
-        self._stops.append(await self._nats.listen(relayed, lambda message: self._spawn(self._answer_relayed(message))))
+        self._stops.append(await self._nats.listen(relayed, partial(self._spawn, self._answer_relayed)))
 
     async def fit(self) -> None:
         """To be called whenever the index has become whole, or no longer is."""
@@ -137,10 +141,12 @@ class Answers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _handler(self, query: _Query) -> Callable[[Reply], None]:
-        return lambda message: self._spawn(self._answer(query, message))
+        return partial(self._spawn, partial(self._answer, query))
 
-    def _spawn(self, work: Any) -> None:
-        task: asyncio.Task[None] = asyncio.create_task(work, name="query")
+    def _spawn(self, answered: Callable[[Reply], Coroutine[Any, Any, None]], message: Reply) -> None:
+        if not _INBOXES.admit(message):
+            return
+        task = asyncio.create_task(answered(message), name="query")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -45,6 +45,7 @@ from ojs_projector.index.file import IndexFile
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.index.watermark import Watermark
 from ojs_projector.relaying.relay import Relay
+from ojs_projector.safety_net.completeness import Completeness
 from ojs_projector.safety_net.pruning import Pruner
 from ojs_projector.safety_net.safety import SafetyNet
 from ojs_projector.statistics_writer import StatisticsWriter
@@ -89,6 +90,9 @@ class Projector:
         self._lag_ms = 0
         self._broken = self._full = False
         """What the last write to the index met: a file that can't be read any more, or a full disk."""
+        self._completeness: Completeness | None = None
+        self._gone = False
+        """Whether the index has what is gone from the bucket."""
         self._stop_gauges: Callable[[], None] | None = None
         self.reached = Watermark()
 
@@ -105,7 +109,12 @@ class Projector:
     async def _start(self) -> None:
         store = self._store
         path = self._place.take() if self._place is not None else None
-        self._model = model = Model(path, self._searched, self._copied)
+        try:
+            self._model = model = Model(path, self._searched, self._copied)
+        except (OSError, sqlite3.Error) as error:
+            if self._place is None:
+                raise
+            raise self._place.unusable(error) from error
         model.attach(*await self._bucket())
         self._checkpoints = Checkpoints(path) if path is not None else None
         model.time_buckets.begin(store.clock.now(), await self._last_span(), store.instance)
@@ -119,10 +128,12 @@ class Projector:
             EventLog(relaying, store.config),
             store.clock,
             store.config,
+            self._workflow,
             store.instance,
         )
         store.on_reset(relay.clear)
         self._safety = safety = SafetyNet(store, model)
+        self._completeness = completeness = Completeness(store, model)
         self._keeper = keeper = StatisticsWriter(store, model, lambda: relay.leading)
         store.on_reset(keeper.clear)
         pruner = Pruner(store, model, self.reached, lambda: relay.leading, self._dead_letters)
@@ -133,7 +144,7 @@ class Projector:
         await keeper.start()
         self._tasks = [
             start_loop("projector", partial(self._read, model, feed, relay, keeper, self._answers)),
-            start_loop("projector-tend", partial(self._tend, model, relay, safety), every_s=_SAFETY_S),
+            start_loop("projector-tend", partial(self._tend, model, relay, safety, completeness), every_s=_SAFETY_S),
             start_loop("projector-prune", pruner.run),
         ]
         self._stop_gauges = metrics.refresh_with(Gauges(model, self.status, store.queues.bound).refresh)
@@ -162,8 +173,9 @@ class Projector:
             self._place.release()
 
     def status(self) -> ProjectorStatus:
-        model, relay, safety = self._model, self._relay, self._safety
+        model, relay, safety, completeness = self._model, self._relay, self._safety, self._completeness
         assert model is not None and relay is not None and safety is not None, "it has not started"  # noqa: PT018
+        gone = {"record": completeness.gone} if completeness is not None and completeness.gone else {}
         return ProjectorStatus(
             instance=self._store.instance,
             applied=model.applied,
@@ -171,7 +183,7 @@ class Projector:
             relaying=relay.leading,
             relayed=relay.relayed,
             events=relay.events,
-            repaired=dict(safety.found),
+            repaired=safety.found | gone,
             partial=model.partial,
             progress=model.progress,
         )
@@ -192,15 +204,21 @@ class Projector:
         found = await self._store.records.leader_raw(self._store.config.span(REST))
         return None if found is None else Record("stats", found[0], 0, "", found[1], None)
 
+    async def _workflow(self, workflow_id: str) -> Workflow | None:
+        """A workflow's record, unless it is still a claim, has left or can't be read. Raises OjsError backend_unavailable."""
+        found = await self._store.records.leader_raw(self._store.config.workflow(workflow_id))
+        record = None if found is None or not found[1] else workflow_reader.read(workflow_id, *found)
+        return record if isinstance(record, Workflow) else None
+
     # Reading
 
     async def _read(self, model: Model, feed: Feed, relay: Relay, keeper: StatisticsWriter, answers: Answers) -> None:
         try:
-            if self._broken:
+            if self._broken or self._gone:
                 await self._rebuild(model, feed, answers)
             elif self._full:
                 await feed.seek(model.applied + 1)
-            self._broken = self._full = False
+            self._broken = self._full = self._gone = False
             await self._turn(model, feed, relay, keeper, answers)
         except sqlite3.DatabaseError as error:
             # What was taken up and is taken back now has to be read again before anybody is answered by it.
@@ -273,10 +291,14 @@ class Projector:
 
     # Housekeeping
 
-    async def _tend(self, model: Model, relay: Relay, safety: SafetyNet) -> None:
+    async def _tend(self, model: Model, relay: Relay, safety: SafetyNet, completeness: Completeness) -> None:
         model.forget(self._store.clock.now())
-        if relay.leading and not model.partial:
+        if model.partial:
+            return
+        if relay.leading:
             await safety.look()
+        if await completeness.look():
+            self._gone = True
 
 
 def pace_s(records: int) -> float:

@@ -169,6 +169,10 @@ _BY_CODE: Final[dict[str, type[Refused]]] = {
 }
 
 
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What reading an answer may raise."""
+
+
 class _Error(msgspec.Struct):
     """The specification's members of every error; what else calls something an error isn't the server's."""
 
@@ -194,7 +198,7 @@ def is_refusal(body: bytes) -> bool:
     """Return whether an answer has an error of the server."""
     try:
         msgspec.json.decode(body, type=_Answer)
-    except msgspec.MsgspecError:
+    except _UNREADABLE:
         return False
     return True
 
@@ -203,7 +207,7 @@ def refusal(status: int, body: bytes, retry_after: str | None) -> Refused:
     """The error of an answer; one that is not the server's (a proxy's) is told by its status."""
     try:
         error = msgspec.json.decode(body, type=_Answer).error
-    except msgspec.MsgspecError:
+    except _UNREADABLE:
         error = _Error("unknown", f"the answer was {status}, and no OJS error: is that an OJS server?", retryable=False)
     try:
         wait = None if retry_after is None else float(retry_after)

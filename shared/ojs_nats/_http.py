@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ import msgspec
 from yarl import URL
 
 from ojs_nats._errors import Unavailable
+from ojs_nats._json import decoded
 from ojs_nats._lookups import Lookups
 from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
@@ -26,6 +28,8 @@ _CONNECT_S: Final = 10.0
 _READ_S: Final = 30.0
 _ANSWER_S: Final = 30.0
 _RECONNECT_S: Final = (0.1, 0.5)
+_LARGE: Final = 2**20
+"""Bytes of a body that aiohttp warns of."""
 _BUFFER: Final = 2**20
 """Bytes of an event, at most."""
 _BESIDE: Final = frozenset({"job.state_changed", "missed", "reset"})
@@ -54,8 +58,8 @@ class HttpTransport(Transport):
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
 
         async def asked() -> Answer:
-            method = request.operation.method
-            async with session.request(method, url, data=body, headers=request.headers, timeout=timeout) as answer:
+            method, data = request.operation.method, _as_sent(body)
+            async with session.request(method, url, data=data, headers=request.headers, timeout=timeout) as answer:
                 return Answer(answer.status, await answer.read(), answer.headers.get("Retry-After"))
 
         try:
@@ -81,7 +85,7 @@ class HttpTransport(Transport):
                         if kind.startswith("system."):
                             yield _notice(kind, data, after)
                         elif kind not in _BESIDE:
-                            yield msgspec.structs.replace(msgspec.json.decode(data, type=Event), cursor=after)
+                            yield msgspec.structs.replace(decoded(data, Event), cursor=after)
                 if wanted.job_id is not None:
                     return
             except NotNow as reason:
@@ -139,6 +143,11 @@ class HttpTransport(Transport):
             lookups.close()
 
 
+def _as_sent(body: bytes | None) -> bytes | BytesIO | None:
+    """Return the body as aiohttp sends it: a large one in parts, between which the loop goes on."""
+    return body if body is None or len(body) < _LARGE else BytesIO(body)
+
+
 def _notice(kind: str, data: bytes, cursor: str) -> Event:
     """What the server says of the stream itself, such as that events are gone (`system.gap`)."""
-    return Event(id="", type=kind, time=datetime.now(UTC), data=msgspec.json.decode(data, type=dict[str, Any]), cursor=cursor)
+    return Event(id="", type=kind, time=datetime.now(UTC), data=decoded(data, dict[str, Any]), cursor=cursor)

@@ -13,7 +13,8 @@ _LIMIT_KEY: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]*", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST: Final = 255
 _MOST_TEXTS: Final = 100
-_MOST_QUEUES: Final = 100
+MOST_QUEUES: Final = 100
+"""What the server lets a request name: a fetch, and a worker of itself."""
 _MOST_TYPES: Final = 1_000
 
 
@@ -77,16 +78,10 @@ def within(number: Any, least: float, most: float, what: str) -> Any:
 
 
 def worked_queues(queues: Sequence[str]) -> list[str]:
-    """Return the queues that one worker takes jobs from. Raises ValueError for too many, and for what isn't a queue's name."""
+    """Return the queues that one worker takes jobs from, each once. Raises ValueError for what isn't a queue's name."""
     if isinstance(queues, str):
         raise ValueError(f"queues are a list of names, not {_shown(queues)}")  # noqa: TRY004  # as above
-    found = list(dict.fromkeys(queue_name(name) for name in queues))
-    if len(found) > _MOST_QUEUES:
-        raise ValueError(
-            f"a worker takes jobs from up to {_MOST_QUEUES} queues, not {len(found)}: name some of them (queues=…, --queues), "
-            "and start another worker for the others"
-        )
-    return found
+    return list(dict.fromkeys(queue_name(name) for name in queues))
 
 
 def check_worked_types(types: Collection[str]) -> None:

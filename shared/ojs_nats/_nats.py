@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 
 from ojs_nats._errors import Refused, refused
 from ojs_nats._jobs import Job
+from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._names import is_queue_name
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
@@ -31,6 +32,8 @@ _INBOX_PREFIX: Final = "_INBOX"
 _CONNECT_S: Final = 5
 _GIVE_UP_S: Final = 12.0
 """For each server, with all tries."""
+_NOBODY_S: Final = 3.0
+"""How long nobody may listen before another server is asked: this one may be cut off from where the gateways are."""
 _CLOSE_S: Final = 1.0
 _RECONNECT_PAUSE_S: Final = 0.25
 _ANSWER_S: Final = 5.0
@@ -139,11 +142,11 @@ class NatsTransport(Transport):
         said = {name: ",".join(values) for name, values in asked.items() if values}
         queue = wanted.queues[0] if len(wanted.queues) == 1 else None
         answer = await self.send(Request(LIST_EVENTS, {"after": after, "limit": _PAGE, **said}, queue=queue))
-        return msgspec.json.decode(answer, type=EventPage)
+        return decoded(answer, EventPage)
 
     async def _has_ended(self, job_id: str) -> bool:
         answer = await self.send(Request(GET_JOB, {"job_id": job_id}))
-        return msgspec.json.decode(answer, type=_One).job.ended
+        return decoded(answer, _One).job.ended
 
     async def _open(self) -> _Link:
         async with self._opening:
@@ -182,6 +185,8 @@ class _Link:
         self._inbox = ""
         self._reason: Exception | None = None
         """The last trouble of the connection."""
+        self._nobody_since: float | None = None
+        """Since when nobody has listened to what was asked (loop time); None if somebody did the last time."""
         self._tokens = itertools.count(1)
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
@@ -236,8 +241,20 @@ class _Link:
         finally:
             del self._waiting[token]
         if not found.data and found.headers is not None and found.headers.get("Status") == "503":
+            await self._look_elsewhere()
             raise NobodyListens
+        self._nobody_since = None
         return found
+
+    async def _look_elsewhere(self) -> None:
+        """Go to another server, if nobody has listened for a while and there is one."""
+        now = asyncio.get_running_loop().time()
+        if self._nobody_since is None:
+            self._nobody_since = now
+        elif now - self._nobody_since >= _NOBODY_S and len(self._nats.servers) > 1:
+            self._nobody_since = now
+            log.debug("nobody listens at this server: another one is tried", server=self._nats.connected_url)
+            await self._nats.force_reconnect()
 
     @asynccontextmanager
     async def listening(self, subjects: Sequence[str], heard: asyncio.Event) -> AsyncIterator[None]:
@@ -308,7 +325,7 @@ def _status(said: str) -> int:
 
 
 def _queue(request: Request) -> str:
-    """Return the part of the subject that is the request's queue, if a subject can have it."""
+    """Return the queue to name in the subject: any, if no subject can name it. The server says what is wrong."""
     queue = request.queue or _ANY_QUEUE
     return queue if is_queue_name(queue) and "" not in queue.split(".") else _ANY_QUEUE
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ojs_nats._errors import OjsError, Unavailable, is_refusal, refusal
+from ojs_nats._json import decoded
 from ojs_nats._operations import LIST_EVENTS, Request
 from ojs_nats._plain import encoded
 from ojs_nats.answers.events import Event, EventPage
@@ -86,7 +87,7 @@ class Transport(ABC):
     async def cursor_now(self) -> str:
         """The cursor behind what has happened: from there on, a connection that breaks loses no event."""
         newest = await self.send(Request(LIST_EVENTS, {"page": "1", "per_page": "1"}))
-        return msgspec.json.decode(newest, type=EventPage).cursor
+        return decoded(newest, EventPage).cursor
 
     async def send(self, request: Request, *, patience_s: float | None = None) -> bytes:
         """The answer's body. Raises Refused by the server's code, Unavailable, and as `encoded` for what JSON can't hold."""

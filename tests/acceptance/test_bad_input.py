@@ -205,6 +205,58 @@ def test_unknown_paths_methods_and_ids(system: System) -> None:
         assert_refused(ask(system, "POST", f"/ojs/v1/workers/{path}", body), 404, "not_found")
 
 
+WORKFLOW = {"type": "a.b", "args": []}
+EXACT = [
+    ("POST", "/jobs", GOOD | {"type": "a b"}, "invalid_request", "INVALID_JOB_TYPE", "OJS-1001"),
+    ("POST", "/jobs", option("queue", "A"), "invalid_request", "INVALID_QUEUE", "OJS-1002"),
+    ("POST", "/jobs", GOOD | {"args": 1}, "invalid_request", "INVALID_ARGS", "OJS-1003"),
+    ("POST", "/jobs", GOOD | {"meta": 1}, "invalid_request", "INVALID_METADATA", "OJS-1004"),
+    ("POST", "/jobs", option("metadata", []), "invalid_request", "INVALID_METADATA", "OJS-1004"),
+    ("POST", "/jobs", option("priority", "x"), "invalid_request", "INVALID_PAYLOAD", "OJS-1000"),
+    ("POST", "/jobs", option("retry", {"max_attempts": -1}), "invalid_request", "INVALID_RETRY_POLICY", "OJS-1006"),
+    ("POST", "/jobs", option("unique", {"keys": ["no"]}), "invalid_request", "UNIQUE_KEY_INVALID", "OJS-7002"),
+    ("POST", "/jobs", option("unique", {"args_keys": ["a"]}), "invalid_request", "UNIQUE_KEY_INVALID", "OJS-7002"),
+    ("POST", "/jobs", option("unique", 1), "invalid_request", "UNIQUE_KEY_INVALID", "OJS-7002"),
+    ("POST", "/cron", GOOD | {"name": "n", "cron": "x"}, "invalid_request", "INVALID_CRON_EXPRESSION", "OJS-1007"),
+    ("POST", "/cron", GOOD | {"name": "n", "cron": 5}, "invalid_request", "INVALID_CRON_EXPRESSION", "OJS-1007"),
+    ("POST", "/cron", GOOD | {"name": "n"}, "invalid_request", "INVALID_PAYLOAD", "OJS-1000"),
+    (
+        "POST",
+        "/workflows",
+        {"steps": [WORKFLOW | {"id": "a", "depends_on": ["b"]}, WORKFLOW | {"id": "b", "depends_on": ["a"]}]},
+        "invalid_workflow",
+        "CYCLIC_DEPENDENCY",
+        "OJS-4004",
+    ),
+    ("POST", "/workflows", {"type": "chain", "steps": []}, "invalid_workflow", "INVALID_WORKFLOW", "OJS-1000"),
+    ("GET", f"/workflows/{UNKNOWN_ID}", None, "not_found", "WORKFLOW_NOT_FOUND", "OJS-4000"),
+    ("DELETE", "/workflows/nonsense", None, "not_found", "WORKFLOW_NOT_FOUND", "OJS-4000"),
+    ("GET", f"/jobs/{UNKNOWN_ID}", None, "not_found", "NOT_FOUND", "OJS-3000"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "code", "canonical", "number"), EXACT)
+def test_a_refusal_has_the_most_exact_code_of_the_catalog_beside_the_general_one(
+    system: System, method: str, path: str, body: Any, code: str, canonical: str, number: str
+) -> None:
+    error = ask(system, method, f"/ojs/v1{path}", None if body is None else json.dumps(body).encode()).body["error"]
+    assert (error["code"], error["canonical_code"], error["ojs_code"]) == (code, canonical, number)
+
+
+def test_what_has_ended_is_refused_by_how_it_has_ended(system: System) -> None:
+    cancelled = push(system, GOOD).body["job"]["id"]
+    ask(system, "DELETE", f"/ojs/v1/jobs/{cancelled}")
+    again = ask(system, "DELETE", f"/ojs/v1/jobs/{cancelled}")
+    assert assert_refused(again, 409, "conflict")["ojs_code"] == "OJS-3003"
+    push(system, option("queue", "how-it-ended"))
+    fetch = json.dumps({"queues": ["how-it-ended"]}).encode()
+    done = ask(system, "POST", "/ojs/v1/workers/fetch", fetch).body["jobs"][0]["id"]
+    ack = json.dumps({"job_id": done}).encode()
+    assert ask(system, "POST", "/ojs/v1/workers/ack", ack).status == 200
+    twice = ask(system, "POST", "/ojs/v1/workers/ack", ack)
+    assert assert_refused(twice, 409, "conflict")["ojs_code"] == "OJS-3002"
+
+
 def test_illegal_transitions_are_409_with_both_states(system: System) -> None:
     job_id = push(system, GOOD).body["job"]["id"]
     body = json.dumps({"job_id": job_id, "error": {"message": "x"}}).encode()

@@ -154,7 +154,8 @@ def test_an_atomic_bulk_request_to_a_full_queue_says_which_jobs_have_no_room(sys
     assert {item["error"]["code"] for item in answer.body["items"]} == {"QUEUE_FULL"}
     assert "bounded to 2" in answer.body["items"][0]["error"]["message"]
     refused = system.request("POST", f"{JOBS}/batch", {"jobs": body["jobs"]})
-    assert (refused.status, refused.headers.get("Retry-After")) == (429, None)
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "1"), "every 429 has it"
+    assert refused.body["error"]["retryable"] is False
     assert "max_size" in refused.body["error"]["hint"]
     assert system.request("GET", f"{JOBS}?queue={queue}").body["pagination"]["total"] == 1
 

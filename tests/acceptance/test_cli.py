@@ -68,6 +68,23 @@ def test_a_unique_job_is_refused_the_second_time(cli: Cli) -> None:
     assert said.out == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("push", "Tenant.0"), "a job type is one or more words"),
+        (("push", "t", "--queue", "My Queue"), "a queue's name has lower-case letters"),
+        (("push", "t", "--tag", "a" * 256), "one of tags is a text of 1 to 255"),
+        (("push", "t", "--priority", "500"), "a priority is a whole number from -100 to 100"),
+        (("cron", "add", "nightly", "@daily", "t", "--queue", "My Queue"), "a queue's name has lower-case letters"),
+    ],
+)
+def test_a_name_that_no_server_takes_is_refused_in_a_sentence(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    told = cli(*words)
+    assert (told.code, told.out) == (2, "")
+    assert said in told.err
+    assert "Traceback" not in told.err
+
+
 def test_a_push_may_wait_for_its_end(cli: Cli, system: System) -> None:
     with cli.started("push", "t", "--wait", "--timeout", "1m") as waiting:
         [job] = until(lambda: fetched(system)) or []
@@ -99,6 +116,29 @@ def test_a_line_that_is_no_array_is_told_of_and_those_before_are_pushed(cli: Cli
     assert "Line 2 is no JSON array" in said.err
     assert len(said.out.split()) == 1
     assert len(system.call("GET", "/jobs")["jobs"]) == 1
+
+
+@pytest.mark.parametrize("argument", [2_000 * "[", 500 * "[" + 500 * "]", '{"a": "\\ud800"}', "\udcff"])
+def test_an_argument_that_no_job_can_have_is_told_of_in_a_line(cli: Cli, argument: str) -> None:
+    said = cli("push", "t.x", argument)
+    assert said.code in {1, 2}
+    assert "Traceback" not in said.err
+    assert said.err.startswith("ojs-nats: ")
+    assert len(said.err) < 500
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("get", "\udcff"),
+        ("queues", "pause", "\udcff"),
+        ("cron", "add", "\udcff", "@daily", "t"),
+        ("cancel", "x", "--reason", "\udcff"),
+    ],
+)
+def test_bytes_that_are_no_text_are_told_of_in_a_line(cli: Cli, words: tuple[str, ...]) -> None:
+    said = cli(*words)
+    assert (said.code, said.err) == (2, "ojs-nats: '\\udcff' is no text in UTF-8.\n")
 
 
 def test_lines_that_are_refused_leave_the_others(cli: Cli) -> None:

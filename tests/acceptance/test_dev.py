@@ -167,6 +167,21 @@ def test_a_missing_nats_server_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert command.output == ("ojs-nats dev: /nowhere/nats-server is no program that can be run; correct --nats-server\n")
 
 
+@pytest.mark.parametrize("name", ["run.json", "ports", "nats-server.conf", "nats-server.log"])
+def test_a_file_of_the_data_folder_that_can_not_be_written_is_told_in_one_sentence(tmp_path: Path, name: str) -> None:
+    blocked = tmp_path / "data" / name
+    if name == "ports":
+        blocked.parent.mkdir()
+        blocked.write_text("a file")
+    else:
+        blocked.mkdir(parents=True)
+    command = Command(tmp_path, "dev", "--data", str(blocked.parent), "--port", "0", "--nats-port", "0")
+    assert command.process.wait(60) == 1
+    assert command.output.startswith("ojs-nats dev: ")
+    assert "Traceback" not in command.output
+    assert name in command.output
+
+
 def test_dev_uses_a_nats_server_that_runs_already(tmp_path: Path, nats_server: NatsServer) -> None:
     with System.started(tmp_path, "--nats", nats_server.url) as system:
         assert set(system.children) == EVERYTHING - {"nats-server"}

@@ -108,12 +108,13 @@ def test_what_a_worker_holds_when_it_deregisters_comes_back_at_once_and_does_not
 
 
 def test_a_heartbeat_may_say_by_the_marks_of_earlier_answers_that_it_names_all_jobs(system: System) -> None:
-    since = system.call("POST", "/workers/register", {"worker_id": "names-all"})["mark"]
+    since = until_mark = system.call("POST", "/workers/register", {"worker_id": "names-all"})["mark"]
     for _ in range(2):
-        answer = beat(system, "names-all", active_jobs=0, complete={"since": since, "until": since})
+        answer = beat(system, "names-all", active_jobs=0, complete={"since": since, "until": until_mark})
         assert "warnings" not in answer
-        assert answer["mark"] != since
-    [warning] = beat(system, "names-all", active_jobs=1, complete={"since": since, "until": answer["mark"]})["warnings"]
+        assert answer["mark"] != until_mark
+        until_mark = answer["mark"]
+    [warning] = beat(system, "names-all", active_jobs=1, complete={"since": since, "until": until_mark})["warnings"]
     assert warning["field"] == "complete", "it names fewer than it has"
 
 

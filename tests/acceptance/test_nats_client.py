@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,28 +15,23 @@ import pytest
 
 from ojs_nats import App, Client, JobContext, JobHandle, NewJob, Refused, Unavailable, Worker
 from ojs_nats._worker.lifecycle import Trigger
+from support.binding import guarded_nats, url_of
+from support.cluster import monitored
 from support.nats import NatsServer
-from support.system import Processes, environment, send
-from support.waiting import eventually
-
-PAGE = Path(__file__).parents[2] / "docs" / "nats-binding.md"
+from support.system import Processes, System, environment, send
+from support.waiting import eventually, until
 
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[NatsServer]:
-    """With the users of the page on the binding, and a gateway; each user's password is `secret`."""
-    [block] = re.findall(r"```\n(authorization \{.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    with NatsServer(tmp_path / "nats", more=re.sub(r"\$\w+_PASSWORD", "secret", block)) as server:
-        processes = Processes(tmp_path / "processes", f"nats://ojs:secret@127.0.0.1:{server.port}")
+    """With the users of the page on the binding, and a gateway."""
+    with guarded_nats(tmp_path / "nats") as server:
+        processes = Processes(tmp_path / "processes", url_of(server, "ojs"))
         try:
-            processes.start("gateway").ready()
+            processes.start("gateway", "--nats-api-url", url_of(server, "gateway")).ready()
             yield server
         finally:
             processes.stop()
-
-
-def url_of(server: NatsServer, user: str) -> str:
-    return f"nats://{user}:secret@127.0.0.1:{server.port}?inbox_prefix=_INBOX_{user}"
 
 
 def job_for(queue: str) -> NewJob[int]:
@@ -54,6 +48,14 @@ async def test_a_user_pushes_to_its_queue_and_does_nothing_else(guarded: NatsSer
             with pytest.raises(Refused, match="doesn't let this user") as said:
                 await refused
             assert said.value.code == "permission_denied"
+
+
+@pytest.mark.parametrize("queue", ["a b", "*", "email.>", "", "a\r\nPUB ojs.ready.x 0\r\n"])
+async def test_a_queue_that_no_subject_can_name_is_refused_by_the_server(system: System, queue: str) -> None:
+    async with Client(system.nats_url, patience=2.0) as client:
+        with pytest.raises(Refused) as said:
+            await client.queues.pause(queue)
+    assert said.value.status in {400, 422}, "not a matter of NATS"
 
 
 async def test_the_gateway_holds_a_user_to_the_queue_that_nats_let_it_name(guarded: NatsServer) -> None:
@@ -87,13 +89,27 @@ async def test_a_worker_of_one_queue_needs_no_more_than_its_permissions(
     await eventually(lambda: len(ran) == 10)
     worker.notify(Trigger.SIGTERM)
     await running
-    async with Client(f"nats://ojs:secret@127.0.0.1:{guarded.port}") as client:
+    async with Client(url_of(guarded, "admin")) as client:
         assert sorted(ran) == list(range(10))
         elsewhere = await client.jobs.get(handles[0].id, queue="another")
         assert elsewhere.queue == "email", "it is looked for where it may have been moved to"
         with pytest.raises(Refused):
             await client.job("nothing")
     assert "secret" not in caplog.text
+
+
+async def test_jobs_whose_answer_the_gateway_may_not_publish_are_back_at_once(guarded: NatsServer) -> None:
+    async with Client(url_of(guarded, "shop")) as client:
+        pushed = await client.push(job_for("email"))
+    link = await nats.connect(f"nats://mailer:secret@127.0.0.1:{guarded.port}", inbox_prefix="_INBOX_mailer")
+    wanted = {"queues": ["email"], "worker_id": "w1", "wait_ms": 20_000}
+    await link.publish("ojs.api.fetchJobs.email", json.dumps(wanted).encode(), reply="_INBOX_unknown.a")
+    wanted["worker_id"] = "w2"
+    answer = await link.request("ojs.api.fetchJobs.email", json.dumps(wanted).encode(), timeout=30)
+    [job] = json.loads(answer.data)["jobs"]
+    assert (job["id"], job["worker_id"]) == (pushed.id, "w2")
+    assert job["attempt"] == 2, "the first is not counted, and has its number"
+    await link.close()
 
 
 async def test_a_gateway_that_is_killed_amid_pushes_doubles_and_loses_none(processes: Processes) -> None:
@@ -128,6 +144,32 @@ async def test_a_client_outlives_a_nats_server_and_its_gateways(nats_server: Nat
         nats_server.restart()
         second = await client.push(job_for("email"))
         assert (await second.job()).state == "available"
+
+
+async def test_a_client_leaves_a_server_where_no_gateway_listens(
+    nats_server: NatsServer, processes: Processes, tmp_path: Path
+) -> None:
+    processes.start("gateway").ready()
+    with NatsServer(tmp_path / "lonely", name="lonely", more='http: "127.0.0.1:-1"') as lonely:
+        nats_server.kill()
+        async with Client(f"{nats_server.url},{lonely.url}", patience=60.0) as client:
+            with pytest.raises(Unavailable, match="no gateway listens there"):
+                async with Client(lonely.url, patience=0.5) as impatient:
+                    await impatient.push(job_for("email"))
+            pushed = asyncio.create_task(client.push(job_for("email")))
+            await asyncio.to_thread(heard_by, lonely, "ojs-client")
+            nats_server.start()
+            handle = await pushed
+            assert (await handle.job()).state == "available"
+
+
+def heard_by(server: NatsServer, name: str) -> None:
+    """Wait until a client of that name is connected to a server."""
+
+    def connected() -> bool:
+        return any(one.get("name") == name for one in monitored(server, "connz").get("connections", ()))
+
+    until(connected)
 
 
 async def test_nobody_there_is_said_without_the_password(unused_tcp_port: int) -> None:

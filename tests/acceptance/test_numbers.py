@@ -134,11 +134,13 @@ class Numbers:
                         self._send(method, where, None, (named["name"],))
 
     def _send(self, method: str, path: str, body: str | None, place: Path) -> None:
-        self._connection.request(method, path, None if body is None else body.encode(), {"Content-Type": "application/json"})
+        data = None if body is None else body.encode()
+        self._connection.request(method, path, data, {"Content-Type": "application/json"})
         answer = self._connection.getresponse()
         text = answer.read()
         if answer.status in {500, 501, 502}:
-            self.failed.append(f"{method} {path[:150]} at {place}: {answer.status} {text[:200]!r} for {(body or '')[:300]}")
+            sent = (body or "")[:300]
+            self.failed.append(f"{method} {path[:150]} at {place}: {answer.status} {text[:200]!r} for {sent}")
 
 
 def _numbers_in(body: Any, at: Path = ()) -> Iterator[Path]:

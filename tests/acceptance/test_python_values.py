@@ -161,20 +161,11 @@ async def test_results_for_which_a_job_has_no_room_are_read(system: System, clie
 # Workers
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--queues", "My Queue"), "a queue's name has lower-case letters"),
-        (("--queues", ",".join(f"q{number}" for number in range(120))), "up to 100 queues, not 120"),
-    ],
-)
-def test_a_worker_that_no_server_would_serve_says_so_in_a_sentence(
-    tmp_path: Path, arguments: tuple[str, ...], said: str
-) -> None:
+def test_a_worker_that_no_server_would_serve_says_so_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "named.py").write_text("from ojs_nats import App\napp = App()\n@app.job\ndef nothing() -> None: ...\n")
-    worker = WorkerProcess(tmp_path, "worker", "named", *arguments, env=environment(), label="worker")
+    worker = WorkerProcess(tmp_path, "worker", "named", "--queues", "My Queue", env=environment(), label="worker")
     assert worker.process.wait(timeout=60) == 1
-    assert said in worker.output
+    assert "a queue's name has lower-case letters" in worker.output
     assert "Traceback" not in worker.output
 
 

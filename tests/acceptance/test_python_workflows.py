@@ -57,6 +57,16 @@ async def fail(name: str) -> str:
     return name
 
 
+@app.job("w.large", queue="w")
+async def large(letter: str) -> str:
+    return letter * (2**20 - 2)
+
+
+@app.job("w.lengths", queue="w")
+def lengths(ctx: JobContext) -> list[tuple[str, int]]:
+    return [(result[0], len(result)) for result in ctx.parent_results]
+
+
 @app.job("w.never", queue="nobody-s")
 async def never() -> int:
     return 0
@@ -86,6 +96,11 @@ async def test_a_chain_hands_its_results_on(started: App) -> None:
     assert (found.name, found.type, found.metadata.job_count) == ("sums", "chain", 4)
     assert [one.id async for one in workflows.list(state="completed")] == [handle.id]
     assert await (await workflows.start(chain(add.s(1), day.s()))).result("30s") == date(2026, 11, 24)
+
+
+async def test_a_step_is_given_results_for_which_its_job_had_no_room(started: App) -> None:
+    handle = await started.client.workflows.start(chain(*(large.s(letter) for letter in "abcdef"), lengths.s()))
+    assert await handle.result("60s") == [(letter, 2**20 - 2) for letter in "abcdef"]
 
 
 async def test_a_group_s_result_is_a_list(started: App) -> None:

@@ -190,6 +190,36 @@ async def test_heartbeats_are_told_to_who_follows_a_job_and_by_name_to_others(ht
         assert frame["id"].isdigit()
 
 
+@pytest.mark.parametrize("over", ["server-sent events", "a WebSocket"])
+async def test_what_a_worker_tells_of_a_job_comes_between_its_start_and_its_end(http: Session, over: str) -> None:
+    expected = ["job.enqueued", "job.started", "job.progress", "job.heartbeat", "job.checkpointed", "job.completed"]
+    for _ in range(5):
+        job_id = await push(http, "ev.order")
+        if over == "a WebSocket":
+            async with http.ws_connect("/ojs/v1/ws", protocols=["ojs.v1"]) as socket:
+                await ask(socket, {"action": "subscribe", "channel": f"job:{job_id}", "last_event_id": "0"})
+                await live(http, job_id)
+                told = []
+                while "job.completed" not in told:
+                    told.append((await hear(socket))["event"])
+        else:
+            async with http.get(f"/ojs/v1/jobs/{job_id}/events", headers={"Last-Event-ID": "0"}) as response:
+                stream = Stream(response)
+                await stream.connected()
+                await live(http, job_id)
+                told = types(await stream.rest())
+        assert [event for event in told if event in expected] == expected
+
+
+async def live(http: Session, job_id: str) -> None:
+    """Run a job that tells of itself as soon as it runs."""
+    await fetch(http, "ev.order")
+    await post(http, "/workers/progress", {"job_id": job_id, "percentage": 50})
+    await post(http, "/workers/heartbeat", {"worker_id": "w-live", "active_jobs": [job_id]})
+    await post(http, f"/jobs/{job_id}/checkpoint", {"state": {"at": 1}})
+    await post(http, "/workers/ack", {"job_id": job_id, "result": {"ok": True}})
+
+
 async def test_heartbeats_do_not_come_unasked_in_the_channel_of_events(http: Session) -> None:
     job_id = await push(http, "ev.unasked")
     await fetch(http, "ev.unasked")

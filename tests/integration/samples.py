@@ -1,11 +1,10 @@
-"""Jobs to store, ways to look into the streams, and a proxy that loses what it should carry."""
+"""Jobs to store, ways to look into the streams, and trouble on the way to NATS (support.network has more)."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-import socket
 from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
@@ -145,42 +144,6 @@ async def put_raw(store: Store, subject: str, body: bytes, headers: str = "") ->
 
 
 # Trouble on the way
-
-
-@asynccontextmanager
-async def narrow_proxy(port: int) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """A way to a server on loopback: its URL, and an event that, cleared, lets nothing more through; it buffers little."""
-    passing = asyncio.Event()
-    passing.set()
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
-    listener.bind(("127.0.0.1", 0))
-    pumps: set[asyncio.Task[None]] = set()
-
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while data := await reader.read(65_536):
-                await passing.wait()
-                writer.write(data)
-                await writer.drain()
-        except OSError:
-            pass
-        finally:
-            writer.close()
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        up, down = await asyncio.open_connection("127.0.0.1", port)
-        for task in (asyncio.create_task(pump(reader, down)), asyncio.create_task(pump(up, writer))):
-            pumps.add(task)
-
-    server = await asyncio.start_server(connected, sock=listener)
-    try:
-        yield f"nats://127.0.0.1:{listener.getsockname()[1]}", passing
-    finally:
-        server.close()
-        for task in pumps:
-            task.cancel()
-        await asyncio.gather(*pumps, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from reliability.scenarios import SCENARIOS
 from reliability.site import CannotBeDone
 from reliability.soak import report, soak
 
-_SHORT: Final = ["kill-mixed", "kill-cluster-mixed"]
+_SHORT: Final = ["mixed", "cluster-mixed"]
 """What every change has to live through (.ci/run)."""
 
 _EPILOG: Final = """\

@@ -73,14 +73,17 @@ class Listener:
             await eventually(lambda: int(self._cursor) >= last, patience_s, every=0.1)
 
     async def _read(self, response: aiohttp.ClientResponse) -> None:
-        cursor = None
+        """Take each event that came whole: with the empty line behind it."""
+        fields: dict[str, str] = {}
         async for raw in response.content:
-            line = raw.decode().rstrip("\r\n")
-            if line.startswith("id:"):
-                cursor = line[3:].strip()
-            elif line.startswith("data:") and cursor is not None:
-                self.heard.append(msgspec.json.decode(line[5:])["id"])
-                self._cursor = cursor
+            if line := raw.decode(errors="replace").rstrip("\r\n"):
+                name, _, value = line.partition(":")
+                fields[name] = value.strip()
+                continue
+            if fields.keys() >= {"id", "data"}:
+                self.heard.append(msgspec.json.decode(fields["data"])["id"])
+                self._cursor = fields["id"]
+            fields = {}
 
 
 async def settled(web: Web, patience_s: float) -> bool:

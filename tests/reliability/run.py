@@ -88,6 +88,8 @@ async def _run(folder: Path, name: str, seed: int, seconds: float, rate: float, 
             say("reading everything")
             reading = await read(site.nats_url, site.replicas, web, ledger, listener)
         finally:
+            if listening.done():
+                ledger.failures.append(f"the reader of events ended: {listening.exception()!r}")
             for task in (listening, telling):
                 task.cancel()
             await asyncio.gather(listening, telling, return_exceptions=True)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from reliability.crowd import Crowd
 from reliability.ledger import Kind, Verdict
 from reliability.site import Dev, Site, small_disk, stepped
 from support.disks import fill
+from support.network import BAD
 from support.waiting import answered, eventually
 
 _QUIET_S: Final = 4.0
@@ -155,6 +156,37 @@ async def _kill_cluster_mixed(site: Site, seconds: float) -> None:
             await site.until_whole()
 
 
+def _bad_network(*kinds: str, longest: float = 8.0) -> Disturb:
+    async def disturb(site: Site, seconds: float) -> None:
+        async for _ in _rounds(site, seconds, (0.5, 3)):
+            await _worsen(site, kinds, longest)
+
+    return disturb
+
+
+async def _worsen(site: Site, kinds: Sequence[str], longest: float) -> None:
+    """Some way of one of the kinds is bad for up to so many seconds."""
+    what, links = site.chance.choice(site.ways[site.chance.choice(kinds)])
+    await site.bad(what, links, site.chance.choice(BAD), site.chance.uniform(1, longest))
+    await site.until_whole()
+
+
+async def _mixed(site: Site, seconds: float) -> None:
+    """Kills of all processes and bad networks of all kinds, in turns."""
+    async for number in _rounds(site, seconds, (0.1, 1.0)):
+        if number % 2:
+            await _worsen(site, list(site.ways), 4.0)
+        else:
+            victims = site.servers if site.chance.random() < 0.3 else site.services
+            await site.away([site.chance.choice(victims)], site.chance.uniform(0, 2))
+            await site.until_whole()
+
+
+async def _pull_cable(site: Site, seconds: float) -> None:
+    async for _ in _rounds(site, seconds, (1, 4)):
+        await site.unplugged(site.chance.uniform(1, 12))
+
+
 async def _kill_dev(dev: Dev, seconds: float) -> None:
     async for number in _rounds(dev, seconds, (3, 5)):
         match number % 5:
@@ -248,6 +280,8 @@ async def _gone(store: Store, stream: str, subject: str) -> None:
 
 
 _on_cluster: Final = partial(Site.started, cluster=True)
+_by_links: Final = partial(Site.started, links=True)
+_cluster_by_links: Final = partial(Site.started, cluster=True, links=True)
 _on_small_store: Final = partial(Site.started, storage="6000000")
 
 SCENARIOS: Final[dict[str, Scenario]] = {
@@ -272,6 +306,31 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "roll-nodes": Scenario("cluster: SIGTERM of one server after the other", _roll_nodes, _on_cluster),
     "kill-nodes": Scenario("cluster: SIGKILL of all servers at one moment", _kill_nodes, _on_cluster),
     "kill-cluster-mixed": Scenario("cluster: SIGKILL of services and of servers, in turns", _kill_cluster_mixed, _on_cluster),
+    "net-clients": Scenario(
+        "a bad network between clients and gateways, one or all", _bad_network("clients", "all clients"), _by_links
+    ),
+    "net-services": Scenario(
+        "a bad network between services and nats-server, one or all",
+        _bad_network("services", "all services"),
+        _by_links,
+    ),
+    "net-cluster": Scenario(
+        "cluster: a bad network between services and servers, one or all",
+        _bad_network("services", "all services"),
+        _cluster_by_links,
+    ),
+    "net-routes": Scenario(
+        "cluster: a bad network between a server and another, or both others",
+        _bad_network("routes", longest=15.0),
+        _cluster_by_links,
+    ),
+    "net-cable": Scenario(
+        "the cable of nats-server's machine is pulled for up to 12 s (takes root, for a network namespace)",
+        _pull_cable,
+        partial(Site.started, cable=True),
+    ),
+    "mixed": Scenario("kills and bad networks, in turns", _mixed, _by_links),
+    "cluster-mixed": Scenario("cluster: kills and bad networks, in turns", _mixed, _cluster_by_links),
     "kill-dev": Scenario("script/server: SIGKILL and SIGTERM of dev, its tree, its children", _kill_dev, Dev.started),
     "step-clocks": Scenario(
         "script/server: the date of a service's machine is set by an hour, either way", _step_clocks, stepped

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,9 @@ from support import disks
 from support.cluster import NatsCluster
 from support.dates import set_date, stepping
 from support.fleet import Fleet
+from support.machine import CannotIsolate, Machine
 from support.nats import NatsServer
+from support.network import GOOD, Condition, Link, Network
 from support.processes import free_port, runs
 from support.system import OJS_NATS, System, environment
 from support.waiting import eventually
@@ -56,6 +59,8 @@ class Site(_Ground):
         super().__init__(seed)
         self.fleet = fleet
         self.nodes = cluster
+        self.machine: Machine | None = None
+        """That of nats-server, if it has one of its own."""
         self._servers = {f"nats-{number}": server for number, server in enumerate(servers, 1)}
 
     @classmethod
@@ -66,22 +71,35 @@ class Site(_Ground):
         seed: int,
         *,
         cluster: bool = False,
+        links: bool = False,
+        cable: bool = False,
         each: int = 2,
         program: Sequence[str] = OJS_NATS,
         storage: str | None = None,
     ) -> Iterator[Site]:
-        """All of it, ready; stopped at the end."""
+        """All of it, ready; stopped at the end. Raises CannotBeDone.
+
+        With `links`, everything talks through a network that can be made bad; with `cable`, nats-server has a machine
+        of its own, as far as the network goes.
+        """
         with contextlib.ExitStack() as stack:
+            machine = stack.enter_context(_machine()) if cable else None
+            network = stack.enter_context(Network()) if links else None
             nodes: NatsCluster | None = None
             if cluster:
-                nodes = stack.enter_context(NatsCluster(folder / "nats"))
+                nodes = stack.enter_context(NatsCluster(folder / "nats", network))
                 servers = nodes.nodes
             else:
-                servers = [stack.enter_context(NatsServer(folder / "nats", max_file_store=storage or "4GB"))]
+                server = NatsServer(folder / "nats", max_file_store=storage or "4GB", machine=machine)
+                servers = [stack.enter_context(server)]
             url = ",".join(server.url for server in servers)
             more = ("--replicas", str(len(servers)), *(("--storage-limit", storage) if storage else ()))
-            fleet = stack.enter_context(Fleet.started(folder / "services", url, *more, each=each, program=program))
-            yield cls(fleet, servers, nodes, seed)
+            fleet = stack.enter_context(
+                Fleet.started(folder / "services", url, *more, each=each, program=program, network=network)
+            )
+            site = cls(fleet, servers, nodes, seed)
+            site.machine = machine
+            yield site
 
     @property
     def urls(self) -> list[str]:
@@ -90,7 +108,27 @@ class Site(_Ground):
 
     @property
     def nats_url(self) -> str:
+        """The addresses of NATS, past all links."""
         return ",".join(server.url for server in self._servers.values())
+
+    @property
+    def ways(self) -> dict[str, list[tuple[str, list[Link]]]]:
+        """What can be made bad together, in words and as links, by kind; only a cluster has `routes`."""
+        clients = [(f"clients to {name}", [link]) for name, link in self.fleet.before_gateways.items()]
+        services = [(f"{name} to NATS", links) for name, links in self.fleet.to_nats.items()]
+        found = {
+            "clients": clients,
+            "all clients": [("clients to all gateways", [link for _, links in clients for link in links])],
+            "services": services,
+            "all services": [("all services to NATS", [link for _, links in services for link in links])],
+        }
+        if self.nodes is not None:
+            routes = self.nodes.links
+            found["routes"] = [
+                (f"routes of {' and '.join(ends)}", [link for pair, link in routes.items() if set(ends) <= set(pair)])
+                for ends in [("n1",), ("n2",), ("n3",), *combinations(("n1", "n2", "n3"), 2)]
+            ]
+        return found
 
     @property
     def replicas(self) -> int:
@@ -166,6 +204,24 @@ class Site(_Ground):
             finally:
                 for pid in pids:
                     os.kill(pid, signal.SIGCONT)
+
+    async def bad(self, what: str, links: Sequence[Link], condition: Condition, seconds: float) -> None:
+        """One fault: some links are in a condition for a time."""
+        async with self.fault(f"{condition.name}: {what}"):
+            for link in links:
+                link.become(condition)
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                for link in links:
+                    link.become(GOOD)
+
+    async def unplugged(self, seconds: float) -> None:
+        """One fault: the cable of nats-server's machine is pulled for a time."""
+        assert self.machine is not None
+        async with self.fault("the cable of nats-server is pulled"):
+            with self.machine.unplugged():
+                await asyncio.sleep(seconds)
 
     async def larger(self, max_file_store: str) -> None:
         """Give nats-server more storage, and say so to the services: all of them start again."""
@@ -271,6 +327,17 @@ class Dev(_Ground):
         """SIGKILL one process below it; returns when it is back."""
         pid = self.system.kill_child(name)
         await asyncio.to_thread(self.system.wait_restarted, name, pid)
+
+
+@contextmanager
+def _machine() -> Iterator[Machine]:
+    """A network namespace. Raises CannotBeDone."""
+    try:
+        machine = Machine()
+    except CannotIsolate as error:
+        raise CannotBeDone(f"it needs a network namespace, which takes root: {error}") from None
+    with machine:
+        yield machine
 
 
 @contextmanager

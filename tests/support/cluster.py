@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from ojs_core.base.errors import OjsError
 from ojs_core.jetstream.api import call
 from ojs_core.store.store import Store
 from support.nats import NatsServer
+from support.network import Network
 from support.processes import free_port
 from support.waiting import eventually, until
+
+_NOWHERE: Final = "127.0.0.1:1"
+"""An address where nothing listens."""
 
 
 async def step_down(store: Store, stream: str) -> None:
@@ -32,20 +38,19 @@ class NatsCluster:
     """The nodes are named n1, n2 and n3; each keeps its ports and files over kills. As a context manager it starts and stops.
 
     Everything here blocks; a test whose event loop must go on meanwhile calls it through `asyncio.to_thread`.
+    With a network, the nodes reach each other by its links alone.
     """
 
-    def __init__(self, folder: Path) -> None:
-        ports = [free_port() for _ in range(3)]
-        routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
-        self.nodes = [
-            NatsServer(
-                folder / f"n{number}",
-                name=f"n{number}",
-                more=f'http: "127.0.0.1:-1"\n'
-                f'cluster {{ name: test, listen: "127.0.0.1:{port}", routes: [{routes}], no_advertise: true }}',
-            )
-            for number, port in enumerate(ports, 1)
-        ]
+    def __init__(self, folder: Path, network: Network | None = None) -> None:
+        ports = {f"n{number}": free_port() for number in (1, 2, 3)}
+        pairs = permutations(ports, 2)
+        self.links = {(one, other): network.link(ports[other]) for one, other in pairs} if network else {}
+        """By who connects, and to whom."""
+        self.nodes = []
+        for name, port in ports.items():
+            others = [other for other in ports if other != name]
+            routes = [self.links[name, other].port if network else ports[other] for other in others]
+            self.nodes.append(_node(folder / name, port, routes))
 
     @property
     def url(self) -> str:
@@ -66,7 +71,7 @@ class NatsCluster:
         """Wait until every node follows, or is, the leader of a complete cluster."""
 
         def led() -> bool:
-            groups = [_monitor(node, "jsz").get("meta_cluster", {}) for node in self.nodes]
+            groups = [monitored(node, "jsz").get("meta_cluster", {}) for node in self.nodes]
             return all(group.get("leader") and group.get("cluster_size") == 3 for group in groups)
 
         until(led, 30.0, every=0.1)
@@ -109,15 +114,27 @@ class NatsCluster:
         self.stop()
 
 
+def _node(folder: Path, port: int, routes: Sequence[int]) -> NatsServer:
+    """One node, which connects to others by the routes that it is given and by none that it hears of."""
+    urls = ", ".join(f'"nats://127.0.0.1:{route}"' for route in routes)
+    more = (
+        'http: "127.0.0.1:-1"\n'
+        f'cluster {{ name: test, listen: "127.0.0.1:{port}", advertise: "{_NOWHERE}", '
+        f"routes: [{urls}], no_advertise: true }}"
+    )
+    return NatsServer(folder, name=folder.name, more=more)
+
+
 def _groups(node: NatsServer) -> list[tuple[str, dict[str, Any]]]:
     """What a node knows of the streams that it has a copy of: name and Raft group."""
-    accounts = _monitor(node, "jsz?streams=true").get("account_details") or ()
+    accounts = monitored(node, "jsz?streams=true").get("account_details") or ()
     return [
         (stream["name"], stream.get("cluster") or {}) for account in accounts for stream in account.get("stream_detail") or ()
     ]
 
 
-def _monitor(node: NatsServer, page: str) -> dict[str, Any]:
+def monitored(node: NatsServer, page: str) -> dict[str, Any]:
+    """A page of a server's monitoring; empty where it answers none."""
     try:
         ports = json.loads((node.folder / f"nats-server_{node.pid}.ports").read_text(encoding="utf-8"))
         with urllib.request.urlopen(f"{ports['monitoring'][0]}/{page}", timeout=2) as answer:

@@ -264,6 +264,7 @@ class FakeStore:
         self.failure: Exception | None = None
         self.extended: list[tuple[tuple[str, ...], str, int | None]] = []
         self.resets = 0
+        self.damaged: str | None = None
         self.jobs = Jobs(self)
         self.atomic = Atomic(self)
         self.blobs = Blobs(self)
@@ -290,6 +291,10 @@ class FakeStore:
     async def ready(self) -> float:
         self.check()
         return 1.4
+
+    async def damage(self) -> str | None:
+        self.check()
+        return self.damaged
 
     async def reset(self) -> None:
         self.check()

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from ojs_command.services import SERVICES
+from support.network import Link, Network
 from support.processes import free_port
 from support.system import OJS_NATS, Command, Processes
 
@@ -16,29 +18,51 @@ EACH: Final = 2
 
 
 class Fleet:
-    """Processes named `gateway-1`, `gateway-2`, `scheduler-1` and so on. A gateway keeps its port, a projector its folder."""
+    """Processes named `gateway-1`, `gateway-2` and so on. A gateway keeps its port, a projector its folder.
+
+    `network` puts a link before each gateway, and links of its own between each process and each address of `nats_url`.
+    """
 
     def __init__(
-        self, folder: Path, nats_url: str, *arguments: str, each: int = EACH, program: Sequence[str] = OJS_NATS
+        self,
+        folder: Path,
+        nats_url: str,
+        *arguments: str,
+        each: int = EACH,
+        program: Sequence[str] = OJS_NATS,
+        network: Network | None = None,
     ) -> None:
         self._processes = Processes(folder, nats_url, program=program)
         self.arguments = arguments
         """Of every process that is started."""
         self._ports = {f"gateway-{number}": free_port() for number in range(1, each + 1)}
+        self.all_names = [f"{entry.name}-{number}" for entry in SERVICES for number in range(1, each + 1)]
         self.running: dict[str, Command] = {}
+        self.before_gateways: dict[str, Link] = {}
+        self.to_nats: dict[str, list[Link]] = {}
+        """By process: the links to each address of NATS, in their order."""
+        if network is not None:
+            self.before_gateways = {name: network.link(port) for name, port in self._ports.items()}
+            nats_ports = [urlsplit(url).port or 0 for url in nats_url.split(",")]
+            self.to_nats = {name: [network.link(port) for port in nats_ports] for name in self.all_names}
 
     @classmethod
     @contextmanager
     def started(
-        cls, folder: Path, nats_url: str, *arguments: str, each: int = EACH, program: Sequence[str] = OJS_NATS
+        cls,
+        folder: Path,
+        nats_url: str,
+        *arguments: str,
+        each: int = EACH,
+        program: Sequence[str] = OJS_NATS,
+        network: Network | None = None,
     ) -> Iterator[Fleet]:
         """All of them, ready; stopped at the end. `program` is another way to start a service."""
-        fleet = cls(folder, nats_url, *arguments, each=each, program=program)
+        fleet = cls(folder, nats_url, *arguments, each=each, program=program, network=network)
         try:
-            names = [f"{entry.name}-{number}" for entry in SERVICES for number in range(1, each + 1)]
-            for name in names:
+            for name in fleet.all_names:
                 fleet.start(name)
-            for name in names:
+            for name in fleet.all_names:
                 fleet.running[name].ready()
             yield fleet
         finally:
@@ -46,8 +70,9 @@ class Fleet:
 
     @property
     def urls(self) -> list[str]:
-        """The addresses of the gateways."""
-        return [f"http://127.0.0.1:{port}" for port in self._ports.values()]
+        """The addresses of the gateways, through their links if there are any."""
+        ports = {**self._ports, **{name: link.port for name, link in self.before_gateways.items()}}
+        return [f"http://127.0.0.1:{port}" for port in ports.values()]
 
     @property
     def names(self) -> list[str]:
@@ -61,7 +86,8 @@ class Fleet:
             own = ("--port", str(self._ports[name]))
         elif service == "projector":
             own = ("--projector-data", str(self._processes.folder / name))
-        self.running[name] = command = self._processes.start(service, *own, *self.arguments)
+        way = ",".join(f"nats://127.0.0.1:{link.port}" for link in self.to_nats.get(name, ()))
+        self.running[name] = command = self._processes.start(service, *own, *self.arguments, nats_url=way or None)
         return command
 
     def kill(self, name: str) -> None:

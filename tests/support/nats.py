@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
+from support.machine import Machine
 from support.processes import end
 from support.waiting import until
 
 _CONFIGURATION = """\
 server_name: {name}
-host: "127.0.0.1"
+host: "{host}"
 max_payload: 8MB
 ports_file_dir: "{folder}"
 log_file: "{folder}/nats-server.log"
@@ -33,16 +34,25 @@ jetstream {{
 class NatsServer:
     """A nats-server with files in `folder`. It takes a free port and keeps it, so it can be killed and started again.
 
-    `more` is added to its configuration; `max_batch` is how many messages it takes in one atomic batch. Use as a context
-    manager, or call `start` and `stop`.
+    `more` is added to its configuration; `max_batch` is how many messages it takes in one atomic batch.
+    `machine` is where it runs, if not here. Use as a context manager, or call `start` and `stop`.
     """
 
     def __init__(
-        self, folder: Path, *, name: str = "test", more: str = "", max_batch: int = 32_000, max_file_store: str = "4GB"
+        self,
+        folder: Path,
+        *,
+        name: str = "test",
+        more: str = "",
+        max_batch: int = 32_000,
+        max_file_store: str = "4GB",
+        machine: Machine | None = None,
     ) -> None:
         self.folder = folder
         self.port = -1
         self._more = more
+        self._host = machine.address if machine else "127.0.0.1"
+        self._within = machine.within if machine else ()
         self._max_batch = max_batch
         self.max_file_store = max_file_store
         """What it is started with."""
@@ -51,7 +61,7 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        return f"nats://127.0.0.1:{self.port}"
+        return f"nats://{self._host}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -64,6 +74,7 @@ class NatsServer:
         file = self.folder / "nats-server.conf"
         text = _CONFIGURATION.format(
             name=self.name,
+            host=self._host,
             folder=self.folder,
             more=self._more,
             max_batch=self._max_batch,
@@ -71,7 +82,9 @@ class NatsServer:
         )
         file.write_text(text, encoding="utf-8")
         process = subprocess.Popen(
-            [program(), "-c", str(file), "-p", str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*self._within, program(), "-c", str(file), "-p", str(self.port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         self._process = process
         ports = self.folder / f"nats-server_{process.pid}.ports"

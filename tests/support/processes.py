@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+_LOWEST_PORT: Final = 10_000
+_chance: Final = random.SystemRandom()
 
 
 def free_port() -> int:
-    """A port that was free a moment ago; prefer port 0 wherever the process under test can report its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that was free a moment ago, and that the kernel gives to nobody who asks for any.
+
+    Prefer port 0 wherever the process under test can report its own.
+    """
+    own = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
+    while True:
+        port = _chance.randrange(_LOWEST_PORT, int(own.split()[0]))
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def free_ports(count: int) -> int:

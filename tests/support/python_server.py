@@ -66,6 +66,18 @@ class Server:
         self.verdicts: dict[str, str] = {}
         """Codes that reports of single jobs are refused with."""
         self.fetches: deque[Reply] = deque()
+        """What the next fetches are answered with."""
+        self.beat_replies: deque[Reply] = deque()
+        """What the next heartbeats are answered with."""
+        self.directive: str | None = None
+        """What heartbeats are answered that the worker should be, in the place of what it is."""
+        self.dead = False
+        """Whether nothing is answered any more."""
+        self.deregistered = False
+        self.all_named: set[str] = set()
+        self.portions: list[int] = []
+        self.complete_with_portions = False
+        self.asked_queues: list[list[str]] = []
         self._waiting: deque[dict[str, Any]] = deque()
         self._come = asyncio.Event()
         self._lock = threading.Lock()
@@ -79,23 +91,46 @@ class Server:
         return job_id
 
     async def answer(self, request: Request, said: Any) -> Answer:
+        if request.operation is REGISTER:
+            self.registrations += 1
+        if self.dead:
+            await asyncio.sleep(60)
         if request.operation is FETCH:
             return await self._fetched(said)
         if request.operation is HEARTBEAT:
-            with self._lock:
-                self.named, self.beats = said["active_job_ids"], self.beats + 1
-            return _ok({"state": said["state"], "jobs_extended": said["active_job_ids"], "mark": str(self.beats)})
+            return self._beat(said)
         if request.operation is REGISTER:
-            self.registrations += 1
             return _ok({"worker_id": said["worker_id"], "mark": "registered"})
         if request.operation is DEREGISTER:
+            self.deregistered = True
             return _ok({})
         return self._reported(request, said)
 
+    def _beat(self, said: Any) -> Answer:
+        with self._lock:
+            if self.beat_replies:
+                return self.beat_replies.popleft()()
+            ids = said["active_job_ids"]
+            self.named, self.beats = ids, self.beats + 1
+            self.all_named.update(ids)
+            self.portions.append(len(ids))
+            self.complete_with_portions |= "complete" in said and said["active_jobs"] != len(ids)
+            answer = {"state": self.directive or said["state"], "jobs_extended": ids, "mark": str(self.beats)}
+        return _ok(answer)
+
     async def _fetched(self, said: Any) -> Answer:
+        self.asked_queues.append(said["queues"])
         if self.fetches:
             return self.fetches.popleft()()
-        if not self._waiting:
+        acks = said.get("acks", [])
+        if acks and self.replies:
+            try:
+                return self.replies.popleft()()
+            except Lost:
+                self._all_acked(acks)
+                return silence()
+        answer = {"acks": {"items": self._all_acked(acks)}} if acks else {}
+        if not self._waiting and said["wait_ms"]:
             self._come.clear()
             try:
                 async with asyncio.timeout(said["wait_ms"] / 1_000):
@@ -103,7 +138,7 @@ class Server:
             except TimeoutError:
                 pass
         count = min(said["count"], len(self._waiting))
-        return _ok({"jobs": [self._waiting.popleft() for _ in range(count)]})
+        return _ok({**answer, "jobs": [self._waiting.popleft() for _ in range(count)]})
 
     def _reported(self, request: Request, said: Any) -> Answer:
         try:
@@ -123,7 +158,10 @@ class Server:
             score.state, score.error, score.decided = state, said["error"], score.decided + 1
             return _ok({"job": {"id": said["job_id"]}})
         assert request.operation is ACK
-        return _ok({"items": [self._acked(index, job) for index, job in enumerate(said["jobs"])]})
+        return _ok({"items": self._all_acked(said["jobs"])})
+
+    def _all_acked(self, acks: Any) -> list[dict[str, Any]]:
+        return [self._acked(index, job) for index, job in enumerate(acks)]
 
     def _acked(self, index: int, job: Any) -> dict[str, Any]:
         score, code = self.scores[job["job_id"]], self.verdicts.get(job["job_id"])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -19,6 +19,8 @@ from support.waiting import until
 
 TESTS = Path(__file__).parent.parent
 FIXTURES = TESTS / "fixtures" / "python"
+
+_RUNS_SECONDS: Final = 120.0
 
 
 def installed(name: str, folder: Path) -> None:
@@ -80,7 +82,11 @@ class WorkerProcess(Command):
         """It runs, or the test fails with what it said."""
         said = ("worker", module, "--log-format", "json", *arguments)
         worker = cls(folder, *said, env=cls.surroundings(folder, url, **variables), label=label)
-        until(lambda: worker.events("the worker runs") or worker.has_ended())
+        try:
+            until(lambda: worker.events("the worker runs") or worker.has_ended(), _RUNS_SECONDS)
+        except AssertionError:
+            worker.end()
+            raise
         return worker
 
     @staticmethod

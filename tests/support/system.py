@@ -252,10 +252,10 @@ class Processes:
         self._program = program
         self.commands: list[Command] = []
 
-    def start(self, service: str, *arguments: str) -> Command:
-        """Start one more of a service; it isn't ready yet (`Command.ready`)."""
+    def start(self, service: str, *arguments: str, nats_url: str | None = None) -> Command:
+        """Start one more of a service, which isn't ready yet (`Command.ready`). `nats_url` is its own way to NATS."""
         ports = ("--port", "0") if service == "gateway" else ()
-        options = ("--nats", self.nats_url, "--test-mode", "--log-format", "json")
+        options = ("--nats", nats_url or self.nats_url, "--test-mode", "--log-format", "json")
         label = f"{service}-{len(self.commands)}"
         command = Command(self.folder, service, *options, *ports, *arguments, label=label, program=self._program)
         self.commands.append(command)

@@ -9,8 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_command.client.problems import UsageProblem
 from ojs_core.base.numbers import whole_number
+from ojs_nats import NewJob
 from ojs_nats._durations import milliseconds
+from ojs_nats._json import decoded
+from ojs_nats._names import job_type
 
 STATES: Final = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
 """Of jobs."""
@@ -24,6 +28,16 @@ def duration(text: str) -> str:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
+
+
+def pushable(new: NewJob[Any]) -> NewJob[Any]:
+    """Return the job. Raises UsageProblem for a name or a value that no server takes."""
+    try:
+        job_type(new.type.partition("@")[0])  # behind it may be a version
+        new.template()
+    except (ValueError, TypeError) as error:
+        raise UsageProblem(f"{error}.") from None
+    return new
 
 
 def when(text: str) -> datetime:
@@ -47,10 +61,10 @@ def ago(text: str) -> datetime:
 def json_value(text: str) -> Any:
     """JSON; a word that isn't is a string, unless it begins as JSON does."""
     try:
-        return msgspec.json.decode(text)
+        return decoded(text)
     except msgspec.DecodeError as error:
         if text.lstrip().startswith(_JSON_BEGINS):
-            raise argparse.ArgumentTypeError(f"{text!r} is no JSON: {error}") from None
+            raise argparse.ArgumentTypeError(f"{text[:80]!r} is no JSON: {error}") from None
         return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from ojs_command.client.arguments import json_value, member, positive
+from ojs_command.client.arguments import json_value, member, positive, pushable
 from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
@@ -81,7 +81,7 @@ async def _add(session: Session, given: argparse.Namespace) -> None:
     made = await session.client.crons.register(
         given.name,
         given.schedule,
-        NewJob(given.type, args, options),
+        pushable(NewJob(given.type, args, options)),
         timezone=given.timezone,
         overlap=given.overlap,
         enabled=not given.paused,

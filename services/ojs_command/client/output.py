@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
+import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -20,7 +21,13 @@ from rich.tree import Tree
 
 T = TypeVar("T")
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+"""Categories of characters that a terminal obeys, or that nobody sees: controls, directions, zero-width ones, tags."""
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks that nobody sees either."""
+_MARKS: Final = frozenset({"Mn", "Me"})
+_MOST_MARKS: Final = 4
+"""Marks above and below one letter; more would cover the lines around it."""
 _LAST: Final = 20
 """Columns of a terminal that the last column of a table gets at least, if it needs them."""
 _GAP: Final = 3
@@ -52,11 +59,13 @@ class Output:
     def json(self, value: Any) -> None:
         """The document."""
         document = msgspec.json.encode(value)
-        self._plain((msgspec.json.format(document, indent=2) if self.on_terminal else document).decode())
+        if self.on_terminal:
+            document = msgspec.json.format(document, indent=2)
+        self._plain(_cleaned(document.decode(), _in_json))
 
     def json_line(self, value: Any) -> None:
         """One of many."""
-        self._plain(msgspec.json.encode(value).decode())
+        self._plain(json_text(value))
 
     def text(self, line: str | Text = "") -> None:
         """A line for people."""
@@ -187,8 +196,8 @@ def shown(value: object) -> Text:
 
 
 def clean(text: str) -> str:
-    """Without what a terminal would obey: what others have put into jobs is shown, not done."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    """Without what a terminal would obey or nobody would see: what others have put into jobs is shown, not done."""
+    return _cleaned(text, lambda sign: sign.encode("unicode_escape").decode())
 
 
 def age(when: datetime, now: datetime | None = None) -> str:
@@ -222,13 +231,31 @@ def at(when: datetime | None) -> str | None:
 
 
 def json_text(value: object) -> str:
-    """A value in a line of JSON."""
-    return msgspec.json.encode(value).decode()
+    """A value in a line of JSON, with escapes for what `clean` takes out."""
+    return _cleaned(msgspec.json.encode(value).decode(), _in_json)
 
 
 def say(message: str) -> None:
     """A sentence to standard error."""
     sys.stderr.write(f"ojs-nats: {clean(message)}\n")
+
+
+def _cleaned(text: str, escaped: Callable[[str], str]) -> str:
+    """Replace what is obeyed or isn't seen by what `escaped` says; the line breaks of a document in JSON stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    made: list[str] = []
+    marks = 0
+    for sign in text:
+        category = unicodedata.category(sign)
+        marks = marks + 1 if category in _MARKS else 0
+        made.append(escaped(sign) if category in _UNSEEN or sign in _BLANK or marks > _MOST_MARKS else sign)
+    return "".join(made)
+
+
+def _in_json(sign: str) -> str:
+    """Return a character as JSON escapes it. Those that stand outside of texts are line breaks alone."""
+    return sign if sign == "\n" else json.dumps(sign)[1:-1] if sign != "\x7f" else "\\u007f"
 
 
 def _columns(columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> Iterator[str]:

@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_command.client.arguments import duration, json_value, member, positive, when
+from ojs_command.client.arguments import duration, json_value, member, positive, pushable, when
 from ojs_command.client.output import json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
 from ojs_nats import Job, NewJob, Refused, Retry, Unique
+from ojs_nats._json import decoded
 from ojs_nats._options import Options
 
 _AT_ONCE: Final = 500
@@ -144,8 +145,8 @@ def _chunks() -> Iterator[list[tuple[int, tuple[Any, ...]]]]:
         if not line.strip():
             continue
         try:
-            args = msgspec.json.decode(line, type=list[Any])
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            args = decoded(line, list[Any])
+        except msgspec.MsgspecError as error:
             yield chunk
             raise CommandFailed(
                 f'Line {number} is no JSON array of arguments, such as ["ada@example.org"] ({error}): correct it, and push the '
@@ -185,4 +186,4 @@ def _new(given: argparse.Namespace, args: tuple[Any, ...]) -> NewJob[Any]:
         asked["meta"] = dict(given.meta)
     if given.tag:
         asked["tags"] = given.tag
-    return NewJob(given.type, args, asked, **({"id": given.id} if given.id else {}))
+    return pushable(NewJob(given.type, args, asked, **({"id": given.id} if given.id else {})))

@@ -7,8 +7,9 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -62,12 +63,30 @@ def run_command(given: argparse.Namespace) -> int:
 def _run(given: argparse.Namespace) -> int:
     out = Output(as_json=getattr(given, "json", False))
     try:
+        for text in _texts(list(vars(given).values())):
+            _check_unicode(text)
         code = asyncio.run(_asked(given, out, _target(given)))
         sys.stdout.flush()
     except UsageProblem as problem:
         say(str(problem))
         return USAGE
     return code
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+
+
+def _check_unicode(text: str) -> None:
+    """Raise UsageProblem for bytes that are no text: no request could hold them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageProblem(f"{text[:80]!a} is no text in UTF-8.") from None
 
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:

@@ -143,7 +143,7 @@ def _tables(now: Snapshot) -> list[tuple[str, tuple[str, ...], list[tuple[object
 
 def _head(session: Session, now: Snapshot) -> Text:
     missing = now.health.services.missing
-    lacks = f"  missing: {', '.join(missing)}" if missing else ""
+    lacks = f"  missing: {clean(', '.join(missing))}" if missing else ""
     return Text.assemble(
         (clean(session.target.shown), "bold"), "  ", shown(now.health.status), (lacks, "red"),
         f"  up {duration(now.stats.uptime_seconds)}  {now.at:%H:%M:%S} UTC",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ojs_core.base.errors import not_found
 from ojs_core.base.ids import job_id_of
-from ojs_core.store.announce import tell
+from ojs_core.store.announce import tell_of_job
 from ojs_core.wire.jobs.checkpoints import DeletedCheckpoint, one_checkpoint, parse_checkpoint, resume, saved_checkpoint
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
@@ -24,7 +24,7 @@ class CheckpointHandlers:
         job, checkpoint = await self._store.checkpoints.save(ask.job_id, ask.saved, ask.holder)
         told = {"job_id": job.id, "job_type": job.type, "queue": job.queue, "attempt": job.attempt}
         told["sequence"] = checkpoint.sequence
-        tell(self._store, "job.checkpointed", scope=job.queue, subject=job.id, data=told)
+        tell_of_job(self._store, "job.checkpointed", job, told)
         return Response(200, saved_checkpoint(checkpoint))
 
     async def read(self, call: Call) -> Response:

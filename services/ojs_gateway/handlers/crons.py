@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import UNSET
 
 from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import shown
 from ojs_core.domain.cron import changes, step
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.cron.step import Step
@@ -60,7 +61,7 @@ class CronHandlers:
         page = parse_page(call.queries)
         enabled = call.query("enabled")
         if enabled and enabled not in {"true", "false"}:
-            raise invalid("enabled", f"enabled must be true or false, not {enabled[:40]!r}")
+            raise invalid("enabled", f"enabled must be true or false, not {shown(enabled)}")
         crons = await self._store.crons.all()
         if enabled:
             crons = [cron for cron in crons if cron.enabled == (enabled == "true")]

@@ -16,6 +16,7 @@ from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 from msgspec import Raw, Struct
 
 from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import shown
 from ojs_core.base.times import format_ms
 from ojs_core.jetstream.event_reader import EventReader, StoredEvent
 from ojs_core.runtime.connections import streaming
@@ -137,7 +138,7 @@ class _Socket:
             elif action == "resume":
                 answer = await self._resume(request)
             else:
-                raise invalid("action", f"action must be {_ACTIONS}, not {(action or '')[:40]!r}")
+                raise invalid("action", f"action must be {_ACTIONS}, not {shown(action or '')}")
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             await self._refuse(OjsError("invalid_payload", f"not a request: {error}"))
         except OjsError as error:
@@ -284,7 +285,7 @@ def _channel(request: _Request) -> Channel:
     """The channel of a subscription with its filters. Raises invalid_request, not_found."""
     for name in request.filter:
         if name not in FILTERS:
-            raise invalid("filter", f"filter has no member {name[:40]!r}, only {', '.join(FILTERS)}")
+            raise invalid("filter", f"filter has no member {shown(name)}, only {', '.join(FILTERS)}")
     query = {name: ",".join(values) for name, values in request.filter.items()}
     if request.event_types is not None:
         if "event_types" in query:

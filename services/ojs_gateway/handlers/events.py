@@ -10,6 +10,7 @@ from aiohttp import web
 from msgspec import Raw
 
 from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
 from ojs_core.wire.dialects.events import told_body
@@ -60,9 +61,9 @@ class EventHandlers:
         if not page.events and after and after > (last := await self._reader.last_sequence()):
             message = f"{name} is beyond the last event, {last}: what it counted is no more; begin again with after=0"
             raise invalid(name, message)
-        shown = [Raw(event.body) for event in page.events]
+        events = [Raw(event.body) for event in page.events]
         cursors = [str(event.sequence) for event in page.events]
-        return Response(200, EventPage(events=shown, cursor=str(page.cursor), has_more=page.has_more, cursors=cursors))
+        return Response(200, EventPage(events=events, cursor=str(page.cursor), has_more=page.has_more, cursors=cursors))
 
     async def _newest(self, call: Call, wanted: EventFilter) -> Response:
         for name in ("after", "cursor"):
@@ -189,5 +190,5 @@ def _limit(text: str | None) -> int:
         return _DEFAULT_LIMIT
     number = whole_number(text, 18)
     if number is None:
-        raise invalid("limit", f"limit must be a whole number, not {text[:40]!r}")
+        raise invalid("limit", f"limit must be a whole number, not {shown(text)}")
     return min(max(number, 1), _MAX_LIMIT)

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import UNSET
 
 from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import shown
 from ojs_core.base.ids import is_job_id, job_id_of
 from ojs_core.base.numbers import decimal_number
 from ojs_core.domain import transitions
@@ -147,13 +148,14 @@ class JobHandlers:
         if text is None:
             return self._limits.default_result_wait_s
         seconds = decimal_number(text)
-        if seconds is None or not 0 <= seconds <= self._limits.max_result_wait_s:
-            raise invalid("timeout", f"timeout must be 0 to {self._limits.max_result_wait_s:.0f} seconds, not {text[:40]!r}")
+        longest = self._limits.max_result_wait_s
+        if seconds is None or not 0 <= seconds <= longest:
+            raise invalid("timeout", f"timeout must be 0 to {longest:.0f} seconds, not {shown(text)}")
         return seconds
 
 
 def _flag(call: Call, name: str) -> bool:
     text = (call.query(name) or "false").lower()
     if text not in {"true", "false", "1", "0"}:
-        raise invalid(name, f"{name} must be true or false, not {text[:40]!r}")
+        raise invalid(name, f"{name} must be true or false, not {shown(text)}")
     return text in {"true", "1"}

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import queue_name, timestamp
+from ojs_core.base.fields import queue_name, shown, timestamp
 from ojs_core.base.ids import job_id_of
 from ojs_core.domain.job import Job, State
 from ojs_core.read.documents import jobs_of
@@ -157,18 +157,18 @@ def _state(text: str | None) -> State | None:
     try:
         return State(text)
     except ValueError:
-        raise invalid("state", f"state must be one of {', '.join(State)}, not {text[:40]!r}") from None
+        raise invalid("state", f"state must be one of {', '.join(State)}, not {shown(text)}") from None
 
 
 def _sort(text: str | None) -> Sort:
     for sort in _SORTS:
         if sort == (text or "created_at"):
             return sort
-    raise invalid("sort", f"sort must be one of {', '.join(_SORTS)}, not {(text or '')[:40]!r}")
+    raise invalid("sort", f"sort must be one of {', '.join(_SORTS)}, not {shown(text or '')}")
 
 
 def _ascending(text: str | None) -> bool:
     order = (text or "desc").lower()
     if order not in _ORDERS:
-        raise invalid("order", f"order must be asc or desc, not {order[:40]!r}")
+        raise invalid("order", f"order must be asc or desc, not {shown(order)}")
     return order == "asc"

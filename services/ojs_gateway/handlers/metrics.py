@@ -8,6 +8,7 @@ from typing import Final
 from aiohttp import hdrs
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.fields import shown
 from ojs_core.read.messages import WorkersAsk
 from ojs_core.telemetry import metrics
 from ojs_core.wire.system.overview import system_metrics
@@ -36,7 +37,7 @@ class MetricHandlers:
         """
         wanted = call.query("format") or "json"
         if wanted not in _FORMATS:
-            raise invalid("format", f"format must be {' or '.join(_FORMATS)}, not {wanted[:40]!r}")
+            raise invalid("format", f"format must be {' or '.join(_FORMATS)}, not {shown(wanted)}")
         if wanted == "prometheus":
             return await self.exposition(call)
         totals, workers = await asyncio.gather(self._queries.totals(), self._queries.workers(WorkersAsk(limit=1)))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ojs_core.base.ids import job_id_of
 from ojs_core.base.waiting import within
-from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.announce import tell
+from ojs_core.store.announce import tell_of_job
 from ojs_core.wire.jobs.progress import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse
@@ -43,7 +42,7 @@ class ProgressHandlers:
         return Response(200, reported_progress(job, progress, accepted=accepted))
 
     def _tell(self, job: Job, progress: Progress) -> None:
-        tell(self._store, "job.progress", scope=job.queue, subject=job.id, data=progress_event(job, progress))
+        tell_of_job(self._store, "job.progress", job, progress_event(job, progress))
 
     async def read(self, call: Call) -> Response:
         """GET /jobs/{id}/progress."""
@@ -71,7 +70,7 @@ class ProgressHandlers:
         config = self._store.config
         seen: tuple[int, str | None] | None = None
         async with AsyncExitStack() as listening:
-            for subject in (config.live_event("job.progress", ANY, job_id), config.job(job_id)):
+            for subject in (config.progress(job_id), config.job(job_id)):
                 listening.push_async_callback(await self._store.nats.listen(subject, lambda _message: changed.set()))
             while not self._context.stopping:
                 changed.clear()

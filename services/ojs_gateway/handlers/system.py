@@ -56,6 +56,8 @@ class SystemHandlers:
             answer = health(backend, storage, services, self._context.uptime_s)
             return Response(503, answer, (("Retry-After", str(error.retry_after or 1)),))
         backend = BackendHealth(type="nats", status="healthy", latency_ms=round(latency_ms))
+        if (damage := self._context.damage.found) is not None:
+            backend = replace(backend, status="damaged", error=damage)
         return Response(200, health(backend, storage, services, self._context.uptime_s), _VERSION_HEADER)
 
     async def alive(self, _call: Call) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.base.errors import OjsError, invalid, not_found
-from ojs_core.base.fields import short_text
+from ojs_core.base.fields import short_text, shown
 from ojs_core.base.portions import in_portions
 from ojs_core.domain.job import State
 from ojs_core.read.client import Queries, settled
@@ -58,7 +58,7 @@ class WorkerAdminHandlers:
         asked = parse_page(call.queries, numbered=True)
         state = call.query("state") or None
         if state is not None and state not in WORKER_STATES:
-            raise invalid("state", f"state must be one of {', '.join(WORKER_STATES)}, not {state[:40]!r}")
+            raise invalid("state", f"state must be one of {', '.join(WORKER_STATES)}, not {shown(state)}")
         ask = WorkersAsk(state=state, limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         page = await self._queries.workers(ask)
         directives = [await self._notes.of(row.record) for row in page.workers]

@@ -23,7 +23,7 @@ from ojs_core.domain.worker import Worker
 from ojs_core.jetstream.reading import RECORD_ERRORS
 from ojs_core.read.messages import JobsAsk
 from ojs_core.read.walk import walk
-from ojs_core.store.announce import announce, tell
+from ojs_core.store.announce import announce, tell, tell_of_job
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_core.telemetry import tracing
@@ -149,7 +149,10 @@ class WorkerHandlers:
         most: int | None,
         room: int,
     ) -> tuple[list[Job], bytes]:
-        """Return the first of the jobs, as many as go into `room` bytes, with their answer; one may have up to `most`."""
+        """Return the first of the jobs, as many as go into `room` bytes, with their answer.
+
+        A single one may have up to `most`; None for any number.
+        """
         while len(body := encode(fetched_jobs(jobs, inputs, checkpoints, acks))) > room and jobs:
             if len(jobs) == 1:
                 if most is None or len(body) <= most:
@@ -360,7 +363,7 @@ class WorkerHandlers:
             told["worker_id"] = job.worker
         if job.visible_until is not None:
             told["visible_until"] = format_ms(job.visible_until)
-        tell(self._store, "job.heartbeat", scope=job.queue, subject=job.id, data=told)
+        tell_of_job(self._store, "job.heartbeat", job, told)
 
     async def _tell_of_worker(self, worker: WorkerRecord, *, quieted: bool) -> None:
         told = {"worker_id": worker.id, "active_jobs": worker.active_jobs}

@@ -9,6 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, invalid, not_found, placed
+from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.workflows.definition import Definition
@@ -75,7 +76,7 @@ class WorkflowHandlers:
         if state == _NEVER:
             return Response(200, workflow_page(WorkflowPage(workflows=[], total=0), asked))
         if state is not None and state not in _STATES:
-            raise invalid("state", f"state must be one of {', '.join((*_STATES, _NEVER))}, not {state[:40]!r}")
+            raise invalid("state", f"state must be one of {', '.join((*_STATES, _NEVER))}, not {shown(state)}")
         ask = WorkflowsAsk(state=_STATES.get(state or ""), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
         return Response(200, workflow_page(await self._queries.workflows(ask), asked))
 
@@ -121,10 +122,10 @@ class WorkflowHandlers:
 
     async def _answer(self, stored: StoredWorkflow, page: StepPage) -> OneWorkflow:
         _, record, graph = stored
-        shown = pages(graph, page)
-        jobs = await self._store.workflows.members(record, shown_jobs(graph, record, shown))
+        visible = pages(graph, page)
+        jobs = await self._store.workflows.members(record, shown_jobs(graph, record, visible))
         whole = await with_results(self._store, jobs.values())
-        return one_workflow(graph, record, dict(zip(jobs, whole, strict=True)), shown)
+        return one_workflow(graph, record, dict(zip(jobs, whole, strict=True)), visible)
 
     def _page(self, call: Call) -> StepPage:
         most = self._limits.max_workflow_page
@@ -140,7 +141,7 @@ def _number(call: Call, name: str, default: int) -> int:
         return default
     number = whole_number(text, 9)
     if number is None:
-        raise invalid(name, f"{name} must be a whole number, not {text[:40]!r}")
+        raise invalid(name, f"{name} must be a whole number, not {shown(text)}")
     return number
 
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, not_found
+from ojs_core.base.fields import shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job
 from ojs_core.wire.dialects.readers import Dialect
@@ -120,7 +121,7 @@ class Call(ABC):
             if queue != self.queue:
                 raise OjsError(
                     "permission_denied",
-                    f"a request in the name of queue {self.queue!r} can't be about queue {queue[:64]!r}",
+                    f"a request in the name of queue {self.queue!r} can't be about queue {shown(queue)}",
                     hint="Ask on the subject that ends with the queue's name.",
                     details={"field": "queue", "queue": self.queue},
                 )

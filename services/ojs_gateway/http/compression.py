@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.fields import shown
 
 SUPPORTED: Final = ("gzip", "deflate")
 _GZIP: Final = 16 + zlib.MAX_WBITS
@@ -39,7 +40,8 @@ def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
             return _unpacked(body, _ZLIB if wrapped else _RAW, limit)
         case other:
             supported = " or ".join(SUPPORTED)
-            raise OjsError("unsupported_compression", f"Content-Encoding {other[:80]!r} is not supported; use {supported}")
+            message = f"Content-Encoding {shown(other)} is not supported; use {supported}"
+            raise OjsError("unsupported_compression", message)
 
 
 def _unpacked(body: bytes, wbits: int, limit: int) -> bytes:

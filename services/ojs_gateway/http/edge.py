@@ -15,6 +15,7 @@ from aiohttp.http_parser import RawRequestMessage
 from multidict import istr
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.fields import shown
 from ojs_core.base.ids import new_request_id, request_id_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import METHODS, Browsers, check_media_type
@@ -111,7 +112,7 @@ class Edge:
 def require_supported(dialect: Dialect, version: str | None) -> None:
     """Raises unsupported for a version of Open Job Spec that isn't spoken here."""
     if not dialect.supported:
-        raise OjsError("unsupported", f"OJS-Version {version!r} is not supported; this server speaks {SPOKEN}")
+        raise OjsError("unsupported", f"OJS-Version {shown(version)} is not supported; this server speaks {SPOKEN}")
 
 
 def refusal(error: OjsError, request_id: str) -> tuple[int, bytes, tuple[tuple[str, str], ...]]:

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from ojs_core.base.errors import invalid, too_large
+from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.dialects.readers import Dialect
@@ -104,7 +105,7 @@ def _until(timeout: str | None, arrived: float) -> float | None:
         return None
     milliseconds = whole_number(timeout, 9)
     if milliseconds is None:
-        raise invalid(_TIMEOUT, f"{_TIMEOUT} is how many milliseconds the answer is waited for, not {timeout[:40]!r}")
+        raise invalid(_TIMEOUT, f"{_TIMEOUT} is how many milliseconds the answer is waited for, not {shown(timeout)}")
     return arrived + milliseconds / 1_000
 
 

@@ -13,10 +13,12 @@ import structlog
 
 from ojs_core.base.errors import OjsError, too_large, unavailable
 from ojs_core.base.ids import request_id_of
+from ojs_core.base.masking import mask
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.problems import Unreachable
 from ojs_core.jetstream import micro
-from ojs_core.jetstream.connection import CannotConnect, Connection, Reply, servers_of
+from ojs_core.jetstream.connection import CannotConnect, Connection, Reply
+from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.subjects import REST, StoreConfig
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.layer import answer_body
@@ -44,18 +46,26 @@ _MOST_BYTES: Final = 256 * 1024 * 1024
 
 
 class NatsApi:
-    """Serves operations on a connection of its own, together with all gateways of the system. At most `most` requests are under
-    way at a time.
+    """Serves operations on a connection of its own, together with all gateways of the system.
+
+    Answers go to `inboxes` alone. At most `most` requests are under way at a time.
     """
 
     def __init__(
-        self, operations: Iterable[Operation], config: StoreConfig, limits: PayloadLimits, aside: LargeBodies, most: int
+        self,
+        operations: Iterable[Operation],
+        config: StoreConfig,
+        limits: PayloadLimits,
+        aside: LargeBodies,
+        inboxes: Inboxes,
+        most: int,
     ) -> None:
         self._nats = Connection("ojs-gateway-api")
         self._operations = operations
         self._config = config
         self._limits = limits
         self._aside = aside
+        self._inboxes = inboxes
         self._most = most
         self._under_way: set[asyncio.Task[None]] = set()
         self._bytes = 0
@@ -63,16 +73,17 @@ class NatsApi:
     async def start(self, url: str, instance: str) -> None:
         """Listen. Raises Unreachable."""
         try:
-            await self._nats.connect(servers_of(url))
+            await self._nats.connect(url)
         except CannotConnect as error:
-            raise Unreachable(f"NATS can't be reached for the API over it: {error}") from None
+            raise Unreachable(f"NATS can't be reached at {mask(url)} for the API over it: {error}") from None
         served: dict[micro.Endpoint, Callable[[Reply], None]] = {}
         for operation in self._operations:
             subject = self._config.api(operation.name, REST if operation.grantable else ANY_QUEUE)
             metadata = {"method": operation.method, "path": operation.path}
             endpoint = micro.Endpoint(operation.name, subject, _GROUP, metadata)
             served[endpoint] = partial(self._arrived, operation, endpoint)
-        service = micro.MicroService(self._nats, _NAME, instance, version("ojs-nats"), "Open Job Spec on NATS JetStream")
+        about = "Open Job Spec on NATS JetStream"
+        service = micro.MicroService(self._nats, self._inboxes, _NAME, instance, version("ojs-nats"), about)
         await service.serve(served)
         await self._nats.flush()
 
@@ -88,9 +99,6 @@ class NatsApi:
         await self._nats.close()
 
     def _arrived(self, operation: Operation, endpoint: micro.Endpoint, message: Reply) -> None:
-        if not message.reply:
-            log.debug("a request without a reply subject is not carried out", operation=operation.name)
-            return
         size = len(message.data)
         if len(self._under_way) >= self._most or self._bytes + size > _MOST_BYTES:
             work = self._refused(operation, endpoint, message)

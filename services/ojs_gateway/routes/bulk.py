@@ -67,10 +67,7 @@ _SELECTION: Final = Named(
     | {"description": "Exactly one of `job_ids` and `filter`."},
 )
 _CONFIRMED_BODY: Final = body_of(ConfirmedBody, "filter", filter=_FILTER, confirm=CONFIRM)
-_PARTLY: Final = (
-    "207 when some items were refused, 422 when all were; each item says why. "
-    "503 with Retry-After when nothing but NATS was in the way of all."
-)
+_PARTLY: Final = "207 when some items were refused, 422 when all were; each item says why. 503 if NATS hindered all."
 
 
 def _selecting(handler: RouteHandler, operation: Operation, summary: str, besides: str = "") -> Route:

@@ -23,7 +23,7 @@ _OVERRIDE: Final = record(
         "rate": RATE,
         "throttle": RATE,
         "expires_at": TIME,
-        "limit": whole(1, about="With `period`, another way to give `rate`."),
+        "limit": whole(0, about="Another way to give `rate`, with `period`, or `concurrency`, without."),
         "period": TEXT,
     },
     about="At least one of concurrency, rate and throttle.",

@@ -167,7 +167,7 @@ WORKERS: Final = Part(
             ("POST /workers/acks ackJobs",),
             "Report that jobs are done",
             {200: AcksAnswer, 207: AcksAnswer},
-            "Each by itself: 207 when some were refused, each item says why; 503 when nothing but NATS was in the way of all.",
+            "Each by itself: 207 when some were refused, each item says why. 503 when NATS was in the way of all.",
             body=body_of(
                 AcksBody,
                 "jobs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 from pathlib import Path
 from typing import Final
 
@@ -33,11 +34,17 @@ class IndexFile:
                     self._lock = lock
                     return self._folder / f"index-{number}.sqlite"
         except OSError as error:
-            raise StartupProblem(
-                f"can't keep the projector's index in {self._folder}: {error.strerror}; choose another folder with "
-                "--projector-data"
-            ) from None
-        raise StartupProblem(f"{_PLACES} projectors use {self._folder} already; choose another folder with --projector-data")
+            raise self.unusable(error) from None
+        raise StartupProblem(f"{_PLACES} projectors use {self._folder} already; choose another with --projector-data")
+
+    def unusable(self, error: OSError | sqlite3.Error) -> StartupProblem:
+        """Return why no index can be kept there, and the remedy."""
+        reason = str(error)
+        if isinstance(error, OSError):
+            reason = f"{error.strerror}: {error.filename}" if error.filename else error.strerror or reason
+        return StartupProblem(
+            f"can't keep the projector's index in {self._folder} ({reason}); choose another folder with --projector-data"
+        )
 
     def release(self) -> None:
         if self._lock is not None:

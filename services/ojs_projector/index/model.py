@@ -28,7 +28,7 @@ from ojs_projector.index import orders, workers
 from ojs_projector.index.crons import apply_crons
 from ojs_projector.index.labels import ROWS, keep_labels, labels_of
 from ojs_projector.index.locks import apply_locks, forget_locks, owners_ended
-from ojs_projector.index.numbers import DEAD, RECOUNT, Kind, count
+from ojs_projector.index.numbers import DEAD, RECOUNT, Kind, count, counts_of
 from ojs_projector.index.orders import Ordering
 from ojs_projector.index.schema import INSERT, KNOWN, UPDATE, Known, changing, connect, wipe
 from ojs_projector.index.starts import Start, forget_starts, keep_starts, starts_of
@@ -264,6 +264,16 @@ class Model:
             forget_unreadable(self._db, now - _GRACE_MS)
             self.time_buckets.forget(now)
         return len(gone)
+
+    def rows_that_stay(self, until: int) -> int:
+        """How many jobs, workflows and cron entries there are, without those that leave before a time (Unix ms)."""
+        jobs = sum(number for state, number in counts_of(self._db).items() if state != DEAD)
+        [[others]] = self._db.execute(
+            "SELECT (SELECT count(*) FROM workflows WHERE leaves_at IS NULL OR leaves_at >= ?) + (SELECT count(*) FROM crons) "
+            "- (SELECT count(*) FROM jobs WHERE leaves_at < ?)",
+            (until, until),
+        )
+        return jobs + int(others)
 
     def _apply_contained(self, batch: Sequence[Seen]) -> None:
         """Take up records; one that the index can't take is set aside, and does not take the others of its batch along."""

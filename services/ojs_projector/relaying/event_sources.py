@@ -49,6 +49,8 @@ class EventSource(NamedTuple):
     """
     events: Callable[[Any], list[Event]]
     """The events of one of its entries."""
+    member_of: str | None = None
+    """The workflow that some of its events are about, too."""
 
 
 def told_of(seen: Seen) -> EventSource | None:
@@ -65,7 +67,14 @@ def told_of(seen: Seen) -> EventSource | None:
 
 
 def _job(job: Job) -> EventSource:
-    return EventSource(job.id, job.created_at, job.queue, job.transitions, birth_of(job.transitions), partial(events_of, job))
+    first, member_of = birth_of(job.transitions), None if job.workflow is None else job.workflow.id
+    return EventSource(job.id, job.created_at, job.queue, job.transitions, first, partial(events_of, job), member_of)
+
+
+def creation_of(workflow: Workflow) -> EventSource:
+    """A workflow of which no more is to be told than that it was created."""
+    whole = _workflow(workflow)
+    return whole._replace(entries=[entry for entry in workflow.log if entry.n == whole.first == 1])
 
 
 def _workflow(workflow: Workflow) -> EventSource:

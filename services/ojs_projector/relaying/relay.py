@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
@@ -11,11 +11,11 @@ import structlog
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.jetstream.clock import ServerClock
-from ojs_core.jetstream.event_log import EventLog
+from ojs_core.jetstream.event_log import EventLog, LiveEvent
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_projector.index.model import Seen
-from ojs_projector.relaying.relay_term import RelayTerm
+from ojs_projector.relaying.relay_term import ReadWorkflow, RelayTerm
 
 log = structlog.get_logger(__name__)
 
@@ -30,9 +30,13 @@ _DRAIN_S: Final = 0.5
 class Relay:
     """One replica's part: it holds the lease and a tenure, or looks whether the holder is still there."""
 
-    def __init__(self, lease: Lease, event_log: EventLog, clock: ServerClock, config: StoreConfig, instance: str) -> None:
+    def __init__(
+        self, lease: Lease, event_log: EventLog, clock: ServerClock, config: StoreConfig, read: ReadWorkflow, instance: str
+    ) -> None:
         self._lease = lease
         self._log = event_log
+        self._read_workflow = read
+        self._stop_listening: Callable[[], Awaitable[None]] | None = None
         self._clock = clock
         self._config = config
         self._instance = instance
@@ -134,7 +138,8 @@ class Relay:
             return
         last = await self._log.last_sequence()
         self._revision, self._begun = revision, False
-        self._term = RelayTerm(self._log, self._config, last=last, began_at=now, done=held.done)
+        self._term = RelayTerm(self._log, self._config, self._read_workflow, last=last, began_at=now, done=held.done)
+        self._stop_listening = await self._log.listen(self._hear)
         self._changed.set()
         log.info("relaying events", after=held.done, predecessor=held.holder or None)
 
@@ -154,8 +159,15 @@ class Relay:
     def _over(self, tenure: RelayTerm) -> bool:
         return tenure.over is not None or (tenure.held and asyncio.get_running_loop().time() > self._held_until)
 
+    def _hear(self, live: LiveEvent) -> None:
+        if self._term is not None:
+            self._term.hear(live)
+
     async def _close(self, tenure: RelayTerm) -> None:
         await tenure.stop()
         if self._term is tenure:
             self._events_before += tenure.appended
             self._term, self._begun = None, False
+            if self._stop_listening is not None:
+                await self._stop_listening()
+                self._stop_listening = None

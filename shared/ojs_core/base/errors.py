@@ -2,108 +2,168 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
+
+NUMBERS: Final = {
+    "INVALID_PAYLOAD": "OJS-1000",
+    "INVALID_JOB_TYPE": "OJS-1001",
+    "INVALID_QUEUE": "OJS-1002",
+    "INVALID_ARGS": "OJS-1003",
+    "INVALID_METADATA": "OJS-1004",
+    "INVALID_STATE_TRANSITION": "OJS-1005",
+    "INVALID_RETRY_POLICY": "OJS-1006",
+    "INVALID_CRON_EXPRESSION": "OJS-1007",
+    "SCHEMA_VALIDATION_FAILED": "OJS-1008",
+    "PAYLOAD_TOO_LARGE": "OJS-1009",
+    "METADATA_TOO_LARGE": "OJS-1010",
+    "CONNECTION_ERROR": "OJS-1011",
+    "REQUEST_TIMEOUT": "OJS-1012",
+    "SERIALIZATION_ERROR": "OJS-1013",
+    "QUEUE_NAME_TOO_LONG": "OJS-1014",
+    "JOB_TYPE_TOO_LONG": "OJS-1015",
+    "CHECKSUM_MISMATCH": "OJS-1016",
+    "UNSUPPORTED_COMPRESSION": "OJS-1017",
+    "BACKEND_ERROR": "OJS-2000",
+    "BACKEND_UNAVAILABLE": "OJS-2001",
+    "BACKEND_TIMEOUT": "OJS-2002",
+    "REPLICATION_LAG": "OJS-2003",
+    "INTERNAL_SERVER_ERROR": "OJS-2004",
+    "NOT_FOUND": "OJS-3000",
+    "DUPLICATE_JOB": "OJS-3001",
+    "JOB_ALREADY_COMPLETED": "OJS-3002",
+    "JOB_ALREADY_CANCELLED": "OJS-3003",
+    "QUEUE_PAUSED": "OJS-3004",
+    "HANDLER_ERROR": "OJS-3005",
+    "HANDLER_TIMEOUT": "OJS-3006",
+    "HANDLER_PANIC": "OJS-3007",
+    "NON_RETRYABLE_ERROR": "OJS-3008",
+    "JOB_CANCELLED": "OJS-3009",
+    "NO_HANDLER_REGISTERED": "OJS-3010",
+    "WORKFLOW_NOT_FOUND": "OJS-4000",
+    "CHAIN_STEP_FAILED": "OJS-4001",
+    "GROUP_TIMEOUT": "OJS-4002",
+    "DEPENDENCY_FAILED": "OJS-4003",
+    "CYCLIC_DEPENDENCY": "OJS-4004",
+    "BATCH_CALLBACK_FAILED": "OJS-4005",
+    "WORKFLOW_CANCELLED": "OJS-4006",
+    "UNAUTHENTICATED": "OJS-5000",
+    "PERMISSION_DENIED": "OJS-5001",
+    "TOKEN_EXPIRED": "OJS-5002",
+    "TENANT_ACCESS_DENIED": "OJS-5003",
+    "RATE_LIMITED": "OJS-6000",
+    "QUEUE_FULL": "OJS-6001",
+    "CONCURRENCY_LIMITED": "OJS-6002",
+    "BACKPRESSURE_APPLIED": "OJS-6003",
+    "UNSUPPORTED_FEATURE": "OJS-7000",
+    "CRON_SCHEDULE_CONFLICT": "OJS-7001",
+    "UNIQUE_KEY_INVALID": "OJS-7002",
+    "MIDDLEWARE_ERROR": "OJS-7003",
+    "MIDDLEWARE_TIMEOUT": "OJS-7004",
+}
+"""The whole ojs-error-catalog. A code without a canonical name there has its name in capitals here."""
 
 
 class CodeInfo(NamedTuple):
-    """What a wire code always means."""
+    """What a wire code always means.
+
+    `nearest` is the code of the catalog that is nearest to a canonical code that the catalog doesn't have.
+    """
 
     status: int
     retryable: bool
     canonical: str
-    number: str
     hint: str
+    nearest: str = ""
 
 
 CODES: Final[dict[str, CodeInfo]] = {
-    "invalid_payload": CodeInfo(400, False, "INVALID_PAYLOAD", "OJS-1000", "Send a JSON object as the request body."),
-    "invalid_request": CodeInfo(
-        400, False, "INVALID_PAYLOAD", "OJS-1000", "Correct the named field and send the request again."
-    ),
+    "invalid_payload": CodeInfo(400, False, "INVALID_PAYLOAD", "Send a JSON object as the request body."),
+    "invalid_request": CodeInfo(400, False, "INVALID_PAYLOAD", "Correct the named field and send the request again."),
     "invalid_workflow": CodeInfo(
-        400, False, "INVALID_WORKFLOW", "OJS-1000", "Correct the named part of the workflow and send it again."
+        400, False, "INVALID_WORKFLOW", "Correct the named part of the workflow.", nearest="INVALID_PAYLOAD"
     ),
-    "invalid_retry_policy": CodeInfo(
-        422, False, "INVALID_RETRY_POLICY", "OJS-1006", "Correct the named field of the retry policy."
-    ),
+    "invalid_retry_policy": CodeInfo(422, False, "INVALID_RETRY_POLICY", "Correct the named field of the policy."),
     "schema_validation": CodeInfo(
-        400, False, "SCHEMA_VALIDATION_FAILED", "OJS-1008", "Correct the arguments that validation_errors names."
+        400, False, "SCHEMA_VALIDATION_FAILED", "Correct the arguments that validation_errors names."
     ),
-    "unsupported": CodeInfo(
-        422, False, "UNSUPPORTED_FEATURE", "OJS-7000", "See GET /ojs/manifest for what this server supports."
-    ),
+    "unsupported": CodeInfo(422, False, "UNSUPPORTED_FEATURE", "See GET /ojs/manifest for what this server supports."),
     "extension_not_supported": CodeInfo(
         422,
         False,
         "EXTENSION_NOT_SUPPORTED",
-        "OJS-7000",
         "Leave OJS-Requires-Extension out, or name extensions of `extension_details` in GET /ojs/manifest.",
+        nearest="UNSUPPORTED_FEATURE",
     ),
     "unsupported_compression": CodeInfo(
-        415, False, "UNSUPPORTED_COMPRESSION", "OJS-1017", "Send the body as it is or with Content-Encoding: gzip or deflate."
+        415, False, "UNSUPPORTED_COMPRESSION", "Send the body as it is or with Content-Encoding: gzip or deflate."
     ),
-    "queue_name_too_long": CodeInfo(400, False, "QUEUE_NAME_TOO_LONG", "OJS-1014", "Use a shorter queue name."),
-    "job_type_too_long": CodeInfo(400, False, "JOB_TYPE_TOO_LONG", "OJS-1015", "Use a shorter job type."),
-    "envelope_too_large": CodeInfo(
-        413, False, "PAYLOAD_TOO_LARGE", "OJS-1009", "Store large data elsewhere and send a reference to it."
-    ),
-    "metadata_too_large": CodeInfo(
-        413, False, "METADATA_TOO_LARGE", "OJS-1010", "Keep meta small; large data belongs elsewhere."
-    ),
+    "queue_name_too_long": CodeInfo(400, False, "QUEUE_NAME_TOO_LONG", "Use a shorter queue name."),
+    "job_type_too_long": CodeInfo(400, False, "JOB_TYPE_TOO_LONG", "Use a shorter job type."),
+    "envelope_too_large": CodeInfo(413, False, "PAYLOAD_TOO_LARGE", "Store large data elsewhere; send a reference."),
+    "metadata_too_large": CodeInfo(413, False, "METADATA_TOO_LARGE", "Keep meta small; large data belongs elsewhere."),
     "batch_size_exceeded": CodeInfo(
-        413, False, "BATCH_SIZE_EXCEEDED", "OJS-1009", "Send the jobs in several requests of at most max_batch_size each."
+        413,
+        False,
+        "BATCH_SIZE_EXCEEDED",
+        "Send the jobs in several requests of at most max_batch_size each.",
+        nearest="PAYLOAD_TOO_LARGE",
     ),
     "result_too_large": CodeInfo(
-        413, False, "RESULT_TOO_LARGE", "OJS-1009", "Store the result elsewhere and acknowledge with a reference to it."
+        413,
+        False,
+        "RESULT_TOO_LARGE",
+        "Store the result elsewhere and acknowledge with a reference to it.",
+        nearest="PAYLOAD_TOO_LARGE",
     ),
-    "result_pruned": CodeInfo(410, False, "RESULT_PRUNED", "OJS-3000", "Raise result_ttl to keep results longer."),
+    "result_pruned": CodeInfo(410, False, "RESULT_PRUNED", "Raise result_ttl to keep results.", nearest="NOT_FOUND"),
     "permission_denied": CodeInfo(
-        403, False, "PERMISSION_DENIED", "OJS-5001", "Ask from an origin, and by a name, that the server's settings allow."
+        403, False, "PERMISSION_DENIED", "Ask from an origin, and by a name, that the server's settings allow."
     ),
-    "not_found": CodeInfo(404, False, "NOT_FOUND", "OJS-3000", "Check the name or the id."),
-    "method_not_allowed": CodeInfo(405, False, "INVALID_PAYLOAD", "OJS-1000", "Use one of the methods in the Allow header."),
-    "request_timeout": CodeInfo(408, True, "REQUEST_TIMEOUT", "OJS-1012", "Ask again, or with a longer timeout."),
-    "conflict": CodeInfo(
-        409, False, "INVALID_STATE_TRANSITION", "OJS-1005", "Read it again, and send what fits how it is now."
-    ),
-    "duplicate": CodeInfo(
-        409, False, "DUPLICATE_JOB", "OJS-3001", "A job with this identity exists; read it or use another id."
-    ),
-    "queue_full": CodeInfo(429, True, "QUEUE_FULL", "OJS-6001", "Push again after Retry-After, when jobs have been fetched."),
+    "not_found": CodeInfo(404, False, "NOT_FOUND", "Check the name or the id."),
+    "method_not_allowed": CodeInfo(405, False, "INVALID_PAYLOAD", "Use one of the methods in the Allow header."),
+    "request_timeout": CodeInfo(408, True, "REQUEST_TIMEOUT", "Ask again, or with a longer timeout."),
+    "conflict": CodeInfo(409, False, "INVALID_STATE_TRANSITION", "Read it again, and send what fits how it is now."),
+    "duplicate": CodeInfo(409, False, "DUPLICATE_JOB", "A job with this identity exists; read it or use another id."),
+    "queue_full": CodeInfo(429, True, "QUEUE_FULL", "Push again after Retry-After, when jobs have been fetched."),
     "job_type_not_allowed": CodeInfo(
-        400, False, "JOB_TYPE_NOT_ALLOWED", "OJS-1003", "Push it to a queue whose allowed_job_types has the job's type."
+        400,
+        False,
+        "JOB_TYPE_NOT_ALLOWED",
+        "Push it to a queue whose allowed_job_types has the job's type.",
+        nearest="INVALID_JOB_TYPE",
     ),
-    "queue_paused": CodeInfo(422, True, "QUEUE_PAUSED", "OJS-3004", "Try again when the queue is resumed."),
+    "queue_paused": CodeInfo(422, True, "QUEUE_PAUSED", "Try again when the queue is resumed."),
     "queue_draining": CodeInfo(
-        422, False, "QUEUE_DRAINING", "OJS-3004", "Push to another queue, or resume this one if it is to stay."
+        422, False, "QUEUE_DRAINING", "Push to another queue, or resume this one.", nearest="QUEUE_PAUSED"
     ),
-    "backend_error": CodeInfo(
-        500, True, "BACKEND_ERROR", "OJS-2000", "Try again; if it lasts, the server's log has the request id."
-    ),
+    "backend_error": CodeInfo(500, True, "BACKEND_ERROR", "Try again; the server's log has the request id."),
     "unreadable_record": CodeInfo(
         500,
         False,
         "UNREADABLE_RECORD",
-        "OJS-2000",
         "Nothing else is affected. GET /ojs/v1/admin/unreadable lists such records, and DELETE there removes one.",
+        nearest="BACKEND_ERROR",
     ),
-    "backend_unavailable": CodeInfo(503, True, "BACKEND_UNAVAILABLE", "OJS-2001", "Try again after the time in Retry-After."),
+    "backend_unavailable": CodeInfo(503, True, "BACKEND_UNAVAILABLE", "Try again after the time in Retry-After."),
     "storage_full": CodeInfo(
-        503, True, "STORAGE_FULL", "OJS-2001", "Push again after Retry-After; finish, cancel or delete jobs to make room."
+        503,
+        True,
+        "STORAGE_FULL",
+        "Push again after Retry-After; finish, cancel or delete jobs to make room.",
+        nearest="BACKEND_UNAVAILABLE",
     ),
-    "backend_timeout": CodeInfo(
-        504, True, "BACKEND_TIMEOUT", "OJS-2002", "Read the job before repeating: the write may have been stored."
-    ),
+    "backend_timeout": CodeInfo(504, True, "BACKEND_TIMEOUT", "Read the job first: the write may be stored."),
 }
 
 
 class OjsError(Exception):
     """A refusal as OJS words it.
 
-    `code` is a key of `CODES`, which gives the HTTP status, the canonical code and the default hint. `wire_code`
-    overrides the code that is sent where the specification reuses one (`invalid_request` for a bad retry policy).
-    `retry_after` is in whole seconds.
+    `code` is a key of `CODES`, which gives the HTTP status, the canonical code and the default hint. `canonical` is a
+    more exact code than that; one that the catalog doesn't have goes under the number of `code`. `retryable` says it where
+    that isn't as `code` has it. `retry_after` is in whole seconds.
     """
 
     def __init__(
@@ -115,6 +175,7 @@ class OjsError(Exception):
         details: dict[str, Any] | None = None,
         type: str | None = None,
         canonical: str | None = None,
+        retryable: bool | None = None,
         retry_after: int | None = None,
         allow: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
@@ -127,9 +188,15 @@ class OjsError(Exception):
         self.details = details or {}
         self.type = type
         self.canonical = canonical or self.info.canonical
+        self.retryable = self.info.retryable if retryable is None else retryable
         self.retry_after = retry_after
         self.allow = allow
         self.headers = headers
+
+    @property
+    def number(self) -> str:
+        """The number of its canonical code in the catalog, or of the code there that is nearest to it."""
+        return NUMBERS.get(self.canonical) or NUMBERS[self.info.nearest or self.info.canonical]
 
 
 _HINTS: Final = {
@@ -144,6 +211,17 @@ def invalid(field: str, message: str, *, hint: str | None = None, canonical: str
     """400 for one field; `message` must name the field, the limit and what was wrong."""
     details = {"field": field, "validation_errors": [{"path": field, "message": message}]}
     return OjsError("invalid_request", message, hint=hint, details=details, canonical=canonical)
+
+
+@contextmanager
+def naming(canonical: str) -> Iterator[None]:
+    """Give the refusals of single fields that are raised within a block, or a function, a more exact canonical code."""
+    try:
+        yield
+    except OjsError as error:
+        if error.code == "invalid_request":
+            error.canonical = canonical
+        raise
 
 
 def too_large(code: str, field: str, actual: int, limit: int) -> OjsError:
@@ -165,11 +243,13 @@ def batch_too_large(actual: int, limit: int) -> OjsError:
 
 
 def not_found(resource_type: str, resource_id: str) -> OjsError:
+    """404 for one thing, by the word for what it is and its name or id."""
     return OjsError(
         "not_found",
         f"{resource_type} {resource_id!r} was not found",
         hint=_HINTS.get(resource_type),
         details={"resource_type": resource_type, "resource_id": resource_id},
+        canonical="WORKFLOW_NOT_FOUND" if resource_type == "workflow" else None,
     )
 
 
@@ -199,6 +279,7 @@ def placed(error: OjsError, place: str) -> OjsError:
         details=error.details | {"field": place},
         type=error.type,
         canonical=error.canonical,
+        retryable=error.retryable,
         retry_after=error.retry_after,
     )
 
@@ -229,7 +310,8 @@ def queue_full(queue: str, depth: int, bound: int, strategy: str, *, wanted: int
         message if reached else never,
         hint=None if reached else f"Send at most {bound:,} of them at a time, or raise the queue's max_size.",
         details={"queue": queue, "depth": depth, "bound": bound, "strategy": strategy},
-        retry_after=1 if reached else None,
+        retryable=reached,
+        retry_after=1,  # a 429 always has it (ojs-errors §5.1)
         headers=(("X-OJS-Queue-Depth", str(depth)), ("X-OJS-Queue-Bound", str(bound))),
     )
 
@@ -248,10 +330,10 @@ _WANT_OF_BACKEND: Final = frozenset({"backend_unavailable", "backend_timeout", "
 
 
 def require_backend(errors: Sequence[OjsError | None]) -> None:
-    """Raise 503 if each thing that a request is about was refused for want of NATS or of room, as it is asked again then.
+    """Raise 503 if each thing that a request is about was refused for want of NATS or of room.
 
-    `errors` has one for each, None for what was done. An answer that says so of each would be 422 or 207, which clients
-    don't send again.
+    `errors` has one for each, None for what was done. Clients send the request again after 503. They don't after 422
+    or 207, by which an answer would say so of each.
     """
     refused = [error for error in errors if error is not None and error.code in _WANT_OF_BACKEND]
     if not refused or len(refused) < len(errors):

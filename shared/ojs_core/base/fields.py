@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -21,6 +22,7 @@ _NULL: Final = Raw(b"null")
 _members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _value: Final = msgspec.json.Decoder().decode
 _WHERE: Final = re.compile(r" - at `(key in )?\$\.?(.*)`$")
+_TYPES: Final = re.compile(r"(Expected|got) `([^`]*)`")
 _UNKNOWN: Final = re.compile(r"unknown field `(.*?)`")
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*", re.ASCII)
 _CUT_OFF: Final = "Input data was truncated"
@@ -34,6 +36,15 @@ _KINDS: Final = {
     list: "an array",
     type(None): "null",
 }
+_TYPE_WORDS: Final = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "an array",
+}
+"""What msgspec calls types, in the words of other messages."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -60,6 +71,8 @@ def struct_of(body: bytes, kind: type[_Body], *, strict: bool = True) -> _Body:
     if not body:
         return kind()
     checked(body)
+    if kind.__struct_config__.forbid_unknown_fields:
+        check_once(body)
     try:
         return msgspec.json.decode(body, type=kind, strict=strict)
     except msgspec.ValidationError as error:
@@ -87,6 +100,30 @@ def checked(body: bytes) -> None:
             raise OjsError("invalid_payload", "the request body is not valid UTF-8") from None
 
 
+def check_once(body: bytes) -> bytes:
+    """Return a body in which no object names a member twice. Raises invalid_request naming the member.
+
+    Readers differ in which of both counts: who looks at a request ahead of the server may see another one. This takes
+    longer than reading the body, so it is for requests that are rare and change much or many (docs/adr/061).
+    """
+    try:
+        _members_once(str(body, "utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        pass  # whoever reads it says what is wrong with it
+    return body
+
+
+def _once(members: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in members]
+    if len(set(names)) == len(names):
+        return
+    double = next(name for at, name in enumerate(names) if name in names[:at])[:64]
+    raise invalid(double, f"{double} stands twice in one object of the request: leave one out")
+
+
+_members_once: Final = json.JSONDecoder(object_pairs_hook=_once, parse_int=len, parse_float=len).decode
+
+
 def _malformed(error: Exception) -> OjsError:
     if isinstance(error, RecursionError):
         return OjsError("invalid_payload", "the request body is nested too deeply")
@@ -99,7 +136,7 @@ def _malformed(error: Exception) -> OjsError:
 
 
 def _mistyped(error: Exception, path: str = "") -> OjsError:
-    words = str(error).replace("`", "")
+    words = _TYPES.sub(_type_words, str(error)).replace("`", "")
     found = _WHERE.search(str(error))
     unknown = _UNKNOWN.search(str(error))
     if unknown is not None:
@@ -110,6 +147,12 @@ def _mistyped(error: Exception, path: str = "") -> OjsError:
         return OjsError("invalid_payload", f"the request body must be a JSON object: {words}")
     field = f"{path}.{found[2]}" if path else found[2]
     return invalid(field, f"{field}: {words[: words.rindex(' - at ')]}")
+
+
+def _type_words(found: re.Match[str]) -> str:
+    """`Expected str | null` as "expected a text": null is as good as nothing everywhere."""
+    types = [one for one in found[2].split(" | ") if one != "null"] or ["null"]
+    return f"{found[1].lower()} {' or '.join(_TYPE_WORDS.get(one, one) for one in types)}"
 
 
 def _no_member(field: str) -> OjsError:
@@ -210,14 +253,23 @@ def absent(raw: Raw) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A client's value as it may appear in a message: short and on one line."""
-    text = msgspec.json.encode(value).decode() if isinstance(value, str | int | float | bool | None) else type(value).__name__
+    """A client's value as a message shows it: as short JSON on one line; a list or an object is only named."""
+    if isinstance(value, dict | list):
+        return kind_of(value)
+    if isinstance(value, str):  # a header's value may have halves of surrogate pairs, which no answer can hold
+        value = value[:81].encode(errors="replace").decode()
+    text = msgspec.json.encode(value).decode()
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def kind_of(value: Any) -> str:
     """What a client's value is, for messages about members that may hold what nobody else should read."""
     return _KINDS[type(value)]
+
+
+def below(path: str, name: str) -> str:
+    """The path of a member that a client has named as it liked, cut to what fits into a message."""
+    return f"{path}.{name[:64]}" if path else name[:64]
 
 
 def integer(value: Any, path: str, low: int, high: int) -> int:

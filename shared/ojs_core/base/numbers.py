@@ -40,5 +40,8 @@ def whole_number(text: str, digits: int) -> int | None:
 
 
 def decimal_number(text: str) -> float | None:
-    """Return the number of a text such as `2`, `0.5`, `-1.` or `1e3`; None for any other text, also where `float` takes it."""
+    """Return the number that a text such as `2`, `0.5`, `-1.` or `1e3` is.
+
+    None for any other text, also where `float` takes it (`٣`, `nan`).
+    """
     return float(text) if _DECIMAL.fullmatch(text) else None

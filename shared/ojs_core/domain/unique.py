@@ -16,8 +16,8 @@ import rfc8785
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ojs_core.base.errors import invalid
-from ojs_core.base.fields import duration_ms, short_text, shown, text_list
+from ojs_core.base.errors import invalid, naming
+from ojs_core.base.fields import below, duration_ms, short_text, shown, text_list
 from ojs_core.base.payload_limits import DEFAULT_LIMITS, PayloadLimits
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.versions import version_of
@@ -65,6 +65,7 @@ class UniquePolicy(Struct, frozen=True, kw_only=True):
 # Reading
 
 
+@naming("UNIQUE_KEY_INVALID")
 def parse_policy(sent: dict[str, Any], path: str, limits: PayloadLimits) -> UniquePolicy:
     """A policy in any client's dialect.
 
@@ -78,7 +79,7 @@ def parse_policy(sent: dict[str, Any], path: str, limits: PayloadLimits) -> Uniq
         if name not in _MEMBERS:
             known = ", ".join(sorted(_MEMBERS))
             message = f"{path} has a member {shown(name)} that no uniqueness policy has; known: {known}"
-            raise invalid(f"{path}.{name[:64]}", message)
+            raise invalid(below(path, name), message)
     lists: dict[str, tuple[str, ...]] = {
         name: text_list(given[name], f"{path}.{name}", _MOST, limits) for name in _LISTS if name in given
     }
@@ -164,6 +165,7 @@ def keyed(job: Job) -> Job:
     return replace(job, unique_key=_fingerprint(job, policy_of(job)))
 
 
+@naming("UNIQUE_KEY_INVALID")
 def _fingerprint(job: Job, policy: UniquePolicy) -> str:
     """SHA-256 of the chosen dimensions as canonical JSON (RFC 8785) with strings in NFC, in lower-case hexadecimal."""
     chosen: dict[str, Any] = {"type": job.type}

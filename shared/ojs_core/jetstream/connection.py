@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
@@ -22,6 +23,7 @@ from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MAX_CONTROL_LINE_SIZE, Parser
 
 from ojs_core.base.loops import start_loop
+from ojs_core.jetstream.subjects import INBOX
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -36,6 +38,14 @@ _DRAIN_S: Final = 1
 _HEARD_S: Final = 2.0
 """How long it may take NATS to say that nobody listens to where a message went."""
 _RECONNECT_WAIT_S: Final = 0.25
+LED_EVERY_S: Final = 1.5
+"""Between two looks whether the server at the other end knows a leader of its cluster."""
+UNLED_S: Final = 5.0
+"""How long it may know none before another server is tried: longer than most elections."""
+_PATIENCE: Final = 16
+"""How many times as long where all servers were tried, again and again."""
+_LED: Final = "$JS.API.INFO"
+_NOT_LED: Final = b'"err_code":10008'
 _HEADER_FRAME: Final = len("NATS/1.0\r\n\r\n")
 _MEASURED: Final = 17
 """One request of so many is measured; a prime, since requests come in pairs and fours."""
@@ -44,6 +54,7 @@ _MESSAGES: Final = (b"MSG ", b"HMSG ")
 _KEPT: Final = 256 * 1024
 """The largest message that is put together again with each read until it is whole, of 32 KiB each."""
 
+_DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 _BATCH_COMPLETED: Final = b"NATS/1.0 409 Batch Completed"
 """Follows the last message of a pull that names `max_bytes`, which its count has closed already: it may meet the next pull
 of the inbox. On a cluster it comes ahead of that message.
@@ -75,9 +86,11 @@ class CannotConnect(Exception):
     """No server answers; the text says why."""
 
 
-def servers_of(url: str) -> list[str]:
-    """The servers that a setting names, separated by commas."""
-    return [part.strip() for part in url.split(",") if part.strip()]
+def _address_of(url: str) -> tuple[list[str], str]:
+    """Return the servers that a setting names, separated by commas, and the prefix of inboxes that follows them."""
+    servers, _, option = url.partition("?")
+    prefix = option.removeprefix("inbox_prefix=") or INBOX
+    return [part.strip() for part in servers.split(",") if part.strip()], prefix
 
 
 class Collected(NamedTuple):
@@ -169,6 +182,8 @@ class _DirectClient(Client):
     def __init__(self) -> None:
         super().__init__()
         self.direct: dict[int, OnMessage] = {}
+        self.left: list[str] = []
+        """Servers that were left since they had no leader, the one that was left last at the end."""
         self._ps = _DirectParser(self)
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
@@ -198,6 +213,22 @@ class _DirectClient(Client):
         self._abort()
         await super()._attempt_reconnect()
 
+    async def _select_next_server(self) -> None:
+        # nats-py has shuffled them: those that were left come last.
+        self._server_pool.sort(key=lambda server: self.left.index(_place(server)) if _place(server) in self.left else -1)
+        await super()._select_next_server()
+
+    @property
+    def place(self) -> str:
+        """Host and port of the server that it is connected to."""
+        return _place(self._current_server)
+
+    async def move_on(self) -> None:
+        """Connect to another server of those that are known, as after a loss."""
+        here = self.place
+        self.left = [*(place for place in self.left if place != here), here]
+        await self._process_op_err(NatsError("nats: the server has no leader"))
+
     async def _connect_to_server(self, s: Srv) -> None:
         self._abort()  # an attempt that timed out would leave its socket open
         await super()._connect_to_server(s)
@@ -206,6 +237,10 @@ class _DirectClient(Client):
         writer = getattr(self._transport, "_io_writer", None)
         if writer is not None:
             writer.transport.abort()
+
+
+def _place(server: Srv | None) -> str:
+    return "" if server is None else server.uri.netloc.rpartition("@")[2]
 
 
 class _Slot:
@@ -233,6 +268,14 @@ class _Slot:
             future.set_result(Collected(self.messages, message))
 
 
+class _Watched(NamedTuple):
+    """A message that somebody has to get: `lost` is called once it is known that nobody did."""
+
+    subject: str
+    lost: Callable[[], None]
+    deadline: float
+
+
 class Connection:
     """A connection that reconnects for ever; requests fail fast while it is down."""
 
@@ -240,7 +283,7 @@ class Connection:
         self.name = name
         self._nc = _DirectClient()
         self._pending: dict[int, tuple[asyncio.Future[ReplyOrFailure], float]] = {}
-        self._watched: dict[int, tuple[Callable[[], None], float]] = {}
+        self._watched: dict[int, _Watched] = {}
         self._tokens = itertools.count(1)
         self._out: list[bytes] = []
         self._inbox = ""
@@ -248,6 +291,12 @@ class Connection:
         self._free: list[_Slot] = []
         self._busy: set[_Slot] = set()
         self._sweeper: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._unled_since: float | None = None
+        """When the server at the other end may have lost its leader (loop time), None while it has one."""
+        self._may_look = True
+        self._moves = 0
+        """How many servers without a leader were left, one after the other."""
         self._round_trip = metrics.NATS_ROUND_TRIP.labels(name)
         self._timeouts = metrics.NATS_TIMEOUTS.labels(name)
         self._reconnects = metrics.NATS_RECONNECTS.labels(name)
@@ -258,14 +307,22 @@ class Connection:
         self.explanation: str | None = None
         """Why requests may stay unanswered, if somebody knows."""
 
-    async def connect(self, servers: list[str]) -> None:
-        """Connect once. Raises CannotConnect when no server answers."""
+    async def connect(self, url: str) -> None:
+        """Connect once, to one of the servers that `url` lists. Raises CannotConnect when none answers.
+
+        `?inbox_prefix=…` behind the servers says where this connection listens to answers.
+        """
+        servers, inbox_prefix = _address_of(url)
         failure: list[Exception] = []
 
         async def on_error(error: Exception) -> None:
             failure.append(error)
             refused = "permissions violation" in str(error).lower()
+            if refused and f'"{_LED.lower()}"' in str(error).lower():
+                self._may_look = refused = False
             (log.warning if refused else log.debug)("nats connection", nats=self.name, error=str(error) or type(error).__name__)
+            if denied := _DENIED.search(str(error)):
+                self._denied(denied[1])
 
         async def on_disconnect() -> None:
             if not self._nc.is_closed:
@@ -282,6 +339,7 @@ class Connection:
                 await self._nc.connect(
                     servers,
                     name=self.name,
+                    inbox_prefix=inbox_prefix,
                     error_cb=on_error,
                     disconnected_cb=on_disconnect,
                     reconnected_cb=on_reconnect,
@@ -300,10 +358,12 @@ class Connection:
         self._inbox = self._nc.new_inbox() + "."
         self._inbox_sid = self._subscribe(self._inbox + "*", self._answered)
         self._sweeper = start_loop(f"{self.name}-sweep", self._sweep, every_s=_SWEEP_S)
+        self._looking = start_loop(f"{self.name}-led", self._look_for_leader, every_s=LED_EVERY_S)
 
     async def close(self) -> None:
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for task in (self._sweeper, self._looking):
+            if task is not None:
+                task.cancel()
         self._fail_all("the connection to NATS was closed")
         if self._nc.options:  # nats-py can't close what was never asked to connect
             # While it tries to reconnect, nats-py may wait for that task without end.
@@ -348,12 +408,15 @@ class Connection:
             self._write(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
 
     def publish_to_listener(self, subject: str, payload: bytes, headers: str, lost: Callable[[], None]) -> None:
-        """Publish; `lost` is called if NATS says that nobody listens to the subject, or while there is no connection."""
+        """Publish, and call `lost` if nobody can get it.
+
+        NATS says that nobody listens there, or that this user may not publish there; or there is no connection.
+        """
         if not self._nc.is_connected:
             lost()
             return
         token = next(self._tokens)
-        self._watched[token] = lost, asyncio.get_running_loop().time() + _HEARD_S
+        self._watched[token] = _Watched(subject, lost, asyncio.get_running_loop().time() + _HEARD_S)
         self.publish(subject, payload, headers, f"{self._inbox}{token}")
 
     async def has_listener(self, subject: str, headers: str) -> bool:
@@ -463,18 +526,29 @@ class Connection:
                 log.debug("nats connection", error=str(error), nats=self.name)
 
     def _answered(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
-        token = int(subject[len(self._inbox) :])
+        number = subject[len(self._inbox) :]
+        if not number.isdigit():  # somebody else's word: answers go by numbers
+            return
+        token = int(number)
         nobody = headers is not None and not data and headers.startswith(b"NATS/1.0 503")
         if nobody and (watched := self._watched.pop(token, None)) is not None:
-            watched[0]()
+            watched.lost()
             return
         entry = self._pending.pop(token, None)
         if entry is None or entry[0].done():
             return
         if nobody:
+            if self._unled_since is None:  # of this request's stream, or of them all: the next look tells
+                self._unled_since = asyncio.get_running_loop().time()
             entry[0].set_result(Failed("NATS has no leader for this yet, or JetStream is off", sent=False))
         else:
             entry[0].set_result(Reply(subject, reply, data, headers))
+
+    def _denied(self, subject: str) -> None:
+        """Take what was published there for lost: NATS names the subject, in small letters, and not the message."""
+        lost = [token for token, watched in self._watched.items() if watched.subject.lower() == subject.lower()]
+        for token in lost:
+            self._watched.pop(token).lost()
 
     def _measured(self, done: asyncio.Future[ReplyOrFailure], seconds: float) -> None:
         if not done.cancelled() and isinstance(done.result(), Reply):
@@ -511,6 +585,31 @@ class Connection:
             if slot.future is not None and not slot.future.done():
                 slot.future.set_result(failed)
 
+    async def _look_for_leader(self) -> None:
+        """Leave a server that has been cut off from its cluster: it says so itself, by having no leader for a while, or leaves
+        the question unanswered while nobody takes what is written.
+
+        Where none of the servers has one they are tried in turn, each round after twice the time.
+        """
+        others = len(self._nc._server_pool) - 1
+        if others < 1 or not self._nc.is_connected or not self._may_look:
+            return
+        answer = await self.request(_LED)
+        now = asyncio.get_running_loop().time()
+        if isinstance(answer, Reply) and _NOT_LED not in answer.data:
+            self._unled_since, self._moves = None, 0
+            self._nc.left = []
+            return
+        if self._unled_since is None:
+            if isinstance(answer, Failed):
+                return  # a server that hangs is noticed by nats-py's pings
+            self._unled_since = now
+        if now - self._unled_since >= UNLED_S * min(2 ** (self._moves // others), _PATIENCE):
+            self._unled_since = now
+            self._moves += 1
+            log.warning("this nats-server has no leader: another one is tried", nats=self.name, server=self._nc.place)
+            await self._nc.move_on()
+
     async def _sweep(self) -> None:
         """Fail what has waited too long. A pull that times out keeps what it has got."""
         now = asyncio.get_running_loop().time()
@@ -521,7 +620,7 @@ class Connection:
                 future.set_result(Failed(self.explanation or "NATS did not answer in time", sent=True))
             self.timed_out += 1
             self._timeouts.inc()
-        for token in [token for token, (_, deadline) in self._watched.items() if deadline < now]:
+        for token in [token for token, watched in self._watched.items() if watched.deadline < now]:
             del self._watched[token]
         for slot in self._busy:
             if slot.future is not None and not slot.future.done() and slot.deadline < now:

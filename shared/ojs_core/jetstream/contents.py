@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from ojs_core.jetstream.api import ApiError, heard, raw_answer
 from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, Reply, ReplyOrFailure, header, status
 
 _NOT_FOUND: Final = 10037
+_NO_STREAM: Final = 10059
 
 
 class Message(Struct, frozen=True):
@@ -93,14 +95,30 @@ async def messages(
     return outcome.messages, left if outcome.messages else 0
 
 
+async def count(
+    nats: Connection, stream: str, subject: str, what: str, *, after: int = 0, timeout_s: float = REQUEST_TIMEOUT_S
+) -> int:
+    """How many messages behind a sequence have such a subject, as the nearest replica has them. Raises as `messages`."""
+    which = {"next_by_subj": subject, "seq": after + 1, "batch": 1}
+    batch, left = await messages(nats, stream, which, what, timeout_s)
+    return len(batch) + left
+
+
 class StreamState(Struct, frozen=True):
     """Sequences of the first and last message (if there is none the first is above the last), and numbers of messages."""
 
     first_seq: int = 0
     last_seq: int = 0
     first_ts: str = ""
+    messages: int = 0
+    num_subjects: int = 0
     consumer_count: int = 0
     subjects: dict[str, int] = {}
+
+    @property
+    def lost(self) -> int:
+        """How many messages nats-server has subjects for and can't find any more, since their file is damaged."""
+        return max(0, self.num_subjects - self.messages)
 
 
 class StreamLimits(Struct, frozen=True):
@@ -149,3 +167,18 @@ async def subjects_of(nats: Connection, stream: str, pattern: str) -> dict[str, 
         seen += len(info.state.subjects)
         if not info.state.subjects or seen >= info.total:
             return found
+
+
+async def damage(nats: Connection, streams: Sequence[str]) -> str | None:
+    """What nats-server shows to have lost of some streams, None if nothing. Raises OjsError backend_unavailable.
+
+    Its own verdict (/healthz) is for its administrator; of a stream that it could not read at all it says that there is none.
+    """
+    infos = [_parse_info(heard(answer).data) for answer in await asyncio.gather(*(ask_info(nats, name) for name in streams))]
+    found = []
+    for name, info in zip(streams, infos, strict=True):
+        if info.error is not None and info.error.err_code == _NO_STREAM:
+            found.append(f"there is no stream {name} any more")
+        elif info.state.lost:
+            found.append(f"stream {name} has lost {info.state.lost:,} messages: its file is damaged")
+    return "; ".join(found) or None

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Connection, Reply
-from ojs_core.jetstream.contents import messages, sequence_of, stream_info, subject_of, unix_ms
+from ojs_core.jetstream.contents import count, messages, sequence_of, stream_info, subject_of, unix_ms
 from ojs_core.jetstream.subjects import StoreConfig
 
 _READ: Final = 1_000
@@ -174,9 +174,8 @@ class EventReader:
 
     async def _from(self, sequence: int, wanted: EventFilter) -> int:
         """How many events there are that match, from a sequence on."""
-        which = {"next_by_subj": wanted.subject, "seq": sequence, "batch": 1, "max_bytes": _READ_BYTES}
-        batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
-        return len(batch) + pending
+        stream, before = self._config.events_stream, sequence - 1
+        return await count(self._nats, stream, wanted.subject, "events", after=before, timeout_s=_READ_TIMEOUT_S)
 
     async def last_sequence(self) -> int:
         """The cursor after everything stored now."""
@@ -188,11 +187,23 @@ class EventReader:
         first, last = info.state.first_seq, info.state.last_seq
         return Kept(first, last, unix_ms(info.created), unix_ms(info.state.first_ts) if 0 < first <= last else None)
 
-    async def listen(self, heard: Callable[[StoredEvent], None]) -> Callable[[], Awaitable[None]]:
-        """Have live events told as they come, from now on. Returns the way to end it."""
-        return await self._nats.listen(
+    async def listen(
+        self, heard: Callable[[StoredEvent], None], stored: Callable[[int], None]
+    ) -> Callable[[], Awaitable[None]]:
+        """Have live events told as they come, from now on, and ahead of each the last sequence `stored` before it.
+
+        Returns the way to end it.
+        """
+        stop_stored = await self._nats.listen(self._config.events_stored, lambda found: stored(_number(found.data)))
+        stop_live = await self._nats.listen(
             self._config.live_events, lambda found: heard(_told(found.subject.decode().removeprefix(_LIVE), 0, found.data))
         )
+
+        async def stop() -> None:
+            await stop_live()
+            await stop_stored()
+
+        return stop
 
     async def follow(self, after: int, wanted: EventFilter) -> AsyncIterator[StoredEvent]:
         """Events above `after` as they come, without end; raises OjsError backend_unavailable when NATS is away.
@@ -213,6 +224,11 @@ class EventReader:
                     await within(_FALLBACK_S, stored)
         finally:
             await stop()
+
+
+def _number(body: bytes) -> int:
+    """A sequence; 0 for what is none, as versions before this one send it."""
+    return int(body) if body.isdigit() else 0
 
 
 def _read(message: Reply) -> StoredEvent:

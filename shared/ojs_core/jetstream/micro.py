@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from ojs_core.jetstream.connection import Connection, Reply
+from ojs_core.jetstream.inboxes import Inboxes
 
 _TYPES: Final = "io.nats.micro.v1."
 _NS: Final = 1_000_000_000
@@ -53,10 +54,14 @@ class Endpoint:
 
 
 class MicroService:
-    """One instance of a service, `instance` its id. Requests are handed over in the connection's read loop."""
+    """One instance of a service, `instance` its id. Requests are handed over in the connection's read loop.
 
-    def __init__(self, nats: Connection, name: str, instance: str, version: str, about: str) -> None:
+    Those that can't be answered at one of the `inboxes` are not handed over.
+    """
+
+    def __init__(self, nats: Connection, inboxes: Inboxes, name: str, instance: str, version: str, about: str) -> None:
         self._nats = nats
+        self._inboxes = inboxes
         self._identity = {"name": name, "id": instance, "version": version, "metadata": {}}
         self._about = about
         self._started = datetime.fromtimestamp(time.time(), UTC).isoformat().replace("+00:00", "Z")
@@ -66,16 +71,22 @@ class MicroService:
         """Listen to what the endpoints are for, and to questions about them."""
         for endpoint, handler in endpoints.items():
             self._endpoints.append(endpoint)
-            await self._nats.listen(endpoint.subject, handler, group=endpoint.group)
+            await self._nats.listen(endpoint.subject, self._guarded(handler), group=endpoint.group)
         name, instance = self._identity["name"], self._identity["id"]
         for verb, answer in (("PING", self._ping), ("INFO", self._info), ("STATS", self._stats)):
             for subject in (f"$SRV.{verb}", f"$SRV.{verb}.{name}", f"$SRV.{verb}.{name}.{instance}"):
-                await self._nats.listen(subject, self._telling(answer))
+                await self._nats.listen(subject, self._guarded(self._telling(answer)))
+
+    def _guarded(self, handler: Callable[[Reply], None]) -> Callable[[Reply], None]:
+        def hear(request: Reply) -> None:
+            if self._inboxes.admit(request):
+                handler(request)
+
+        return hear
 
     def _telling(self, answer: Callable[[], dict[str, Any]]) -> Callable[[Reply], None]:
         def tell(asked: Reply) -> None:
-            if asked.reply:
-                self._nats.publish(asked.reply.decode(), msgspec.json.encode(self._identity | answer()))
+            self._nats.publish(asked.reply.decode(), msgspec.json.encode(self._identity | answer()))
 
         return tell
 

@@ -12,7 +12,10 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.fields import shown
 
+INBOX: Final = "_INBOX"
+"""How the subjects begin that answers go to: those of services always, those of clients unless a setting says more."""
 MIN_SERVER: Final = (2, 14, 0)
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
@@ -118,9 +121,7 @@ def _check(*names: str) -> None:
     """
     for name in names:
         if _WILD.search(name) is not None and type(name) is not Wildcard:
-            raise invalid(
-                "id", f"{name[:64]!r} can't name anything here: wildcards, blanks and control characters are not allowed"
-            )
+            raise invalid("id", f"{shown(name)} can't name anything here: no wildcards, blanks and control characters")
 
 
 def _of_try(workflow_id: str, op: str, part: str) -> str:
@@ -434,14 +435,23 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         _check(event_type, scope, subject_id)
         return f"ojs.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
+    def relayed_live_event(self, event_type: str, scope: str, subject_id: str) -> str:
+        """Where the relay gets a live event, to publish it as `live_event` in its place among the stored ones."""
+        return self.live_event(event_type, scope, subject_id).replace("ojs.", "ojs.control.", 1)
+
     @property
     def live_events(self) -> str:
         """All events that no stream keeps."""
         return "ojs.live.>"
 
     @property
+    def relayed_live_events(self) -> str:
+        """All that `relayed_live_event` names."""
+        return "ojs.control.live.>"
+
+    @property
     def events_stored(self) -> str:
-        """Told without an answer after events were stored, for those who wait for more."""
+        """Told without an answer after events were stored, with the last one's sequence, for those who wait for more."""
         return "ojs.control.events"
 
     # The API over NATS (docs/adr/054). No stream stores it.

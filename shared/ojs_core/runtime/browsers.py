@@ -14,6 +14,7 @@ from typing import Final
 from multidict import istr
 
 from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.fields import shown
 from ojs_core.runtime.addresses import DEFAULT_PORTS, is_loopback
 from ojs_core.wire.media_types import JSON_TYPE, OJS_TYPE, accepts_media_type
 
@@ -65,7 +66,7 @@ class Browsers:
         if self._names is not None and host is not None and (name := host_name(host)) not in self._names:
             raise OjsError(
                 "permission_denied",
-                f"Host is {name[:80]!r}, which is no name of this server",
+                f"Host is {shown(name)}, which is no name of this server",
                 hint=f"Use the address that it listens on, or start it with --allowed-hosts {name[:80]}.",
                 details={"field": "Host"},
             )
@@ -75,7 +76,7 @@ class Browsers:
         elif (site := headers.get(_SITE)) is not None and site not in _OWN_SITES and not _follows_a_link(method, headers):
             raise OjsError(
                 "permission_denied",
-                f"Sec-Fetch-Site is {site[:40]!r}: a page from elsewhere asks",
+                f"Sec-Fetch-Site is {shown(site)}: a page from elsewhere asks",
                 hint="Let its server ask, or start this one with --allowed-origins and ask with CORS.",
                 details={"field": "Sec-Fetch-Site"},
             )
@@ -99,7 +100,7 @@ class Browsers:
             return
         raise OjsError(
             "permission_denied",
-            f"pages from {origin[:80]!r} may not use this server",
+            f"pages from {shown(origin)} may not use this server",
             hint=f"Start it with --allowed-origins {origin[:80]} if they may.",
             details={"field": "Origin"},
         )
@@ -119,7 +120,7 @@ def check_media_type(method: str, headers: Mapping[str, str], *, body: bool) -> 
             return
         raise invalid("Content-Type", f"Content-Type is missing; send {OJS_TYPE} or {JSON_TYPE}, also without a body")
     if body or (method not in _SAFE and _essence(content_type) in _FORM_TYPES):
-        raise invalid("Content-Type", f"Content-Type is {content_type[:80]!r}; send {OJS_TYPE} or {JSON_TYPE}")
+        raise invalid("Content-Type", f"Content-Type is {shown(content_type)}; send {OJS_TYPE} or {JSON_TYPE}")
 
 
 @lru_cache(maxsize=64)

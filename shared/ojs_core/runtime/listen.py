@@ -18,8 +18,8 @@ log = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 0.02
 _BACKLOG: Final = 4_096
-"""Connections that may wait to be accepted: all of a fleet that connects at once. Linux takes less where `net.core.somaxconn`
-is lower; what finds no room tries again after a second."""
+"""Connections that may wait to be accepted: all of a fleet that connects at once. Linux takes less where
+`net.core.somaxconn` is lower; what finds no room tries again after a second."""
 
 
 class Listener:

@@ -24,6 +24,9 @@ _IMPORT_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.
 _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
 _HTTP_SCHEMES: Final = ("http", "https")
+_INBOX_OPTION: Final = re.compile(r"inbox_prefix=_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$|ojs\.)[!-)+\--=?-~]+")
+_INTERNAL: Final = "ojs."
 _NATS_SCHEMES: Final = ("nats", "tls", "ws", "wss")
 
 
@@ -152,7 +155,10 @@ def _origin(text: str) -> str:
 
 
 def nats_urls(value: object) -> str:
-    """One NATS URL or a comma list of the servers of one cluster; `nats://` may be left out."""
+    """Return one NATS URL or a comma list of the servers of one cluster; `nats://` may be left out.
+
+    `?inbox_prefix=_INBOX…` may follow the last one.
+    """
     urls = [url if "://" in url else f"nats://{url}" for url in _words(value)]
     for url in urls:
         try:
@@ -164,7 +170,27 @@ def nats_urls(value: object) -> str:
             raise ValueError(f"{_quoted(mask(url))} is not a URL like nats://127.0.0.1:4222")
     if not urls:
         raise ValueError(f"{_quoted(value)} is not a URL like nats://127.0.0.1:4222")
-    return ",".join(urls)
+    address = ",".join(urls)
+    _, question, option = address.partition("?")
+    if question and not _INBOX_OPTION.fullmatch(option):
+        raise ValueError(f"{_quoted(mask(address))} may end in ?inbox_prefix=_INBOX…, and has no other option")
+    return address
+
+
+def other_nats_urls(value: object) -> str | None:
+    """Return what `nats_urls` does, or None for `off`."""
+    return None if value is False or (isinstance(value, str) and value.strip().lower() == "off") else nats_urls(value)
+
+
+def inbox_prefixes(value: object) -> tuple[str, ...]:
+    """Return how subjects of answers may begin, from a comma list or a TOML list: as none of the server's own do."""
+    prefixes = _words(value)
+    if not prefixes:
+        raise ValueError(f"{_quoted(value)} is not at least one beginning of inboxes, like _INBOX")
+    for prefix in prefixes:
+        if not _PREFIX_OF_INBOXES.fullmatch(prefix) or _INTERNAL.startswith(prefix):
+            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or ojs.")
+    return prefixes
 
 
 def written(value: object) -> str:

@@ -35,6 +35,7 @@ _EVERY: Final[frozenset[SettingKind]] = frozenset(get_args(SettingKind))
 _ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "dev", "config"})
 _DELIVERS: Final[frozenset[SettingKind]] = frozenset({"gateway", "webhooks", "dev", "config"})
 _HTTP: Final[frozenset[SettingKind]] = frozenset({"gateway", "dev", "config"})
+_GATEWAY: Final[frozenset[SettingKind]] = frozenset({"gateway", "config"})
 _PROJECTOR: Final[frozenset[SettingKind]] = frozenset({"projector", "config"})
 _INDEXES: Final[frozenset[SettingKind]] = frozenset({"projector", "dev", "config"})
 _ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "webhooks", "service", "config"})
@@ -62,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
     nats_api: bool = True
+    nats_api_url: str | None = None
+    inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
     health_port: int | None = 0
     storage_limit: int = 0
     storage_reserve: int = RESERVE_BYTES
@@ -128,7 +131,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "nats",
         setting_readers.nats_urls,
         "URL",
-        "NATS server, or a comma list of the servers of one cluster; `dev` starts its own server unless this is given",
+        "NATS server, or a comma list of the servers of one cluster; `dev` starts its own server unless this is given; "
+        "?inbox_prefix=_INBOX_ojs behind it if its user may listen to answers below that only",
     ),
     Option(
         "replicas",
@@ -235,6 +239,22 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.boolean,
         "",
         "answer the API over NATS, too: requests on ojs.api.>, as many at a time as there may be connections",
+        _HTTP,
+    ),
+    Option(
+        "nats_api_url",
+        setting_readers.other_nats_urls,
+        "URL|off",
+        "NATS as another user, who takes the requests on ojs.api.> and need publish to clients' inboxes alone; "
+        "off: as the user of --nats",
+        _GATEWAY,
+    ),
+    Option(
+        "inbox_prefixes",
+        setting_readers.inbox_prefixes,
+        "PREFIX,…",
+        "how the reply subjects of requests over NATS may begin; others are not carried out. _R_. is NATS's own, for "
+        "requests of other accounts",
         _HTTP,
     ),
     Option(

@@ -16,10 +16,12 @@ from ojs_core.base.times import format_ms
 from ojs_core.domain.events.envelope import Event
 from ojs_core.jetstream.api import parse_ack
 from ojs_core.jetstream.connection import Failed
+from ojs_core.jetstream.event_log import live_headers, stored_body
 from ojs_core.jetstream.subjects import encode_token
 from ojs_core.store.workers.notes import LEAVING
 
 if TYPE_CHECKING:
+    from ojs_core.domain.job import Job
     from ojs_core.store.store import Store
     from ojs_core.store.workers.presence import WorkerRecord
 
@@ -45,10 +47,11 @@ async def announce(
     name = store.config.event(event_type, scope, encode_token(subject))
     headers = "" if once is None else f"Nats-Msg-Id: {encode_token(once.what)}\r\n"
     answer = await store.nats.request(name, _event(store, event_type, subject, data, once), headers)
-    if isinstance(answer, Failed) or parse_ack(answer.data).error is not None:
+    ack = None if isinstance(answer, Failed) else parse_ack(answer.data)
+    if ack is None or ack.error is not None:
         log.warning("an event was not stored", type=event_type, subject=subject)
         return
-    store.nats.publish(store.config.events_stored, b"")
+    store.nats.publish(store.config.events_stored, stored_body(ack.seq))
 
 
 def tell(store: Store, event_type: str, *, scope: str, subject: str, data: dict[str, Any]) -> None:
@@ -58,6 +61,13 @@ def tell(store: Store, event_type: str, *, scope: str, subject: str, data: dict[
     """
     name = store.config.live_event(event_type, scope, encode_token(subject))
     store.nats.publish(name, _event(store, event_type, subject, data))
+
+
+def tell_of_job(store: Store, event_type: str, job: Job, data: dict[str, Any]) -> None:
+    """As `tell`, of a job: the relay publishes it behind the events of the job's last transition (docs/adr/062)."""
+    name = store.config.relayed_live_event(event_type, job.queue, job.id)
+    headers = live_headers(job.created_at, job.transitions[-1].n if job.transitions else 0)
+    store.nats.publish(name, _event(store, event_type, job.id, data), headers)
 
 
 async def announce_lost(store: Store, worker: WorkerRecord) -> None:

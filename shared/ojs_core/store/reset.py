@@ -16,7 +16,8 @@ from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.connection import Connection, Reply
-from ojs_core.jetstream.subjects import LASTING, REST, Kind, StoreConfig
+from ojs_core.jetstream.inboxes import Inboxes
+from ojs_core.jetstream.subjects import INBOX, LASTING, REST, Kind, StoreConfig
 from ojs_core.store.workers.presence import MAX_GAP_MS, Presence
 
 Drop = Callable[[], Awaitable[None]]
@@ -24,6 +25,8 @@ Drop = Callable[[], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 SUBJECT: Final = "ojs.control.reset"
+_ANSWER: Final = "ojs.control.answer."
+_INBOXES: Final = Inboxes([_ANSWER, INBOX])
 _WIPED: Final = [kind for kind in get_args(Kind) if kind not in LASTING]
 _TIMEOUT_S: Final = 2 * MAX_GAP_MS / 1000
 """Longer than a process that was killed still counts as live."""
@@ -68,7 +71,7 @@ class Reset:
             answered.add(message.data.decode())
             heard.set()
 
-        inbox = f"ojs.control.answer.{self._instance}"
+        inbox = f"{_ANSWER}{self._instance}"
         stop = await self._nats.listen(inbox, hear)
         deadline = asyncio.get_running_loop().time() + _TIMEOUT_S
         try:
@@ -98,7 +101,7 @@ class Reset:
                 raise OjsError("backend_error", f"a purge was refused: {error.description}")
 
     def _asked(self, message: Reply) -> None:
-        if not message.reply:  # somebody's curiosity
+        if not _INBOXES.admit(message):
             return
         self._drop()
         task = asyncio.create_task(self._answer(message.reply.decode()), name="reset")

@@ -14,7 +14,8 @@ from ojs_core.base.masking import mask
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.clock import ServerClock
-from ojs_core.jetstream.connection import CannotConnect, Connection, servers_of
+from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_core.jetstream.contents import damage
 from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.jetstream.streams import check_server, provision
 from ojs_core.jetstream.subjects import StoreConfig
@@ -60,13 +61,13 @@ class Store:
     """One process's access to everything stored. Made by `open`, ended by `close`."""
 
     def __init__(
-        self, nats: Connection, bulk: Connection, config: StoreConfig, role: str, servers: list[str], room: RoomSettings
+        self, nats: Connection, bulk: Connection, config: StoreConfig, role: str, url: str, room: RoomSettings
     ) -> None:
         instance = secrets.token_hex(8)
         self._nats = nats
         self._bulk = bulk
         self._config = config
-        self._servers = servers
+        self._url = url
         self.instance = instance
         self._clock_task: asyncio.Task[None] | None = None
         self.clock = ServerClock()
@@ -122,19 +123,18 @@ class Store:
 
         Raises StartupProblem in plain words; its kind Unreachable is worth another try.
         """
-        servers = servers_of(url)
         nats, bulk = Connection(f"ojs-{role}"), Connection(f"ojs-{role}-bulk")
         try:
             try:
-                await nats.connect(servers)
-                await bulk.connect(servers)
+                await nats.connect(url)
+                await bulk.connect(url)
             except CannotConnect as error:
                 raise Unreachable(
                     f"NATS can't be reached at {mask(url)} ({error}); start nats-server, or give its address with --nats."
                 ) from None
             check_server(nats)
             config = await provision(nats, config)
-            store = cls(nats, bulk, config, role, servers, room or RoomSettings())
+            store = cls(nats, bulk, config, role, url, room or RoomSettings())
             await store._begin(test_mode=test_mode)
         except BaseException:
             await nats.close()
@@ -148,6 +148,7 @@ class Store:
         await self.room.stop()
         await self.dispatcher.close()
         await self.unique.locks.close()
+        await self.idempotency.close()
         await self.progress.close()
         await self.checkpoints.close()
         await self.queues.stop()
@@ -185,7 +186,7 @@ class Store:
         """One more connection to the same servers; who asks for it closes it. Raises OjsError backend_unavailable."""
         nats = Connection(name)
         try:
-            await nats.connect(self._servers)
+            await nats.connect(self._url)
         except CannotConnect as error:
             raise unavailable(f"NATS can't be reached: {error}") from None
         return nats
@@ -208,6 +209,10 @@ class Store:
         if self.room.trouble is not None:
             raise unavailable(self.room.trouble)
         return latency_ms
+
+    async def damage(self) -> str | None:
+        """What nats-server shows to have lost of the streams, None if nothing. Raises OjsError backend_unavailable."""
+        return await damage(self._nats, [str(stream["name"]) for stream in self.config.streams()])
 
     @property
     def connected(self) -> bool:

@@ -147,6 +147,11 @@ NATS_ROUND_TRIP: Final = _histogram(
 NATS_TIMEOUTS: Final = _counter("ojs_nats_request_timeouts", "Requests that NATS did not answer in time.", "connection")
 NATS_RECONNECTS: Final = _counter("ojs_nats_reconnects", "Connections to NATS that were lost and made again.", "connection")
 
+REPLIES_REFUSED: Final = _counter(
+    "ojs_nats_replies_refused",
+    "Requests over NATS that were not carried out, since their reply subject is no inbox: a mistake, or an attack.",
+).labels()
+
 _OF: Final = "of"
 STORAGE_USED: Final = _gauge(
     "ojs_storage_used_bytes",
@@ -240,10 +245,13 @@ PRUNED: Final = _projector(
     Counter, "ojs_dead_letter_pruned", "Dead letters deleted because their queue had more than it keeps.", "queue"
 )
 SAFETY_NET: Final = _projector(
-    Counter, "ojs_safety_net_finds", "Lost hints that were issued again; anything but 0 deserves a look at the log.", "kind"
+    Counter,
+    "ojs_safety_net_finds",
+    "Lost hints that were issued again, and records that were gone; anything but 0 deserves a look at the log.",
+    "kind",
 )
 
-for _kind in ("token", "timer", "cron", "workflow"):
+for _kind in ("token", "timer", "cron", "workflow", "record"):
     SAFETY_NET.labels(_kind)  # so that the first find is an increase
 
 _BUILD: Final = Info("ojs_build", "The process: its service and version.", registry=REGISTRY)

@@ -32,7 +32,7 @@ _Code = Annotated[
     ),
 ]
 _Details = Annotated[dict[str, Any], Meta(description="More, by the code: `field`, `job_id`, `max_bytes` and others.")]
-_Canonical = Annotated[str, Meta(description="The code's name in the specification's list of errors.")]
+_Canonical = Annotated[str, Meta(description="The specification's name for it, or a more exact one.")]
 _Message = Annotated[str, Meta(description="What went wrong, for people: the field, the limit, and what was sent.")]
 
 
@@ -57,7 +57,13 @@ class Refusal(Struct, kw_only=True, omit_defaults=True):
     request_id: Annotated[str, Meta(description="As in the header X-Request-Id.")]
     hint: Annotated[str, Meta(description="What to do about it.")]
     docs_url: str
-    ojs_code: Annotated[str, Meta(pattern="^OJS-[0-9]{4}$")]
+    ojs_code: Annotated[
+        str,
+        Meta(
+            pattern="^OJS-[0-9]{4}$",
+            description="The number of canonical_code in the catalog, or that of the nearest code there.",
+        ),
+    ]
     type: str | UnsetType = UNSET
     max_batch_size: Count | UnsetType = UNSET
     """Of a request with too many items, beside the message (ojs-bulk-operations §9.1)."""
@@ -81,7 +87,7 @@ def error_view(error: OjsError) -> ItemError:
     return ItemError(
         code=wire_code(error.code),
         message=error.message,
-        retryable=error.info.retryable,
+        retryable=error.retryable,
         details=error.details,
         canonical_code=error.canonical,
     )
@@ -94,7 +100,7 @@ def error_body(error: OjsError, request_id: str) -> bytes:
         request_id=request_id,
         hint=error.hint,
         docs_url=_DOCS + error.canonical,
-        ojs_code=error.info.number,
+        ojs_code=error.number,
         type=given(error.type),
         max_batch_size=error.details.get("max_batch_size", UNSET),
         extension=error.details.get("extension", UNSET),

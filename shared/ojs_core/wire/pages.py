@@ -120,5 +120,5 @@ def _number(query: Mapping[str, str], name: str, default: int) -> int:
         return default
     number = whole_number(text, 10)
     if number is None:
-        raise invalid(name, f"{name} must be a whole number of 0 or more, not {text[:40]!r}")
+        raise invalid(name, f"{name} must be a whole number of 0 or more, not {shown(text)}")
     return min(number, _LARGEST)

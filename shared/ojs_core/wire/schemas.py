@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import OjsError, invalid, too_large
-from ojs_core.base.fields import absent, check_known, choice, kind_of, mapping, object_of, shown, value_of
+from ojs_core.base.fields import absent, check_known, check_once, choice, kind_of, mapping, object_of, shown, value_of
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
@@ -27,6 +27,7 @@ _KNOWN: Final = (
     "args_schema",
     "compatibility",
     "compatible_with",
+    "created_at",
     "job_type",
     "schema",
     "type",
@@ -114,7 +115,7 @@ def parse_schema(body: bytes, limits: PayloadLimits, place: tuple[str, str] | No
 
     Raises OjsError invalid_payload, invalid_request, envelope_too_large, job_type_too_long, `unsupported`.
     """
-    members = object_of(body)
+    members = object_of(check_once(body))
     check_known(members, _KNOWN)
     if not absent(members.get("compatible_with", Raw())):
         message = "compatible_with is not supported by this server: which versions a worker runs is said by its handlers"

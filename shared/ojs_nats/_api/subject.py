@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from ojs_nats._durations import moment
+from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
 from ojs_nats._operations import Operation, Request
 from ojs_nats._transport import Transport
@@ -65,7 +66,7 @@ class Subject:
             for item in items:
                 yield item
             seen += len(items)
-            place = msgspec.json.decode(answer, type=_Place)
+            place = decoded(answer, _Place)
             if place.partial:
                 log.warning("the list isn't complete: the server's index is being built", operation=operation.name)
             page = place.pagination or _Pagination(next_cursor=place.next_cursor)
@@ -80,8 +81,8 @@ class Subject:
 def part(answer: bytes, kind: type[T], member: str | None = None) -> T:
     """The answer as that type, or one member of it."""
     if member is None:
-        return msgspec.json.decode(answer, type=kind)
-    return msgspec.json.decode(msgspec.json.decode(answer, type=dict[str, msgspec.Raw])[member], type=kind)
+        return decoded(answer, kind)
+    return decoded(decoded(answer, dict[str, msgspec.Raw])[member], kind)
 
 
 def parameters(**asked: Asked) -> dict[str, str]:

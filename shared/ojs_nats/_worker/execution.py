@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from ojs_nats._dependencies import Provided
+from ojs_nats._handed_on import with_results
 from ojs_nats._jobs import Job
 from ojs_nats._worker import outcome
 from ojs_nats._worker.attempts import Attempt
@@ -87,6 +88,7 @@ class Execution:
         job = attempt.context.job
         structlog.contextvars.bind_contextvars(job_id=job.id, job_type=job.type)  # of this task: for all that logs in there
         try:
+            attempt.context.job = await with_results(job, attempt.line.send)
             if self._app.execution:
                 return await self._app.execution.run(attempt.context, lambda: self._handled(definition, attempt))
             return await self._handled(definition, attempt)

@@ -8,32 +8,35 @@ from typing import Any, Final
 
 import msgspec
 
-from ojs_nats._errors import NotFound, OjsError
+from ojs_nats._errors import NotFound, OjsError, refused
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
+from ojs_nats._names import MOST_QUEUES
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._transport import Transport
+from ojs_nats._worker.reports import Acked, Refusal, Reports, Success
 from ojs_nats._worker.timings import TIMINGS, Timings
 
 log = get_logger(__name__)
 
 _BEYOND_WAIT_S: Final = 10.0
 """What an answer may take beyond the time that the server waits for jobs."""
-_MOST_QUEUES: Final = 100
-"""The most that the server lets a fetch name."""
 
 
 class Fetched(msgspec.Struct, frozen=True):
     """The jobs of an answer, and those of them that can't be read, with the reason: only what their report needs is
-    known.
+    known. `all_found` says that it brought as many as it could have.
     """
 
     jobs: Sequence[Job] = ()
     unreadable: Sequence[tuple[Job, Exception]] = ()
+    all_found: bool = False
 
 
 class _Answer(msgspec.Struct):
     jobs: list[msgspec.Raw]
+    acks: Acked | None = None
+    fetch_error: Refusal | None = None
 
 
 class _Claimed(msgspec.Struct):
@@ -59,26 +62,29 @@ class Fetching:
         queue: str | None,
         wait_ms: int,
         *,
+        reports: Reports,
         register: Callable[[], Coroutine[Any, Any, None]],
         timings: Timings = TIMINGS,
     ) -> None:
         self.answered = True
         """Whether the last fetch was."""
         self._transport = transport
-        self._portions = [list(queues[start : start + _MOST_QUEUES]) for start in range(0, len(queues), _MOST_QUEUES)]
+        self._portions = [list(queues[start : start + MOST_QUEUES]) for start in range(0, len(queues), MOST_QUEUES)]
         self._turn = 0
         self._asked = {"worker_id": worker_id, "handlers_declared": True}
         self._wait_ms = wait_ms
         self._queue = queue
+        self._reports = reports
         self._register = register
         self._timings = timings
 
-    async def fetch(self, count: int) -> Fetched:
-        """Return up to `count` jobs: none if there were none for as long, or behind a pause if no server answers.
-        Raises nothing.
+    async def fetch(self, count: int, carried: Sequence[Success] = (), *, wait: bool = True) -> Fetched:
+        """Return up to `count` jobs, once the server has heard of the successes that are `carried`.
+
+        There are none if no server answers, or there were none for as long as it was to wait. Raises nothing.
         """
         try:
-            fetched = await self._fetched(count)
+            fetched = await self._fetched(count, carried, wait=wait and not carried)
         except NotFound as error:
             log.warning("the server doesn't know this worker: it registers again", reason=str(error))
             await self._registered_again()
@@ -93,31 +99,47 @@ class Fetching:
         await asyncio.sleep(self._timings.fetch_pause)
         return Fetched()
 
-    async def _fetched(self, count: int) -> Fetched:
+    async def _fetched(self, count: int, carried: Sequence[Success], *, wait: bool) -> Fetched:
         """Ask for all queues at once; if they are more than a fetch may name, for one portion after the other, and
         wait at each in turn.
         """
-        if len(self._portions) > 1:
+        if not wait or len(self._portions) > 1:
             for queues in self._portions:
-                found = await self._portion(queues, count, 0)
-                if found.jobs or found.unreadable:
+                found = await self._portion(queues, count, 0, carried)
+                if carried or found.jobs or found.unreadable:
                     return found
+            if not wait:
+                return Fetched()
             self._turn = (self._turn + 1) % len(self._portions)
         return await self._portion(self._portions[self._turn], count, self._wait_ms)
 
-    async def _portion(self, queues: Sequence[str], count: int, wait_ms: int) -> Fetched:
+    async def _portion(self, queues: Sequence[str], count: int, wait_ms: int, carried: Sequence[Success] = ()) -> Fetched:
         body = {**self._asked, "queues": queues, "count": count, "wait_ms": wait_ms}
+        if carried:
+            body["acks"] = [success.member() for success in carried]
         request = Request(FETCH, body=body, queue=self._queue, answer_s=wait_ms / 1_000 + _BEYOND_WAIT_S)
-        answer = await self._transport.send(request, patience_s=0.0)
+        try:
+            answer = msgspec.json.decode(await self._transport.send(request, patience_s=0.0), type=_Answer)
+            if carried and answer.acks is None:
+                raise OjsError("the answer says nothing of the acks")
+        except BaseException as error:
+            self._reports.refused(carried, error if isinstance(error, Exception) else OjsError("the fetch was broken off"))
+            raise
+        refused_acks = 0
+        if answer.acks is not None:
+            self._reports.acked(carried, answer.acks)
+            refused_acks = answer.acks.failed
+        if answer.fetch_error is not None:
+            raise refused(answer.fetch_error.code, answer.fetch_error.message, status=0)
         jobs: list[Job] = []
         unreadable: list[tuple[Job, Exception]] = []
-        for raw in msgspec.json.decode(answer, type=_Answer).jobs:
+        for raw in answer.jobs:
             try:
                 jobs.append(msgspec.json.decode(raw, type=Job))
             except (ValueError, RecursionError) as error:
                 if (claimed := _claimed(raw)) is not None:
                     unreadable.append((claimed, error))
-        return Fetched(jobs, unreadable)
+        return Fetched(jobs, unreadable, all_found=len(answer.jobs) == count - refused_acks)
 
     async def _registered_again(self) -> None:
         try:

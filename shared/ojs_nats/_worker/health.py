@@ -30,9 +30,9 @@ class Health:
     """At `host` and `port`: `/healthz`, `/readyz`, `/metrics`. Raises OSError if there is no room, Missing without
     prometheus-client.
 
-    On a loopback address it answers only requests whose `Host` is a name of loopback: a web page could else read it under a
-    name of its own that points here (DNS rebinding). The jobs' metrics are counted by a middleware that it puts into `chain`,
-    unless there is one already.
+    On a loopback address it answers only requests whose `Host` is a name of loopback: a web page could else
+    read it under a name of its own that points here (DNS rebinding). The jobs' metrics are counted by a
+    middleware that it puts into `chain`, unless there is one already.
     """
 
     def __init__(self, host: str, port: int, chain: ExecutionChain, vitals: Callable[[], Vitals]) -> None:
@@ -102,7 +102,8 @@ class Health:
     ) -> web.StreamResponse:
         host = request.headers.get("Host")
         if self._names is not None and host is not None and (name := _name_of(host)) not in self._names:
-            return web.Response(status=403, text=f"Host is {name[:80]!r}, which is no name of this port; use localhost\n")
+            refusal = f"Host is {name[:80]!r}, which is no name of this port; use localhost\n"
+            return web.Response(status=403, text=refusal)
         return await handler(request)
 
     async def _healthz(self, _request: web.Request) -> web.Response:

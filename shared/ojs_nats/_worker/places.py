@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 
 _SOON_S: Final = 0.05
@@ -15,18 +17,34 @@ _UNKNOWN_S: Final = 1.0
 """What jobs are believed to take until some have ended."""
 _WEIGHT: Final = 0.1
 """Of the last job in what jobs are believed to take."""
-_MOST_FETCHES: Final = 2
+_SHORTEST_S: Final = 1e-6
+_MOST_FETCHES: Final = 3
 _PORTION: Final = 25
 """Fewer jobs aren't asked for beside another fetch: a request costs more than they gain."""
 _MOST: Final = 1_000
 """More than this the server doesn't hand out at a time."""
 
 
+class Load(msgspec.Struct, frozen=True):
+    """What is between a worker and the server: `held` jobs that the server takes for active, of which `done` are
+    successes that the next fetch can carry; and `fetches` that are under way, which ask for `asked` jobs beyond
+    the acks that they bring. `plenty` says that the last fetch brought as many as it was to.
+    """
+
+    held: int
+    done: int
+    fetches: int
+    asked: int
+    plenty: bool
+
+
 class Places(Generic[T]):
-    """Of `concurrency` jobs that run at a time. While jobs are so short that it makes no difference to them, up to
-    `ahead` more are asked for than there are free places. `begin` is called for one that has a place now,
-    `give_up` for one that has waited in vain for `patience_s`: those that run take longer than those before them,
-    and other workers may be free.
+    """The places of `concurrency` jobs that run at a time. A place is taken from the fetch that asks for its job
+    until the server has heard how that ended, so no more jobs are active than there are places.
+
+    Up to `ahead` more are asked for while jobs are so short that it makes no difference to them. `begin` is
+    called for one that may run now, `give_up` for one that has waited in vain for `patience_s`: those that run
+    take longer than those before them, and other workers may be free.
     """
 
     def __init__(
@@ -44,7 +62,6 @@ class Places(Generic[T]):
         self._begin = begin
         self._give_up = give_up
         self._patience_s = patience_s
-        self._asked = 0
         self._mean_s = _UNKNOWN_S
         self._waiting: deque[tuple[float, T]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -52,35 +69,31 @@ class Places(Generic[T]):
         """Whether jobs have been given up since a place was last left: others needn't wait to find that out."""
 
     @property
-    def waiting(self) -> int:
-        """How many jobs are here that have no place yet."""
-        return len(self._waiting)
-
-    @property
     def brief(self) -> bool:
         """Whether jobs take so little that one more makes no difference."""
         return self._mean_s <= _SOON_S
 
-    def wanted(self, fetches: int, *, plenty: bool) -> int:
-        """How many jobs to ask for now, beside so many fetches that are under way; none while there is no free
-        place. `plenty` says that the last fetch brought as many as it was to: else an idle worker would take what
-        others are free for.
+    def wanted(self, load: Load) -> int:
+        """Return how many jobs to ask for now, acks included: none while no place is free.
+
+        Where jobs are plenty, up to three fetches are under way, each for a part of the places. Where they
+        aren't, an idle worker waits in one, for its free places alone: else it would take what others are free
+        for.
         """
-        free = self._concurrency - self.running
-        if free <= 0 or fetches >= (_MOST_FETCHES if plenty else 1):
+        if load.fetches >= (_MOST_FETCHES if load.plenty else 1):
             return 0
-        ahead = min(self._most_ahead, int(free * _SOON_S / self._mean_s)) if plenty and self.brief else 0
-        room = max(free + ahead - len(self._waiting) - self._asked, 0)
-        portion = min(max(-(-(self._concurrency + ahead) // _MOST_FETCHES), _PORTION), _MOST)
-        return min(room, portion) if room >= portion or not fetches else 0
+        limit = self._concurrency + self._ahead(load)
+        room = load.done + max(limit - load.held - load.asked, 0)
+        if not load.fetches:
+            return min(room, _MOST)
+        portion = min(max(-(-limit // _MOST_FETCHES), _PORTION), _MOST)
+        return portion if room >= portion else 0
 
-    def ask(self, count: int) -> None:
-        """So many are asked for."""
-        self._asked += count
-
-    def answered(self, count: int) -> None:
-        """Whoever asked for so many has got what there is."""
-        self._asked -= count
+    def _ahead(self, load: Load) -> int:
+        if not (load.plenty and self.brief):
+            return 0
+        free = self._concurrency - self.running
+        return max(min(self._most_ahead, int(free * _SOON_S / max(self._mean_s, _SHORTEST_S))), 0)
 
     def put(self, job: T) -> None:
         """A job has come."""

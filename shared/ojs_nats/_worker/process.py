@@ -17,6 +17,7 @@ from ojs_nats._app import App
 from ojs_nats._durations import Duration
 from ojs_nats._errors import Missing, OjsError, Refused, Unavailable
 from ojs_nats._logging import get_logger
+from ojs_nats._lookups import new_loop
 from ojs_nats._worker.lifecycle import Trigger
 from ojs_nats._worker.worker import Worker
 
@@ -74,7 +75,8 @@ def load(names: Sequence[str]) -> App:
 def run(names: Sequence[str], **options: Unpack[WorkerOptions]) -> None:
     """Run it until it is to stop. Raises CannotStart, and what the modules raise."""
     app = load(names)
-    asyncio.run(_serve(app, options))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(_serve(app, options))
 
 
 async def _serve(app: App, options: WorkerOptions) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -36,19 +37,30 @@ class ResultRefused(OjsError):
     """The server refuses to keep what a handler returned."""
 
 
-class _Refusal(msgspec.Struct):
+class Refusal(msgspec.Struct):
+    """Why the server refuses one of several things."""
+
     code: str
     message: str
     retryable: bool = False
 
 
+_NOT_SAID: Final = Refusal("unknown", "the answer says nothing of it", retryable=True)
+
+
 class _Item(msgspec.Struct):
     index: int
-    error: _Refusal | None = None
+    error: Refusal | None = None
 
 
-class _Answer(msgspec.Struct):
+class Acked(msgspec.Struct):
+    """The server's answer about several acks."""
+
     items: list[_Item]
+
+    @property
+    def failed(self) -> int:
+        return sum(item.error is not None for item in self.items)
 
 
 class _Named(msgspec.Struct):
@@ -70,6 +82,8 @@ class Success:
         self.trial = trial
         self.alone = False
         """Whether it goes in a request of its own, since one that it was in was refused."""
+        self.sent = False
+        """Whether it is in a request that is under way."""
         self.told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def member(self) -> dict[str, Any]:
@@ -114,15 +128,24 @@ class Reports:
     another try, for as long as the job's lease may last, and for a minute at the least.
     """
 
-    def __init__(self, transport: Transport, worker_id: str, queue: str | None, timings: Timings = TIMINGS) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        worker_id: str,
+        queue: str | None,
+        timings: Timings = TIMINGS,
+        carried: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._transport = transport
         self._worker_id = worker_id
         self._queue = queue
         self._timings = timings
+        self._carried = carried
         self._successes: dict[Success, None] = {}
         """In the order in which they ended."""
         self._more = asyncio.Event()
         self._sender: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def send(self, job: Job, report: Report) -> None:
         """Report it, until the server has decided or the time for it is over. Raises nothing, but CancelledError."""
@@ -132,17 +155,64 @@ class Reports:
             return
         success = Success(job, report.members.get("result"), trial)
         self._successes[success] = None
-        self._more.set()
-        if self._sender is None:
-            self._sender = asyncio.create_task(self._send_all())
+        if not self._carried():
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._timings.carried_at_most, self._not_carried)
         await success.told
+
+    def flush(self) -> None:
+        """Send what waits for a fetch to carry it."""
+        if self._successes:
+            self._more.set()
+            if self._sender is None:
+                self._sender = asyncio.create_task(self._send_all())
+
+    @property
+    def carriable(self) -> int:
+        """How many successes the next fetch could carry."""
+        return len(self._portion(alone=False))
+
+    def take(self, most: int) -> list[Success]:
+        """Return up to so many successes for a fetch to carry; what becomes of them is for `acked` or `refused`."""
+        taken = self._portion(alone=False)[:most]
+        for success in taken:
+            success.sent = True
+        return taken
+
+    def acked(self, portion: Sequence[Success], answer: Acked) -> None:
+        """Go on by what the server says of each."""
+        items = {item.index: item.error for item in answer.items}
+        for index, success in enumerate(portion):
+            success.sent = False
+            error = items.get(index, _NOT_SAID)
+            if error is None:
+                self._done(success)
+            elif error.retryable:
+                self._failed(success, OjsError(error.message))
+            else:
+                self._failed(success, refused(error.code, error.message, status=0))
+        self._more.set()
+
+    def refused(self, portion: Sequence[Success], error: Exception) -> None:
+        """Go on behind a request that was refused as a whole, or not answered."""
+        for success in portion:
+            success.sent = False
+        self._all_failed(portion, error)
+        self.flush()
 
     def close(self) -> None:
         """Report no more, and say which outcomes the server hasn't heard of."""
         if self._sender is not None:
             self._sender.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         for success in self._successes:
             self._give_up(success)
+
+    def _not_carried(self) -> None:
+        self._timer = None
+        self.flush()
 
     async def _send_all(self) -> None:
         try:
@@ -155,12 +225,14 @@ class Reports:
         finally:
             self._sender = None
 
-    def _portion(self) -> list[Success]:
-        """Return what goes in the next request: those that are due and fit."""
+    def _portion(self, *, alone: bool = True) -> list[Success]:
+        """Return what goes in the next request: those that are due and fit. One that goes `alone` may be what is
+        returned.
+        """
         now, size = asyncio.get_running_loop().time(), 0
         portion: list[Success] = []
         for success in self._successes:
-            if success.trial.due > now or (success.alone and portion):
+            if success.sent or success.trial.due > now or (success.alone and (portion or not alone)):
                 continue
             size += len(success.result or b"")
             if portion and (size > _MOST_BYTES or len(portion) == _MOST):
@@ -171,37 +243,25 @@ class Reports:
         return portion
 
     async def _wait(self) -> None:
-        """Wait until one is due, or another one comes."""
+        """Wait until one is due, or something has changed."""
         self._more.clear()
-        due = min(success.trial.due for success in self._successes)
-        try:
+        due = min((success.trial.due for success in self._successes if not success.sent), default=None)
+        with suppress(TimeoutError):
             async with asyncio.timeout_at(due):
                 await self._more.wait()
-        except TimeoutError:
-            pass
 
     async def _ack(self, portion: Sequence[Success]) -> None:
         body = {"worker_id": self._worker_id, "jobs": [success.member() for success in portion]}
         request = Request(ACK, body=body, queue=self._queue)
+        for success in portion:
+            success.sent = True
         try:
             answer = await self._transport.send(request, patience_s=0.0)
-            items = {item.index: item for item in msgspec.json.decode(answer, type=_Answer).items}
+            self.acked(portion, msgspec.json.decode(answer, type=Acked))
         except Exception as error:  # noqa: BLE001  # nothing may end the loop that all reports go through
-            self._all_failed(portion, error)
-            return
-        for index, success in enumerate(portion):
-            item = items.get(index)
-            if item is None:
-                self._failed(success, OjsError("the answer says nothing of it"))
-            elif item.error is None:
-                self._done(success)
-            elif item.error.retryable:
-                self._failed(success, OjsError(item.error.message))
-            else:
-                self._failed(success, refused(item.error.code, item.error.message, status=0))
+            self.refused(portion, error)
 
     def _all_failed(self, portion: Sequence[Success], error: Exception) -> None:
-        """Go on behind a request that was refused as a whole, or not answered."""
         blamed = isinstance(error, _UNACCEPTABLE) or (isinstance(error, Refused) and error.status == _TOO_LARGE)
         if blamed and len(portion) > 1:  # it may be the fault of one
             for success in portion:

@@ -20,6 +20,8 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """What everything behind the grace period takes at most: handing back, signing off, closing connections."""
     sign_off: float = 2.0
     """How long the answer to the deregistration is waited for."""
+    carried_at_most: float = 0.1
+    """How long a success waits for a fetch to carry it, before it is sent by itself."""
     report_at_least: float = 60.0
     """For how long the end of an attempt is reported at the least; longer, if the job's lease is."""
     report_pause: float = 0.2

@@ -18,7 +18,7 @@ from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._errors import JobCancelled, OjsError
 from ojs_nats._jobs import Job
 from ojs_nats._logging import get_logger
-from ojs_nats._names import check_worked_types, worked_queues
+from ojs_nats._names import MOST_QUEUES, check_worked_types, worked_queues
 from ojs_nats._operations import DEREGISTER, REGISTER, Request
 from ojs_nats._options import DEFAULT_QUEUE
 from ojs_nats._transport import Transport
@@ -30,8 +30,8 @@ from ojs_nats._worker.fetching import Fetching
 from ojs_nats._worker.heartbeats import Beat, Heartbeats, Signs
 from ojs_nats._worker.lifecycle import Trigger, Vitals, WorkerState, after
 from ojs_nats._worker.marks import Marks
-from ojs_nats._worker.places import Places
-from ojs_nats._worker.reports import Reports
+from ojs_nats._worker.places import Load, Places
+from ojs_nats._worker.reports import Reports, Success
 from ojs_nats._worker.timings import TIMINGS, Timings
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ _SHORTEST_S: Final = 0.2
 _LONGEST_S: Final = 3_600.0
 _CANCELLED_S: Final = 0.1
 """What a registration has to end in before it is cancelled again."""
-_QUEUES_TOLD: Final = 100
-"""The most that the server lets a worker say it has."""
 _DIRECTIVES: Final = {
     "running": Trigger.TOLD_RUNNING,
     "quiet": Trigger.TOLD_QUIET,
@@ -82,7 +80,7 @@ class Worker:
         *,
         queues: Sequence[str] = (),
         concurrency: int = 10,
-        ahead: int = 100,
+        ahead: int = 0,
         grace: Duration = 25.0,
         every: Duration = 5.0,
         wait: Duration = 2.0,
@@ -110,11 +108,12 @@ class Worker:
         self._every_s = milliseconds(every) / 1_000
         self._timings = timings
         self._started_at = datetime.now(UTC).isoformat()
-        self._most_unreported = concurrency + ahead
         self._held: set[Attempt] = set()
         self._fetches: set[asyncio.Task[None]] = set()
-        self._plenty = True
-        """Whether the last fetch brought as many jobs as were asked for."""
+        self._asked = 0
+        """How many jobs these ask for beyond the acks that they bring."""
+        self._plenty = False
+        """Whether the last fetch brought as many jobs as it could have."""
         self._places: Places[Attempt] = Places(concurrency, ahead, self._start, self._hand_back)
         self._changed = asyncio.Event()
         self._state: Any = None
@@ -128,10 +127,17 @@ class Worker:
             app, concurrency, processes or os.cpu_count() or 1, self.id, interrupt=self._interrupted, timings=timings
         )
         queue = self.queues[0] if len(self.queues) == 1 else None
-        self._reports = Reports(self._transport, self.id, queue, timings)
+        self._reports = Reports(self._transport, self.id, queue, timings, self._carried)
         self._health = self._told_at(*health) if health is not None else None
         self._fetching = Fetching(
-            self._transport, self.id, self.queues, queue, milliseconds(wait), register=self._register, timings=timings
+            self._transport,
+            self.id,
+            self.queues,
+            queue,
+            milliseconds(wait),
+            reports=self._reports,
+            register=self._register,
+            timings=timings,
         )
 
     @property
@@ -271,7 +277,7 @@ class Worker:
             "worker_id": self.id,
             "hostname": socket.gethostname(),
             "pid": os.getpid(),
-            "queues": self.queues[:_QUEUES_TOLD],
+            "queues": self.queues[:MOST_QUEUES],
             "concurrency": self._concurrency,
             "started_at": self._started_at,
         }
@@ -303,45 +309,46 @@ class Worker:
     # Jobs
 
     async def _fetch_until_terminated(self) -> None:
-        """Ask for as many jobs as could begin at once. While there is plenty, some are on their way while others
-        run; an idle worker waits in one request.
+        """Ask for as many jobs as there are places. While there are plenty, successes go with the next fetch, and some
+        jobs are on their way while others run; an idle worker waits in one request.
         """
         while self.state is not WorkerState.TERMINATE:
             self._changed.clear()
-            count = self._wanted()
+            done = self._reports.carriable if self._carried() else 0
+            load = Load(len(self._held), done, len(self._fetches), self._asked, self._plenty)
+            count = 0 if self.state is WorkerState.QUIET else self._places.wanted(load)
             if count:
-                self._places.ask(count)
-                self._fetches.add(asyncio.create_task(self._fetch(count)))
+                carried = self._reports.take(min(done, count))
+                self._asked += count - len(carried)
+                self._fetches.add(asyncio.create_task(self._fetch(count, carried)))
             else:
                 await self._changed.wait()
+        self._reports.flush()
 
-    def _wanted(self) -> int:
-        """Return how many jobs to ask for now."""
-        places = self._places
-        if self.state is WorkerState.QUIET or len(self._held) - places.running - places.waiting > self._most_unreported:
-            return 0  # it shall not, or the server doesn't take reports
-        return places.wanted(len(self._fetches), plenty=self._plenty)
+    def _carried(self) -> bool:
+        """Return whether successes go with the next fetch."""
+        return self._plenty and self.state is WorkerState.RUNNING
 
-    async def _fetch(self, count: int) -> None:
+    async def _fetch(self, count: int, carried: Sequence[Success]) -> None:
         """Take up to `count` jobs. Raises nothing."""
         began = asyncio.get_running_loop().time()
         number = self._marks.sent()
-        found = 0
+        all_found = False
         try:
-            try:
-                fetched = await self._fetching.fetch(count)
-            finally:
-                self._places.answered(count)
-            found = len(fetched.jobs)
+            fetched = await self._fetching.fetch(count, carried, wait=not self._plenty)
+            all_found = fetched.all_found
             if self._health is not None:
-                self._health.fetched(asyncio.get_running_loop().time() - began, found)
+                self._health.fetched(asyncio.get_running_loop().time() - began, len(fetched.jobs))
             for job in fetched.jobs:
                 self._take(job)
             for job, error in fetched.unreadable:
                 self._end_unread(job, error)
         finally:
+            self._asked -= count - len(carried)
             self._marks.ended(number)
-            self._plenty = found == count
+            self._plenty = all_found
+            if not all_found:
+                self._reports.flush()
             self._fetches.discard(cast("asyncio.Task[None]", asyncio.current_task()))
             self._changed.set()
 

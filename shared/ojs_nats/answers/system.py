@@ -10,7 +10,7 @@ from ojs_nats.answers.statistics import Counts, Percentiles, Throughput, Window
 
 
 class BackendHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether NATS stores what is written."""
+    """Whether NATS stores what is written. `damaged`: it does, and has lost some of what it had stored."""
 
     type: str
     status: str
@@ -83,15 +83,6 @@ class UniquenessStrength(msgspec.Struct, frozen=True, kw_only=True):
     mechanism: str
 
 
-class SuiteResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What the cases of the official suite for levels 0 to 4 came to when they were run last."""
-
-    cases: int
-    passed: int
-    failed: list[str]
-    run_at: datetime
-
-
 class PayloadLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How large jobs may be, and how they may come (ojs-payload-limits)."""
 
@@ -120,8 +111,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     event_delivery: str
     extensions: list[str]
     extension_details: DeclaredExtensions
-    test_suite_version: str
-    test_suite_result: SuiteResult
     endpoints: dict[str, str]
     payload_limits: PayloadLimits
     limits: dict[str, float]

@@ -24,7 +24,7 @@ def of(findings: list[Finding], check: str) -> list[Finding]:
 
 async def provisioned(url: str) -> None:
     nats = Connection("test")
-    await nats.connect(url.split(","))
+    await nats.connect(url)
     try:
         await provision(nats, StoreConfig(replicas=3))
     finally:

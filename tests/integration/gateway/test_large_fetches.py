@@ -32,7 +32,8 @@ async def post(http: aiohttp.ClientSession, path: str, body: dict[str, Any], met
 
 
 async def fetched(http: aiohttp.ClientSession, queue: str) -> tuple[int, list[dict[str, Any]]]:
-    size, answer = await post(http, "workers/fetch", {"queues": [queue], "worker_id": "w1", "count": JOBS, "wait_ms": 5_000})
+    body = {"queues": [queue], "worker_id": "w1", "count": JOBS, "wait_ms": 5_000}
+    size, answer = await post(http, "workers/fetch", body)
     return size, answer["jobs"]
 
 
@@ -42,7 +43,8 @@ async def pushed(http: aiohttp.ClientSession, queue: str, kind: str) -> None:
     They have one attempt left, which one that is handed back doesn't lose.
     """
     args = [LARGE] if kind == "arguments" else []
-    options = {"queue": queue, "retry": {"max_attempts": 1 if kind == "arguments" else 2, "initial_interval": "PT0.001S"}}
+    retry = {"max_attempts": 1 if kind == "arguments" else 2, "initial_interval": "PT0.001S"}
+    options = {"queue": queue, "retry": retry}
     for _ in range(JOBS):
         await post(http, "jobs", {"type": "a.b", "args": args, "options": options})
     if kind == "arguments":

@@ -16,6 +16,7 @@ from integration.gateway.conftest import Asker, Serve
 from integration.samples import draft
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job, State
+from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
 from ojs_gateway.http.call import Call, Response
@@ -124,7 +125,7 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
         return Response(200, b'{"secret": 1}')
 
     operation = Operation("forgetful", "GET", "/forgetful", (), forgetful, by_queue=True)
-    api = NatsApi([operation], StoreConfig(), PayloadLimits(), LargeBodies(), most=10)
+    api = NatsApi([operation], StoreConfig(), PayloadLimits(), LargeBodies(), Inboxes(["_INBOX"]), most=10)
     await api.start(shared_nats_server.url, "one")
     assert (await ask("forgetful._")).body == {"secret": 1}
     answer = await ask("forgetful.email")
@@ -154,6 +155,7 @@ async def test_an_answer_is_that_of_http(serve: Serve, ask: Asker, queue: str) -
         ("getJob._", {}, "job_id"),
         ("getJob._", {"OJS_Parameters": "job_id=%ff"}, "OJS-Parameters"),
         ("getHealth._", {"OJS_Timeout": "soon"}, "milliseconds"),
+        ("getHealth._", {"OJS_Timeout": "\N{ARABIC-INDIC DIGIT THREE}"}, "milliseconds"),
         ("getHealth._", {"OJS_Version": "2.0"}, "OJS-Version"),
         ("getHealth._", {"OJS_Requires_Extension": "time-travel"}, "time-travel"),
         ("createJob._", {"Content_Encoding": "br"}, "no request body"),

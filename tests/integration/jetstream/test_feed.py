@@ -39,7 +39,7 @@ async def test_what_is_followed_is_passed_on_and_nothing_else(
     store = await open_store(nats_server.url)
     first = await store.jobs.push(draft())
     nats = Connection("feed")
-    await nats.connect([nats_server.url])
+    await nats.connect(nats_server.url)
     feed = Feed(nats, store.config, "kinds")
     try:
         for kind in get_args(Kind):
@@ -60,7 +60,7 @@ async def test_what_is_followed_is_passed_on_and_nothing_else(
 async def test_a_batch_of_nothing_that_is_followed_is_gone_past(open_store: OpenStore, nats_server: NatsServer) -> None:
     store = await open_store(nats_server.url)
     nats = Connection("feed")
-    await nats.connect([nats_server.url])
+    await nats.connect(nats_server.url)
     feed = Feed(nats, store.config, "nothing")
     try:
         for number in range(1_500):

@@ -81,7 +81,7 @@ async def test_a_feed_does_not_take_an_earlier_consumers_records_for_its_own(
 ) -> None:
     pushed = [(await store.jobs.push(draft(queue=queue))).id for _ in range(6)]
     nats = _Echo()
-    await nats.connect([shared_nats_server.url])
+    await nats.connect(shared_nats_server.url)
     feed = Feed(nats, store.config, "late")
     try:
         read = [record for record in (await feed.next(1.0)).records if record.job_id in pushed]
@@ -109,7 +109,7 @@ async def test_every_record_is_read_when_all_pulls_are_full(store: Store, shared
     for start in range(0, len(jobs), 200):
         await asyncio.gather(*(answered(stored, job) for job in jobs[start : start + 200]))
     nats = Connection("feed")
-    await nats.connect([shared_nats_server.url])
+    await nats.connect(shared_nats_server.url)
     feed = Feed(nats, store.config, "full")
     found: set[str] = set()
     sequences = []

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import re
 from typing import Any
 
 import nats
@@ -8,6 +11,7 @@ import pytest
 
 from integration.conftest import MakeServer, OpenStore
 from integration.samples import acked, draft, fetch
+from ojs_core.base.errors import OjsError
 from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import call
@@ -17,6 +21,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.records.records import job_reader
 from ojs_core.store.store import Store
 from support.nats import NatsServer
+from support.waiting import eventually
 
 
 class Elsewhere:
@@ -28,7 +33,7 @@ class Elsewhere:
 
 
 async def opened(nats: Connection, url: str) -> Connection:
-    await nats.connect([url])
+    await nats.connect(url)
     return nats
 
 
@@ -54,6 +59,30 @@ async def test_opening_again_changes_nothing(store: Store, open_store: OpenStore
     after = [await call(store.nats, f"STREAM.INFO.{name}") for name in names]
     assert [info["config"] for info in before] == [info["config"] for info in after]
     assert [info["created"] for info in before] == [info["created"] for info in after]
+
+
+async def test_a_store_says_what_nats_server_has_lost(own_server: MakeServer, open_store: OpenStore) -> None:
+    with own_server() as server:
+        store = await open_store(server.url)
+        assert await store.damage() is None
+        for number in range(30):
+            await store.nats.request(store.config.result(f"job-{number}", "op"), bytes(500_000))
+        assert await store.damage() is None
+        server.stop()
+        first = min(server.folder.glob("store/jetstream/*/streams/KV_ojs/msgs/*.blk"), key=lambda path: int(path.stem))
+        os.truncate(first, first.stat().st_size // 2)
+        server.start()
+        damage = await eventually(lambda: told(store))
+        assert re.fullmatch(r"stream KV_ojs has lost \d+ messages: its file is damaged", damage or "")
+        await call(store.nats, "STREAM.DELETE.OJS_EVENTS")
+        assert "there is no stream OJS_EVENTS any more" in (await store.damage() or "")
+
+
+async def told(store: Store) -> str | None:
+    """What is lost; None while NATS is still away."""
+    with contextlib.suppress(OjsError):
+        return await store.damage()
+    return None
 
 
 async def test_many_processes_may_make_the_streams_at_once(own_server: MakeServer, open_store: OpenStore) -> None:

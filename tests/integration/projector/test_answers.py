@@ -9,11 +9,12 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
-from integration.samples import draft
+from integration.samples import draft, message
 from ojs_core.base.errors import OjsError
 from ojs_core.read.client import Queries
-from ojs_core.read.messages import JobsAsk
+from ojs_core.read.messages import JobsAsk, query_subject
 from ojs_core.store.store import Store
+from ojs_core.telemetry import metrics
 from ojs_projector import projector
 from ojs_projector.index.orders import Ordering
 from ojs_projector.projector import Projector
@@ -107,3 +108,18 @@ async def counts(queries: Queries, number: int) -> bool:
         return (await queries.totals()).counts.available == number
     except OjsError:
         return False
+
+
+async def test_what_is_asked_from_elsewhere_than_an_inbox_is_not_answered(
+    store: Store, start_projector: StartProjector
+) -> None:
+    await start_projector(in_memory=True)
+    queries = Queries(store)
+    await eventually(lambda: is_whole(queries))
+    refused = metrics.REPLIES_REFUSED.value
+    for name in ("status", "relayed"):
+        for reply in (store.config.job("any"), "ojs.control.reset", "_INBOX.*"):
+            store.nats.publish(query_subject(name), b"{}", reply=reply)
+    await eventually(lambda: metrics.REPLIES_REFUSED.value == refused + 6)
+    assert (await queries.totals()).counts.available == 0
+    assert await message(store, store.config.job("any")) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,14 +16,18 @@ from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, counted, lives
 from integration.samples import acked, draft, fetch, put_raw, refusal
 from ojs_core.base.errors import OjsError
+from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.job import State
+from ojs_core.jetstream.api import delete, deleted
 from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
 from ojs_projector import answers
+from ojs_projector import projector as projector_module
 from ojs_projector.projector import Projector
+from ojs_projector.safety_net import completeness
 from support.nats import NatsServer
 from support.waiting import answered, eventually
 
@@ -80,6 +85,20 @@ async def test_an_index_that_is_gone_is_built_anew(start_projector: StartProject
     await start_projector()
     await eventually(lambda: complete(store))
     assert await numbers(store) == before == await counted(store)
+
+
+@pytest.mark.parametrize("name", ["index", "index/index-0.lock", "index/index-0.sqlite", "index/index-0.sqlite-wal/x"])
+async def test_a_place_that_an_index_can_not_have_is_told_with_the_remedy(
+    start_projector: StartProjector, store: Store, tmp_path: Path, name: str
+) -> None:
+    assert store.instance  # the server is set up
+    blocked = tmp_path / name
+    if name == "index":
+        blocked.write_text("a file")
+    else:
+        blocked.mkdir(parents=True)
+    with pytest.raises(StartupProblem, match=r"can't keep the projector's index in .*--projector-data"):
+        await start_projector()
 
 
 async def complete(store: Store) -> bool:
@@ -233,6 +252,74 @@ async def test_a_restart_of_nats_is_survived(projector: Projector, store: Store,
 
     await eventually(right_again)
     assert not projector.status().partial
+
+
+# Records that are gone without a trace
+
+
+@pytest.fixture
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows and records are compared twenty times as often."""
+    monkeypatch.setattr(projector_module, "_SAFETY_S", 0.25)
+    monkeypatch.setattr(completeness, "EVERY_S", 0.5)
+
+
+async def vanish(store: Store, job_ids: Sequence[str]) -> None:
+    """Have records leave as they do with a part of the stream's file: without a marker."""
+    for job_id in job_ids:
+        stored = await store.records.leader(job_id)
+        answer = await delete(store.nats, store.config.records_stream, stored.sequence)
+        assert deleted(answer)
+
+
+@pytest.mark.usefixtures("_often")
+async def test_records_that_are_gone_leave_lists_and_counts(projector: Projector, store: Store) -> None:
+    ids = [(await store.jobs.push(draft(queue="a"))).id for _ in range(9)]
+    assert (await numbers(store))["a"]["available"] == 9
+    await vanish(store, ids[:4])
+
+    async def right_again() -> bool:
+        page = await answered(Queries(store).queues, QueuesAsk())
+        return not page.partial and [queue.counts.available for queue in page.queues] == [5]
+
+    await eventually(right_again)
+    assert projector.status().repaired == {"record": 4}
+
+
+@pytest.mark.usefixtures("_often")
+async def test_what_was_lost_while_no_projector_ran_is_noticed_at_the_start(
+    start_projector: StartProjector, store: Store
+) -> None:
+    first = await start_projector()
+    ids = [(await store.jobs.push(draft(queue="a"))).id for _ in range(5)]
+    await numbers(store)
+    await first.stop()
+    await vanish(store, ids[1:])
+    second = await start_projector()
+    await eventually(lambda: second.status().repaired == {"record": 4} and not second.status().partial)
+    await eventually(lambda: complete(store))
+    assert await numbers(store) == await counted(store)
+
+
+@pytest.mark.usefixtures("_often")
+async def test_records_that_leave_in_their_time_or_by_hand_are_no_loss(projector: Projector, store: Store) -> None:
+    for number in range(20):
+        job = draft(queue="q", state=State.COMPLETED, completed_at=store.clock.now())
+        await put_raw(store, store.config.job(job.id), encode_job(job), f"Nats-TTL: {1 + number % 3}s\r\n")
+    ids = await lives(store, 2 * len(ENDS))
+    for job_id in ids[:3]:
+        await put_raw(store, store.config.job(job_id), b"", "KV-Operation: PURGE\r\n")
+
+    async def left() -> bool:
+        return not (await numbers(store)).get("q", {}).get("completed")
+
+    await eventually(left)
+    looked = projector._completeness
+    assert looked is not None
+    for _ in range(3):
+        looked._next = 0.0
+        assert not await looked.look()
+    assert projector.status().repaired == {}
 
 
 # Reset

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from integration.projector.conftest import StartProjector
 from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives
 from integration.samples import acked, draft, fetch, losing_answers, put_raw
+from integration.store.workflows.flows import create, finish, group
 from ojs_core.domain import transitions
 from ojs_core.domain.cron import changes, ticks
 from ojs_core.domain.cron.changes import Registration
@@ -21,8 +22,10 @@ from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition
+from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.event_log import EventLog, Fenced, Outgoing
 from ojs_core.read.client import Queries
+from ojs_core.store.announce import tell_of_job
 from ojs_core.store.store import Store
 from ojs_projector.projector import Projector
 from ojs_projector.relaying import relay as relay_module
@@ -82,6 +85,63 @@ async def test_a_reader_sees_an_event_once_the_barrier_says_so(projector: Projec
         await Queries(store).until_relayed()
         assert len(await all_events(store)) == n
     assert projector.status().relaying
+
+
+async def test_live_events_are_heard_in_their_places_by_whoever_subscribes(projector: Projector, store: Store) -> None:
+    await relaying(projector)
+    heard: list[tuple[str, str]] = []
+
+    def hear(message: Reply) -> None:
+        heard.append((message.subject.decode().rpartition(".")[2], message.subject.decode().split(".")[3]))
+
+    ids = []
+    for subject in ("ojs.events.job.>", store.config.live_events):
+        await store.nats.listen(subject, hear)
+    for _ in range(20):
+        job = await store.jobs.push(draft(queue="q"))
+        [taken] = await fetch(store, "q")
+        tell_of_job(store, "job.heartbeat", taken, {"attempt": 1})
+        tell_of_job(store, "job.progress", taken, {"attempt": 1})
+        await store.jobs.change(job.id, acked)
+        ids.append(job.id)
+    await Queries(store).until_relayed()
+    await eventually(lambda: len(heard) >= 5 * len(ids))
+    for job_id in ids:
+        told = [event_type for of, event_type in heard if of == job_id]
+        assert told == ["enqueued", "started", "heartbeat", "progress", "completed"]
+
+
+async def test_a_job_that_has_run_for_long_is_heard_of_after_the_relay_has_changed(
+    start_projector: StartProjector, store: Store
+) -> None:
+    first = await relaying(await start_projector())
+    await store.jobs.push(draft(queue="q"))
+    [taken] = await fetch(store, "q")
+    await Queries(store).until_relayed()
+    heard: list[bytes] = []
+    await store.nats.listen(store.config.live_events, lambda message: heard.append(message.subject))
+    await first.stop()
+    await relaying(await start_projector())
+
+    async def beats() -> bool:
+        tell_of_job(store, "job.heartbeat", taken, {"attempt": 1})
+        await asyncio.sleep(0.05)
+        return bool(heard)
+
+    await eventually(beats)
+
+
+async def test_a_workflow_is_created_before_its_jobs_do_anything_whenever_its_record_is_read(
+    start_projector: StartProjector, store: Store
+) -> None:
+    await finish(store, await create(store, group("q", "a", "b")), "q")
+    await start_projector()
+    await eventually(lambda: all_relayed(store))
+    types = [event.type for event in await all_events(store)]
+    assert types[0] == "workflow.created"
+    assert types.count("workflow.created") == 1
+    assert types[-1] == "workflow.completed"
+    assert types.index("workflow.started") < types.index("workflow.job_completed")
 
 
 def retried_as_it_was(job: Job, moment: Moment) -> Transition:

@@ -14,7 +14,7 @@ import pytest
 
 import ojs_scheduler
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, frozen, message, narrow_proxy, new_id, refusal, subjects, timers
+from integration.samples import acked, draft, fetch, frozen, message, new_id, refusal, subjects, timers
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import NOTHING, Job, State
@@ -24,6 +24,7 @@ from ojs_core.store.dispatch import dispatcher as handout_module
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
 from support.nats import NatsServer
+from support.network import PARTITION, Network
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -223,12 +224,13 @@ async def test_a_connection_that_takes_nothing_any_more_is_left(
     nats_server: NatsServer, open_store: OpenStore, queue: str
 ) -> None:
     """What was written to it never leaves, so nobody may wait for that."""
-    async with narrow_proxy(nats_server.port) as (url, passing):
-        store = await open_store(url)
+    with Network() as network:
+        link = network.link(nats_server.port)
+        store = await open_store(f"nats://127.0.0.1:{link.port}")
         for nats in (store.nats, store.bulk):
             nats._nc.set_server_pool([nats_server.url])
             nats._nc.options["ping_interval"] = 0.1
-        passing.clear()
+        link.become(PARTITION)
         for _ in range(20):
             store.nats.publish(store.config.record("probe", new_id()), b"a" * 1_000_000)
         with refusal("backend_unavailable"):

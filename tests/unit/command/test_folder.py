@@ -34,6 +34,14 @@ def test_a_folder_in_use_is_refused_with_who_uses_it(tmp_path: Path) -> None:
         assert (tmp_path / "run.json").exists()
 
 
+@pytest.mark.parametrize("torn", ["{", "[]"])
+def test_a_folder_in_use_is_refused_whatever_its_file_says(tmp_path: Path, torn: str) -> None:
+    with DataFolder(tmp_path).claimed():
+        (tmp_path / "run.json").write_text(torn)
+        with pytest.raises(StartupProblem, match=r"\(starting\) uses"), DataFolder(tmp_path).claimed():
+            pass
+
+
 def test_a_nats_server_left_behind_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ojs_command.folder._SERVER_SECONDS", 0.1)
     with DataFolder(tmp_path).claimed() as lock:
@@ -56,7 +64,8 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         pass
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    (tmp_path / "dev.lock").mkdir()
+@pytest.mark.parametrize("name", ["dev.lock", "run.json"])
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
     with pytest.raises(StartupProblem, match="can't write in"), DataFolder(tmp_path).claimed():
         pass

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ojs_nats import App, JobCancelled, JobContext, SoftTimeout
+from ojs_nats import App, Conflict, JobCancelled, JobContext, SoftTimeout, Unavailable
 from ojs_nats._jobs import Job
+from ojs_nats._operations import Request
 from ojs_nats._worker.attempts import Attempt
 from ojs_nats._worker.execution import Execution
 from ojs_nats._worker.outcome import Report, ShutDown
@@ -157,6 +158,42 @@ async def test_a_context_knows_how_long_it_has() -> None:
     assert 50 < soon <= 60
     assert context().deadline is None
     assert context().remaining is None
+
+
+@pytest.mark.parametrize(
+    ("attempt", "most", "uncounted", "last"),
+    [(1, 3, 0, False), (3, 3, 0, True), (3, 3, 1, False), (4, 3, 1, True), (1, 0, 0, True), (9, None, 0, False)],
+)
+def test_a_context_knows_whether_its_attempt_is_the_last(attempt: int, most: int | None, uncounted: int, last: bool) -> None:
+    job = Job("j1", "a.job", "active", attempt=attempt, max_attempts=most, uncounted_attempts=uncounted)
+    assert JobContext(job, Heard(), "w1").last_attempt is last
+
+
+class Refusing(Heard):
+    async def send(self, request: Request) -> object:
+        raise Conflict("conflict", f"{request.operation.name} is refused", status=409)
+
+    def send_sync(self, _: Request) -> object:
+        raise Unavailable("nobody answers")
+
+
+async def test_progress_that_isn_t_taken_is_no_failure_and_a_checkpoint_is(caplog: pytest.LogCaptureFixture) -> None:
+    running = JobContext(Job("j1", "a.job", "active"), Refusing(), "w1")
+    await running.progress(0.5)
+    running.progress_sync(0.6)
+    assert [record.message.partition(" job_id")[0] for record in caplog.records] == ["progress could not be reported"] * 2
+    with pytest.raises(Conflict):
+        await running.save({})
+    with pytest.raises(Unavailable):
+        running.save_sync({})
+
+
+async def test_what_json_can_t_hold_is_refused_where_it_is_reported() -> None:
+    running = JobContext(Job("j1", "a.job", "active"), Heard(), "w1")
+    with pytest.raises(ValueError, match="data"):
+        await running.progress(0.5, data={"mean": float("nan")})
+    with pytest.raises(TypeError, match="state"):
+        running.save_sync({("a", 1): 1})
 
 
 async def test_progress_is_a_fraction() -> None:

@@ -50,7 +50,8 @@ def test_a_port_can_t_be_had_twice() -> None:
 
 
 async def status(port: int, host: str, path: str = "/healthz") -> int:
-    async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{port}{path}", headers={"Host": host}) as answer:
+    url = f"http://127.0.0.1:{port}{path}"
+    async with aiohttp.ClientSession() as http, http.get(url, headers={"Host": host}) as answer:
         return answer.status
 
 

@@ -141,8 +141,7 @@ async def test_a_worker_is_held_to_what_a_server_takes() -> None:
         Worker(app, queues=["My Queue"])
     with pytest.raises(ValueError, match="queues are a list of names, not 'default'"):
         Worker(app, queues="default")
-    with pytest.raises(ValueError, match=r"up to 100 queues, not 120: name some of them \(queues=…, --queues\)"):
-        Worker(app, queues=[f"q{number}" for number in range(120)])
+    assert len(Worker(app, queues=[f"q{number}" for number in range(120)]).queues) == 120
     many = App("http://127.0.0.1:1")
     for number in range(1_001):
         many.job(f"t{number}")(nothing)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
-from ojs_nats._worker.places import Places
+from ojs_nats._worker.places import Load, Places
 from support.waiting import eventually
 
 
 class Jobs:
-    def __init__(self, concurrency: int = 2, ahead: int = 100, *, patience_s: float = 60.0) -> None:
+    def __init__(self, concurrency: int = 2, ahead: int = 0, *, patience_s: float = 60.0) -> None:
         self.begun: list[int] = []
         self.given_up: list[int] = []
         self.places = Places[int](concurrency, ahead, self.begun.append, self.given_up.append, patience_s=patience_s)
@@ -20,49 +22,55 @@ class Jobs:
         for _ in range(200):
             self.places.took(seconds)
 
+    def wanted(self, held: int = 0, done: int = 0, fetches: int = 0, asked: int = 0, *, plenty: bool = True) -> int:
+        return self.places.wanted(Load(held, done, fetches, asked, plenty))
+
 
 def test_it_asks_for_free_places() -> None:
     jobs = Jobs(4)
-    assert jobs.places.wanted(0, plenty=True) == 4
-    jobs.places.put(1)
-    assert jobs.places.wanted(0, plenty=True) == 3
+    assert jobs.wanted() == 4
+    assert jobs.wanted(held=1) == 3
+    assert jobs.wanted(held=4) == 0
+
+
+def test_a_job_that_has_ended_keeps_its_place_until_the_server_has_heard() -> None:
+    jobs = Jobs(4)
+    assert jobs.wanted(held=4, done=0) == 0
+    assert jobs.wanted(held=4, done=3) == 3, "the acks come first in the same request"
 
 
 def test_what_is_under_way_has_its_place() -> None:
-    jobs = Jobs(200, ahead=0)
-    jobs.places.ask(120)
-    assert jobs.places.wanted(1, plenty=True) == 0, "too few for a request beside another"
-    assert jobs.places.wanted(0, plenty=True) == 80
-    jobs.places.answered(120)
-    assert jobs.places.wanted(1, plenty=True) == 100, "the half, as the other may be on its way when this one has come"
+    jobs = Jobs(200)
+    assert jobs.wanted(fetches=1, asked=150) == 0, "too few for a request beside another"
+    assert jobs.wanted(fetches=0, asked=120) == 80
+    assert jobs.wanted(fetches=1, asked=67) == 67, "a third, as the others are on their way when this one has come"
+    assert jobs.wanted(fetches=3, asked=0) == 0
 
 
 def test_it_asks_for_no_more_than_a_server_hands_out() -> None:
     jobs = Jobs(5_000)
-    assert jobs.places.wanted(0, plenty=False) == DEFAULT_LIMITS.max_fetch_count
-    jobs.places.ask(1_000)
-    assert jobs.places.wanted(1, plenty=True) == DEFAULT_LIMITS.max_fetch_count
+    assert jobs.wanted(plenty=False) == DEFAULT_LIMITS.max_fetch_count
+    assert jobs.wanted(fetches=1, asked=1_000) == DEFAULT_LIMITS.max_fetch_count
 
 
-@pytest.mark.parametrize(("seconds", "count"), [(1.0, 10), (0.04, 22), (0.01, 30), (0.0, 50)])
-def test_it_asks_for_more_while_jobs_are_short(seconds: float, count: int) -> None:
-    """For half of many: the other half is on its way while these run."""
+@pytest.mark.parametrize(("seconds", "count"), [(1.0, 10), (0.04, 22), (0.01, 59), (0.0, 100)])
+def test_it_may_ask_for_more_while_jobs_are_short(seconds: float, count: int) -> None:
     jobs = Jobs(10, ahead=90)
     jobs.take(seconds)
-    assert jobs.places.wanted(0, plenty=True) == count
+    assert jobs.wanted() == count
 
 
-def test_many_places_are_no_reason_to_ask_for_more() -> None:
-    """Jobs that begin together end together, so who has no place waits for as long as they take."""
-    assert Jobs(200).places.wanted(0, plenty=True) == 100
-    assert Jobs(20).places.wanted(0, plenty=True) == 20
+def test_it_asks_for_no_more_unless_it_may() -> None:
+    jobs = Jobs(10)
+    jobs.take(0.0)
+    assert jobs.wanted() == 10
 
 
 def test_one_long_job_is_enough_to_ask_for_no_more() -> None:
-    jobs = Jobs(10)
+    jobs = Jobs(10, ahead=100)
     jobs.take(0.001)
     jobs.places.took(30.0)
-    assert jobs.places.wanted(0, plenty=True) == 10
+    assert jobs.wanted() == 10
 
 
 @pytest.mark.parametrize(("seconds", "brief"), [(0.04, True), (0.2, False)])
@@ -74,18 +82,28 @@ def test_jobs_are_brief_by_those_before_them(seconds: float, brief: bool) -> Non
 
 
 def test_an_idle_worker_leaves_jobs_to_others() -> None:
-    jobs = Jobs(10)
+    jobs = Jobs(10, ahead=100)
     jobs.take(0.0)
-    assert jobs.places.wanted(0, plenty=False) == 10
-    assert jobs.places.wanted(1, plenty=False) == 0
+    assert jobs.wanted(plenty=False) == 10
+    assert jobs.wanted(fetches=1, asked=4, plenty=False) == 0
 
 
-async def test_it_asks_for_none_while_no_place_is_free() -> None:
-    jobs = Jobs(2)
-    jobs.take(0.0)
-    jobs.places.put(1)
-    jobs.places.put(2)
-    assert jobs.places.wanted(0, plenty=True) == 0
+@given(
+    concurrency=st.integers(1, 3_000),
+    held=st.integers(0, 3_000),
+    done=st.integers(0, 1_000),
+    fetches=st.integers(0, 3),
+    asked=st.integers(0, 3_000),
+    plenty=st.booleans(),
+)
+def test_no_more_jobs_are_active_than_there_are_places(
+    concurrency: int, held: int, done: int, fetches: int, asked: int, plenty: bool
+) -> None:
+    done = min(done, held)
+    count = Jobs(concurrency).wanted(held, done, fetches, asked, plenty=plenty)
+    acked = min(done, count)
+    if count > acked:
+        assert held - acked + asked + count <= concurrency
 
 
 async def test_jobs_begin_in_order_and_never_more_than_may() -> None:
@@ -93,13 +111,13 @@ async def test_jobs_begin_in_order_and_never_more_than_may() -> None:
     for number in range(5):
         jobs.places.put(number)
     assert jobs.begun == [0, 1]
-    assert (jobs.places.running, jobs.places.waiting) == (2, 3)
+    assert jobs.places.running == 2
     jobs.places.vacate()
     assert jobs.begun == [0, 1, 2]
     for _ in range(4):
         jobs.places.vacate()
     assert jobs.begun == [0, 1, 2, 3, 4]
-    assert (jobs.places.running, jobs.places.waiting) == (0, 0)
+    assert jobs.places.running == 0
     jobs.places.clear()
 
 

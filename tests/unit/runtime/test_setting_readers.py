@@ -33,6 +33,11 @@ from ojs_core.runtime import setting_readers
         (setting_readers.import_paths, "", ()),
         (setting_readers.nats_urls, "nats://h:4222", "nats://h:4222"),
         (setting_readers.nats_urls, "h1:4222, tls://u:p@h2", "nats://h1:4222,tls://u:p@h2"),
+        (setting_readers.nats_urls, "h1, h2?inbox_prefix=_INBOX_a.b", "nats://h1,nats://h2?inbox_prefix=_INBOX_a.b"),
+        (setting_readers.other_nats_urls, "off", None),
+        (setting_readers.other_nats_urls, False, None),
+        (setting_readers.other_nats_urls, "u:p@h", "nats://u:p@h"),
+        (setting_readers.inbox_prefixes, "_INBOX, my.inbox.", ("_INBOX", "my.inbox.")),
     ],
 )
 def test_a_value_is_read(read: setting_readers.Reader, written: object, value: Any) -> None:
@@ -61,6 +66,15 @@ def test_a_value_is_read(read: setting_readers.Reader, written: object, value: A
         (setting_readers.nats_urls, "http://h", "'http://h' is not a URL like nats://"),
         (setting_readers.nats_urls, "nats://h:port", "not a URL"),
         (setting_readers.nats_urls, " , ", "not a URL"),
+        (setting_readers.nats_urls, "nats://h?inbox_prefix=ojs.api", "may end in ?inbox_prefix=_INBOX…"),
+        (setting_readers.nats_urls, "nats://h?inbox_prefix=_INBOX.*", "may end in ?inbox_prefix=_INBOX…"),
+        (setting_readers.nats_urls, "nats://h?inbox_prefix=_INBOX_a,nats://g", "may end in ?inbox_prefix=_INBOX…"),
+        (setting_readers.nats_urls, "nats://u:p@h?tls=true", "'nats://***@h?tls=true' may end in"),
+        (setting_readers.inbox_prefixes, "_INBOX,$KV", "'$KV' is not the beginning of inboxes"),
+        (setting_readers.inbox_prefixes, "o", "'o' is not the beginning of inboxes"),
+        (setting_readers.inbox_prefixes, "ojs.api.", "'ojs.api.' is not the beginning of inboxes"),
+        (setting_readers.inbox_prefixes, "_INBOX.*", "'_INBOX.*' is not the beginning of inboxes"),
+        (setting_readers.inbox_prefixes, [""], "at least one"),
         (setting_readers.integer(0, 1), "x" * 200, "x… is not"),
     ],
 )

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from ojs_core.base.errors import CODES, OjsError, conflict, duplicate, invalid, not_found
+from ojs_core.base.errors import CODES, NUMBERS, OjsError, conflict, duplicate, invalid, not_found, placed
 from ojs_core.wire.errors import error_body
 
+CATALOG = Path(__file__).parents[2] / "fixtures" / "error_catalog.txt"
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
 
@@ -28,8 +31,44 @@ def test_every_error_has_the_members_that_clients_read(code: str) -> None:
     assert error["retryable"] is CODES[code].retryable
     assert error["docs_url"] == f"https://openjobspec.org/errors/{CODES[code].canonical}"
     assert error["hint"]
-    assert (error["canonical_code"], error["ojs_code"]) == (CODES[code].canonical, CODES[code].number)
+    known = CODES[code].nearest or CODES[code].canonical
+    assert (error["canonical_code"], error["ojs_code"]) == (CODES[code].canonical, NUMBERS[known])
     assert "type" not in error
+
+
+def in_capitals(name: str) -> str:
+    """`JobNotFound` as JOB_NOT_FOUND."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
+
+
+def test_the_numbers_are_those_of_the_catalog() -> None:
+    rows = [line.split() for line in CATALOG.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    assert {in_capitals(name) if code == "-" else code: number for number, name, code in rows} == NUMBERS
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_code_names_the_nearest_of_the_catalog_only_where_that_lacks_it(code: str) -> None:
+    info = CODES[code]
+    assert (info.canonical in NUMBERS) is (not info.nearest)
+
+
+@pytest.mark.parametrize(
+    ("error", "canonical", "number"),
+    [
+        (conflict("no", ID, "completed", "", canonical="JOB_ALREADY_COMPLETED"), "JOB_ALREADY_COMPLETED", "OJS-3002"),
+        (conflict("no", ID, "available", "active"), "INVALID_STATE_TRANSITION", "OJS-1005"),
+        (invalid("args", "args", canonical="INVALID_ARGS"), "INVALID_ARGS", "OJS-1003"),
+        (invalid("schema", "schema", canonical="INVALID_SCHEMA"), "INVALID_SCHEMA", "OJS-1000"),
+        (OjsError("conflict", "no", canonical="QUEUE_NOT_EMPTY"), "QUEUE_NOT_EMPTY", "OJS-1005"),
+        (not_found("workflow", ID), "WORKFLOW_NOT_FOUND", "OJS-4000"),
+        (not_found("job", ID), "NOT_FOUND", "OJS-3000"),
+        (placed(invalid("args", "args", canonical="INVALID_ARGS"), "jobs[1]"), "INVALID_ARGS", "OJS-1003"),
+    ],
+)
+def test_the_number_is_that_of_the_more_exact_code(error: OjsError, canonical: str, number: str) -> None:
+    sent = read(error_body(error, "r"))["error"]
+    assert (sent["canonical_code"], sent["ojs_code"]) == (canonical, number)
+    assert sent["docs_url"].endswith(f"/{canonical}")
 
 
 def test_details_name_what_clients_branch_on() -> None:

@@ -37,6 +37,13 @@ async def check_health(client: Client) -> list[Finding]:
 
 def _backend(health: Health) -> Finding:
     backend = health.backend
+    if backend.status == "damaged":
+        return problem(
+            "nats",
+            f"NATS has lost data: {backend.error}",
+            "jobs, tokens or timers that were stored are gone; what is left goes on",
+            "look at nats-server's log and its disk; what is gone comes back from a backup alone (docs/debugging.md)",
+        )
     if backend.status != "healthy":
         return problem(
             "nats",
@@ -92,6 +99,16 @@ async def check_projector(client: Client) -> list[Finding]:
     if status.projector is None:
         remedy = "start one: 'ojs-nats projector --nats URL'; if its process is there, see its log, and restart it"
         return [problem("projector", status.error or "no projector answers", behind, remedy)]
+    if gone := status.projector.repaired.get("record"):
+        return [
+            problem(
+                "projector",
+                f"{counted(gone, 'record')} that were stored were gone from NATS",
+                "these jobs, workflows or cron entries are lost: no list shows them any more",
+                "look at nats-server's log and its disk; what is gone comes back from a backup alone (docs/debugging.md). "
+                "A restart of the projector ends this message",
+            )
+        ]
     lag = status.projector.lag_ms
     if lag < _LAG_WARNING_MS:
         return [ok("projector", f"{lag} ms behind")]

@@ -27,7 +27,7 @@ async def check_nats(urls: str) -> list[Finding]:
     servers = nats_urls(urls)
     nats = Connection("doctor")
     try:
-        await nats.connect(servers.split(","))
+        await nats.connect(servers)
     except CannotConnect as error:
         await nats.close()
         return [
@@ -101,6 +101,13 @@ def _config(wanted: dict[str, Any], found: dict[str, Any], config: StoreConfig) 
             "correct the named settings; the services go on with them at once",
         )
     state = found["state"]
+    if (lost := int(state.get("num_subjects", 0)) - int(state["messages"])) > 0:
+        return problem(
+            "streams",
+            f"stream {wanted['name']} has lost {counted(lost, 'message')}: its file is damaged",
+            "jobs, tokens or timers that were stored are gone; what is left goes on",
+            "look at nats-server's log and its disk; what is gone comes back from a backup alone (docs/debugging.md)",
+        )
     return ok("streams", f"{wanted['name']} is set up as it must be: {state['messages']:,} messages, {state['bytes']:,} bytes")
 
 

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from croniter import croniter
 from croniter.croniter import CroniterBadDateError, CroniterError
 
+from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 
 MAX_CHARS: Final = 255
@@ -136,7 +137,7 @@ def _every(text: str) -> Every:
     match = _EVERY.fullmatch(text)
     if match is None:
         known = ", ".join(_ALIASES)
-        raise BadExpression(f"{_shown(text)} is none of {known}, nor '@every' and a duration such as 1h30m or 45s")
+        raise BadExpression(f"{shown(text)} is none of {known}, nor '@every' and a duration such as 1h30m or 45s")
     interval_ms = round(sum(float(number) * _UNIT_MS[unit] for number, unit in _EVERY_PART.findall(match[1])))
     if not _SHORTEST_MS <= interval_ms <= _LONGEST_MS:
         raise BadExpression(f"the interval {match[1]} must be from 1s to 8784h (366 days)")
@@ -154,10 +155,10 @@ def _item(item: str, field: _Field) -> str:
         return special
     match = _ITEM.fullmatch(item)
     if match is None:
-        raise BadExpression(f"{field.name} {_shown(item)} is neither *, a value, a range nor a step")
+        raise BadExpression(f"{field.name} {shown(item)} is neither *, a value, a range nor a step")
     first, last, step = match.groups()
     if step is not None and not 1 <= int(step[:9]) <= field.high:
-        raise BadExpression(f"{field.name} {_shown(item)} has the step {step[:9]}; it must be from 1 to {field.high}")
+        raise BadExpression(f"{field.name} {shown(item)} has the step {step[:9]}; it must be from 1 to {field.high}")
     stride = 1 if step is None else int(step)
     if first is None:
         return "*" if step is None else f"*/{stride}"
@@ -167,7 +168,7 @@ def _item(item: str, field: _Field) -> str:
     if field is _DAY_OF_WEEK and end == 0 and start > 0:  # SAT-SUN
         end = _SUNDAY
     if start > end:
-        raise BadExpression(f"{field.name} {_shown(item)} is a range that ends before it starts")
+        raise BadExpression(f"{field.name} {shown(item)} is a range that ends before it starts")
     values = range(start, end + 1, stride)  # spelt out: croniter takes 0-0 for the whole field
     return ",".join([str(value % _SUNDAY if field is _DAY_OF_WEEK else value) for value in values])
 
@@ -191,7 +192,7 @@ def _special(item: str, field: _Field) -> str | None:
         day, hash_, nth = item.partition("#")
         if hash_:
             if nth not in {"1", "2", "3", "4", "5"}:
-                raise BadExpression(f"day of week {_shown(item)} must name one of the first to fifth: #1 to #5")
+                raise BadExpression(f"day of week {shown(item)} must name one of the first to fifth: #1 to #5")
             return f"{_value(day, field) % _SUNDAY}#{nth}"
     return None
 
@@ -202,7 +203,7 @@ def _value(text: str, field: _Field) -> int:
     number = whole_number(text, MAX_CHARS)
     if number is None:
         expected = "a number" if not field.names else f"a number or a name such as {next(iter(field.names)).upper()}"
-        raise BadExpression(f"{field.name} {_shown(text)} is not {expected}")
+        raise BadExpression(f"{field.name} {shown(text)} is not {expected}")
     if not field.low <= number <= field.high:
         raise BadExpression(f"{field.name} {text[:9]} is not from {field.low} to {field.high}")
     return number
@@ -239,7 +240,3 @@ def _months(item: str) -> range:
     if item.startswith("*"):
         return range(1, 13, int(item[2:] or 1))
     return range(int(item), int(item) + 1)
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")

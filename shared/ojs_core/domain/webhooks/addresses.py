@@ -83,8 +83,8 @@ _PRIVATE_4, _PRIVATE_6 = _networks(_PRIVATE)
 def allowed(address: str, *, private: bool) -> bool:
     """Return whether a webhook may be sent to an IP address; `private` allows loopback and private networks.
 
-    An IPv6 address with an IPv4 address inside has to be allowed as both. Link-local addresses and those where clouds keep
-    metadata and credentials are never allowed.
+    An IPv6 address with an IPv4 address inside has to be allowed as both. Link-local addresses and those
+    where clouds keep metadata and credentials are never allowed.
     """
     sent_to = ip_address(address.partition("%")[0])
     if isinstance(sent_to, IPv4Address):

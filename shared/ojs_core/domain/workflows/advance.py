@@ -238,4 +238,5 @@ def _refused(action: str, record: Workflow, expected: str) -> OjsError:
         "conflict",
         f"cannot {action} workflow {record.id}: it is {record.state}, not {expected}",
         details={"workflow_id": record.id, "current_state": record.state, "expected_state": expected},
+        canonical="WORKFLOW_CANCELLED" if record.state == "cancelled" else None,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Annotated, Final, NamedTuple
 
@@ -34,7 +34,8 @@ SILENT_MS: Final = 60_000
 """A runner that has not finished by then is taken for dead."""
 _WAIT_S: Final = 10.0
 _PAUSE_S: Final = 0.1
-
+_LONGEST_PAUSE_S: Final = 1.0
+_NOT_KEPT: Final = "the answer to a request with an idempotency key is not kept"
 
 Status = Annotated[int, Meta(ge=0, le=599)]
 
@@ -83,11 +84,22 @@ RunOnce = Callable[[KeyedRun], Awaitable[KeptAnswer]]
 
 
 class Idempotency:
-    """Runs requests under keys, which are scoped by operation."""
+    """Runs requests under keys, which are scoped by operation.
+
+    A runner that couldn't write how its run ended, since NATS was away, does that once NATS is back: whoever sends
+    the request again would wait until it is taken for dead.
+    """
 
     def __init__(self, bucket: Bucket) -> None:
         self._clock = bucket.clock
         self._documents = Documents(bucket, partial(bucket.config.record, "idempotency"), request_reader, _is_go)
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Leave what can't be written yet."""
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     async def run(self, operation: str, key: str, request: bytes, work: RunOnce) -> tuple[int, bytes]:
         """Status and body of `work`, or those of the first time.
@@ -135,15 +147,52 @@ class Idempotency:
             return await self._write(name, sequence, record), record
         except Conflict:
             return None
+        except OjsError:  # it may be stored, and nobody carries it out
+            self._write_later(name, sequence, record, replace(record, taken=0))
+            raise
 
     async def _settle(self, name: str, sequence: int, record: _Record) -> None:
-        """Write how it ended. If that fails, the request is run again when it is sent again, which creates nothing new."""
+        """Write how it ended, now or later. Until then the request is waited for when it is sent again."""
         try:
             await self._write(name, sequence, record)
-        except (Conflict, OjsError) as problem:
-            log.warning(
-                "the answer to a request with an idempotency key is not kept", reason=str(problem) or "it was taken over"
-            )
+        except Conflict:
+            log.warning(_NOT_KEPT, reason="it was taken over")
+        except OjsError:
+            self._write_later(name, sequence, record)
+
+    def _write_later(self, name: str, expected: int, *records: _Record) -> None:
+        task = asyncio.create_task(self._write_in_turn(name, expected, records), name=f"idempotency-{name}")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _write_in_turn(self, name: str, expected: int, records: Sequence[_Record]) -> None:
+        """Write records over each other, each until it succeeds or somebody else has taken the request over."""
+        pause = _PAUSE_S
+        until = asyncio.get_running_loop().time() + SILENT_MS / 1_000
+        for record in records:
+            while True:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE_S)
+                try:
+                    expected = await self._written(name, expected, record)
+                    break
+                except Conflict:
+                    log.warning(_NOT_KEPT, reason="it was taken over")
+                    return
+                except OjsError as problem:
+                    if asyncio.get_running_loop().time() > until:
+                        log.warning(_NOT_KEPT, reason=str(problem))
+                        return
+
+    async def _written(self, name: str, expected: int, record: _Record) -> int:
+        """Write a record that may be there already; returns its sequence. Raises Conflict if another one is there."""
+        try:
+            return await self._write(name, expected, record)
+        except Conflict:
+            sequence, found = await self._read(name)
+            if found is None or _go(found) != _go(record):
+                raise
+            return sequence
 
     async def _write(self, name: str, expected: int, record: _Record) -> int:
         return await self._documents.write(name, record, expected, _go(record), Beside(ttl_s=KEPT_S))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from ojs_core.base.errors import invalid, not_found, too_large
+from ojs_core.base.errors import invalid, naming, not_found, too_large
 from ojs_core.base.fields import absent, members_of, object_of, shown, value_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.cron.changes import Registration
@@ -137,13 +137,16 @@ def _expression(members: Mapping[str, Raw], limits: PayloadLimits) -> str:
         raise invalid("cron", "cron is required: a cron expression such as '0 9 * * MON-FRI' (also accepted as expression)")
     field, value = next(iter(sent.items()))
     if type(value) is not str:
-        raise invalid(field, f"{field} must be a cron expression as text, not {shown(value)}")
+        raise invalid(
+            field, f"{field} must be a cron expression as text, not {shown(value)}", canonical="INVALID_CRON_EXPRESSION"
+        )
     if any(other != value for other in sent.values()):
         raise invalid(field, f"{' and '.join(sent)} are the same member under different names, but differ")
     try:
         parse_expression(value)
     except BadExpression as problem:
-        raise invalid(field, f"{field} is not a valid cron expression: {problem}") from None
+        message = f"{field} is not a valid cron expression: {problem}"
+        raise invalid(field, message, canonical="INVALID_CRON_EXPRESSION") from None
     return value
 
 
@@ -201,6 +204,7 @@ def _may_be_option(name: str) -> bool:
     return name != "meta" and name not in TOP_LEVEL_ONLY and name not in SYSTEM_MEMBERS
 
 
+@naming("INVALID_METADATA")
 def _merged_meta(envelope: Mapping[str, Raw], options: Mapping[str, Raw]) -> dict[str, Raw]:
     """`meta` beside the options and in them, together."""
     found = [raw for raw in (envelope.get("meta", Raw()), options.get("meta", Raw())) if not absent(raw)]

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.members import members
 from ojs_core.wire.queues.fair_pools import ListedPool, PoolList
-from ojs_core.wire.queues.rate_limits import LimitAnswer, LimitPage
+from ojs_core.wire.queues.rate_limits import LimitAnswer, LimitPage, OverriddenLimit
 from ojs_core.wire.queues.scheduling import SchedulingStats
 from ojs_core.wire.system.maintenance import MaintenanceAnswer
 from ojs_core.wire.system.manifest import Manifest
@@ -44,9 +44,15 @@ def _limit_for_ui(limit: LimitAnswer) -> dict[str, Any]:
         view |= {"active": limit.concurrency.active, "limit": limit.concurrency.limit}
     if limit.rate is not UNSET:
         view |= {"limit": limit.rate.limit, "period": limit.rate.period}
-    if limit.override is not UNSET and limit.override.rate is not UNSET:
-        view["override"] = members(limit.override) | members(limit.override.rate)
+    if limit.override is not UNSET:
+        view["override"] = members(limit.override) | _one_number(limit.override)
     return view
+
+
+def _one_number(override: OverriddenLimit) -> dict[str, Any]:
+    if override.rate is not UNSET:
+        return members(override.rate)
+    return {} if override.concurrency is UNSET else {"limit": override.concurrency}
 
 
 def _limits_for_ui(page: LimitPage) -> dict[str, Any]:

@@ -190,7 +190,8 @@ class _Draft:
 
     def _keep(self, name: str, value: Any, raw: Raw, path: str) -> None:
         if type(value) is not dict:
-            raise invalid(path, f"{path} must be an object, not {kind_of(value)}")
+            message = f"{path} must be an object, not {kind_of(value)}"
+            raise invalid(path, message, canonical=_CANONICAL.get(name))
         most = self.limits.max_meta_bytes if name == "meta" else self.limits.max_metadata_bytes
         if len(raw) > most:
             raise too_large("metadata_too_large", path, len(raw), most)
@@ -395,6 +396,7 @@ _READERS: Final[dict[str, _Reader]] = {
     "result_size_limit": _result_size_limit,
 }
 _KEPT: Final = frozenset({"meta", "metadata", "unique", "rate_limit"})
+_CANONICAL: Final = {"meta": "INVALID_METADATA", "metadata": "INVALID_METADATA", "unique": "UNIQUE_KEY_INVALID"}
 """Objects that are stored and answered as sent."""
 _ATTRIBUTES: Final = frozenset({*_READERS, *_KEPT})
 TOP_LEVEL_ONLY: Final = frozenset({"type", "args", "id", "specversion", "options", "job"})

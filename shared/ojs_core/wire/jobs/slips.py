@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.fields import below
 from ojs_core.wire.members import AnswerWarning
 
 _PREFIXES: Final = ("ext_", "x_", "x-")
@@ -33,7 +34,7 @@ def without_effect(names: Iterable[str], known: Collection[str], path: str, *, o
             continue
         close = meant(name, known)
         if (close is not None or not only_close) and len(found) < _MOST:
-            place = f"{path}.{name[:64]}" if path else name[:64]
+            place = below(path, name)
             question = f"; did you mean {close}?" if close else ""
             found.append(AnswerWarning(place, f"{place} is no member that this server knows, and has no effect{question}"))
     return found

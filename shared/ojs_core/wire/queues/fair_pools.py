@@ -9,7 +9,19 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ojs_core.base.errors import OjsError, invalid
-from ojs_core.base.fields import flag, integer, mapping, object_of, queue_name, shown, value_of
+from ojs_core.base.fields import (
+    below,
+    check_once,
+    choice,
+    flag,
+    integer,
+    mapping,
+    object_of,
+    queue_name,
+    queue_names,
+    shown,
+    value_of,
+)
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_ms
 from ojs_core.domain.fair_pools import Pool, Strategy
@@ -19,7 +31,17 @@ from ojs_core.wire.queues.starvation import StarvationPrevention, parse_preventi
 
 _STRATEGIES: Final = {"weighted": "weighted", "round-robin": "round-robin", "round_robin": "round-robin", "strict": "strict"}
 _MAX_WEIGHT: Final = 10_000
-_KNOWN: Final = ("name", "strategy", "queues", "weights", "starvation_prevention", "isolated")
+_KNOWN: Final = (
+    "name",
+    "strategy",
+    "queues",
+    "weights",
+    "starvation_prevention",
+    "isolated",
+    "created_at",
+    "updated_at",
+)
+"""The times may be sent back as they came; they change nothing."""
 
 
 class PoolAnswer(Struct, kw_only=True):
@@ -72,14 +94,13 @@ def parse_pool(body: bytes, name: str, limits: PayloadLimits) -> Pool:
 
     Raises invalid_request, `unsupported`.
     """
-    members = {member: value_of(raw, member, limits) for member, raw in object_of(body).items()}
+    members = {member: value_of(raw, member, limits) for member, raw in object_of(check_once(body)).items()}
     for member, value in members.items():
         if member not in _KNOWN and value not in (None, False):
-            raise OjsError("unsupported", f"{member} is not supported for pools by this server", details={"field": member})
-    strategy = _STRATEGIES.get(str(members.get("strategy") or "round-robin"))
-    if strategy is None:
-        message = f"strategy must be one of {', '.join(_STRATEGIES)}, not {shown(members['strategy'])}"
-        raise invalid("strategy", message)
+            field = below("", member)
+            message = f"{field} is not supported for pools by this server"
+            raise OjsError("unsupported", message, details={"field": field})
+    strategy = _STRATEGIES[choice(members.get("strategy") or "round-robin", "strategy", tuple(_STRATEGIES))]
     weights = _weights(members.get("queues"), members.get("weights"), limits)
     heavy = next((queue for queue, weight in weights.items() if weight != 1 and strategy != "weighted"), None)
     if heavy is not None:
@@ -93,13 +114,14 @@ def parse_pool(body: bytes, name: str, limits: PayloadLimits) -> Pool:
 
 def _weights(queues: Any, weights: Any, limits: PayloadLimits) -> dict[str, int]:
     if type(queues) is list:
-        queues = dict.fromkeys((str(queue) for queue in queues), 1)
+        queues = dict.fromkeys(queue_names(queues, "queues", limits), 1)
     if type(queues) is not dict or not 0 < len(queues) <= limits.max_queues:
         raise invalid("queues", f"queues must name 1 to {limits.max_queues} queues, as a list or with their weights")
     weights = mapping({} if weights is None else weights, "weights")
     for queue in weights:
         if queue not in queues:
-            raise invalid(f"weights.{queue[:64]}", f"weights.{queue[:64]} is of a queue that queues doesn't name; add it there")
+            field = below("weights", queue)
+            raise invalid(field, f"{field} is of a queue that queues doesn't name; add it there")
     found: dict[str, int] = {}
     for queue, given in queues.items():
         weight = given.get("weight", 1) if type(given) is dict else given

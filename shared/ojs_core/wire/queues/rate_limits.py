@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
-from ojs_core.base.fields import check_known, object_of, value_of
+from ojs_core.base.fields import check_known, check_once, object_of, short_text, value_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.times import format_duration, format_ms, parse_timestamp
 from ojs_core.domain.queues.config import Rate
@@ -77,17 +77,23 @@ class LimitPage(Struct):
 
 
 def parse_override(body: bytes, now: int, limits: PayloadLimits) -> LimitOverride:
-    """`{concurrency?, rate?, throttle?, expires_at?}`. Raises invalid_request naming the member."""
-    members: dict[str, Raw] = object_of(body)
+    """`{concurrency?, rate?, throttle?, expires_at?}`, or as the admin UI is shown it, `{limit, period?}`.
+
+    Raises invalid_request naming the member.
+    """
+    members: dict[str, Raw] = object_of(check_once(body))
     check_known(members, _MEMBERS)
     values = {name: value_of(raw, name, limits) for name, raw in members.items()}
-    if type(values.get("limit")) is int:  # the form of the admin UI
-        values["rate"] = {"limit": values.pop("limit"), "period": values.get("period")}
+    if (limit := values.pop("limit", None)) is not None:
+        if values.get("period") is None:
+            values.setdefault("concurrency", limit)
+        else:
+            values["rate"] = {"limit": limit, "period": values["period"]}
     policy = read_policy(values, "")
     expires_at = None
     if values.get("expires_at") is not None:
         try:
-            expires_at = parse_timestamp(str(values["expires_at"]))
+            expires_at = parse_timestamp(short_text(values["expires_at"], "expires_at", limits))
         except ValueError as error:
             raise invalid("expires_at", f"expires_at must be an RFC 3339 timestamp with a zone: {error}") from None
         if expires_at <= now:

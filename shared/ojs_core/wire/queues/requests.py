@@ -10,7 +10,9 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import (
     before_ms,
+    below,
     check_known,
+    check_once,
     choice,
     duration_ms,
     flag,
@@ -44,12 +46,12 @@ def parse_config(body: bytes, limits: PayloadLimits) -> Patch:
 
     Raises invalid_request naming the member, `unsupported` for what this server does not do.
     """
-    return _config({name: value_of(raw, name, limits) for name, raw in object_of(body).items()}, "", limits)
+    return _config({name: value_of(raw, name, limits) for name, raw in object_of(check_once(body)).items()}, "", limits)
 
 
 def parse_queue_limit(body: bytes, limits: PayloadLimits) -> Patch:
     """PUT /admin/queues/{name}/rate-limit: the members of `Policy` that a queue can have; what is left out is taken back."""
-    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
+    members = {name: value_of(raw, name, limits) for name, raw in object_of(check_once(body)).items()}
     if (field := next((name for name in ("throttle", "key", "on_limit") if members.get(name) is not None), None)) is not None:
         raise invalid(field, f"{field} belongs to jobs; a queue has concurrency and rate")
     check_known(members, _QUEUE_LIMIT)
@@ -62,7 +64,7 @@ def parse_queue_limit(body: bytes, limits: PayloadLimits) -> Patch:
 
 def parse_create(body: bytes, limits: PayloadLimits) -> tuple[str, Patch]:
     """POST /queues `{name, config}`; the members of `config` may stand beside `name` (ojs CLI)."""
-    members = {name: value_of(raw, name, limits) for name, raw in object_of(body).items()}
+    members = {name: value_of(raw, name, limits) for name, raw in object_of(check_once(body)).items()}
     name = queue_name(members.pop("name", None), "name", limits)
     config = members.pop("config", None)
     if config is not None and type(config) is not dict:
@@ -73,7 +75,7 @@ def parse_create(body: bytes, limits: PayloadLimits) -> tuple[str, Patch]:
 def _config(members: dict[str, Any], prefix: str, limits: PayloadLimits) -> dict[str, Any]:
     patch: dict[str, Any] = {}
     for name, value in members.items():
-        path = prefix + name
+        path = prefix + name[:64]
         reader = _READERS.get(name)
         if reader is None:
             raise invalid(path, f"{path} is not a setting of a queue; settings are {', '.join(_READERS)}")
@@ -133,7 +135,8 @@ def _members(value: Any, path: str, limits: PayloadLimits, readers: Mapping[str,
     for name, item in mapping(value, path).items():
         reader = readers.get(name)
         if reader is None:
-            raise invalid(f"{path}.{name}", f"{path}.{name} is not a setting; settings are {', '.join(readers)}")
+            field = below(path, name)
+            raise invalid(field, f"{field} is not a setting; settings are {', '.join(readers)}")
         patch |= reader(item, f"{path}.{name}", limits)
     return patch
 
@@ -174,7 +177,8 @@ def _retention(value: Any, path: str, limits: PayloadLimits) -> dict[str, Any]:
     members = mapping(value, path)
     for name in members:
         if name not in _RETENTION:
-            raise invalid(f"{path}.{name}", f"{path}.{name} is not a way to end; {path} has {', '.join(_RETENTION)}")
+            field = below(path, name)
+            raise invalid(field, f"{field} is not a way to end; {path} has {', '.join(_RETENTION)}")
     return {_RETENTION[name]: None if age is None else _age(age, f"{path}.{name}", limits) for name, age in members.items()}
 
 

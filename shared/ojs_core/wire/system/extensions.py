@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.fields import shown
 
 _RC1: Final = "1.0.0-rc.1"
 _SHOWN: Final = 200
@@ -75,9 +76,8 @@ def require_extensions(header: str) -> None:
     for part in header.split(","):
         wanted = part.strip()
         if wanted and wanted not in _MET:
-            shown = wanted[:_SHOWN]
             raise OjsError(
                 "extension_not_supported",
-                f"Extension {shown!r} is not supported by this implementation",
-                details={"extension": shown, "supported_extensions": _URIS},
+                f"Extension {shown(wanted)} is not supported by this implementation",
+                details={"extension": wanted[:_SHOWN], "supported_extensions": _URIS},
             )

@@ -13,10 +13,10 @@ from ojs_core.wire.system.manifest import OJS_VERSION
 
 
 class BackendHealth(Struct, kw_only=True, omit_defaults=True):
-    """Whether NATS stores what is written."""
+    """Whether NATS stores what is written. `damaged`: it does, and has lost some of what it had stored."""
 
     type: str
-    status: Literal["healthy", "unhealthy"]
+    status: Literal["healthy", "damaged", "unhealthy"]
     latency_ms: Count | UnsetType = UNSET
     error: str | UnsetType = UNSET
 
@@ -73,7 +73,7 @@ def storage_health(levels: Sequence[StorageLevel], *, shortage: str | None, trou
 
 
 def health(backend: BackendHealth, storage: StorageHealth, services: ServicesHealth, uptime_s: int) -> Health:
-    """`degraded` if NATS is away, or if part of the work waits."""
+    """`degraded` if NATS is away or has lost something, or if part of the work waits."""
     whole = backend.status == "healthy" and storage.error is UNSET and not services.missing
     return Health(
         status="ok" if whole else "degraded",

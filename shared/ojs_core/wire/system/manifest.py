@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.wire.members import Count, Timestamp
+from ojs_core.wire.members import Count
 from ojs_core.wire.system.extensions import EXTENSIONS
 
 OJS_VERSION: Final = "1.0"
@@ -63,15 +63,6 @@ class DeclaredExtensions(Struct):
     experimental: Sequence[DeclaredExtension]
 
 
-class SuiteResult(Struct, kw_only=True):
-    """What the cases of the official suite for levels 0 to 4 came to when they were run last."""
-
-    cases: Count
-    passed: Count
-    failed: Annotated[Sequence[str], Meta(description="The ids of the cases that failed.")]
-    run_at: Timestamp
-
-
 class UniquenessStrength(Struct):
     """How far a unique job is the only one, and by what."""
 
@@ -107,16 +98,9 @@ class Manifest(Struct, kw_only=True):
     event_delivery: Annotated[Literal["at_least_once", "best_effort"], Meta(description="ojs-events §9.1.")]
     extensions: Annotated[Sequence[str], Meta(description="Their names, a plain list: the Go SDK reads no other.")]
     extension_details: DeclaredExtensions
-    test_suite_version: str
-    test_suite_result: SuiteResult
     endpoints: dict[str, str]
     payload_limits: PayloadLimitsAnswer
     limits: dict[str, float]
-
-
-_SUITE_VERSION: Final = "0.4.0"
-_SUITE_RESULT: Final = SuiteResult(cases=133, passed=132, failed=("L1-RTR-014",), run_at="2026-11-23T15:54:00Z")
-"""L1-RTR-014 expects error types that no request of it carries, so `test_suite_passed_at` can't be told."""
 
 
 def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str], *, nats: bool) -> Manifest:
@@ -139,8 +123,6 @@ def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str]
         event_delivery="at_least_once",
         extensions=[extension.name for extension in EXTENSIONS],
         extension_details=DeclaredExtensions(_declared("official"), _declared("experimental")),
-        test_suite_version=_SUITE_VERSION,
-        test_suite_result=_SUITE_RESULT,
         endpoints=_ENDPOINTS,
         payload_limits=PayloadLimitsAnswer(
             max_envelope_bytes=limits.max_envelope_bytes,

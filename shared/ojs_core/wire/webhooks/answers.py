@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.errors import invalid
+from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.times import format_ms
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, PauseReason, Subscription, TargetHealth
@@ -160,7 +161,7 @@ def _start(asked: Page) -> int:
         return asked.offset
     start = whole_number(asked.cursor, _DIGITS)
     if start is None:
-        raise invalid("cursor", f"cursor is not one that this list has given: {asked.cursor[:40]!r}")
+        raise invalid("cursor", f"cursor is not one that this list has given: {shown(asked.cursor)}")
     return start
 
 

@@ -10,11 +10,24 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ojs_core.base.errors import invalid, too_large
-from ojs_core.base.fields import check_known, choice, flag, mapping, object_of, queue_names, shown, text_list, value_of
+from ojs_core.base.fields import (
+    below,
+    check_known,
+    check_once,
+    choice,
+    flag,
+    mapping,
+    object_of,
+    queue_names,
+    shown,
+    text_list,
+    value_of,
+)
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.transitions import Moment
 from ojs_core.domain.webhooks.records import DeliveryStatus, Subscription
 from ojs_core.domain.webhooks.rules import OWN
+from ojs_core.wire.webhooks.answers import WebhookAnswer
 
 MAX_URL: Final = 2_048
 MAX_PATTERNS: Final = 50
@@ -25,7 +38,7 @@ MAX_SECRET: Final = 256
 
 _MEMBERS: Final = ("url", "events", "filter", "secret", "metadata", "active")
 _CHANGED: Final = ("url", "events", "filter", "metadata", "active")
-_ANSWERED: Final = ("id", "created_at", "updated_at")
+_ANSWERED: Final = tuple(name for name in WebhookAnswer.__struct_fields__ if name not in _MEMBERS)
 """What a client may send back as it got it; it changes nothing."""
 _PATTERN: Final = re.compile(r"\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?", re.ASCII)
 _SECRET: Final = re.compile(r"[\x21-\x7e]+", re.ASCII)
@@ -90,12 +103,12 @@ def parse_status(sent: str | None) -> DeliveryStatus | None:
 def parse_cursor(sent: str | None) -> str | None:
     """The id of a delivery after which a list goes on. Raises invalid_request."""
     if sent is not None and _DELIVERY_ID.fullmatch(sent) is None:
-        raise invalid("cursor", f"cursor is not one that this list has given: {sent[:40]!r}")
+        raise invalid("cursor", f"cursor is not one that this list has given: {shown(sent)}")
     return sent
 
 
 def _parse(body: bytes, known: tuple[str, ...], limits: PayloadLimits, *, insecure: bool) -> Wanted:
-    raw = object_of(body)
+    raw = object_of(check_once(body))
     check_known(raw, known)
     members = {name: value for name, one in raw.items() if (value := value_of(one, name, limits)) is not None}
     queues, job_types = _filter(members["filter"], limits) if "filter" in members else (None, None)
@@ -147,7 +160,8 @@ def _filter(value: Any, limits: PayloadLimits) -> tuple[tuple[str, ...], tuple[s
     members = mapping(value, "filter")
     for name in members:
         if name not in {"queues", "job_types"}:
-            raise invalid(f"filter.{name[:64]}", f"filter.{name[:64]} is unknown; filters are queues and job_types")
+            field = below("filter", name)
+            raise invalid(field, f"{field} is unknown; filters are queues and job_types")
     queues = queue_names(text_list(members.get("queues") or [], "filter.queues", MAX_NAMES, limits), "filter.queues", limits)
     return queues, text_list(members.get("job_types") or [], "filter.job_types", MAX_NAMES, limits)
 

@@ -20,6 +20,7 @@ from ojs_core.base.fields import (
     queue_name,
     queue_names,
     short_text,
+    shown,
     struct_of,
     text_list,
     value_of,
@@ -266,7 +267,7 @@ def _action(sent: str | None) -> Action | None:
             return action
     if sent is None:
         return None
-    raise invalid("error.action", f"error.action must be one of {', '.join(_ACTIONS)}, not {sent[:40]!r}")
+    raise invalid("error.action", f"error.action must be one of {', '.join(_ACTIONS)}, not {shown(sent)}")
 
 
 def _closed_until(text: str | None) -> int | None:
@@ -360,7 +361,7 @@ def parse_deregister(body: bytes, limits: PayloadLimits) -> Deregistration:
     """POST /workers/deregister. Raises invalid_payload, invalid_request."""
     sent = struct_of(body, DeregisterBody)
     if sent.reason is not None and sent.reason not in STOP_REASONS:
-        raise invalid("reason", f"reason must be one of {', '.join(STOP_REASONS)}, not {sent.reason[:40]!r}")
+        raise invalid("reason", f"reason must be one of {', '.join(STOP_REASONS)}, not {shown(sent.reason)}")
     worker_id = _named(sent.worker_id, limits)
     return Deregistration(worker_id, sent.reason or SHUTDOWN, sent.pid, _started_at(sent.started_at, limits))
 
@@ -468,7 +469,7 @@ def parse_override(body: bytes, limits: PayloadLimits) -> Callable[[Job], RetryO
     meta, args = _kept(sent.meta, "override.meta", limits), _kept(sent.args, "override.args", limits)
     if meta:
         if type(value_of(meta, "override.meta", limits)) is not dict:
-            raise invalid("override.meta", "override.meta must be an object")
+            raise invalid("override.meta", "override.meta must be an object", canonical="INVALID_METADATA")
         if len(meta) > limits.max_meta_bytes:
             raise too_large("metadata_too_large", "override.meta", len(meta), limits.max_meta_bytes)
     if args:

@@ -44,10 +44,10 @@ class Outline(NamedTuple):
     needs: tuple[tuple[int, ...], ...]
 
 
-def invalid_workflow(path: str, message: str) -> OjsError:
+def invalid_workflow(path: str, message: str, *, canonical: str | None = None) -> OjsError:
     """400 for one place of a workflow; `path` begins with `$` (ojs-workflows §11.1)."""
     details = {"field": path, "validation_errors": [{"path": path, "message": message}]}
-    return OjsError("invalid_workflow", f"{path}: {message}", details=details)
+    return OjsError("invalid_workflow", f"{path}: {message}", details=details, canonical=canonical)
 
 
 def is_workflow(members: dict[str, Raw]) -> bool:
@@ -247,7 +247,11 @@ def _name_cycle(items: list[Item], needs: list[tuple[int, ...]], stuck: set[int]
         position = next(need for need in needs[position] if need in stuck)
     names = [items[one].id or str(one) for one in walk][list(walk).index(position) :]
     shown_names = " -> ".join([*names[:10], *(["…"] if len(names) > 10 else []), names[0]])
-    raise invalid_workflow(f"{items[position].path}.depends_on", f"the steps depend on each other in a circle: {shown_names}")
+    raise invalid_workflow(
+        f"{items[position].path}.depends_on",
+        f"the steps depend on each other in a circle: {shown_names}",
+        canonical="CYCLIC_DEPENDENCY",
+    )
 
 
 def _unique(ids: list[str] | tuple[str, ...], items: list[Item]) -> dict[str, int]:

@@ -37,6 +37,7 @@ from ojs_core.jetstream.subjects import LASTING
 from ojs_core.store.reset import SUBJECT
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
+from ojs_core.telemetry import metrics
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -378,6 +379,14 @@ async def test_nobody_on_nats_can_make_a_process_forget_unless_it_is_in_test_mod
     await open_store(nats_server.url, test_mode=True)
     heard = await normal.nats.request(SUBJECT)
     assert not isinstance(heard, Failed)
+
+
+async def test_a_reset_is_acknowledged_to_inboxes_alone(store: Store, other: Store) -> None:
+    refused = metrics.REPLIES_REFUSED.value
+    for reply in (store.config.job("any"), "ojs.api.pauseQueue.email", "ojs.control.answer.*"):
+        store.nats.publish(SUBJECT, b"", reply=reply)
+    await eventually(lambda: metrics.REPLIES_REFUSED.value == refused + 6)
+    assert await message(other, store.config.job("any")) is None
 
 
 async def test_resetting_leaves_only_the_records_of_services(nats_server: NatsServer, open_store: OpenStore) -> None:

@@ -175,7 +175,7 @@ async def test_a_batch_that_does_not_fit_is_refused_as_a_whole(store: Store, que
     assert len(await fetch(store, queue, count=10)) == 3
     with pytest.raises(OjsError, match="5 jobs at once never fit") as refused:
         await store.batches.push([draft(queue=queue) for _ in range(5)])
-    assert (refused.value.code, refused.value.retry_after) == ("queue_full", None)
+    assert (refused.value.code, refused.value.retryable, refused.value.retry_after) == ("queue_full", False, 1)
     assert "at most 4" in refused.value.hint
     later = [draft(queue=queue, scheduled_at=store.clock.now() + 3_600_000) for _ in range(5)]
     await store.batches.push([*later, *(draft(queue=queue) for _ in range(4))])

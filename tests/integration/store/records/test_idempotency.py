@@ -6,10 +6,13 @@ import asyncio
 
 import pytest
 
-from integration.samples import losing_answers, message, refusal
+from integration.conftest import OpenStore
+from integration.samples import holding, losing_answers, message, refusal, unreachable
 from ojs_core.base.errors import OjsError
 from ojs_core.store.records.idempotency import KEPT_S, KeptAnswer, KeyedRun
 from ojs_core.store.store import Store
+from support.nats import NatsServer
+from support.network import GOOD, UP_ALONE, Network
 from support.waiting import eventually
 
 
@@ -119,3 +122,51 @@ async def test_lost_answers_of_nats_don_t_make_it_run_twice(store: Store, queue:
         await store.idempotency.run("op", queue, b"request", work)
     assert await store.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
     assert len(work.runs) == 1
+
+
+async def test_a_run_that_ends_while_nats_is_away_is_over_once_nats_is_back(store: Store, other: Store, queue: str) -> None:
+    """Or whoever sends the request again would wait for as long as a runner may be silent."""
+    failed, work = Work(), Work()
+    failed.limiter.clear()
+    failed.failure = OjsError("backend_unavailable", "away")
+    runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", failed))
+    await eventually(lambda: failed.runs)
+    with unreachable(store.nats, store.config.record("idempotency", ""), times=1_000):
+        failed.limiter.set()
+        with refusal("backend_unavailable"):
+            await runner
+    assert await other.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
+    assert [run.repeated for run in work.runs] == [True]
+
+
+async def test_an_answer_that_cant_be_kept_at_once_is_kept_later(store: Store, other: Store, queue: str) -> None:
+    first, second = Work(), Work()
+    first.limiter.clear()
+    runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", first))
+    await eventually(lambda: first.runs)
+    with unreachable(store.nats, store.config.record("idempotency", ""), times=1_000):
+        first.limiter.set()
+        answer = await runner
+    assert await other.idempotency.run("op", queue, b"request", second) == answer
+    assert second.runs == []
+
+
+async def test_a_request_that_may_have_been_taken_is_nobodys_once_nats_is_back(
+    shared_nats_server: NatsServer, open_store: OpenStore, other: Store, queue: str
+) -> None:
+    lost, work = Work(), Work()
+    with Network() as network:
+        link = network.link(shared_nats_server.port)
+        store = await open_store(f"nats://127.0.0.1:{link.port}")
+        with holding(store.nats, "") as held:
+            runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", lost))
+            await held.met(runner)
+            link.become(UP_ALONE)
+            held.go.set()
+            with refusal("backend_unavailable"):
+                await runner
+        link.become(GOOD)
+        assert await other.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
+        assert [run.repeated for run in work.runs] == [True], "it had been taken"
+        assert lost.runs == []
+        await store.close()

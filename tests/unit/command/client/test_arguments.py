@@ -35,6 +35,7 @@ def test_what_else_is_read() -> None:
 @pytest.mark.parametrize(
     ("read", "text"),
     [
+        (json_value, 2_000 * "["),
         (json_value, '{"a":'), (json_value, '["a"'), (json_value, '"a'), (member, "a"), (member, "=a"),
         (header, "Authorization"), (header, ": x"), (header, "A: b\r\nC: d"),
         (when, "tomorrow"), (ago, "yesterday"), (positive, "0"), (positive, "-1"),

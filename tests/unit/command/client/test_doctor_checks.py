@@ -51,6 +51,7 @@ def level(used: int) -> StorageLevel:
     [
         ({}, "nats", "ok"),
         ({"backend": BackendHealth(type="nats", status="unhealthy", error="no leader")}, "nats", "problem"),
+        ({"backend": BackendHealth(type="nats", status="damaged", error="lost", latency_ms=1)}, "nats", "problem"),
         ({"backend": BackendHealth(type="nats", status="healthy", latency_ms=500)}, "nats", "warning"),
         ({"storage": StorageHealth(status="healthy", levels=[level(80)])}, "storage", "ok"),
         ({"storage": StorageHealth(status="healthy", levels=[level(81)])}, "storage", "warning"),
@@ -81,6 +82,12 @@ async def test_a_projector_that_is_behind(lag_ms: int, status: str) -> None:
     projector = Projector(instance="p", lag_ms=lag_ms, applied=1, relaying=True, relayed=1, repaired={})
     [found] = await server.check_projector(client(system={"status": SimpleNamespace(projector=projector, error=None)}))
     assert found.status == status
+
+
+async def test_a_projector_that_missed_records() -> None:
+    projector = Projector(instance="p", lag_ms=0, applied=1, relaying=True, relayed=1, repaired={"record": 3})
+    [found] = await server.check_projector(client(system={"status": SimpleNamespace(projector=projector, error=None)}))
+    assert (found.status, found.found) == ("problem", "3 records that were stored were gone from NATS")
 
 
 @pytest.mark.parametrize(("copies", "test_mode", "warned"), [(1, True, ["durability", "test mode"]), (3, False, [])])

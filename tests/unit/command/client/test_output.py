@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -39,12 +40,38 @@ def test_times_are_told_by_how_long_ago_they_were_or_will_be() -> None:
 
 @pytest.mark.parametrize(
     ("text", "seen"),
-    [("a\x1b[31mb", "a\\x1b[31mb"), ("a\nb\tc", "a\\nb\\tc"), ("\x9b1m", "\\x9b1m"), ("a\u202eb", "a\\u202eb")],
+    [
+        ("a\x1b[31mb", "a\\x1b[31mb"),
+        ("a\nb\tc", "a\\nb\\tc"),
+        ("\x9b1m", "\\x9b1m"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\u200bb\ufeff", "a\\u200bb\\ufeff"),
+        ("a\U000e0041", "a\\U000e0041"),
+        ("\u3164", "\\u3164"),
+        ("\ud800", "\\ud800"),
+        ("Zu\u0308rich, e\u0301te\u0301, 東京, नमस्ते, 👍", "Zu\u0308rich, e\u0301te\u0301, 東京, नमस्ते, 👍"),
+    ],
 )
 def test_nothing_that_a_terminal_obeys_is_left(text: str, seen: str) -> None:
     assert clean(text) == seen
     assert shown(text).plain == seen
     assert shown([text]).plain == seen
+
+
+def test_marks_do_not_pile_up_over_other_lines() -> None:
+    assert clean("e" + 200 * "\u0301" + "x").count("\u0301") == 4
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_json_has_escapes_for_what_a_terminal_obeys_and_says_the_same(*, terminal: bool) -> None:
+    said = {"a": ["\x9b1m", "\x7f", "\u202e", "\U000e0041", "é", "e" + 9 * "\u0301", "\n"], "b\u200b": 1}
+    out, file = output(terminal=terminal)
+    out.json(said)
+    out.json_line(said)
+    document, line = file.getvalue().rstrip().rsplit("\n", 1)
+    assert json.loads(document) == json.loads(line) == json.loads(json_text(said)) == said
+    assert not {"\x9b", "\x7f", "\u202e", "\U000e0041", "\u200b"} & set(document + line + json_text(said))
+    assert "é" in line
 
 
 def test_values_as_people_read_them() -> None:

@@ -111,5 +111,7 @@ def test_an_ipv6_address_that_routers_translate_is_public_where_the_ipv4_address
 
 
 @given(st.ip_addresses())
-def test_what_is_public_is_allowed_with_private_networks_too(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+def test_what_is_public_is_allowed_with_private_networks_too(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> None:
     assert allowed(str(address), private=True) or not allowed(str(address), private=False)

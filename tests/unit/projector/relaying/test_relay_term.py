@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.base.errors import OjsError, unavailable
-from ojs_core.domain.job import Entry, Job
-from ojs_core.jetstream.event_log import Appended, Fenced, Outgoing
+from ojs_core.domain.job import Entry, Job, Membership
+from ojs_core.domain.workflows.record import Workflow, WorkflowEntry
+from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, LiveEvent, Outgoing
+from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.subjects import StoreConfig
+from ojs_projector.index.model import Seen
 from ojs_projector.relaying import relay_term as module
 from ojs_projector.relaying.relay_term import RelayTerm
 from support.waiting import eventually
@@ -22,6 +26,9 @@ class Stream:
 
     def __init__(self) -> None:
         self.stored: list[Outgoing] = []
+        self.heard: list[tuple[str, int]] = []
+        """Live events, with how many had been stored when they were published."""
+        self.workflows: dict[str, Workflow] = {}
         self.batches: list[int] = []
         self.asked: list[str] = []
         self.refuse: OjsError | None = None
@@ -36,6 +43,9 @@ class Stream:
         of_job = [event for event in self.stored if event.subject.endswith(job_id)]
         return Appended(of_job[-1].created_at, of_job[-1].entry) if of_job else None
 
+    async def workflow(self, workflow_id: str) -> Workflow | None:
+        return self.workflows.get(workflow_id)
+
     async def append(self, events: Sequence[Outgoing], after: int) -> int:
         await self.limiter.wait()
         if self.refuse is not None:
@@ -46,8 +56,17 @@ class Stream:
         self.batches.append(len(events))
         return len(self.stored)
 
+    def publish(self, event: LiveEvent) -> None:
+        self.heard.append((event.body.decode(), len(self.stored)))
+
     def entries(self, job_id: str) -> list[int]:
         return [event.entry for event in self.stored if event.subject.endswith(job_id)]
+
+
+def term_on(stream: Stream, *, began_at: int = NOW, done: int = 0) -> RelayTerm:
+    return RelayTerm(
+        cast("EventLog", stream), StoreConfig(), stream.workflow, last=len(stream.stored), began_at=began_at, done=done
+    )
 
 
 @pytest.fixture
@@ -64,7 +83,7 @@ async def begin(stream: Stream) -> AsyncIterator[Begin]:
     begun: list[RelayTerm] = []
 
     async def start(*, began_at: int = NOW, done: int = 0) -> RelayTerm:
-        tenure = RelayTerm(stream, StoreConfig(), last=len(stream.stored), began_at=began_at, done=done)  # type: ignore[arg-type]
+        tenure = term_on(stream, began_at=began_at, done=done)
         tenure.start()
         begun.append(tenure)
         return tenure
@@ -100,7 +119,7 @@ def test_no_entry_is_lost_or_doubled_however_revisions_are_coalesced_and_tenures
                 if tenure is not None:
                     await tenure.drain(1.0)
                     await tenure.stop()
-                tenure = RelayTerm(stream, StoreConfig(), last=len(stream.stored), began_at=NOW, done=0)  # type: ignore[arg-type]
+                tenure = term_on(stream)
                 tenure.start()
                 tenures += 1
                 if place:
@@ -237,6 +256,133 @@ async def test_reading_waits_while_writing_is_behind(begin: Begin, stream: Strea
     assert not taking.done()
     stream.limiter.set()
     await asyncio.wait_for(taking, 1.0)
+
+
+# Live events
+
+
+def live(text: str, entry: int, job_id: str = "job-1", created_at: int = NOW) -> LiveEvent:
+    return LiveEvent(f"ojs.live.job.progress.default.{job_id}", job_id, created_at, entry, text.encode())
+
+
+async def test_a_live_event_is_heard_behind_the_transition_that_it_follows_and_ahead_of_the_next(
+    begin: Begin, stream: Stream
+) -> None:
+    tenure = await begin()
+    tenure.hear(live("half", 2))
+    tenure.hear(live("done", 2))
+    tenure.hear(live("again", 4))
+    through = logged("pushed", "claimed", "requeued", "claimed", "acked")
+    await tenure.take([seen(9, through), seen(10, logged("pushed", id="b"))])
+    await eventually(lambda: tenure.done == 10)
+    assert [text for text, _ in stream.heard] == ["half", "done", "again"]
+    assert stream.entries("job-1") == [1, 2, 3, 4, 5]
+    for (_, number), entry in zip(stream.heard, (2, 2, 4), strict=True):
+        assert {event.entry for event in stream.stored[:number] if event.subject.endswith("job-1")} == set(range(1, entry + 1))
+
+
+async def test_others_do_not_wait_for_what_stays_behind_a_live_event(begin: Begin, stream: Stream) -> None:
+    tenure = await begin()
+    stream.limiter.clear()
+    tenure.hear(live("half", 2))
+    await tenure.take([seen(1, logged("pushed", "claimed", "acked")), seen(2, logged("pushed", id="other"))])
+    stream.limiter.set()
+    await eventually(lambda: tenure.done == 2)
+    assert stream.batches == [3, 1]
+
+
+async def test_a_live_event_of_a_job_that_has_gone_on_is_dropped(begin: Begin, stream: Stream) -> None:
+    tenure = await begin()
+    await tenure.take([seen(1, logged("pushed", "claimed", "acked"))])
+    await eventually(lambda: tenure.done == 1)
+    tenure.hear(live("late", 2))
+    tenure.hear(live("of an earlier life", 3, created_at=NOW - 1))
+    tenure.hear(live("now", 3))
+    await eventually(lambda: stream.heard)
+    assert [text for text, _ in stream.heard] == ["now"]
+
+
+async def test_a_live_event_of_a_job_that_was_relayed_before_the_tenure_waits_for_nothing(begin: Begin, stream: Stream) -> None:
+    stream.stored.append(Outgoing("ojs.events.job.started.default.job-1", b"", NOW, 2, 2))
+    tenure = await begin()
+    tenure.hear(live("one", 2))
+    tenure.hear(live("two", 2))
+    await eventually(lambda: len(stream.heard) == 2)
+    assert (stream.heard, stream.asked) == ([("one", 1), ("two", 1)], ["job-1"])
+
+
+async def test_where_too_many_live_events_wait_those_that_wait_longest_are_dropped(
+    begin: Begin, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LIVE", 2)
+    tenure = await begin()
+    for number in range(4):
+        tenure.hear(live(f"{number}", 1, f"job-{number}"))
+    await tenure.take([seen(number + 1, logged("pushed", id=f"job-{number}")) for number in range(4)])
+    await eventually(lambda: tenure.done == 4)
+    assert [text for text, _ in stream.heard] == ["2", "3"]
+    tenure.hear(live("more", 1, "job-0"))  # there is room again
+    await eventually(lambda: len(stream.heard) == 3)
+
+
+async def test_live_events_after_a_reset_wait_for_its_end(begin: Begin, stream: Stream) -> None:
+    tenure = await begin()
+    tenure.hear(live("wiped", 1))
+    await tenure.hold()
+    tenure.hear(live("new", 1))
+    await tenure.take([epoch(1), seen(2, logged("pushed"))])
+    await eventually(lambda: tenure.done == 2)
+    assert stream.heard == [("new", 1)]
+
+
+# Workflows
+
+
+def member(job_id: str, *events: str, opens: int = 0) -> Job:
+    place = Membership(id="flow", node=0, kind="chain", step="s", index=0, size=1, opens=opens)
+    return logged(*events, id=job_id, workflow=place)
+
+
+def flow(*events: str) -> Workflow:
+    log = tuple(WorkflowEntry(n=n, op=f"op{n}", event=event, at=NOW + n) for n, event in enumerate(events, 1))
+    return Workflow(id="flow", name="flow", kind="chain", states="q", created_at=NOW, log=log)
+
+
+def types_of(stream: Stream) -> list[str]:
+    return [".".join(event.subject.split(".")[2:4]) for event in stream.stored]
+
+
+async def test_a_workflow_is_created_ahead_of_what_its_jobs_do_though_its_record_comes_later(
+    begin: Begin, stream: Stream
+) -> None:
+    stream.workflows["flow"] = record = flow("created", "completed")
+    tenure = await begin()
+    await tenure.take([seen(1, member("first", "pushed")), seen(2, member("second", "pushed"))])
+    await tenure.take([Seen(Record("workflow", 3, NOW + 3, "flow", b"{}", None), None, record)])
+    await eventually(lambda: tenure.done == 3)
+    assert types_of(stream) == ["workflow.created", "job.enqueued", "job.enqueued", "workflow.completed"]
+    assert stream.entries("flow") == [1, 2]
+
+
+async def test_a_workflow_that_was_told_of_before_the_tenure_is_not_created_again(begin: Begin, stream: Stream) -> None:
+    stream.workflows["flow"] = flow("created")
+    stream.stored.append(Outgoing("ojs.events.workflow.created.workflow.flow", b"", NOW, 1, 1))
+    tenure = await begin()
+    await tenure.take([seen(2, member("first", "pushed"))])
+    await eventually(lambda: tenure.done == 2)
+    assert types_of(stream) == ["workflow.created", "job.enqueued"]
+
+
+async def test_a_workflow_stays_behind_a_live_event_of_its_job(begin: Begin, stream: Stream) -> None:
+    stream.workflows["flow"] = record = flow("created", "completed")
+    tenure = await begin()
+    stream.limiter.clear()
+    tenure.hear(live("half", 2, "first"))
+    done = member("first", "pushed", "claimed", "acked", opens=1)
+    await tenure.take([seen(1, done), Seen(Record("workflow", 3, NOW + 3, "flow", b"{}", None), None, record)])
+    stream.limiter.set()
+    await eventually(lambda: tenure.done == 3)
+    assert types_of(stream)[-2:] == ["job.completed", "workflow.completed"]
 
 
 # The end of a tenure

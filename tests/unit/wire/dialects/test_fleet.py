@@ -82,6 +82,8 @@ def test_the_admin_ui_reads_one_number_of_a_limit_that_of_a_rate_before_the_othe
     rate = {"limit": 5, "period": "PT1M"}
     assert shown["override"] == {"rate": rate, **rate}
     assert read(raised, "standard")["override"] == {"rate": rate}
+    narrowed = limit_answer("k", msgspec.structs.replace(LIMIT, override=LimitOverride(concurrency=1)), 0, NOW)
+    assert read(narrowed, "ui")["override"] == {"concurrency": 1, "limit": 1}
 
 
 def test_the_admin_ui_reads_pools_with_their_workers() -> None:

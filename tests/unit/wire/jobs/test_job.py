@@ -166,6 +166,11 @@ def test_no_time_and_no_error_is_left_out(job: Job) -> None:
     assert len(shown.get("errors", [])) == len(job.errors)
 
 
+def test_attempts_that_were_handed_back_are_counted_apart() -> None:
+    assert view(replace(FRESH, attempt=3, uncharged=2))["uncounted_attempts"] == 2
+    assert "uncounted_attempts" not in view(replace(FRESH, attempt=3))
+
+
 def test_a_null_result_is_a_result() -> None:
     job = replace(FRESH, state=State.COMPLETED, attempt=1, result=Raw(b"null"), result_stored_at=AT)
     assert '"result":null' in encode(job_view(job)).decode()

@@ -1,0 +1,74 @@
+"""Members that a request names twice: rare requests that change much are refused, those of each job are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.fields import check_once, struct_of
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.wire.jobs.enqueue import parse_enqueue
+from ojs_core.wire.jobs.selection import parse_confirmed, parse_selection
+from ojs_core.wire.queues.fair_pools import parse_pool
+from ojs_core.wire.queues.rate_limits import parse_override
+from ojs_core.wire.queues.requests import DeletionBody, PurgeBody, parse_config
+from ojs_core.wire.system.maintenance import parse_maintenance
+
+NOW = 1_790_000_000_000
+
+
+def _confirmed(body: bytes) -> object:
+    return parse_confirmed(body, "delete", NOW, DEFAULT_LIMITS)
+
+
+def _selection(body: bytes) -> object:
+    return parse_selection(body, "cancel", NOW, DEFAULT_LIMITS, confirmed=False)
+
+
+RARE: list[tuple[Callable[[bytes], object], bytes, str]] = [
+    (_confirmed, b'{"filter":{"queue":"a","queue":"b"}}', "queue"),
+    (_confirmed, b'{"confirm":false,"confirm":true}', "confirm"),
+    (_selection, b'{"job_ids":["x"],"job_ids":["y"]}', "job_ids"),
+    (lambda body: parse_config(body, DEFAULT_LIMITS), b'{"max_size": 1, "max_size": 9}', "max_size"),
+    (lambda body: parse_config(body, DEFAULT_LIMITS), b'{"max_size": 1, "m\\u0061x_size": 9}', "max_size"),
+    (lambda body: struct_of(body, DeletionBody), b'{"strategy":"discard","strategy":"move"}', "strategy"),
+    (lambda body: struct_of(body, PurgeBody), b'{"confirm":true,"confirm":false}', "confirm"),
+    (lambda body: parse_maintenance(body, NOW, DEFAULT_LIMITS), b'{"enabled":true,"enabled":false}', "enabled"),
+    (lambda body: parse_pool(body, "p", DEFAULT_LIMITS), b'{"queues":["a"],"queues":["b"]}', "queues"),
+    (lambda body: parse_override(body, NOW, DEFAULT_LIMITS), b'{"concurrency":1,"concurrency":9}', "concurrency"),
+]
+
+
+@pytest.mark.parametrize(("parse", "body", "field"), RARE, ids=[f"{at}-{field}" for at, (*_, field) in enumerate(RARE)])
+def test_a_rare_request_that_says_two_things_is_refused_naming_the_member(
+    parse: Callable[[bytes], object], body: bytes, field: str
+) -> None:
+    with pytest.raises(OjsError) as raised:
+        parse(body)
+    assert (raised.value.code, raised.value.details["field"]) == ("invalid_request", field)
+    assert "twice" in raised.value.message
+
+
+def test_of_a_job_the_last_counts() -> None:
+    job = parse_enqueue(b'{"type":"a.b","type":"c.d","args":[]}', NOW, DEFAULT_LIMITS)
+    assert job.type == "c.d"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+@given(st.binary(max_size=30) | JSON.map(lambda value: repr(value).encode()))
+def test_what_is_no_json_is_left_to_whoever_reads_it(body: bytes) -> None:
+    assert check_once(body) is body
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b"1" + b"0" * 5_000, b"1e400", b'"\xff"', b""])
+def test_neither_depth_nor_digits_hold_it_up(body: bytes) -> None:
+    assert check_once(body) is body
