@@ -49,6 +49,16 @@ def test_more_jobs_than_a_heartbeat_names_run_once_each(system: System, start: S
     assert Counter(worker.notes()) == Counter(f"{number} runs" for number in range(len(jobs)))
 
 
+@both_ways
+def test_a_worker_of_more_queues_than_a_fetch_names_serves_all(system: System, start: Start) -> None:
+    queues = [f"hostile.{number}" for number in range(120)]
+    worker = start("--queues", ",".join(queues))
+    for queue in (queues[0], queues[60], queues[-1]):
+        waiting = [pushed(system, "hostile.well", queue=queue) for _ in range(2)]
+        assert [completed(system, job_id)["attempt"] for job_id in waiting] == [1, 1]
+    assert not worker.events("a fetch failed")
+
+
 # What handlers share with their worker
 
 
