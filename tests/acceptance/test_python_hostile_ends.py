@@ -123,3 +123,8 @@ def test_an_attempt_fails_where_json_can_t_say_what_it_returned(side: Side, kind
 def test_a_line_that_can_t_be_logged_harms_no_attempt(side: Side, kind: str) -> None:
     job = side.ended(f"hostile.log_{kind}")
     assert (job["state"], job.get("result")) == ("completed", "logged"), job
+
+
+@pytest.mark.parametrize("written", ["ff" * 64, "00" * 64, "0000000000100000", "00", "0000000000000002" + b"{}".hex()])
+def test_a_process_that_writes_into_what_isn_t_its_own_fails_its_attempt_alone(side: Side, written: str) -> None:
+    failed_once(side.ended("hostile.scribble", written), {"ProcessDied"})

@@ -25,7 +25,19 @@ from ojs_nats._operations import Request
 from ojs_nats._plain import encoded
 from ojs_nats._worker import outcome
 from ojs_nats._worker.context import JobContext
-from ojs_nats._worker.frames import LENGTH, Answered, Logged, Raised, Returned, Run, Told, ToProcess, ToWorker, frame
+from ojs_nats._worker.frames import (
+    HEAD_BYTES,
+    Answered,
+    Logged,
+    Raised,
+    Returned,
+    Run,
+    Told,
+    ToProcess,
+    ToWorker,
+    frame,
+    length,
+)
 from ojs_nats._worker.outcome import SoftTimeout
 
 _NEARLY_OVER: Final = "the job's soft time-out is over"
@@ -147,7 +159,7 @@ class _Child:
         """Take what the worker says. The process ends with its worker, whatever ended that."""
         try:
             while True:
-                [size] = LENGTH.unpack(self._read(LENGTH.size))
+                size = length(self._read(HEAD_BYTES))
                 said: ToProcess = msgspec.json.decode(self._read(size), type=ToProcess)
                 if isinstance(said, Run):
                     self._runs.put(said)

@@ -1,4 +1,4 @@
-"""What a worker and a process of its pool say to each other: JSON with its length before it."""
+"""What a worker and a process of its pool say to each other: JSON with a mark and its length before it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ import msgspec
 
 from ojs_nats._jobs import Job
 
-LENGTH: Final = struct.Struct(">Q")
-MOST_BYTES: Final = 2**30
-"""Of a frame: a handler that writes into descriptors that aren't its own may make any number of a length."""
+HEAD_BYTES: Final = 12
+
+_HEAD: Final = struct.Struct(">4sQ")
+_MARK: Final = b"\xf0ojs"
+"""Before each frame: a handler that writes into descriptors that aren't its own would else make a length of what it
+writes, and the rest of that frame would be waited for.
+"""
+_MOST_BYTES: Final = 2**30
 
 
 class Run(msgspec.Struct, tag=True):
@@ -72,9 +77,17 @@ ToProcess = Run | Stop | Answered
 ToWorker = Told | Logged | Returned | Raised
 
 
+def length(head: bytes) -> int:
+    """Return how many bytes follow the first ones of a frame. Raises ValueError if they aren't a frame's."""
+    mark, size = _HEAD.unpack(head)
+    if mark != _MARK or size > _MOST_BYTES:
+        raise ValueError(f"{head!r} begins no frame")
+    return int(size)
+
+
 def frame(said: ToProcess | ToWorker) -> bytes:
     """Return its bytes. Raises ValueError and TypeError for what JSON can't hold, but that lines of the log may have
     any object.
     """
     body = msgspec.json.encode(said, enc_hook=repr if isinstance(said, Logged) else None)
-    return LENGTH.pack(len(body)) + body
+    return _HEAD.pack(_MARK, len(body)) + body

@@ -19,8 +19,7 @@ from ojs_nats._logging import get_logger
 from ojs_nats._operations import REPORT_PROGRESS, SAVE_CHECKPOINT, Request
 from ojs_nats._worker.attempts import Attempt
 from ojs_nats._worker.frames import (
-    LENGTH,
-    MOST_BYTES,
+    HEAD_BYTES,
     Answered,
     Logged,
     Raised,
@@ -31,6 +30,7 @@ from ojs_nats._worker.frames import (
     ToProcess,
     ToWorker,
     frame,
+    length,
 )
 from ojs_nats._worker.outcome import FailedInProcess, NotHere
 
@@ -162,9 +162,7 @@ class _Process:
         self._writer.write(frame(said))
 
     async def _heard(self) -> ToWorker:
-        [size] = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
-        if size > MOST_BYTES:
-            raise ValueError(f"a frame of {size} bytes")
+        size = length(await self._reader.readexactly(HEAD_BYTES))
         said: ToWorker = msgspec.json.decode(await self._reader.readexactly(size), type=ToWorker)
         return said
 
