@@ -296,8 +296,13 @@ async def test_what_was_lost_while_no_projector_ran_is_noticed_at_the_start(
     await first.stop()
     await vanish(store, ids[1:])
     second = await start_projector()
-    await eventually(lambda: second.status().repaired == {"record": 4} and not second.status().partial)
-    await eventually(lambda: complete(store))
+
+    async def right_again() -> bool:
+        page = await answered(Queries(store).queues, QueuesAsk())
+        return not page.partial and [queue.counts.available for queue in page.queues] == [1]
+
+    await eventually(right_again)
+    assert second.status().repaired == {"record": 4}
     assert await numbers(store) == await counted(store)
 
 
