@@ -111,7 +111,8 @@ class Transport(ABC):
         answer = await self.once(request, body)
         if answer.status < 400 or (answer.status in request.answered_as_well and not is_refusal(answer.body)):
             if answer.body and not answer.body.lstrip().startswith(_JSON):  # as a sign-in page, or "under maintenance"
-                raise NotNow(f"the answer was {answer.status}, and no JSON: is that an OJS server?", carried_out=True)
+                said = f"the answer was {answer.status}, and no JSON: is that an OJS server?"
+                raise NotNow(said, carried_out=True) from msgspec.DecodeError("it is no JSON")
             return answer.body
         raise error_of(answer)
 

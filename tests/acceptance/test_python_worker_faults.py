@@ -121,9 +121,9 @@ async def test_a_short_lease_is_renewed_in_time(system: System, tmp_path: Path) 
 
 
 async def test_what_was_fetched_ahead_goes_to_who_is_free(system: System, tmp_path: Path) -> None:
-    """A worker that has had thousands of jobs that take no time has some in hand that it has no place for."""
+    """A worker that may fetch ahead has some in hand that it has no place for, after many jobs that take no time."""
     installed("ledger", tmp_path)
-    workers = [WorkerProcess.started(tmp_path, "ledger", "--concurrency", "2", url=system.url)]
+    workers = [WorkerProcess.started(tmp_path, "ledger", "--concurrency", "2", "--ahead", "100", url=system.url)]
     try:
         async with App(system.url) as app:
             ticks = [NewJob[None]("ledger.tick", (number,), {"queue": "ledger"}) for number in range(1_000)]

@@ -213,5 +213,5 @@ def test_a_target_inside_the_servers_network_gets_nothing_unless_a_setting_allow
     made = send("POST", system.url + SUBSCRIPTIONS, GOOD | {"url": secure.replace("127.0.0.1", "localhost")}).body
     tested = send("POST", f"{system.url}{SUBSCRIPTIONS}/{made['subscription']['id']}/test").body
     assert (tested["success"], tested["status_code"]) == (False, 0)
-    assert "is not a public one" in tested["error"]
+    assert "not one that webhooks may be sent to" in tested["error"]
     assert target.got == []

@@ -119,10 +119,13 @@ async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
             say(_refused(refusal, target))
             return FAILED
         except Unavailable as error:
+            if isinstance(error.__cause__, msgspec.MsgspecError):
+                say(_no_server(error.__cause__, target))
+                return FAILED
             say(unreachable(error, target))
             return UNREACHABLE
         except msgspec.MsgspecError as error:
-            say(f"What {target.shown} answers isn't what an OJS server says ({error}): is the address right?")
+            say(_no_server(error, target))
             return FAILED
         except OjsError as error:
             say(str(error))
@@ -147,6 +150,10 @@ def unreachable(error: Unavailable, target: Target) -> str:
         f"No OJS server answers at {target.shown} (from {target.source}): start one with 'ojs-nats dev', or name another "
         "with --server or --context."
     )
+
+
+def _no_server(error: BaseException, target: Target) -> str:
+    return f"What {target.shown} answers isn't what an OJS server says ({error}): is the address right?"
 
 
 def _refused(refusal: Refused, target: Target) -> str:
