@@ -14,6 +14,7 @@ from ojs_core.runtime.listen import Listener
 from ojs_gateway.context import Context
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.nats_api.service import NatsApi
+from ojs_gateway.pages import Pages
 from ojs_gateway.routes import bound, operations, router
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ class Gateway:
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))
-        self._edge = Edge(router(routes), limits, browsers, self._context.aside)
+        found = router(routes)
+        if settings.dashboard:
+            for path, handler in Pages(read_only=settings.dashboard_read_only).routes():
+                found.add("GET", path, handler)
+        self._edge = Edge(found, limits, browsers, self._context.aside)
         self._nats_api: NatsApi | None = None
         if settings.nats_api:
             inboxes = Inboxes(settings.inbox_prefixes)

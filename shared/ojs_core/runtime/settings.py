@@ -62,6 +62,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     header_timeout: float = 20.0
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
+    dashboard: bool = True
+    dashboard_read_only: bool = False
     nats_api: bool = True
     nats_api_url: str | None = None
     inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
@@ -232,6 +234,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "N",
         "event streams and subscriptions on WebSockets that a gateway serves at a time; each costs it some 15 µs for every "
         "event that it wants",
+        _HTTP,
+    ),
+    Option("dashboard", setting_readers.boolean, "", "serve the dashboard at /", _HTTP),
+    Option(
+        "dashboard_read_only",
+        setting_readers.boolean,
+        "",
+        "leave out of the dashboard whatever changes something; the API stays as it is",
         _HTTP,
     ),
     Option(

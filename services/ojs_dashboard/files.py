@@ -1,0 +1,130 @@
+"""The dashboard's files as a gateway serves them: read once, packed once, immutable under a hash of them all.
+
+Modules run as they are written. Block comments on lines of their own are for readers of the code and aren't served.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+FOLDER: Final = Path(__file__).parent / "static"
+LIBRARIES: Final = Path(__file__).parent / "libraries"
+NEEDED: Final = {
+    "lit-html.js": "lit-html/lit-html.js",
+    "signals-core.js": "@preact/signals-core/dist/signals-core.mjs",
+}
+"""The libraries' files by the names that modules import them by, and where npm puts each."""
+PAGES: Final = (
+    "/",
+    "/queues",
+    "/queues/{name}",
+    "/jobs",
+    "/jobs/{id}",
+    "/workflows",
+    "/workflows/{id}",
+    "/crons",
+    "/crons/{name}",
+    "/workers",
+    "/limits",
+    "/webhooks",
+    "/events",
+    "/system",
+)
+"""Where a browser gets the page. What it shows there is decided by `static/router.js`."""
+ASSETS: Final = "/ui"
+_MEDIA_TYPES: Final = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_FIRST: Final = (
+    "app.js",
+    "lit-html.js",
+    "signals-core.js",
+    "router.js",
+    "api.js",
+    "visit.js",
+    "format.js",
+    "parts.js",
+    "actions.js",
+)
+"""Modules that every page needs: the browser asks for them at once, in place of one after the other."""
+_COMMENTS: Final = re.compile(r"^[ \t]*/\*\*(?:(?!\*/).)*\*/[ \t]*\n", re.MULTILINE | re.DOTALL)
+POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types lit-html",
+    )
+)
+"""The Content-Security-Policy of the page."""
+
+
+class File(NamedTuple):
+    """One file as it is sent."""
+
+    media_type: str
+    body: bytes
+    packed: bytes
+    """The same, compressed by gzip."""
+
+
+class Dashboard(NamedTuple):
+    """The document of every page, and the files that it loads, by their paths below `ASSETS`."""
+
+    document: File
+    files: dict[str, File]
+
+
+def load(*, read_only: bool, folder: Path = FOLDER, libraries: Path = LIBRARIES) -> Dashboard | None:
+    """The dashboard; None if the libraries that it needs aren't there (`script/setup` brings them)."""
+    if not all((libraries / name).is_file() for name in NEEDED):
+        return None
+    bodies = dict(_bodies(folder, libraries))
+    digest = hashlib.sha256(b"\0".join(name.encode() + b"\0" + body for name, body in sorted(bodies.items()))).hexdigest()[:12]
+    files = {f"{digest}/{name}": _file(_MEDIA_TYPES[Path(name).suffix], body) for name, body in bodies.items()}
+    return Dashboard(_file("text/html; charset=utf-8", _document(digest, read_only=read_only)), files)
+
+
+def _bodies(folder: Path, libraries: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.rglob("*.*")):
+        text = path.read_text(encoding="utf-8")
+        yield path.relative_to(folder).as_posix(), _COMMENTS.sub("", text).encode()
+    for name in NEEDED:
+        # Their maps aren't served, so nobody is to look for them.
+        text = (libraries / name).read_text(encoding="utf-8")
+        yield name, re.sub(r"^//# sourceMappingURL=.*$", "", text, flags=re.MULTILINE).encode()
+
+
+def _document(digest: str, *, read_only: bool) -> bytes:
+    base = f"{ASSETS}/{digest}"
+    modules = "".join(f'<link rel="modulepreload" href="{base}/{name}">\n' for name in _FIRST)
+    return f"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<meta name="ojs-read-only" content="{str(read_only).lower()}">
+<title>ojs-nats</title>
+<link rel="icon" href="{base}/icon.svg">
+<link rel="stylesheet" href="{base}/app.css">
+{modules}<script type="module" src="{base}/app.js"></script>
+<body>
+<noscript>The dashboard needs JavaScript. The same is told by the command line: ojs-nats --help.</noscript>
+""".encode()
+
+
+def _file(media_type: str, body: bytes) -> File:
+    return File(media_type, body, gzip.compress(body, 9, mtime=0))

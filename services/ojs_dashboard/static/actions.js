@@ -1,0 +1,137 @@
+/** What can be done: a button, a dialog that says what will happen, the request, and what came of it. */
+import { html, nothing } from './lit-html.js';
+import { signal } from './signals-core.js';
+import { exact, may, Problem, request } from './api.js';
+import { text } from './format.js';
+import { commands, say } from './parts.js';
+
+/**
+ * An action. `fields` are asked for before it is done; `body` and `path` are made of their values. `run` takes the place of
+ * the request where there is more to do than one.
+ * @typedef {{
+ *   label: string, needs: string, method: string, danger?: boolean, quick?: boolean, typed?: string,
+ *   path: string | ((values: Values) => string), query?: import('./api.js').Query,
+ *   body?: unknown | ((values: Values) => unknown), cli?: ((values: Values) => readonly string[] | null) | readonly string[] | null,
+ *   about?: import('./parts.js').Part, fields?: readonly Field[], done?: (answer: any) => string | void,
+ *   preview?: (values: Values) => import('./parts.js').Part, run?: () => Promise<unknown>,
+ * }} Action
+ * @typedef {Record<string, string>} Values
+ * @typedef {{name: string, label: string, value?: string, kind?: 'text' | 'number' | 'json' | 'choice' | 'flag',
+ *   choices?: readonly string[], hint?: string, required?: boolean, pattern?: string, min?: number, max?: number}} Field
+ */
+
+/** @typedef {{action: Action, values: import('./signals-core.js').Signal<Values>, busy: boolean, problem: Problem | null, then: () => void}} Open */
+export const open = signal(/** @type {Open | null} */ (null));
+
+/** A button for an action; nothing for whoever may not do it. `then` is called when it was done. */
+export function button(/** @type {Action} */ action, /** @type {() => void} */ then = () => {}) {
+	if (!may(action.needs)) return nothing;
+	return html`<button class=${action.danger ? 'danger' : ''} @click=${() => begin(action, then)}>${action.label}</button>`;
+}
+
+/** Ask, then do; an action that is `quick` is done at once. */
+export function begin(/** @type {Action} */ action, /** @type {() => void} */ then = () => {}) {
+	const values = Object.fromEntries((action.fields ?? []).map((field) => [field.name, field.value ?? '']));
+	open.value = { action, values: signal(values), busy: false, problem: null, then };
+	if (action.quick) perform();
+}
+
+async function perform() {
+	const now = open.peek();
+	if (!now || now.busy) return;
+	open.value = { ...now, busy: true, problem: null };
+	try {
+		const answer = await (now.action.run?.() ?? request(pathOf(now), optionsOf(now)));
+		if (open.peek()?.action === now.action) open.value = null;
+		say(now.action.done?.(answer) || `${now.action.label}: done.`);
+		now.then();
+	} catch (error) {
+		const problem = error instanceof Problem ? error : new Problem(0, { message: String(error) });
+		if (open.peek()?.action === now.action) open.value = { ...now, busy: false, problem };
+	}
+}
+
+const pathOf = (/** @type {Open} */ { action, values }) => (typeof action.path === 'function' ? action.path(values.value) : action.path);
+
+/** @returns {import('./api.js').Options} */
+function optionsOf(/** @type {Open} */ { action, values }) {
+	const body = typeof action.body === 'function' ? action.body(values.value) : action.body;
+	return { method: action.method, query: action.query ?? {}, body };
+}
+
+/** @returns {unknown} What a field for JSON holds; undefined if it is empty. Throws Problem. */
+export function json(/** @type {string} */ typed, /** @type {string} */ label) {
+	if (!typed.trim()) return undefined;
+	try {
+		return exact(typed);
+	} catch (error) {
+		throw new Problem(400, { message: `${label} isn't JSON: ${error instanceof Error ? error.message : error}` });
+	}
+}
+
+/** The dialog of the action that is open. */
+export function dialog() {
+	const now = open.value;
+	if (!now) return nothing;
+	const { action, values, busy, problem } = now;
+	const close = () => (open.value = null);
+	const submit = (/** @type {Event} */ event) => {
+		event.preventDefault();
+		perform();
+	};
+	shown();
+	const ready = !action.typed || values.value['typed'] === action.typed;
+	return html`<dialog aria-labelledby="dialog-title" @close=${close} @cancel=${close}>
+		<form method="dialog" @submit=${submit}>
+			<h2 id="dialog-title">${action.label}</h2>
+			${action.about ? html`<div>${action.about}</div>` : nothing}
+			${(action.fields ?? []).map((field) => input(field, values))} ${action.preview?.(values.value) ?? nothing}
+			${action.typed ? input({ name: 'typed', label: `Type ${action.typed} to confirm`, required: true }, values) : nothing}
+			${problem ? html`<div class="notice bad" role="alert"><p>${text(problem.message, 500)}</p><p>${text(problem.hint, 500)}</p></div>` : nothing}
+			<footer>${request_(now)}
+				<button type="button" @click=${close}>Close</button>
+				<button class=${action.danger ? 'danger' : 'first'} ?disabled=${busy || !ready}>${busy ? 'Working…' : action.label}</button>
+			</footer>
+		</form>
+	</dialog>`;
+}
+
+/** The request as command lines; nothing while what was typed makes none. */
+function request_(/** @type {Open} */ now) {
+	try {
+		const cli = typeof now.action.cli === 'function' ? now.action.cli(now.values.value) : now.action.cli;
+		return commands(pathOf(now), optionsOf(now), cli ?? null);
+	} catch {
+		return nothing;
+	}
+}
+
+function input(/** @type {Field} */ field, /** @type {import('./signals-core.js').Signal<Values>} */ values) {
+	const take = (/** @type {Event} */ event) => {
+		const target = /** @type {HTMLInputElement} */ (event.target);
+		const value = field.kind === 'flag' ? String(target.checked) : target.value;
+		values.value = { ...values.peek(), [field.name]: value };
+	};
+	const value = values.value[field.name] ?? '';
+	const id = `field-${field.name}`;
+	const control =
+		field.kind === 'json'
+			? html`<textarea id=${id} rows="8" spellcheck="false" .value=${value} @input=${take}></textarea>`
+			: field.kind === 'choice'
+				? html`<select id=${id} @change=${take}>${(field.choices ?? []).map((choice) => html`<option ?selected=${choice === value}>${choice}</option>`)}</select>`
+				: field.kind === 'flag'
+					? html`<input id=${id} type="checkbox" .checked=${value === 'true'} @change=${take} />`
+					: html`<input id=${id} type=${field.kind ?? 'text'} .value=${value} ?required=${field.required} min=${field.min ?? nothing} max=${field.max ?? nothing} autocomplete="off" @input=${take} />`;
+	return html`<div class="field"><label for=${id}>${field.label}</label>${control}${field.hint ? html`<small>${field.hint}</small>` : nothing}</div>`;
+}
+
+/** Open the dialog above everything as soon as it is there. */
+function shown() {
+	queueMicrotask(() => {
+		const found = document.querySelector('dialog');
+		if (found && !found.open) {
+			found.showModal();
+			/** @type {HTMLElement | null} */ (found.querySelector('input, textarea, select, button.first'))?.focus();
+		}
+	});
+}

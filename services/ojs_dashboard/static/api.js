@@ -1,0 +1,203 @@
+/** The one client of the API: requests, errors, exact numbers, who is signed in, and events. */
+import { signal } from './signals-core.js';
+import { address } from './router.js';
+
+const BASE = '/ojs/v1';
+const TIMEOUT_MS = 20_000;
+
+/** @typedef {Record<string, string | number | boolean | null | undefined>} Query */
+/** @typedef {{method?: string, query?: Query, body?: unknown, text?: string, signal?: AbortSignal}} Options */
+
+/** What the server answered in place of what was asked for; status 0 if it didn't answer. */
+export class Problem extends Error {
+	constructor(
+		/** @type {number} */ status,
+		/** @type {{code?: string, message?: string, hint?: string, details?: Record<string, unknown>}} */ error,
+		/** @type {number} */ retryAfter = 0,
+	) {
+		super(error.message ?? `the server answered ${status}`);
+		this.status = status;
+		this.code = error.code ?? '';
+		this.hint = error.hint ?? '';
+		this.details = error.details ?? {};
+		this.retryAfter = retryAfter;
+	}
+
+	/** Whether a later try may do better. */
+	get passing() {
+		return this.status === 0 || this.status === 429 || this.status >= 500;
+	}
+}
+
+/**
+ * Who is signed in. `open` if the server has no keys; null until it is known, `false` if a key is needed.
+ * @typedef {{open: boolean, name: string, role: string, permissions: string[]}} Who
+ */
+export const who = signal(/** @type {Who | false | null} */ (null));
+export const readOnly = document.querySelector('meta[name=ojs-read-only]')?.getAttribute('content') === 'true';
+/** Whether the last request was answered. */
+export const reachable = signal(true);
+
+/** @returns {boolean} Whether whoever looks may do what needs this permission. */
+export function may(/** @type {string} */ permission) {
+	const person = who.value;
+	if (!person || (readOnly && permission !== 'read' && permission !== 'payloads' && permission !== 'admin')) return false;
+	return person.open || person.permissions.includes(permission);
+}
+
+/** @returns {Promise<any>} The answer. Throws Problem. */
+export async function request(/** @type {string} */ path, /** @type {Options} */ options = {}) {
+	const text = options.text ?? (options.body === undefined ? undefined : written(options.body));
+	const signals = [AbortSignal.timeout(TIMEOUT_MS), ...(options.signal ? [options.signal] : [])];
+	let response;
+	try {
+		response = await fetch(url(path, options.query), {
+			method: options.method ?? 'GET',
+			body: text ?? null,
+			headers: { Accept: 'application/json', ...(text === undefined ? {} : { 'Content-Type': 'application/json' }) },
+			signal: AbortSignal.any(signals),
+			cache: 'no-store',
+		});
+	} catch (error) {
+		if (options.signal?.aborted) throw error;
+		reachable.value = false;
+		throw new Problem(0, { message: 'The server does not answer.', hint: 'This page tries again by itself.' });
+	}
+	reachable.value = true;
+	const answer = await parsed(response);
+	if (response.ok) return answer;
+	if (response.status === 401) who.value = false;
+	throw new Problem(response.status, answer?.error ?? {}, Number(response.headers.get('Retry-After') ?? 0));
+}
+
+async function parsed(/** @type {Response} */ response) {
+	try {
+		const text = await response.text();
+		return text ? exact(text) : null;
+	} catch {
+		return null;
+	}
+}
+
+/** @returns {string} The address of a path of the API. */
+export function url(/** @type {string} */ path, /** @type {Query | undefined} */ query = undefined) {
+	return address(path === '/session' ? path : BASE + path, query ?? {});
+}
+
+/** @returns {any} JSON in which whole numbers that a double can't hold are BigInts. */
+export function exact(/** @type {string} */ text) {
+	const reviver = /** @type {any} */ (
+		(/** @type {string} */ _key, /** @type {unknown} */ value, /** @type {{source?: string} | undefined} */ context) =>
+			typeof value === 'number' && context?.source && !Number.isSafeInteger(value) && /^-?\d+$/.test(context.source)
+				? BigInt(context.source)
+				: value
+	);
+	return JSON.parse(text, reviver);
+}
+
+/** @returns {string} JSON of a value, BigInts as numbers. */
+export function written(/** @type {unknown} */ value, /** @type {number | undefined} */ indent = undefined) {
+	const numbers = /** @type {Map<string, string>} */ (new Map());
+	const text = JSON.stringify(
+		value,
+		(_key, member) => {
+			if (typeof member !== 'bigint') return member;
+			const mark = `\u0000${member}`;
+			numbers.set(JSON.stringify(mark), String(member));
+			return mark;
+		},
+		indent,
+	);
+	return numbers.size ? text.replace(/"\\u0000-?\d+"/g, (mark) => numbers.get(mark) ?? mark) : (text ?? 'null');
+}
+
+/** Find out who is signed in. */
+export async function identify() {
+	try {
+		const answer = await request('/session');
+		who.value = { open: !answer.principal, name: '', role: '', permissions: [], ...answer.principal };
+	} catch (error) {
+		if (error instanceof Problem && error.status === 401) who.value = false;
+		else if (error instanceof Problem && !error.passing) who.value = { open: true, name: '', role: '', permissions: [] };
+		else throw error;
+	}
+}
+
+/** @returns {string} The command line of curl that asks the same. */
+export function curl(/** @type {string} */ path, /** @type {Options} */ options = {}) {
+	const words = ['curl'];
+	if (options.method && options.method !== 'GET') words.push('-X', options.method);
+	const person = who.peek();
+	if (person && !person.open) words.push('-H', '"Authorization: Bearer $OJS_AUTH_TOKEN"');
+	const text = options.text ?? (options.body === undefined ? undefined : written(options.body));
+	if (text !== undefined) words.push('-H', quoted('Content-Type: application/json'), '-d', quoted(text));
+	words.push(quoted(location.origin + url(path, options.query)));
+	return words.join(' ');
+}
+
+/** @returns {string} A word of a shell's command line. */
+export function quoted(/** @type {string} */ text) {
+	return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+const AGAIN_MS = [1_000, 2_000, 5_000, 10_000];
+
+/**
+ * Follow events as they happen; after a break in the connection from where it broke off. Returns what ends it.
+ * @param {Query} query of GET /events/stream
+ * @param {(event: any, id: string) => void} heard
+ * @param {(open: boolean) => void} connected
+ */
+export function follow(query, heard, connected = () => {}) {
+	const ended = new AbortController();
+	let last = '';
+	let failures = 0;
+	const close = () => ended.abort();
+	addEventListener('pagehide', close, { once: true });
+
+	async function listen() {
+		const headers = { Accept: 'text/event-stream', ...(last ? { 'Last-Event-ID': last } : {}) };
+		const response = await fetch(url('/events/stream', query), { headers, signal: ended.signal, cache: 'no-store' });
+		if (response.status === 401) who.value = false;
+		if (!response.ok || !response.body) return;
+		connected(true);
+		failures = 0;
+		const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+		let rest = '';
+		for (;;) {
+			const { value, done } = await reader.read();
+			if (done) return;
+			const messages = (rest + value).split('\n\n');
+			rest = messages.pop() ?? '';
+			for (const message of messages) {
+				const members = new Map(message.split('\n').map((line) => /** @type {[string, string]} */ (split(line))));
+				last = members.get('id') ?? last;
+				const data = members.get('data');
+				if (data && members.get('event') !== 'reset' && members.get('event') !== 'missed') heard(exact(data), last);
+			}
+		}
+	}
+
+	(async () => {
+		while (!ended.signal.aborted) {
+			await listen().catch(() => {});
+			if (ended.signal.aborted) return;
+			connected(false);
+			await pause(AGAIN_MS[Math.min(failures++, AGAIN_MS.length - 1)] ?? 0, ended.signal);
+		}
+	})();
+	return close;
+}
+
+function split(/** @type {string} */ line) {
+	const end = line.indexOf(':');
+	return end < 0 ? [line, ''] : [line.slice(0, end), line.slice(end + 1).trimStart()];
+}
+
+/** Wait; shorter if the signal says that it is over. */
+export function pause(/** @type {number} */ ms, /** @type {AbortSignal} */ signal) {
+	return new Promise((resolve) => {
+		const timer = setTimeout(resolve, ms);
+		signal.addEventListener('abort', () => (clearTimeout(timer), resolve(undefined)), { once: true });
+	});
+}

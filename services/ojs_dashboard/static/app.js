@@ -1,0 +1,190 @@
+/** The frame of all pages: navigation, keys, theme, sign-in, and the page that is open. */
+import { html, nothing, render } from './lit-html.js';
+import { effect, signal, untracked } from './signals-core.js';
+import { dialog } from './actions.js';
+import { identify, Problem, reachable, readOnly, request, who } from './api.js';
+import { text } from './format.js';
+import { say, toast } from './parts.js';
+import { go, listen, place } from './router.js';
+import { paused, Visit } from './visit.js';
+
+/** The pages of the navigation: path, name, and the letter that goes there after `g`. */
+const PLACES = /** @type {const} */ ([
+	['/', 'Overview', 'o'],
+	['/queues', 'Queues', 'q'],
+	['/jobs', 'Jobs', 'j'],
+	['/workflows', 'Workflows', 'f'],
+	['/crons', 'Crons', 'c'],
+	['/workers', 'Workers', 'w'],
+	['/limits', 'Limits', 'l'],
+	['/webhooks', 'Webhooks', 'h'],
+	['/events', 'Events', 'e'],
+	['/system', 'System', 's'],
+]);
+
+/** @typedef {() => import('./parts.js').Part} View */
+/** @typedef {{title: (visit: Visit) => string, open: (visit: Visit) => View}} PageModule */
+
+const view = signal(/** @type {View} */ (() => html`<div class="skeleton">Loading…</div>`));
+const help = signal(false);
+const trouble = signal('');
+let visit = /** @type {Visit | null} */ (null);
+
+/** Show the page of the place; called when its page or its parameter changes. */
+async function show(/** @type {import('./router.js').Place} */ to) {
+	visit?.close();
+	const mine = (visit = new Visit());
+	trouble.value = '';
+	if (!to.page) {
+		document.title = 'Not found · ojs-nats';
+		view.value = () => html`<h1>There is no such page</h1><p>See the <a href="/">overview</a>.</p>`;
+		return;
+	}
+	try {
+		const module = /** @type {PageModule} */ (await import(`./pages/${to.page}.js`));
+		if (visit !== mine) return;
+		document.title = `${module.title(mine)} · ojs-nats`;
+		const made = untracked(() => module.open(mine));
+		view.value = made;
+	} catch (error) {
+		if (visit === mine) failed(error);
+	}
+}
+
+/** A page that can't be shown says so; the others still work. */
+function failed(/** @type {unknown} */ error) {
+	console.error(error);
+	view.value = () => html`<div class="notice bad" role="alert">
+		<p>This page can't be shown: ${text(error instanceof Error ? error.message : error, 300)}</p>
+		<button @click=${() => location.reload()}>Load it again</button>
+	</div>`;
+}
+
+function frame() {
+	const person = who.value;
+	if (person === false) return html`${signIn()}${bar()}`;
+	const now = place.value.path;
+	const here = (/** @type {string} */ path) => now === path || (path !== '/' && now.startsWith(`${path}/`));
+	return html`<a class="skip" href="#main" @click=${skip}>Skip to the page</a>
+		<nav class="main" aria-label="Pages">
+			<a class="brand" href="/">ojs-nats</a>
+			${PLACES.map(([path, name, key]) => html`<a href=${path} aria-current=${here(path) ? 'page' : 'false'} title="g ${key}">${name}</a>`)}
+			<span class="grow"></span>
+			<button aria-pressed=${paused.value} title="p" @click=${() => (paused.value = !paused.value)}>${paused.value ? 'Resume updates' : 'Pause updates'}</button>
+			<button title="t" @click=${theme}>Light or dark</button>
+			<button title="?" @click=${() => (help.value = true)}>Keys</button>
+			${person && !person.open ? html`<span class="person">${text(person.name, 40)} (${person.role})</span><button @click=${signOut}>Sign out</button>` : nothing}
+			${readOnly ? html`<span class="badge">read only</span>` : nothing}
+		</nav>
+		<main id="main" tabindex="-1">
+			${reachable.value ? nothing : html`<div class="notice bad" role="alert">The server does not answer. What you see may be old; this page tries again.</div>`}
+			${visit && !visit.connected.value && reachable.value ? html`<div class="notice warn" role="status">Connecting to the events again…</div>` : nothing}
+			${view.value()}
+		</main>
+		${bar()}${help.value ? keys() : nothing}${dialog()}`;
+}
+
+const bar = () => html`<div class="toast ${toast.value?.bad ? 'bad' : ''}" role="status" aria-live="polite">${toast.value?.message ?? nothing}</div>`;
+
+function skip(/** @type {Event} */ event) {
+	event.preventDefault();
+	document.getElementById('main')?.focus();
+}
+
+function keys() {
+	const rows = [['/', 'Go to the filter'], ...PLACES.map(([, name, key]) => [`g ${key}`, name]), ['p', 'Pause or resume updates'], ['t', 'Light or dark'], ['?', 'This help'], ['Esc', 'Close']];
+	return html`<aside class="help" role="dialog" aria-modal="true" aria-label="Keys">
+		<h2>Keys</h2>
+		<dl class="facts">${rows.map(([key, name]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${name}</dd></div>`)}</dl>
+		<button autofocus @click=${() => (help.value = false)}>Close</button>
+	</aside>`;
+}
+
+function signIn() {
+	const submit = async (/** @type {Event} */ event) => {
+		event.preventDefault();
+		const form = /** @type {HTMLFormElement} */ (event.currentTarget);
+		trouble.value = '';
+		try {
+			await request('/session', { method: 'POST', body: { key: String(new FormData(form).get('key')).trim() } });
+			form.reset();
+			await identify();
+			show(place.peek());
+		} catch (error) {
+			trouble.value = error instanceof Problem && error.status === 401 ? 'This key is not known, or its time is over.' : String(error instanceof Error ? error.message : error);
+		}
+	};
+	return html`<main class="sign-in">
+		<h1>ojs-nats</h1>
+		<form @submit=${submit}>
+			<label for="key">Key</label>
+			<input id="key" name="key" type="password" autocomplete="current-password" required placeholder="ojs_sk_…" />
+			<button class="first">Sign in</button>
+			${trouble.value ? html`<p class="notice bad" role="alert">${trouble.value}</p>` : nothing}
+		</form>
+		<p class="dim">Whoever runs the server makes keys: <code>ojs-nats keys create --role viewer --name you</code></p>
+	</main>`;
+}
+
+async function signOut() {
+	await request('/session', { method: 'DELETE' }).catch((error) => say(error.message, { bad: true }));
+	who.value = false;
+}
+
+const THEMES = ['light dark', 'dark', 'light'];
+
+function theme() {
+	const meta = document.querySelector('meta[name=color-scheme]');
+	const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+	const now = localStorage.getItem('theme') ?? THEMES[0] ?? '';
+	const next = now === 'dark' || (now === THEMES[0] && dark) ? 'light' : 'dark';
+	localStorage.setItem('theme', next);
+	meta?.setAttribute('content', next);
+	document.documentElement.dataset['theme'] = next;
+}
+
+let before = '';
+addEventListener('keydown', (event) => {
+	if (event.key === 'Escape') help.value = false;
+	const target = event.composedPath()[0];
+	if (event.ctrlKey || event.metaKey || event.altKey || (target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))) return;
+	if (document.querySelector('dialog[open]')) return;
+	const sequence = `${before} ${event.key}`.trim();
+	before = event.key === 'g' ? 'g' : '';
+	const there = PLACES.find(([, , key]) => sequence === `g ${key}`);
+	if (there) go(there[0]);
+	else if (event.key === '?') help.value = !help.value;
+	else if (event.key === 'p') paused.value = !paused.value;
+	else if (event.key === 't') theme();
+	else if (event.key === '/') {
+		const field = document.querySelector('[data-search]');
+		if (!(field instanceof HTMLElement)) return;
+		event.preventDefault();
+		field.focus();
+	}
+});
+
+const chosen = localStorage.getItem('theme');
+if (chosen) {
+	document.querySelector('meta[name=color-scheme]')?.setAttribute('content', chosen);
+	document.documentElement.dataset['theme'] = chosen;
+}
+listen();
+await identify().catch(() => {
+	who.value = { open: true, name: '', role: '', permissions: [] };
+});
+const key = () => `${place.value.page} ${place.value.param}`;
+let shown = '';
+effect(() => {
+	const now = key();
+	if (now === shown || who.value === false) return;
+	shown = now;
+	untracked(() => show(place.peek()));
+});
+effect(() => {
+	try {
+		render(frame(), document.body);
+	} catch (error) {
+		untracked(() => failed(error));
+	}
+});

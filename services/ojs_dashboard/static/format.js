@@ -1,0 +1,92 @@
+/** Texts for people: numbers with units, times, durations, and text that may be hostile. */
+import { html, nothing } from './lit-html.js';
+
+const whole = new Intl.NumberFormat('en-GB');
+const short = new Intl.NumberFormat('en-GB', { maximumSignificantDigits: 3 });
+const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+
+/** @returns {string} A whole number with its thousands apart. */
+export const number = (/** @type {number | bigint | null | undefined} */ value) => (value == null ? '–' : whole.format(value));
+
+/** @returns {string} So many things, in the singular for one. */
+export function count(/** @type {number} */ value, /** @type {string} */ one, many = `${one}s`) {
+	return `${number(value)} ${value === 1 ? one : many}`;
+}
+
+/** @returns {string} A rate a second. */
+export const rate = (/** @type {number | null | undefined} */ value) =>
+	value == null ? '–' : `${value >= 100 ? whole.format(Math.round(value)) : short.format(value)}/s`;
+
+/** @returns {string} A share as per cent. */
+export const percent = (/** @type {number | null | undefined} */ value) => (value == null ? '–' : `${short.format(value * 100)} %`);
+
+/** @returns {string} Milliseconds in the two largest units that say something. */
+export function duration(/** @type {number | null | undefined} */ ms) {
+	if (ms == null) return '–';
+	if (ms < 1_000) return `${short.format(Math.max(0, ms))} ms`;
+	if (ms < 60_000) return `${short.format(ms / 1_000)} s`;
+	const units = /** @type {const} */ ([
+		['d', 86_400],
+		['h', 3_600],
+		['min', 60],
+		['s', 1],
+	]);
+	let left = Math.round(ms / 1_000);
+	const parts = [];
+	for (const [unit, seconds] of units) {
+		const amount = Math.floor(left / seconds);
+		left -= amount * seconds;
+		if (amount || parts.length) parts.push(`${amount} ${unit}`);
+		if (parts.length === 2) break;
+	}
+	return parts.filter((part) => !part.startsWith('0 ')).join(' ');
+}
+
+/** @returns {string} Bytes with a unit. */
+export function bytes(/** @type {number | null | undefined} */ value) {
+	if (value == null) return '–';
+	const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+	let at = 0;
+	let amount = value;
+	for (; amount >= 1_000 && at < units.length - 1; at++) amount /= 1_000;
+	return `${short.format(amount)} ${units[at]}`;
+}
+
+/** @returns {number} Unix milliseconds of a time as the API writes it. */
+export const millis = (/** @type {string | number | null | undefined} */ time) =>
+	time == null ? Number.NaN : typeof time === 'number' ? time : Date.parse(time);
+
+/** @returns {string} How long ago a time is, or how soon. */
+export function relative(/** @type {number} */ at, now = Date.now()) {
+	const gap = Math.abs(now - at);
+	if (gap < 1_000) return 'now';
+	const text = duration(gap < 60_000 ? Math.floor(gap / 1_000) * 1_000 : gap);
+	return at > now ? `in ${text}` : `${text} ago`;
+}
+
+/** A moment: relative, or in local time with `plain`; the pointer shows UTC. */
+export function moment(/** @type {string | number | null | undefined} */ time, { plain = false } = {}) {
+	const at = millis(time);
+	if (Number.isNaN(at)) return html`<span class="dim">–</span>`;
+	const utc = new Date(at).toISOString();
+	return html`<time datetime=${utc} title="${utc.replace('T', ' ').replace('Z', ' UTC')}&#10;${local.format(at)}"
+		>${plain ? local.format(at) : relative(at)}</time
+	>`;
+}
+
+/** @returns {string} Text in which control characters and those that turn the direction of writing are visible. */
+export function plain(/** @type {unknown} */ value) {
+	// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+	return String(value).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (mark) => {
+		const code = mark.codePointAt(0) ?? 0;
+		return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+	});
+}
+
+/** Text from outside, isolated from what stands around it; no more than so many characters of it. */
+export function text(/** @type {unknown} */ value, most = 200) {
+	if (value == null || value === '') return html`<span class="dim">–</span>`;
+	const whole = plain(value);
+	const cut = whole.length > most;
+	return html`<bdi title=${cut ? whole.slice(0, 2_000) : nothing}>${cut ? `${whole.slice(0, most)}…` : whole}</bdi>`;
+}

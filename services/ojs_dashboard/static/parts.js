@@ -1,0 +1,273 @@
+/** What pages are put together from. Each part is a function of what it shows. */
+import { html, nothing, svg } from './lit-html.js';
+import { signal } from './signals-core.js';
+import { curl, quoted, written } from './api.js';
+import { count, moment, number, plain, text } from './format.js';
+import { address, place, setQuery } from './router.js';
+
+/** @typedef {import('./lit-html.js').TemplateResult | typeof nothing | string | number | Part[]} Part */
+/** @typedef {{message: string, bad: boolean}} Toast */
+
+export const toast = signal(/** @type {Toast | null} */ (null));
+
+/** Say something for a few seconds. */
+export function say(/** @type {string} */ message, { bad = false } = {}) {
+	const said = { message, bad };
+	toast.value = said;
+	setTimeout(() => {
+		if (toast.peek() === said) toast.value = null;
+	}, 6_000);
+}
+
+/** Put a text on the clipboard; where the browser doesn't let us, show it. */
+export async function copy(/** @type {string} */ what) {
+	try {
+		await navigator.clipboard.writeText(what);
+		say('Copied.');
+	} catch {
+		prompt('Copy this:', what);
+	}
+}
+
+/** A button that copies a text. */
+export const copier = (/** @type {string} */ label, /** @type {string} */ what) =>
+	html`<button class="quiet" title=${what} @click=${() => copy(what)}>${label}</button>`;
+
+/** Buttons that copy a request as a command line. `cli` follows `ojs-nats`; there is none for everything. */
+export function commands(
+	/** @type {string} */ path,
+	/** @type {import('./api.js').Options} */ options = {},
+	/** @type {string | readonly string[] | null} */ cli = null,
+) {
+	const words = cli === null ? '' : `ojs-nats ${typeof cli === 'string' ? cli : cli.map(quoted).join(' ')}`;
+	return html`<span class="commands">
+		${copier('curl', curl(path, options))} ${cli === null ? nothing : copier('ojs-nats', words)}
+	</span>`;
+}
+
+/** The head of a page: its title, what can be done, and the same as command lines. */
+export function head(
+	/** @type {Part} */ title,
+	/** @type {{path: string, query?: import('./api.js').Query, cli?: string | readonly string[] | null, actions?: Part}} */ of,
+) {
+	return html`<header class="head">
+		<h1>${title}</h1>
+		<div class="actions">${of.actions ?? nothing}</div>
+		${commands(of.path, { query: of.query ?? {} }, of.cli ?? null)}
+	</header>`;
+}
+
+/**
+ * What was read, or what keeps it from being shown. The last answer stays while a new one isn't there.
+ * @template T
+ * @param {import('./visit.js').Source<T>} source
+ * @param {(value: T) => Part} shown
+ * @param {{empty?: (value: T) => boolean, none?: Part}} options
+ * @returns {Part}
+ */
+export function when(source, shown, { empty = () => false, none = 'There is nothing yet.' } = {}) {
+	const { value, problem, busy } = source.read.value;
+	const again = html`<button @click=${source.reload}>Try again</button>`;
+	const trouble = problem
+		? html`<div class="notice ${problem.passing ? 'warn' : 'bad'}" role="status">
+				<p>${building(problem) ? 'The index is being built. Lists are there when it is ready.' : text(problem.message, 500)}</p>
+				${problem.hint ? html`<p>${text(problem.hint, 500)}</p>` : nothing} ${again}
+			</div>`
+		: nothing;
+	if (value === undefined) return problem ? trouble : busy ? html`<div class="skeleton" role="status">Loading…</div>` : nothing;
+	return [trouble, empty(value) ? html`<div class="empty">${none}</div>` : shown(value)];
+}
+
+const building = (/** @type {import('./api.js').Problem} */ problem) => problem.status === 503 && /index/i.test(problem.message);
+
+/**
+ * A table. A column has a title, what stands in a row, and whether it is a number.
+ * @template T
+ * @param {readonly T[]} rows
+ * @param {readonly {title: Part, cell: (row: T) => Part, number?: boolean, sort?: string}[]} columns
+ * @param {{label: string, mark?: (row: T) => string}} options
+ */
+export function table(rows, columns, { label, mark = () => '' }) {
+	return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>
+		<table>
+			<thead>
+				<tr>
+					${columns.map((column) => html`<th scope="col" class=${column.number ? 'number' : ''}>${column.title}</th>`)}
+				</tr>
+			</thead>
+			<tbody>
+				${rows.map(
+					(row) => html`<tr class=${mark(row)}>
+						${columns.map((column) => html`<td class=${column.number ? 'number' : ''}>${column.cell(row)}</td>`)}
+					</tr>`,
+				)}
+			</tbody>
+		</table>
+	</div>`;
+}
+
+/** Links to forms of the same page; the one whose value the query has is marked. */
+export function tabs(/** @type {string} */ name, /** @type {readonly (readonly [string, Part])[]} */ choices, label = 'View') {
+	const now = place.value.query.get(name) ?? '';
+	return html`<nav class="tabs" aria-label=${label}>
+		${choices.map(
+			([value, shown]) =>
+				html`<a
+					href=${address(place.value.path, { [name]: value || null, cursor: null }, place.value.query)}
+					aria-current=${value === now ? 'page' : 'false'}
+					>${shown}</a
+				>`,
+		)}
+	</nav>`;
+}
+
+/** Pairs of names and values. */
+export const facts = (/** @type {readonly (readonly [Part, Part])[]} */ pairs) =>
+	html`<dl class="facts">${pairs.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+
+/** A state as a coloured word. */
+export const badge = (/** @type {string} */ state) => html`<span class="badge ${state}">${state}</span>`;
+
+/** A part of a page with a title. */
+export const section = (/** @type {Part} */ title, /** @type {Part} */ content, /** @type {Part} */ beside = nothing) =>
+	html`<section><div class="head"><h2>${title}</h2>${beside}</div>${content}</section>`;
+
+export const jobLink = (/** @type {string} */ id) => html`<a class="id" href="/jobs/${encodeURIComponent(id)}" title=${id}>${id.slice(0, 8)}…${id.slice(-4)}</a>`;
+export const queueLink = (/** @type {string} */ name) => html`<a href="/queues/${encodeURIComponent(name)}">${text(name, 60)}</a>`;
+/** A link to the jobs that a filter finds. */
+export const jobsLink = (/** @type {string} */ filter, /** @type {Part} */ shown) => html`<a href=${address('/jobs', { q: filter })}>${shown}</a>`;
+
+/** A share of a whole as a bar with its words. */
+export function meter(/** @type {number} */ value, /** @type {number} */ most, /** @type {string} */ label) {
+	const share = most > 0 ? Math.min(1, value / most) : 0;
+	return html`<span class="meter ${share >= 1 ? 'full' : share > 0.8 ? 'high' : ''}">
+		<svg viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label=${label}>
+			<rect class="all" width="100" height="6" /><rect class="used" width=${share * 100} height="6" />
+		</svg>
+		${label}
+	</span>`;
+}
+
+/**
+ * Lines over time. Points are pairs of Unix milliseconds and a value; null is a gap.
+ * @param {readonly {name: string, points: readonly (readonly [number, number | null])[]}[]} series
+ * @param {{label: string, format: (value: number) => string, height?: number}} options
+ */
+export function plot(series, { label, format, height = 120 }) {
+	const all = series.flatMap((one) => one.points);
+	const times = all.map(([at]) => at);
+	const top = Math.max(...all.map(([, value]) => value ?? 0), 0);
+	const [from, to] = [Math.min(...times), Math.max(...times)];
+	if (all.length < 2 || to <= from) return html`<div class="empty">Nothing was measured in this time.</div>`;
+	const x = (/** @type {number} */ at) => ((at - from) / (to - from)) * 600;
+	const y = (/** @type {number} */ value) => height - (top ? value / top : 0) * (height - 8) - 2;
+	const path = (/** @type {readonly (readonly [number, number | null])[]} */ points) => {
+		let pen = 'M';
+		return points
+			.map(([at, value]) => {
+				if (value === null) {
+					pen = 'M';
+					return '';
+				}
+				const step = `${pen}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
+				pen = 'L';
+				return step;
+			})
+			.join('');
+	};
+	const last = series.map((one) => `${one.name} ${format(one.points.findLast(([, value]) => value !== null)?.[1] ?? 0)}`);
+	return html`<figure class="plot">
+		<figcaption>
+			${label}${series.map((one, i) => html` <span class="key s${i}">${last[i] ?? one.name}</span>`)}
+			<span class="dim">at most ${format(top)}</span>
+		</figcaption>
+		<svg viewBox="0 0 600 ${height}" preserveAspectRatio="none" role="img" aria-label="${label}: ${last.join(', ')}; at most ${format(top)}">
+			${series.map((one, i) => svg`<path class="s${i}" d=${path(one.points)} />`)}
+		</svg>
+		<div class="ends">${moment(from)}${moment(to)}</div>
+	</figure>`;
+}
+
+/** A small line without axes; the text says what it is. */
+export function spark(/** @type {readonly number[]} */ values, /** @type {string} */ label) {
+	const top = Math.max(...values, 0);
+	if (values.length < 2) return nothing;
+	const points = values.map((value, i) => `${((i / (values.length - 1)) * 100).toFixed(1)},${(19 - (top ? value / top : 0) * 18).toFixed(1)}`);
+	return html`<svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label=${label}>
+		<title>${label}</title>
+		<polyline points=${points.join(' ')} />
+	</svg>`;
+}
+
+const MOST_MEMBERS = 100;
+const MOST_TEXT = 5_000;
+
+/** JSON as a tree that opens by and by, so that a megabyte is shown as well. */
+export function tree(/** @type {unknown} */ value, /** @type {Part} */ name = nothing, open = true) {
+	return html`<div class="tree">${node(value, name, open)}</div>`;
+}
+
+/** @returns {Part} */
+function node(/** @type {unknown} */ value, /** @type {Part} */ name, open = false) {
+	const label = name === nothing ? nothing : html`<span class="name">${name}</span> `;
+	if (value === null || typeof value !== 'object') {
+		const shown = typeof value === 'string' ? plain(written(value.slice(0, MOST_TEXT))) : String(value);
+		const more = typeof value === 'string' && value.length > MOST_TEXT ? html`<span class="dim"> … ${count(value.length, 'character')}</span>` : nothing;
+		return html`<div>${label}<bdi class="value ${value === null ? 'null' : typeof value}">${shown}</bdi>${more}</div>`;
+	}
+	if ('$redacted' in value) return html`<div>${label}<span class="hidden">hidden: this needs the permission payloads</span></div>`;
+	const members = Object.entries(value);
+	const size = Array.isArray(value) ? count(members.length, 'item') : count(members.length, 'member');
+	if (!members.length) return html`<div>${label}<span class="value">${Array.isArray(value) ? '[]' : '{}'}</span></div>`;
+	const shown = signal(open);
+	return html`<details ?open=${open} @toggle=${filled(() => members, shown)}>
+		<summary>${label}<span class="dim">${size}</span></summary>
+		<div>${open ? children(members) : nothing}</div>
+	</details>`;
+}
+
+/** What fills a folded part of a tree when it is opened for the first time. */
+function filled(/** @type {() => [string, unknown][]} */ members, /** @type {import('./signals-core.js').Signal<boolean>} */ done) {
+	return (/** @type {Event} */ event) => {
+		const details = /** @type {HTMLDetailsElement} */ (event.currentTarget);
+		if (done.peek() || !details.open) return;
+		done.value = true;
+		import('./lit-html.js').then(({ render }) => render(children(members()), /** @type {HTMLElement} */ (details.lastElementChild)));
+	};
+}
+
+/** @returns {Part} */
+function children(/** @type {[string, unknown][]} */ members) {
+	const shown = members.slice(0, MOST_MEMBERS).map(([name, value]) => node(value, text(name, 100)));
+	return members.length > MOST_MEMBERS ? [...shown, html`<div class="dim">… ${number(members.length - MOST_MEMBERS)} more: copy to see all</div>`] : shown;
+}
+
+/** A value with a button that copies it whole. */
+export const payload = (/** @type {Part} */ title, /** @type {unknown} */ value) =>
+	section(title, tree(value), copier('Copy', written(value, 2)));
+
+/** Page buttons of a list with a cursor. */
+export function pages(/** @type {{next_cursor?: string | null, has_more?: boolean}} */ pagination) {
+	const cursor = place.value.query.get('cursor');
+	const next = pagination.has_more === false ? null : pagination.next_cursor;
+	if (!cursor && !next) return nothing;
+	return html`<nav class="pages" aria-label="Pages">
+		${cursor ? html`<button @click=${() => setQuery({ cursor: null })}>First page</button> <button @click=${() => history.back()}>Back</button>` : nothing}
+		${next ? html`<button @click=${() => setQuery({ cursor: next }, { replace: false })}>Next page</button>` : nothing}
+	</nav>`;
+}
+
+/** A line to type a filter in, kept in the query string as `name`; `choices` are suggested. */
+export function search(/** @type {string} */ name, /** @type {string} */ label, /** @type {readonly string[]} */ choices = []) {
+	const take = (/** @type {Event} */ event) => {
+		event.preventDefault();
+		const form = /** @type {HTMLFormElement} */ (event.currentTarget);
+		setQuery({ [name]: String(new FormData(form).get(name) ?? '').trim(), cursor: null }, { replace: false });
+	};
+	return html`<form class="search" role="search" @submit=${take}>
+		<input name=${name} type="search" .value=${place.value.query.get(name) ?? ''} placeholder=${label} aria-label=${label} list="${name}-choices" autocomplete="off" spellcheck="false" data-search />
+		<datalist id="${name}-choices">${choices.map((choice) => html`<option value=${choice}></option>`)}</datalist>
+		<button>Filter</button>
+	</form>`;
+}
+

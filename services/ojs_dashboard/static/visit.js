@@ -1,0 +1,106 @@
+/** What a page has while it is open: its parameters, what it reads, and what it follows. */
+import { effect, signal } from './signals-core.js';
+import { follow, Problem, request } from './api.js';
+import { place } from './router.js';
+
+/** Whether everything stands still because whoever looks said so. */
+export const paused = signal(false);
+const LEAST_MS = 1_000;
+const AGAIN_MS = 5_000;
+
+/**
+ * What a page has read: the last answer, what went wrong since, and whether a newer one is on its way.
+ * @template T
+ * @typedef {{value: T | undefined, problem: Problem | null, busy: boolean, at: number}} Read
+ */
+
+/**
+ * @template T
+ * @typedef {{read: import('./signals-core.js').Signal<Read<T>>, reload: () => void}} Source
+ */
+
+export class Visit {
+	constructor() {
+		this.place = place.peek();
+		this.param = this.place.param;
+		this.ended = new AbortController();
+		this.connected = signal(true);
+	}
+
+	/** @returns {string} A member of the query string; the view is made anew when it changes. */
+	query(/** @type {string} */ name) {
+		return place.value.query.get(name) ?? '';
+	}
+
+	/** End everything that belongs to the page. */
+	close() {
+		this.ended.abort();
+	}
+
+	/** Call a function when the page is left. */
+	finally(/** @type {() => void} */ end) {
+		this.ended.signal.addEventListener('abort', end, { once: true });
+	}
+
+	/**
+	 * Read what `ask` asks for: now, whenever what `ask` uses changes, every so often, and after events of these types. The last
+	 * answer stays until there is another one. There is at most one request a second.
+	 * @template [T=any]
+	 * @param {() => {path: string, query?: import('./api.js').Query} | null} ask null if there is nothing to ask
+	 * @param {{every?: number, on?: import('./api.js').Query | null, exact?: (answer: any) => T}} options
+	 * @returns {Source<T>}
+	 */
+	source(ask, { every = AGAIN_MS, on = null, exact = (answer) => answer } = {}) {
+		const read = signal(/** @type {Read<T>} */ ({ value: undefined, problem: null, busy: true, at: 0 }));
+		const signal_ = this.ended.signal;
+		let timer = 0;
+		let asked = 0;
+		let latest = 0;
+		let current = ask();
+
+		const load = async () => {
+			clearTimeout(timer);
+			if (signal_.aborted || current === null) return;
+			const mine = ++latest;
+			asked = performance.now();
+			read.value = { ...read.peek(), busy: true };
+			let wait = every;
+			try {
+				const value = exact(await request(current.path, { query: current.query, signal: signal_ }));
+				if (mine === latest) read.value = { value, problem: null, busy: false, at: Date.now() };
+			} catch (error) {
+				if (signal_.aborted || mine !== latest) return;
+				const problem = error instanceof Problem ? error : new Problem(0, { message: String(error) });
+				read.value = { ...read.peek(), problem, busy: false };
+				wait = problem.passing ? Math.max(2_000, problem.retryAfter * 1_000) : every;
+			}
+			if (mine === latest && wait) soon(wait, true);
+		};
+		const soon = (/** @type {number} */ ms, /** @type {boolean} */ unlessPaused) => {
+			clearTimeout(timer);
+			timer = setTimeout(() => {
+				if (unlessPaused && (paused.peek() || document.hidden)) soon(LEAST_MS, true);
+				else load();
+			}, ms);
+		};
+
+		this.finally(
+			effect(() => {
+				const next = ask();
+				if (JSON.stringify(next) !== JSON.stringify(current)) {
+					current = next;
+					read.value = { ...read.peek(), value: undefined, problem: null, busy: true };
+				}
+				load();
+			}),
+		);
+		if (on) {
+			const heard = () => {
+				if (!paused.peek()) soon(Math.max(100, LEAST_MS - (performance.now() - asked)), true);
+			};
+			this.finally(follow(on, heard, (open) => (this.connected.value = open)));
+		}
+		this.finally(() => clearTimeout(timer));
+		return { read, reload: load };
+	}
+}

@@ -1,0 +1,74 @@
+"""The dashboard over HTTP: its document on the paths of its pages, its files under their hash (docs/dashboard.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from aiohttp import hdrs
+
+from ojs_core.base.errors import not_found
+from ojs_dashboard import files
+from ojs_gateway.http.call import Call, Response
+from ojs_gateway.http.compression import accepts_gzip
+from ojs_gateway.http.router import Handler
+
+_FOR_EVER: Final = ((hdrs.CACHE_CONTROL, "public, max-age=31536000, immutable"),)
+_EACH_TIME: Final = (
+    (hdrs.CACHE_CONTROL, "no-cache"),
+    ("Content-Security-Policy", files.POLICY),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("X-Frame-Options", "DENY"),
+)
+_MISSING: Final = files.File(
+    "text/html; charset=utf-8",
+    b"<!doctype html><title>ojs-nats</title><p>The dashboard isn't here: its two JavaScript libraries are missing. "
+    b"Run <code>script/setup dashboard</code> where npm or a Python package index can be reached, and start the gateway "
+    b"again. The API works without it.\n",
+    b"",
+)
+
+
+class Pages:
+    """What browsers get of the dashboard."""
+
+    def __init__(self, *, read_only: bool) -> None:
+        self._dashboard = files.load(read_only=read_only)
+
+    def routes(self) -> Iterator[tuple[str, Handler]]:
+        """Paths, all of GET, with their handlers."""
+        for path in files.PAGES:
+            yield path, self.document
+        yield f"{files.ASSETS}/{{hash}}/{{file}}", self.file
+        yield f"{files.ASSETS}/{{hash}}/pages/{{file}}", self.page
+
+    async def document(self, call: Call) -> Response:
+        """The page, for those who ask for HTML; others get the API's answer to a path that isn't there."""
+        if "text/html" not in (call.header(hdrs.ACCEPT) or ""):
+            raise not_found("path", "the dashboard's page, which is for browsers (the API is at /ojs/v1)")
+        document = _MISSING if self._dashboard is None else self._dashboard.document
+        return _sent(call, document, _EACH_TIME)
+
+    async def file(self, call: Call) -> Response:
+        """A module of the dashboard, its style or its icon."""
+        return self._found(call, "/".join(call.parameters))
+
+    async def page(self, call: Call) -> Response:
+        """The module of one page."""
+        digest, name = call.parameters
+        return self._found(call, f"{digest}/pages/{name}")
+
+    def _found(self, call: Call, name: str) -> Response:
+        file = None if self._dashboard is None else self._dashboard.files.get(name)
+        if file is None:
+            raise not_found("file", name)
+        return _sent(call, file, _FOR_EVER)
+
+
+def _sent(call: Call, file: files.File, headers: tuple[tuple[str, str], ...]) -> Response:
+    headers = (*headers, (hdrs.CONTENT_TYPE, file.media_type), (hdrs.VARY, hdrs.ACCEPT_ENCODING))
+    accepted = call.header(hdrs.ACCEPT_ENCODING)
+    if not file.packed or accepted is None or not accepts_gzip(accepted):
+        return Response(200, file.body, headers)
+    return Response(200, file.packed, (*headers, (hdrs.CONTENT_ENCODING, "gzip")))
