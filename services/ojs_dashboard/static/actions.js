@@ -1,9 +1,10 @@
 /** What can be done: a button, a dialog that says what will happen, the request, and what came of it. */
-import { html, nothing } from './lit-html.js';
-import { signal } from './signals-core.js';
+
 import { exact, may, Problem, request } from './api.js';
 import { text } from './format.js';
+import { html, nothing } from './lit-html.js';
 import { commands, say } from './parts.js';
+import { signal } from './signals-core.js';
 
 /**
  * An action. `fields` are asked for before it is done; `body` and `path` are made of their values. `run` takes the place of
@@ -11,7 +12,7 @@ import { commands, say } from './parts.js';
  * @typedef {{
  *   label: string, needs: string, method: string, danger?: boolean, quick?: boolean, typed?: string,
  *   path: string | ((values: Values) => string), query?: import('./api.js').Query,
- *   body?: unknown | ((values: Values) => unknown), cli?: ((values: Values) => readonly string[] | null) | readonly string[] | null,
+ *   body?: Record<string, unknown> | ((values: Values) => unknown), cli?: ((values: Values) => readonly string[] | null) | readonly string[] | null,
  *   about?: import('./parts.js').Part, fields?: readonly Field[], done?: (answer: any) => string | void,
  *   preview?: (values: Values) => import('./parts.js').Part, run?: () => Promise<unknown>,
  * }} Action
@@ -51,7 +52,8 @@ async function perform() {
 	}
 }
 
-const pathOf = (/** @type {Open} */ { action, values }) => (typeof action.path === 'function' ? action.path(values.value) : action.path);
+const pathOf = (/** @type {Open} */ { action, values }) =>
+	typeof action.path === 'function' ? action.path(values.value) : action.path;
 
 /** @returns {import('./api.js').Options} */
 function optionsOf(/** @type {Open} */ { action, values }) {

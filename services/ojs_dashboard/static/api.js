@@ -1,12 +1,13 @@
 /** The one client of the API: requests, errors, exact numbers, who is signed in, and events. */
-import { signal } from './signals-core.js';
+
 import { address } from './router.js';
+import { signal } from './signals-core.js';
 
 const BASE = '/ojs/v1';
 const TIMEOUT_MS = 20_000;
 
 /** @typedef {Record<string, string | number | boolean | null | undefined>} Query */
-/** @typedef {{method?: string, query?: Query, body?: unknown, text?: string, signal?: AbortSignal}} Options */
+/** @typedef {{method?: string, query?: Query | undefined, body?: unknown, text?: string, signal?: AbortSignal}} Options */
 
 /** What the server answered in place of what was asked for; status 0 if it didn't answer. */
 export class Problem extends Error {
@@ -198,6 +199,10 @@ function split(/** @type {string} */ line) {
 export function pause(/** @type {number} */ ms, /** @type {AbortSignal} */ signal) {
 	return new Promise((resolve) => {
 		const timer = setTimeout(resolve, ms);
-		signal.addEventListener('abort', () => (clearTimeout(timer), resolve(undefined)), { once: true });
+		const end = () => {
+			clearTimeout(timer);
+			resolve(undefined);
+		};
+		signal.addEventListener('abort', end, { once: true });
 	});
 }

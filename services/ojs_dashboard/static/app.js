@@ -1,11 +1,12 @@
 /** The frame of all pages: navigation, keys, theme, sign-in, and the page that is open. */
-import { html, nothing, render } from './lit-html.js';
-import { effect, signal, untracked } from './signals-core.js';
+
 import { dialog } from './actions.js';
 import { identify, Problem, reachable, readOnly, request, who } from './api.js';
 import { text } from './format.js';
+import { html, nothing, render } from './lit-html.js';
 import { say, toast } from './parts.js';
 import { go, listen, place } from './router.js';
+import { effect, signal, untracked } from './signals-core.js';
 import { paused, Visit } from './visit.js';
 
 /** The pages of the navigation: path, name, and the letter that goes there after `g`. */
@@ -33,7 +34,8 @@ let visit = /** @type {Visit | null} */ (null);
 /** Show the page of the place; called when its page or its parameter changes. */
 async function show(/** @type {import('./router.js').Place} */ to) {
 	visit?.close();
-	const mine = (visit = new Visit());
+	const mine = new Visit();
+	visit = mine;
 	trouble.value = '';
 	if (!to.page) {
 		document.title = 'Not found · ojs-nats';
@@ -84,7 +86,8 @@ function frame() {
 		${bar()}${help.value ? keys() : nothing}${dialog()}`;
 }
 
-const bar = () => html`<div class="toast ${toast.value?.bad ? 'bad' : ''}" role="status" aria-live="polite">${toast.value?.message ?? nothing}</div>`;
+const bar = () =>
+	html`<div class="toast ${toast.value?.bad ? 'bad' : ''}" role="status" aria-live="polite">${toast.value?.message ?? nothing}</div>`;
 
 function skip(/** @type {Event} */ event) {
 	event.preventDefault();
@@ -92,7 +95,14 @@ function skip(/** @type {Event} */ event) {
 }
 
 function keys() {
-	const rows = [['/', 'Go to the filter'], ...PLACES.map(([, name, key]) => [`g ${key}`, name]), ['p', 'Pause or resume updates'], ['t', 'Light or dark'], ['?', 'This help'], ['Esc', 'Close']];
+	const rows = [
+		['/', 'Go to the filter'],
+		...PLACES.map(([, name, key]) => [`g ${key}`, name]),
+		['p', 'Pause or resume updates'],
+		['t', 'Light or dark'],
+		['?', 'This help'],
+		['Esc', 'Close'],
+	];
 	return html`<aside class="help" role="dialog" aria-modal="true" aria-label="Keys">
 		<h2>Keys</h2>
 		<dl class="facts">${rows.map(([key, name]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${name}</dd></div>`)}</dl>
@@ -111,7 +121,10 @@ function signIn() {
 			await identify();
 			show(place.peek());
 		} catch (error) {
-			trouble.value = error instanceof Problem && error.status === 401 ? 'This key is not known, or its time is over.' : String(error instanceof Error ? error.message : error);
+			trouble.value =
+				error instanceof Problem && error.status === 401
+					? 'This key is not known, or its time is over.'
+					: String(error instanceof Error ? error.message : error);
 		}
 	};
 	return html`<main class="sign-in">
@@ -147,7 +160,13 @@ let before = '';
 addEventListener('keydown', (event) => {
 	if (event.key === 'Escape') help.value = false;
 	const target = event.composedPath()[0];
-	if (event.ctrlKey || event.metaKey || event.altKey || (target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))) return;
+	if (
+		event.ctrlKey ||
+		event.metaKey ||
+		event.altKey ||
+		(target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+	)
+		return;
 	if (document.querySelector('dialog[open]')) return;
 	const sequence = `${before} ${event.key}`.trim();
 	before = event.key === 'g' ? 'g' : '';

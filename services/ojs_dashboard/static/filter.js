@@ -21,7 +21,20 @@ const LISTED = /** @type {Record<string, string>} */ ({
 const BULK = new Set(['state', 'queue', 'type', 'since', 'until', 'age>', 'age<', 'meta']);
 
 /** What can stand in the line, for its suggestions. */
-export const SUGGESTIONS = [...STATES.map((state) => `state:${state}`), 'type:', 'queue:', 'tag:', 'error:', 'worker:', 'text:', 'meta.', 'age>1h', 'age<5m', 'sort:priority', 'order:asc'];
+export const SUGGESTIONS = [
+	...STATES.map((state) => `state:${state}`),
+	'type:',
+	'queue:',
+	'tag:',
+	'error:',
+	'worker:',
+	'text:',
+	'meta.',
+	'age>1h',
+	'age<5m',
+	'sort:priority',
+	'order:asc',
+];
 
 /**
  * @typedef {{name: string, value: string, text: string}} Term
@@ -36,16 +49,19 @@ export function parsed(/** @type {string} */ line) {
 		const age = /^age([<>])(\d+)([a-z]+)$/.exec(text);
 		const named = /^([a-z_]+(?:\.[^:]+)?):(.*)$/s.exec(text);
 		if (/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(text)) filter.id = text;
-		else if (age && UNITS[age[3] ?? '']) filter.terms.push({ name: `age${age[1]}`, value: `${Number(age[2]) * (UNITS[age[3] ?? ''] ?? 1)}`, text });
+		else if (age && UNITS[age[3] ?? ''])
+			filter.terms.push({ name: `age${age[1]}`, value: `${Number(age[2]) * (UNITS[age[3] ?? ''] ?? 1)}`, text });
 		else if (!named) filter.terms.push({ name: 'text', value: bare(text), text });
-		else if (named[1]?.startsWith('meta.') || LISTED[named[1] ?? '']) filter.terms.push({ name: named[1] ?? '', value: bare(named[2] ?? ''), text });
+		else if (named[1]?.startsWith('meta.') || LISTED[named[1] ?? ''])
+			filter.terms.push({ name: named[1] ?? '', value: bare(named[2] ?? ''), text });
 		else filter.unknown.push(text);
 	}
 	return filter;
 }
 
 const bare = (/** @type {string} */ text) => text.replaceAll('"', '');
-const ago = (/** @type {string} */ seconds, /** @type {number} */ now) => new Date(Math.floor(now / 60_000) * 60_000 - Number(seconds) * 1_000).toISOString();
+const ago = (/** @type {string} */ seconds, /** @type {number} */ now) =>
+	new Date(Math.floor(now / 60_000) * 60_000 - Number(seconds) * 1_000).toISOString();
 
 /** @returns {Record<string, string>} Parameters of `GET /jobs`. */
 export function listed(/** @type {Filter} */ filter, now = Date.now()) {
@@ -61,7 +77,9 @@ export function listed(/** @type {Filter} */ filter, now = Date.now()) {
 
 /** @returns {string[]} The terms that bulk operations don't know, so that they can't be about all that match. */
 export const beyondBulk = (/** @type {Filter} */ filter) =>
-	filter.terms.filter(({ name, value }) => !BULK.has(name.split('.')[0] ?? '') || (name === 'type' && value.includes('*'))).map((term) => term.text);
+	filter.terms
+		.filter(({ name, value }) => !BULK.has(name.split('.')[0] ?? '') || (name === 'type' && value.includes('*')))
+		.map((term) => term.text);
 
 /** @returns {Record<string, unknown>} The same as a filter of bulk operations. */
 export function bulk(/** @type {Filter} */ filter, now = Date.now()) {

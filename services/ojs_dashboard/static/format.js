@@ -18,7 +18,8 @@ export const rate = (/** @type {number | null | undefined} */ value) =>
 	value == null ? '–' : `${value >= 100 ? whole.format(Math.round(value)) : short.format(value)}/s`;
 
 /** @returns {string} A share as per cent. */
-export const percent = (/** @type {number | null | undefined} */ value) => (value == null ? '–' : `${short.format(value * 100)} %`);
+export const percent = (/** @type {number | null | undefined} */ value) =>
+	value == null ? '–' : `${short.format(value * 100)} %`;
 
 /** @returns {string} Milliseconds in the two largest units that say something. */
 export function duration(/** @type {number | null | undefined} */ ms) {
@@ -76,11 +77,13 @@ export function moment(/** @type {string | number | null | undefined} */ time, {
 
 /** @returns {string} Text in which control characters and those that turn the direction of writing are visible. */
 export function plain(/** @type {unknown} */ value) {
-	// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-	return String(value).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (mark) => {
-		const code = mark.codePointAt(0) ?? 0;
-		return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
-	});
+	return String(value).replace(
+		/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
+		(mark) => {
+			const code = mark.codePointAt(0) ?? 0;
+			return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+		},
+	);
 }
 
 /** Text from outside, isolated from what stands around it; no more than so many characters of it. */

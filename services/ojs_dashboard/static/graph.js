@@ -1,6 +1,7 @@
 /** A workflow's graph: layers by the longest path, members that share their neighbours as one node. */
-import { html, svg } from './lit-html.js';
+
 import { count } from './format.js';
+import { html, svg } from './lit-html.js';
 
 const MOST_ALIKE = 12;
 const MOST_NODES = 300;
@@ -13,7 +14,8 @@ const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [150, 38, 50, 14];
 /** @returns {import('./parts.js').Part} */
 export function graph(/** @type {string} */ kind, /** @type {any[]} */ steps, /** @type {number} */ jobs) {
 	const nodes = folded(steps.map(made), kind === 'group' || kind === 'batch' ? jobs : steps.length);
-	if (nodes.length > MOST_NODES) return html`<p class="dim">${count(nodes.length, 'node')} are too many to draw; the list below has all.</p>`;
+	if (nodes.length > MOST_NODES)
+		return html`<p class="dim">${count(nodes.length, 'node')} are too many to draw; the list below has all.</p>`;
 	place(nodes);
 	const width = (Math.max(...nodes.map((node) => node.layer), 0) + 1) * (WIDTH + GAP_X);
 	const height = (Math.max(...nodes.map((node) => node.row), 0) + 1) * (HEIGHT + GAP_Y);
@@ -28,12 +30,14 @@ export function graph(/** @type {string} */ kind, /** @type {any[]} */ steps, /*
 				const [x1, y1, x2, y2] = [x(from) + WIDTH, y(from) + HEIGHT / 2, x(to), y(to) + HEIGHT / 2];
 				return svg`<path d="M${x1} ${y1}C${x1 + GAP_X / 2} ${y1} ${x2 - GAP_X / 2} ${y2} ${x2} ${y2}" />`;
 			})}
-			${nodes.map((node) => svg`<a href=${node.href} aria-label=${`${node.label}: ${node.state}`}>
+			${nodes.map(
+				(node) => svg`<a href=${node.href} aria-label=${`${node.label}: ${node.state}`}>
 				<rect class=${`node ${node.state}`} x=${x(node)} y=${y(node)} width=${WIDTH} height=${HEIGHT} rx="5" />
 				<rect class=${`bar ${node.state}`} x=${x(node)} y=${y(node) + HEIGHT - 4} width=${WIDTH * node.share} height="4" />
 				<text x=${x(node) + 8} y=${y(node) + 16}>${cut(node.label)}</text>
 				<text class="state" x=${x(node) + 8} y=${y(node) + 30}>${node.state}</text>
-			</a>`)}
+			</a>`,
+			)}
 		</svg>
 	</div>`;
 }
@@ -45,7 +49,16 @@ function made(/** @type {any} */ step) {
 	const total = step.steps_total ?? step.jobs_total;
 	const share = step.state === 'completed' ? 1 : total ? (step.steps_completed ?? step.jobs_completed ?? 0) / total : 0;
 	const label = `${step.name ?? step.type}${total ? ` (${total})` : ''}`;
-	return { id: step.id, label, state: step.state, share, href: step.job_id ? `/jobs/${step.job_id}` : '#steps', after: step.depends_on ?? [], layer: 0, row: 0 };
+	return {
+		id: step.id,
+		label,
+		state: step.state,
+		share,
+		href: step.job_id ? `/jobs/${step.job_id}` : '#steps',
+		after: step.depends_on ?? [],
+		layer: 0,
+		row: 0,
+	};
 }
 
 /** @returns {Node[]} Many nodes that wait for the same and are waited for by the same are drawn as one with its progress. */

@@ -1,11 +1,12 @@
 /** What pages are put together from. Each part is a function of what it shows. */
-import { html, nothing, svg } from './lit-html.js';
-import { signal } from './signals-core.js';
+
 import { curl, quoted, written } from './api.js';
 import { count, moment, number, plain, text } from './format.js';
+import { html, nothing, svg } from './lit-html.js';
 import { address, place, setQuery } from './router.js';
+import { signal } from './signals-core.js';
 
-/** @typedef {import('./lit-html.js').TemplateResult | typeof nothing | string | number | Part[]} Part */
+/** @typedef {import('./lit-html.js').TemplateResult | symbol | string | number | Part[]} Part */
 /** @typedef {{message: string, bad: boolean}} Toast */
 
 export const toast = signal(/** @type {Toast | null} */ (null));
@@ -78,7 +79,8 @@ export function when(source, shown, { empty = () => false, none = 'There is noth
 	return [trouble, empty(value) ? html`<div class="empty">${none}</div>` : shown(value)];
 }
 
-const building = (/** @type {import('./api.js').Problem} */ problem) => problem.status === 503 && /index/i.test(problem.message);
+const building = (/** @type {import('./api.js').Problem} */ problem) =>
+	problem.status === 503 && /index/i.test(problem.message);
 
 /**
  * A table. A column has a title, what stands in a row, and whether it is a number.
@@ -132,10 +134,13 @@ export const badge = (/** @type {string} */ state) => html`<span class="badge ${
 export const section = (/** @type {Part} */ title, /** @type {Part} */ content, /** @type {Part} */ beside = nothing) =>
 	html`<section><div class="head"><h2>${title}</h2>${beside}</div>${content}</section>`;
 
-export const jobLink = (/** @type {string} */ id) => html`<a class="id" href="/jobs/${encodeURIComponent(id)}" title=${id}>${id.slice(0, 8)}…${id.slice(-4)}</a>`;
-export const queueLink = (/** @type {string} */ name) => html`<a href="/queues/${encodeURIComponent(name)}">${text(name, 60)}</a>`;
+export const jobLink = (/** @type {string} */ id) =>
+	html`<a class="id" href="/jobs/${encodeURIComponent(id)}" title=${id}>${id.slice(0, 8)}…${id.slice(-4)}</a>`;
+export const queueLink = (/** @type {string} */ name) =>
+	html`<a href="/queues/${encodeURIComponent(name)}">${text(name, 60)}</a>`;
 /** A link to the jobs that a filter finds. */
-export const jobsLink = (/** @type {string} */ filter, /** @type {Part} */ shown) => html`<a href=${address('/jobs', { q: filter })}>${shown}</a>`;
+export const jobsLink = (/** @type {string} */ filter, /** @type {Part} */ shown) =>
+	html`<a href=${address('/jobs', { q: filter })}>${shown}</a>`;
 
 /** A share of a whole as a bar with its words. */
 export function meter(/** @type {number} */ value, /** @type {number} */ most, /** @type {string} */ label) {
@@ -192,7 +197,9 @@ export function plot(series, { label, format, height = 120 }) {
 export function spark(/** @type {readonly number[]} */ values, /** @type {string} */ label) {
 	const top = Math.max(...values, 0);
 	if (values.length < 2) return nothing;
-	const points = values.map((value, i) => `${((i / (values.length - 1)) * 100).toFixed(1)},${(19 - (top ? value / top : 0) * 18).toFixed(1)}`);
+	const points = values.map(
+		(value, i) => `${((i / (values.length - 1)) * 100).toFixed(1)},${(19 - (top ? value / top : 0) * 18).toFixed(1)}`,
+	);
 	return html`<svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label=${label}>
 		<title>${label}</title>
 		<polyline points=${points.join(' ')} />
@@ -212,10 +219,14 @@ function node(/** @type {unknown} */ value, /** @type {Part} */ name, open = fal
 	const label = name === nothing ? nothing : html`<span class="name">${name}</span> `;
 	if (value === null || typeof value !== 'object') {
 		const shown = typeof value === 'string' ? plain(written(value.slice(0, MOST_TEXT))) : String(value);
-		const more = typeof value === 'string' && value.length > MOST_TEXT ? html`<span class="dim"> … ${count(value.length, 'character')}</span>` : nothing;
+		const more =
+			typeof value === 'string' && value.length > MOST_TEXT
+				? html`<span class="dim"> … ${count(value.length, 'character')}</span>`
+				: nothing;
 		return html`<div>${label}<bdi class="value ${value === null ? 'null' : typeof value}">${shown}</bdi>${more}</div>`;
 	}
-	if ('$redacted' in value) return html`<div>${label}<span class="hidden">hidden: this needs the permission payloads</span></div>`;
+	if ('$redacted' in value)
+		return html`<div>${label}<span class="hidden">hidden: this needs the permission payloads</span></div>`;
 	const members = Object.entries(value);
 	const size = Array.isArray(value) ? count(members.length, 'item') : count(members.length, 'member');
 	if (!members.length) return html`<div>${label}<span class="value">${Array.isArray(value) ? '[]' : '{}'}</span></div>`;
@@ -227,19 +238,26 @@ function node(/** @type {unknown} */ value, /** @type {Part} */ name, open = fal
 }
 
 /** What fills a folded part of a tree when it is opened for the first time. */
-function filled(/** @type {() => [string, unknown][]} */ members, /** @type {import('./signals-core.js').Signal<boolean>} */ done) {
+function filled(
+	/** @type {() => [string, unknown][]} */ members,
+	/** @type {import('./signals-core.js').Signal<boolean>} */ done,
+) {
 	return (/** @type {Event} */ event) => {
 		const details = /** @type {HTMLDetailsElement} */ (event.currentTarget);
 		if (done.peek() || !details.open) return;
 		done.value = true;
-		import('./lit-html.js').then(({ render }) => render(children(members()), /** @type {HTMLElement} */ (details.lastElementChild)));
+		import('./lit-html.js').then(({ render }) =>
+			render(children(members()), /** @type {HTMLElement} */ (details.lastElementChild)),
+		);
 	};
 }
 
 /** @returns {Part} */
 function children(/** @type {[string, unknown][]} */ members) {
 	const shown = members.slice(0, MOST_MEMBERS).map(([name, value]) => node(value, text(name, 100)));
-	return members.length > MOST_MEMBERS ? [...shown, html`<div class="dim">… ${number(members.length - MOST_MEMBERS)} more: copy to see all</div>`] : shown;
+	return members.length > MOST_MEMBERS
+		? [...shown, html`<div class="dim">… ${number(members.length - MOST_MEMBERS)} more: copy to see all</div>`]
+		: shown;
 }
 
 /** A value with a button that copies it whole. */
@@ -270,4 +288,3 @@ export function search(/** @type {string} */ name, /** @type {string} */ label, 
 		<button>Filter</button>
 	</form>`;
 }
-

@@ -1,7 +1,8 @@
 /** What a page has while it is open: its parameters, what it reads, and what it follows. */
-import { effect, signal } from './signals-core.js';
+
 import { follow, Problem, request } from './api.js';
 import { place } from './router.js';
+import { effect, signal } from './signals-core.js';
 
 /** Whether everything stands still because whoever looks said so. */
 export const paused = signal(false);

@@ -1,7 +1,8 @@
 /** A cron entry: its next runs, and how the last ones went. */
-import { html, svg } from '../lit-html.js';
+
 import { button } from '../actions.js';
 import { duration, millis, moment, number, text } from '../format.js';
+import { html, svg } from '../lit-html.js';
 import { badge, facts, head, jobLink, jobsLink, payload, section, table, when } from '../parts.js';
 import { go } from '../router.js';
 import { inWords } from '../schedule.js';
@@ -15,16 +16,36 @@ export function open(visit) {
 	const cron = visit.source(() => ({ path }), { every: 5_000 });
 	const next = visit.source(() => ({ path: `${path}/next` }), { every: 30_000 });
 	const runs = visit.source(() => ({ path: `${path}/history`, query: { limit: 50 } }), { every: 5_000 });
-	const reload = () => [cron, next, runs].forEach((source) => source.reload());
+	const reload = () => {
+		for (const source of [cron, next, runs]) source.reload();
+	};
 
 	return () => {
 		const now = cron.read.value.value?.cron;
 		return html`${head(visit.param, {
-				path,
-				cli: ['cron', 'show', visit.param],
-				actions: now ? [actions(now, reload), button({ label: 'Delete', needs: 'destroy', danger: true, method: 'DELETE', path, typed: now.name, cli: ['cron', 'delete', now.name] }, () => go('/crons'))] : '',
-			})}
-			${when(cron, ({ cron: entry }) => html`<section>
+			path,
+			cli: ['cron', 'show', visit.param],
+			actions: now
+				? [
+						actions(now, reload),
+						button(
+							{
+								label: 'Delete',
+								needs: 'destroy',
+								danger: true,
+								method: 'DELETE',
+								path,
+								typed: now.name,
+								cli: ['cron', 'delete', now.name],
+							},
+							() => go('/crons'),
+						),
+					]
+				: '',
+		})}
+			${when(
+				cron,
+				({ cron: entry }) => html`<section>
 				${facts([
 					['Schedule', html`${inWords(entry.expression)} <small>(${entry.expression})</small>`],
 					['Time zone', entry.timezone],
@@ -35,25 +56,46 @@ export function open(visit) {
 				])}
 			</section>
 			<div class="grid">
-				${section('Next runs', when(next, ({ runs: times }) => html`<ol>${times.map((/** @type {any} */ run) => html`<li>${zoned(run.at ?? run, entry.timezone)} <span class="dim">${moment(run.at ?? run)}</span></li>`)}</ol>`))}
+				${section(
+					'Next runs',
+					when(
+						next,
+						({ runs: times }) =>
+							html`<ol>${times.map((/** @type {any} */ run) => html`<li>${zoned(run.at ?? run, entry.timezone)} <span class="dim">${moment(run.at ?? run)}</span></li>`)}</ol>`,
+					),
+				)}
 				${payload('What it pushes', entry.job_template)}
-			</div>`)}
-			${section('Last runs', when(runs, ({ executions }) => html`${strip(executions)} ${table(
-				/** @type {any[]} */ (executions),
-				[
-					{ title: 'Due', cell: (run) => moment(run.scheduled_at) },
-					{ title: 'What', cell: (run) => html`${text(run.status)}${run.manual ? ', by hand' : ''}` },
-					{ title: 'Late', cell: (run) => (run.triggered_at ? duration(millis(run.triggered_at) - millis(run.scheduled_at)) : '–'), number: true },
-					{ title: 'Job', cell: (run) => (run.job_id ? jobLink(run.job_id) : text(run.reason)) },
-					{ title: 'State', cell: (run) => (run.job_state ? badge(run.job_state) : '–') },
-				],
-				{ label: 'Last runs' },
-			)}`, { empty: ({ executions }) => !executions.length, none: 'It has not run yet.' }))}`;
+			</div>`,
+			)}
+			${section(
+				'Last runs',
+				when(
+					runs,
+					({ executions }) =>
+						html`${strip(executions)} ${table(
+							/** @type {any[]} */ (executions),
+							[
+								{ title: 'Due', cell: (run) => moment(run.scheduled_at) },
+								{ title: 'What', cell: (run) => html`${text(run.status)}${run.manual ? ', by hand' : ''}` },
+								{
+									title: 'Late',
+									cell: (run) => (run.triggered_at ? duration(millis(run.triggered_at) - millis(run.scheduled_at)) : '–'),
+									number: true,
+								},
+								{ title: 'Job', cell: (run) => (run.job_id ? jobLink(run.job_id) : text(run.reason)) },
+								{ title: 'State', cell: (run) => (run.job_state ? badge(run.job_state) : '–') },
+							],
+							{ label: 'Last runs' },
+						)}`,
+					{ empty: ({ executions }) => !executions.length, none: 'It has not run yet.' },
+				),
+			)}`;
 	};
 }
 
 /** @returns {string} A time as the clocks in a zone show it. */
-export const zoned = (/** @type {string} */ time, /** @type {string} */ timeZone) => new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'short', timeZone }).format(millis(time));
+export const zoned = (/** @type {string} */ time, /** @type {string} */ timeZone) =>
+	new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'short', timeZone }).format(millis(time));
 
 /** The last runs as coloured strokes, the oldest first. */
 function strip(/** @type {any[]} */ runs) {

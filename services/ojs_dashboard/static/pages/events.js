@@ -1,10 +1,11 @@
 /** Events as they happen. */
-import { html, nothing } from '../lit-html.js';
-import { signal } from '../signals-core.js';
+
 import { follow } from '../api.js';
 import { moment, text } from '../format.js';
+import { html, nothing } from '../lit-html.js';
 import { copier, head, jobLink, queueLink, table, tree } from '../parts.js';
 import { setQuery } from '../router.js';
+import { signal } from '../signals-core.js';
 import { paused } from '../visit.js';
 
 export const title = () => 'Events';
@@ -21,7 +22,6 @@ export function open(visit) {
 	const asked = query();
 
 	const shown = () => {
-		queued = false;
 		events.value = [...held.toReversed(), ...events.peek()].slice(0, MOST);
 		held = [];
 		waiting.value = 0;
@@ -31,7 +31,10 @@ export function open(visit) {
 		if (paused.peek()) waiting.value = held.length;
 		else if (!queued) {
 			queued = true;
-			setTimeout(() => (paused.peek() ? (queued = false) : shown()), 100);
+			setTimeout(() => {
+				queued = false;
+				if (!paused.peek()) shown();
+			}, 100);
 		}
 	};
 	const after = visit.query('after');
@@ -46,21 +49,26 @@ export function open(visit) {
 		</form>
 		${waiting.value ? html`<p class="notice">${waiting.value} more have come. <button @click=${shown}>Show them</button></p>` : nothing}
 		<section>
-			${events.value.length
-				? table(
-						events.value,
-						[
-							{ title: 'When', cell: ({ event }) => moment(event.time) },
-							{ title: 'What', cell: ({ event }) => text(event.type) },
-							{ title: 'Job', cell: ({ event }) => (event.data?.job_id ? jobLink(event.data.job_id) : text(event.subject, 40)) },
-							{ title: 'Type', cell: ({ event }) => text(event.data?.job_type, 60) },
-							{ title: 'Queue', cell: ({ event }) => (event.data?.queue ? queueLink(event.data.queue) : '–') },
-							{ title: 'Data', cell: ({ event }) => tree(event.data, nothing, false) },
-							{ title: 'Cursor', cell: ({ id }) => copier(id, id) },
-						],
-						{ label: 'Events' },
-					)
-				: html`<div class="empty">Nothing has happened since this page was opened. It shows events as they come.</div>`}
+			${
+				events.value.length
+					? table(
+							events.value,
+							[
+								{ title: 'When', cell: ({ event }) => moment(event.time) },
+								{ title: 'What', cell: ({ event }) => text(event.type) },
+								{
+									title: 'Job',
+									cell: ({ event }) => (event.data?.job_id ? jobLink(event.data.job_id) : text(event.subject, 40)),
+								},
+								{ title: 'Type', cell: ({ event }) => text(event.data?.job_type, 60) },
+								{ title: 'Queue', cell: ({ event }) => (event.data?.queue ? queueLink(event.data.queue) : '–') },
+								{ title: 'Data', cell: ({ event }) => tree(event.data, nothing, false) },
+								{ title: 'Cursor', cell: ({ id }) => copier(id, id) },
+							],
+							{ label: 'Events' },
+						)
+					: html`<div class="empty">Nothing has happened since this page was opened. It shows events as they come.</div>`
+			}
 		</section>`;
 }
 

@@ -1,7 +1,8 @@
 /** A job: why it is where it is, what happened to it, and what it carries. */
-import { html, nothing, svg } from '../lit-html.js';
+
 import { button } from '../actions.js';
 import { duration, millis, moment, number, percent, plain, relative, text } from '../format.js';
+import { html, nothing, svg } from '../lit-html.js';
 import { badge, copier, facts, head, payload, queueLink, section, table, when } from '../parts.js';
 import { push } from './jobs.js';
 
@@ -16,21 +17,33 @@ export function open(visit) {
 	const job = visit.source(() => ({ path }), { every: 5_000, on: { job_id: visit.param } });
 	const why = visit.source(() => ({ path: `${path}/why` }), { every: 5_000 });
 	const attempts = visit.source(() => ({ path: `/debug/jobs/${id}/traces` }), { every: 5_000 });
-	const reload = () => [job, why, attempts].forEach((source) => source.reload());
+	const reload = () => {
+		for (const source of [job, why, attempts]) source.reload();
+	};
 
 	return () => {
 		const now = job.read.value.value;
 		return html`${head(html`Job <span class="id">${text(visit.param)}</span>`, {
-				path,
-				cli: ['job', visit.param],
-				actions: now ? actions(now, reload) : nothing,
-			})}
-			${when(job, (found) => html`
+			path,
+			cli: ['job', visit.param],
+			actions: now ? actions(now, reload) : nothing,
+		})}
+			${when(
+				job,
+				(found) => html`
 				<section>
-					${when(why, ({ reasons }) => reasons.map((/** @type {any} */ reason) => html`<p class="notice"><strong>${text(reason.message, 500)}</strong> ${reason.remedy ? text(reason.remedy, 500) : nothing}</p>`), {
-						empty: ({ reasons }) => !reasons.length,
-						none: nothing,
-					})}
+					${when(
+						why,
+						({ reasons }) =>
+							reasons.map(
+								(/** @type {any} */ reason) =>
+									html`<p class="notice"><strong>${text(reason.message, 500)}</strong> ${reason.remedy ? text(reason.remedy, 500) : nothing}</p>`,
+							),
+						{
+							empty: ({ reasons }) => !reasons.length,
+							none: nothing,
+						},
+					)}
 					${summary(found)}
 				</section>
 				${section('Timeline', timeline(found))}
@@ -41,11 +54,13 @@ export function open(visit) {
 					${found.meta && Object.keys(found.meta).length ? payload('Metadata', found.meta) : nothing}
 					${found.checkpoint ? payload('Checkpoint', found.checkpoint) : nothing}
 					${payload('Everything', found)}
-				</div>`)}`;
+				</div>`,
+			)}`;
 	};
 }
 
-const hidden = (/** @type {string} */ name) => section(name, html`<p class="hidden">Hidden: this needs the permission payloads.</p>`);
+const hidden = (/** @type {string} */ name) =>
+	section(name, html`<p class="hidden">Hidden: this needs the permission payloads.</p>`);
 
 function summary(/** @type {any} */ job) {
 	const progress = job.progress?.progress ?? job.progress;
@@ -59,9 +74,30 @@ function summary(/** @type {any} */ job) {
 		...(job.scheduled_at ? [/** @type {const} */ (['Scheduled', moment(job.scheduled_at)])] : []),
 		...(job.started_at ? [/** @type {const} */ (['Started', moment(job.started_at)])] : []),
 		...(job.completed_at ? [/** @type {const} */ (['Ended', moment(job.completed_at)])] : []),
-		...(job.worker_id ? [/** @type {const} */ (['Worker', html`<a href="/workers?q=${encodeURIComponent(job.worker_id)}">${text(job.worker_id, 60)}</a>`])] : []),
-		...(typeof progress === 'number' ? [/** @type {const} */ (['Progress', html`<progress max="1" value=${progress} aria-label="Progress"></progress> ${percent(progress)}`])] : []),
-		...(job.workflow_id ? [/** @type {const} */ (['Workflow', html`<a class="id" href="/workflows/${job.workflow_id}">${job.workflow_id.slice(0, 8)}…</a>, step ${text(job.workflow_step_id ?? job.workflow_step)}`])] : []),
+		...(job.worker_id
+			? [
+					/** @type {const} */ ([
+						'Worker',
+						html`<a href="/workers?q=${encodeURIComponent(job.worker_id)}">${text(job.worker_id, 60)}</a>`,
+					]),
+				]
+			: []),
+		...(typeof progress === 'number'
+			? [
+					/** @type {const} */ ([
+						'Progress',
+						html`<progress max="1" value=${progress} aria-label="Progress"></progress> ${percent(progress)}`,
+					]),
+				]
+			: []),
+		...(job.workflow_id
+			? [
+					/** @type {const} */ ([
+						'Workflow',
+						html`<a class="id" href="/workflows/${job.workflow_id}">${job.workflow_id.slice(0, 8)}…</a>, step ${text(job.workflow_step_id ?? job.workflow_step)}`,
+					]),
+				]
+			: []),
 		...(job.tags?.length ? [/** @type {const} */ (['Tags', text(job.tags.join(', '))])] : []),
 		...(job.leaves_at ? [/** @type {const} */ (['Leaves the server', moment(job.leaves_at)])] : []),
 	]);
@@ -70,7 +106,10 @@ function summary(/** @type {any} */ job) {
 function actions(/** @type {any} */ job, /** @type {() => void} */ then) {
 	const id = encodeURIComponent(job.id);
 	const one = (/** @type {string} */ name, /** @type {string} */ label, more = {}) =>
-		button({ label, needs: 'control', method: 'POST', path: `/admin/jobs/${id}/${name}`, cli: [name, job.id], quick: true, ...more }, then);
+		button(
+			{ label, needs: 'control', method: 'POST', path: `/admin/jobs/${id}/${name}`, cli: [name, job.id], quick: true, ...more },
+			then,
+		);
 	return [
 		['discarded', 'cancelled', 'retryable'].includes(job.state) ? one('retry', 'Retry') : nothing,
 		['scheduled', 'retryable', 'pending'].includes(job.state) ? one('run', 'Run now') : nothing,
@@ -81,7 +120,8 @@ function actions(/** @type {any} */ job, /** @type {() => void} */ then) {
 					danger: true,
 					about: job.state === 'active' ? 'Its worker hears of it with its next heartbeat.' : 'It will not run.',
 					fields: [{ name: 'reason', label: 'Reason' }],
-					body: (/** @type {import('../actions.js').Values} */ values) => (values['reason'] ? { reason: values['reason'] } : {}),
+					body: (/** @type {import('../actions.js').Values} */ values) =>
+						values['reason'] ? { reason: values['reason'] } : {},
 				}),
 		OVER.has(job.state) || job.state === 'active'
 			? nothing
@@ -91,7 +131,16 @@ function actions(/** @type {any} */ job, /** @type {() => void} */ then) {
 						needs: 'control',
 						method: 'PATCH',
 						path: `/jobs/${id}`,
-						fields: [{ name: 'priority', label: 'Priority, from -100 to 100', kind: 'number', value: String(job.priority), min: -100, max: 100 }],
+						fields: [
+							{
+								name: 'priority',
+								label: 'Priority, from -100 to 100',
+								kind: 'number',
+								value: String(job.priority),
+								min: -100,
+								max: 100,
+							},
+						],
 						body: (values) => ({ priority: Number(values['priority']) }),
 						cli: (values) => ['priority', job.id, values['priority'] ?? ''],
 					},
@@ -107,7 +156,11 @@ function timeline(/** @type {any} */ job) {
 	const from = millis(events[0]?.at ?? job.created_at);
 	const to = Math.max(OVER.has(job.state) ? millis(events.at(-1)?.at) : Date.now(), from + 1);
 	const x = (/** @type {number} */ at) => ((at - from) / (to - from)) * 1_000;
-	const bars = events.map((event, i) => ({ event, from: millis(event.at), to: i + 1 < events.length ? millis(events[i + 1].at) : to }));
+	const bars = events.map((event, i) => ({
+		event,
+		from: millis(event.at),
+		to: i + 1 < events.length ? millis(events[i + 1].at) : to,
+	}));
 	return html`<svg class="timeline" viewBox="0 0 1000 24" preserveAspectRatio="none" role="img" aria-label="From ${new Date(from).toISOString()}, over ${duration(to - from)}">
 			${bars.map((bar) => svg`<rect class=${`bar ${bar.event.to}`} x=${x(bar.from)} width=${Math.max(1.5, x(bar.to) - x(bar.from))} y="2" height="20"><title>${bar.event.to}: ${duration(bar.to - bar.from)}</title></rect>`)}
 		</svg>
@@ -129,7 +182,14 @@ function timeline(/** @type {any} */ job) {
 
 function errors(/** @type {any} */ job, /** @type {any[]} */ traces) {
 	const failed = traces.filter((trace) => trace.error);
-	const all = failed.length ? failed : (job.errors ?? []).map((/** @type {any} */ error) => ({ attempt: error.attempt, error, worker_id: error.worker_id, ended_at: error.failed_at }));
+	const all = failed.length
+		? failed
+		: (job.errors ?? []).map((/** @type {any} */ error) => ({
+				attempt: error.attempt,
+				error,
+				worker_id: error.worker_id,
+				ended_at: error.failed_at,
+			}));
 	if (!all.length) return nothing;
 	return section(
 		'Errors',
@@ -146,6 +206,7 @@ function errors(/** @type {any} */ job, /** @type {any[]} */ traces) {
 
 /** @returns {string} */
 function backtrace(/** @type {any} */ error) {
-	const found = error.backtrace ?? error.stack_trace ?? error.details?.backtrace ?? error.details?.stack_trace ?? error.details?.traceback;
+	const found =
+		error.backtrace ?? error.stack_trace ?? error.details?.backtrace ?? error.details?.stack_trace ?? error.details?.traceback;
 	return Array.isArray(found) ? found.join('\n') : (found ?? '');
 }

@@ -1,12 +1,13 @@
 /** Jobs: found by a filter, counted exactly, and changed one by one, selected, or all that match. */
-import { html, nothing } from '../lit-html.js';
-import { signal } from '../signals-core.js';
+
 import { begin, button, json } from '../actions.js';
 import { may, Problem, request } from '../api.js';
 import { beyondBulk, bulk, listed, parsed, replaced, SUGGESTIONS } from '../filter.js';
 import { count, moment, number, text } from '../format.js';
-import { badge, head, jobLink, pages, queueLink, say, search, table, tabs, when } from '../parts.js';
+import { html, nothing } from '../lit-html.js';
+import { badge, head, jobLink, pages, queueLink, say, search, table, when } from '../parts.js';
 import { address, go } from '../router.js';
+import { signal } from '../signals-core.js';
 
 export const title = () => 'Jobs';
 
@@ -21,7 +22,13 @@ const PRESETS = /** @type {const} */ ([
 /** What can be done to many jobs, and to those of which states. */
 const OPERATIONS = /** @type {const} */ ([
 	{ name: 'retry', label: 'Retry', needs: 'control', states: ['discarded', 'cancelled', 'retryable'], done: 'retried' },
-	{ name: 'cancel', label: 'Cancel', needs: 'control', states: ['available', 'scheduled', 'pending', 'retryable'], done: 'cancelled' },
+	{
+		name: 'cancel',
+		label: 'Cancel',
+		needs: 'control',
+		states: ['available', 'scheduled', 'pending', 'retryable'],
+		done: 'cancelled',
+	},
 	{ name: 'delete', label: 'Delete', needs: 'destroy', states: ['completed', 'cancelled', 'discarded'], done: 'deleted' },
 ]);
 
@@ -32,7 +39,10 @@ const OPERATIONS = /** @type {const} */ ([
 export function open(visit) {
 	const line = () => visit.query('q');
 	const asked = () => ({ ...listed(parsed(line())), limit: '50', cursor: visit.query('cursor') });
-	const jobs = visit.source(() => (parsed(line()).id ? null : { path: '/jobs', query: asked() }), { every: 10_000, on: { types: 'job.*' } });
+	const jobs = visit.source(() => (parsed(line()).id ? null : { path: '/jobs', query: asked() }), {
+		every: 10_000,
+		on: { types: 'job.*' },
+	});
 	const queues = visit.source(() => ({ path: '/admin/queues', query: { per_page: 100 } }), { every: 60_000 });
 	const selected = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 	const running = signal(/** @type {Progress | null} */ (null));
@@ -51,19 +61,19 @@ export function open(visit) {
 			const most = dry.succeeded + (dry.remaining ?? 0);
 			const sample = (jobs.read.peek().value?.jobs ?? []).slice(0, 5);
 			begin({
-					label: `${operation.label} all that match`,
-					needs: operation.needs,
-					method: 'POST',
-					danger: operation.name === 'delete',
-					path: `/admin/jobs/bulk/${operation.name}`,
-					body: { filter, confirm: true },
-					run: async () => void carryOut(operation, filter, most),
-					cli: null,
-					typed: most > 100 ? String(most) : '',
-					about: html`<p>${count(most, 'job')} would be ${operation.done}, of those that fit <code>${line() || 'no filter: all jobs'}</code>.</p>
+				label: `${operation.label} all that match`,
+				needs: operation.needs,
+				method: 'POST',
+				danger: operation.name === 'delete',
+				path: `/admin/jobs/bulk/${operation.name}`,
+				body: { filter, confirm: true },
+				run: async () => void carryOut(operation, filter, most),
+				cli: null,
+				typed: most > 100 ? String(most) : '',
+				about: html`<p>${count(most, 'job')} would be ${operation.done}, of those that fit <code>${line() || 'no filter: all jobs'}</code>.</p>
 						${dry.errors?.length ? html`<p>${count(dry.failed, 'job')} would be skipped: ${text(dry.errors[0].error)}</p>` : nothing}
 						<ul>${sample.map((/** @type {any} */ job) => html`<li>${jobLink(job.id)} ${text(job.type, 60)} ${badge(job.state)}</li>`)}</ul>`,
-					done: () => `Working on ${count(most, 'job')}…`,
+				done: () => `Working on ${count(most, 'job')}…`,
 			});
 		} catch (error) {
 			say(error instanceof Error ? error.message : String(error), { bad: true });
@@ -76,10 +86,21 @@ export function open(visit) {
 		let cursor = /** @type {string | undefined} */ (undefined);
 		do {
 			try {
-				const answer = /** @type {any} */ (await request(`/admin/jobs/bulk/${operation.name}`, { method: 'POST', body: { filter, confirm: true, cursor } }));
+				const answer = /** @type {any} */ (
+					await request(`/admin/jobs/bulk/${operation.name}`, { method: 'POST', body: { filter, confirm: true, cursor } })
+				);
 				cursor = answer.has_more ? answer.next_cursor : undefined;
-				const refusals = [...now.refusals, ...answer.errors.map((/** @type {any} */ one) => `${one.job_id}: ${one.error}`)].slice(0, 20);
-				now = { ...now, done: now.done + answer.succeeded, failed: now.failed + answer.failed, refusals, stop: running.peek()?.stop ?? true };
+				const refusals = [
+					...now.refusals,
+					...answer.errors.map((/** @type {any} */ one) => `${one.job_id}: ${one.error}`),
+				].slice(0, 20);
+				now = {
+					...now,
+					done: now.done + answer.succeeded,
+					failed: now.failed + answer.failed,
+					refusals,
+					stop: running.peek()?.stop ?? true,
+				};
 			} catch (error) {
 				if (error instanceof Problem && error.passing) {
 					await new Promise((resolve) => setTimeout(resolve, Math.max(1, error.retryAfter) * 1_000));
@@ -107,7 +128,8 @@ export function open(visit) {
 				path: `/jobs/bulk/${operation.name}`,
 				body: { job_ids: ids },
 				cli: null,
-				done: (answer) => `${count(answer[operation.done], 'job')} ${operation.done}${answer.skipped ? `, ${number(answer.skipped)} skipped: ${answer.items.find((/** @type {any} */ item) => item.error)?.error.message ?? ''}` : ''}.`,
+				done: (answer) =>
+					`${count(answer[operation.done], 'job')} ${operation.done}${answer.skipped ? `, ${number(answer.skipped)} skipped: ${answer.items.find((/** @type {any} */ item) => item.error)?.error.message ?? ''}` : ''}.`,
 			},
 			() => {
 				selected.value = new Set();
@@ -127,7 +149,11 @@ export function open(visit) {
 			</nav>
 			${search('q', 'state:retryable type:mail.* queue:mail meta.tenant:acme error:… age>1h, words of arguments, or an id', [...SUGGESTIONS, ...names])}
 			${filter.unknown.length ? html`<p class="notice warn" role="status">Not understood, so left out: ${text(filter.unknown.join(' '))}. A filter can name ${SUGGESTIONS.filter((one) => one.endsWith(':')).join(' ')} meta.NAME: and age>1h.</p>` : nothing}
-			${progress(running.value, () => (running.value = running.value ? { ...running.value, stop: true } : null), () => (running.value = null))}
+			${progress(
+				running.value,
+				() => (running.value = running.value ? { ...running.value, stop: true } : null),
+				() => (running.value = null),
+			)}
 			<section>
 				${when(
 					jobs,
@@ -135,13 +161,20 @@ export function open(visit) {
 						const rows = found.jobs;
 						const chosen = rows.filter((/** @type {any} */ job) => selected.value.has(job.id));
 						const states = new Set((chosen.length ? chosen : rows).map((/** @type {any} */ job) => job.state));
-						const fitting = OPERATIONS.filter((operation) => may(operation.needs) && operation.states.some((state) => states.has(state)));
+						const fitting = OPERATIONS.filter(
+							(operation) => may(operation.needs) && operation.states.some((state) => states.has(state)),
+						);
 						return html`<div class="head">
 								<strong>${count(found.pagination.total, 'job')}</strong>
 								<span class="actions">
-									${selected.value.size
-										? fitting.map(ofSelected)
-										: fitting.map((operation) => html`<button ?disabled=${beyond.length > 0} title=${beyond.length ? `Not for all that match while the filter has ${beyond.join(' ')}` : nothing} @click=${() => ofAll(operation)}>${operation.label} all that match</button>`)}
+									${
+										selected.value.size
+											? fitting.map(ofSelected)
+											: fitting.map(
+													(operation) =>
+														html`<button ?disabled=${beyond.length > 0} title=${beyond.length ? `Not for all that match while the filter has ${beyond.join(' ')}` : nothing} @click=${() => ofAll(operation)}>${operation.label} all that match</button>`,
+												)
+									}
 									${beyond.length && fitting.length ? html`<small>For all that match, leave out ${text(beyond.join(' '))}.</small>` : nothing}
 								</span>
 							</div>
@@ -150,22 +183,49 @@ export function open(visit) {
 								[
 									{
 										title: html`<input type="checkbox" aria-label="Select all on this page" .checked=${rows.length > 0 && chosen.length === rows.length} @change=${() => (selected.value = new Set(chosen.length === rows.length ? [] : rows.map((/** @type {any} */ job) => job.id)))} />`,
-										cell: (job) => html`<input type="checkbox" aria-label="Select job ${job.id}" .checked=${selected.value.has(job.id)} @change=${() => toggle(job.id)} />`,
+										cell: (job) =>
+											html`<input type="checkbox" aria-label="Select job ${job.id}" .checked=${selected.value.has(job.id)} @change=${() => toggle(job.id)} />`,
 									},
 									{ title: 'Job', cell: (job) => jobLink(job.id) },
-									{ title: 'Type', cell: (job) => html`<a href=${address('/jobs', { q: replaced(line(), 'type', job.type) })}>${text(job.type, 60)}</a>` },
+									{
+										title: 'Type',
+										cell: (job) =>
+											html`<a href=${address('/jobs', { q: replaced(line(), 'type', job.type) })}>${text(job.type, 60)}</a>`,
+									},
 									{ title: 'Queue', cell: (job) => queueLink(job.queue) },
 									{ title: 'State', cell: (job) => badge(job.state) },
 									{ title: 'Attempt', cell: (job) => `${job.attempt} of ${job.max_attempts}`, number: true },
 									{ title: 'Priority', cell: (job) => number(job.priority), number: true },
-									{ title: 'Arguments or error', cell: (job) => (job.error ? text(job.error.message, 80) : 'args' in job ? text(JSON.stringify(job.args, (_, value) => (typeof value === 'bigint' ? String(value) : value)), 60) : html`<span class="hidden">hidden</span>`) },
-									{ title: 'When', cell: (job) => moment(job.state === 'scheduled' ? job.scheduled_at : (job.completed_at ?? job.started_at ?? job.created_at)) },
+									{
+										title: 'Arguments or error',
+										cell: (job) =>
+											job.error
+												? text(job.error.message, 80)
+												: 'args' in job
+													? text(
+															JSON.stringify(job.args, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
+															60,
+														)
+													: html`<span class="hidden">hidden</span>`,
+									},
+									{
+										title: 'When',
+										cell: (job) =>
+											moment(
+												job.state === 'scheduled' ? job.scheduled_at : (job.completed_at ?? job.started_at ?? job.created_at),
+											),
+									},
 								],
 								{ label: 'Jobs' },
 							)}
 							${pages(found.pagination)}`;
 					},
-					{ empty: (found) => !found.jobs.length, none: line() ? html`No job fits this filter. <a href="/jobs">Show all</a>` : 'There are no jobs yet. Push one, and it is here.' },
+					{
+						empty: (found) => !found.jobs.length,
+						none: line()
+							? html`No job fits this filter. <a href="/jobs">Show all</a>`
+							: 'There are no jobs yet. Push one, and it is here.',
+					},
 				)}
 			</section>`;
 	};
@@ -176,7 +236,12 @@ const stateOf = (/** @type {string} */ line) => parsed(line).terms.find((term) =
 /** @returns {readonly string[] | null} */
 function cliOf(/** @type {string} */ line) {
 	const query = listed(parsed(line));
-	return ['jobs', ...Object.entries(query).flatMap(([name, value]) => (name.startsWith('meta.') ? ['--meta', `${name.slice(5)}=${value}`] : [`--${name.replace('_', '-')}`, value]))];
+	return [
+		'jobs',
+		...Object.entries(query).flatMap(([name, value]) =>
+			name.startsWith('meta.') ? ['--meta', `${name.slice(5)}=${value}`] : [`--${name.replace('_', '-')}`, value],
+		),
+	];
 }
 
 function progress(/** @type {Progress | null} */ now, /** @type {() => void} */ stop, /** @type {() => void} */ close) {
@@ -193,7 +258,8 @@ function progress(/** @type {Progress | null} */ now, /** @type {() => void} */ 
 export function push(/** @type {() => void} */ then, /** @type {any} */ like = null) {
 	const options = like ? { queue: like.queue, priority: like.priority } : { queue: 'default' };
 	const { type = '', args = [], meta = {} } = like ?? {};
-	const spelled = (/** @type {unknown} */ value) => JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? `${member}n` : member), 2).replace(/"(-?\d+)n"/g, '$1');
+	const spelled = (/** @type {unknown} */ value) =>
+		JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? `${member}n` : member), 2).replace(/"(-?\d+)n"/g, '$1');
 	return button(
 		{
 			label: like ? 'Push again' : 'Push a job',
@@ -204,9 +270,20 @@ export function push(/** @type {() => void} */ then, /** @type {any} */ like = n
 				{ name: 'type', label: 'Type', value: type, required: true },
 				{ name: 'args', label: 'Arguments, a JSON array', kind: 'json', value: spelled(args) },
 				{ name: 'meta', label: 'Metadata, a JSON object', kind: 'json', value: spelled(meta) },
-				{ name: 'options', label: 'Options, a JSON object', kind: 'json', value: spelled(options), hint: 'queue, priority, scheduled_at, tags, retry …' },
+				{
+					name: 'options',
+					label: 'Options, a JSON object',
+					kind: 'json',
+					value: spelled(options),
+					hint: 'queue, priority, scheduled_at, tags, retry …',
+				},
 			],
-			body: (values) => ({ type: values['type'], args: json(values['args'] ?? '', 'Arguments') ?? [], meta: json(values['meta'] ?? '', 'Metadata'), options: json(values['options'] ?? '', 'Options') }),
+			body: (values) => ({
+				type: values['type'],
+				args: json(values['args'] ?? '', 'Arguments') ?? [],
+				meta: json(values['meta'] ?? '', 'Metadata'),
+				options: json(values['options'] ?? '', 'Options'),
+			}),
 			cli: null,
 			done: (answer) => {
 				go(`/jobs/${answer.job.id}`);

@@ -1,6 +1,7 @@
 /** The overview: what is wrong now, and how much is done. */
-import { html, nothing } from '../lit-html.js';
+
 import { duration, millis, number, rate, text } from '../format.js';
+import { html, nothing } from '../lit-html.js';
 import { facts, head, jobsLink, plot, section, tabs, when } from '../parts.js';
 
 export const title = () => 'Overview';
@@ -16,14 +17,22 @@ export function open(visit) {
 	const span = () => SPANS[visit.query('span')] ?? SPANS[''] ?? { period: '1m', ms: 0, seconds: 60 };
 	const findings = visit.source(() => ({ path: '/admin/findings' }), { every: 5_000 });
 	const stats = visit.source(() => ({ path: '/admin/stats' }), { every: 2_000 });
-	const history = visit.source(() => ({ path: '/admin/stats/history', query: { period: span().period, since: since(span()) } }), { every: 15_000 });
+	const history = visit.source(
+		() => ({ path: '/admin/stats/history', query: { period: span().period, since: since(span()) } }),
+		{ every: 15_000 },
+	);
 
 	return () => html`${head('Overview', { path: '/admin/stats', cli: ['stats'] })}
-		${section('What is wrong now', when(findings, ({ findings: all }) => all.map(finding), {
-			empty: ({ findings: all }) => !all.length,
-			none: html`<p class="notice good">Nothing. All services are there, and all queues get on.</p>`,
-		}))}
-		${when(stats, (now) => html`<section>
+		${section(
+			'What is wrong now',
+			when(findings, ({ findings: all }) => all.map(finding), {
+				empty: ({ findings: all }) => !all.length,
+				none: html`<p class="notice good">Nothing. All services are there, and all queues get on.</p>`,
+			}),
+		)}
+		${when(
+			stats,
+			(now) => html`<section>
 			${facts([
 				['Waiting', jobsLink('state:available', number(now.jobs.available))],
 				['Active', jobsLink('state:active', number(now.jobs.active))],
@@ -38,16 +47,50 @@ export function open(visit) {
 				['Run, p50 and p99', `${duration(now.run_ms.p50)}, ${duration(now.run_ms.p99)}`],
 				['Workers', html`<a href="/workers">${number(now.workers)}</a>`],
 			])}
-		</section>`)}
-		<div class="head"><h2>Over time</h2>${tabs('span', [['', '1 hour'], ['24h', '24 hours'], ['31d', '31 days']], 'Time')}</div>
-		${when(history, ({ data }) => html`<div class="grid">
-			<section>${plot(lines(data, [['pushed', 'enqueued'], ['done', 'processed'], ['failed', 'failed']], span().seconds), { label: 'Jobs a second', format: (value) => rate(value) })}</section>
-			<section>${plot(lines(data, [['p50', 'latency_p50_ms'], ['p99', 'latency_p99_ms']], 1), { label: 'Wait before a job starts', format: (value) => duration(value) })}</section>
-		</div>`)}`;
+		</section>`,
+		)}
+		<div class="head"><h2>Over time</h2>${tabs(
+			'span',
+			[
+				['', '1 hour'],
+				['24h', '24 hours'],
+				['31d', '31 days'],
+			],
+			'Time',
+		)}</div>
+		${when(
+			history,
+			({ data }) => html`<div class="grid">
+			<section>${plot(
+				lines(
+					data,
+					[
+						['pushed', 'enqueued'],
+						['done', 'processed'],
+						['failed', 'failed'],
+					],
+					span().seconds,
+				),
+				{ label: 'Jobs a second', format: (value) => rate(value) },
+			)}</section>
+			<section>${plot(
+				lines(
+					data,
+					[
+						['p50', 'latency_p50_ms'],
+						['p99', 'latency_p99_ms'],
+					],
+					1,
+				),
+				{ label: 'Wait before a job starts', format: (value) => duration(value) },
+			)}</section>
+		</div>`,
+		)}`;
 }
 
 /** Unix ms rounded to a minute, so that the address stays the same for a while. */
-const since = (/** @type {{ms: number}} */ span) => new Date(Math.floor((Date.now() - span.ms) / 60_000) * 60_000).toISOString();
+const since = (/** @type {{ms: number}} */ span) =>
+	new Date(Math.floor((Date.now() - span.ms) / 60_000) * 60_000).toISOString();
 
 /** A sentence about what is wrong, with what to do and where to look. */
 function finding(/** @type {any} */ found) {
@@ -59,5 +102,8 @@ function finding(/** @type {any} */ found) {
 
 /** @returns {{name: string, points: [number, number | null][]}[]} */
 function lines(/** @type {any[]} */ data, /** @type {[string, string][]} */ members, /** @type {number} */ by) {
-	return members.map(([name, member]) => ({ name, points: data.map((point) => [millis(point.timestamp), point[member] / by]) }));
+	return members.map(([name, member]) => ({
+		name,
+		points: data.map((point) => [millis(point.timestamp), point[member] / by]),
+	}));
 }

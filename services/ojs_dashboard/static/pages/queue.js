@@ -1,7 +1,8 @@
 /** A queue: what waits, how fast it is, and its settings. */
-import { html } from '../lit-html.js';
+
 import { button, json } from '../actions.js';
 import { count, duration, millis, number, percent, rate } from '../format.js';
+import { html } from '../lit-html.js';
 import { badge, facts, head, jobsLink, payload, plot, section, table, when } from '../parts.js';
 import { failing, pause } from './queues.js';
 
@@ -18,10 +19,18 @@ export function open(visit) {
 	return () => {
 		const now = queue.read.value.value;
 		return html`${head(name, { path: `/admin${path}`, cli: ['queue', 'show', name], actions: now ? actions(now, queue.reload) : '' })}
-			${when(queue, (found) => html`<section>
+			${when(
+				queue,
+				(found) => html`<section>
 					${facts([
 						['State', badge(found.paused ? 'paused' : 'active')],
-						...['available', 'active', 'scheduled', 'retryable', 'discarded', 'completed'].map((state) => /** @type {const} */ ([words[state] ?? state, jobsLink(`state:${state} queue:${name}`, number(found.counts[state]))])),
+						...['available', 'active', 'scheduled', 'retryable', 'discarded', 'completed'].map(
+							(state) =>
+								/** @type {const} */ ([
+									words[state] ?? state,
+									jobsLink(`state:${state} queue:${name}`, number(found.counts[state])),
+								]),
+						),
 						['Oldest waits', duration(found.oldest_available_age_ms)],
 						['Pushed', rate(found.throughput.enqueued_per_minute / 60)],
 						['Done', rate(found.throughput.processed_per_minute / 60)],
@@ -29,32 +38,53 @@ export function open(visit) {
 						['Wait, p50 and p99', `${duration(found.latency_ms.p50)}, ${duration(found.latency_ms.p99)}`],
 						['Run, p50 and p99', `${duration(found.run_ms.p50)}, ${duration(found.run_ms.p99)}`],
 					])}
-				</section>`)}
-			${when(history, ({ data }) => html`<div class="grid">
+				</section>`,
+			)}
+			${when(
+				history,
+				({ data }) => html`<div class="grid">
 				<section>${plot(line(data, 'enqueued', 'pushed').concat(line(data, 'processed', 'done'), line(data, 'failed', 'failed')), { label: 'Jobs a minute', format: (value) => number(Math.round(value)) })}</section>
 				<section>${plot(line(data, 'latency_p50_ms', 'p50').concat(line(data, 'latency_p99_ms', 'p99')), { label: 'Wait before a job starts', format: (value) => duration(value) })}</section>
-			</div>`)}
+			</div>`,
+			)}
 			<div class="grid">
-				${section('Waiting by priority', when(priorities, (found) => table(
-					rows(found),
-					[
-						{ title: 'Priority', cell: (row) => number(row.priority), number: true },
-						{ title: 'Jobs', cell: (row) => number(row.count), number: true },
-					],
-					{ label: 'Waiting by priority' },
-				), { empty: (found) => !rows(found).length, none: 'Nothing waits.' }))}
+				${section(
+					'Waiting by priority',
+					when(
+						priorities,
+						(found) =>
+							table(
+								rows(found),
+								[
+									{ title: 'Priority', cell: (row) => number(row.priority), number: true },
+									{ title: 'Jobs', cell: (row) => number(row.count), number: true },
+								],
+								{ label: 'Waiting by priority' },
+							),
+						{ empty: (found) => !rows(found).length, none: 'Nothing waits.' },
+					),
+				)}
 				${now ? payload('Settings', now.config) : ''}
 			</div>`;
 	};
 }
 
-const words = /** @type {Record<string, string>} */ ({ available: 'Waiting', active: 'Active', scheduled: 'Scheduled', retryable: 'Retrying', discarded: 'Dead letters', completed: 'Completed' });
+const words = /** @type {Record<string, string>} */ ({
+	available: 'Waiting',
+	active: 'Active',
+	scheduled: 'Scheduled',
+	retryable: 'Retrying',
+	discarded: 'Dead letters',
+	completed: 'Completed',
+});
 
 /** @returns {{priority: number, count: number}[]} */
 const rows = (/** @type {any} */ found) => found.priorities ?? found.items ?? [];
 
 /** @returns {{name: string, points: [number, number | null][]}[]} */
-const line = (/** @type {any[]} */ data, /** @type {string} */ member, /** @type {string} */ name) => [{ name, points: data.map((point) => [millis(point.timestamp), point[member]]) }];
+const line = (/** @type {any[]} */ data, /** @type {string} */ member, /** @type {string} */ name) => [
+	{ name, points: data.map((point) => [millis(point.timestamp), point[member]]) },
+];
 
 function actions(/** @type {any} */ queue, /** @type {() => void} */ then) {
 	const path = `/queues/${encodeURIComponent(queue.name)}`;
@@ -66,7 +96,15 @@ function actions(/** @type {any} */ queue, /** @type {() => void} */ then) {
 				needs: 'configure',
 				method: 'PUT',
 				path: `${path}/config`,
-				fields: [{ name: 'config', label: 'Settings, a JSON object', kind: 'json', value: JSON.stringify(queue.own_config ?? queue.config, null, 2), hint: 'They take the place of those that are there.' }],
+				fields: [
+					{
+						name: 'config',
+						label: 'Settings, a JSON object',
+						kind: 'json',
+						value: JSON.stringify(queue.own_config ?? queue.config, null, 2),
+						hint: 'They take the place of those that are there.',
+					},
+				],
 				body: (values) => json(values['config'] ?? '', 'Settings') ?? {},
 				cli: null,
 			},

@@ -1,8 +1,9 @@
 /** The system: services, NATS, the index, maintenance, keys and the audit. */
-import { html } from '../lit-html.js';
+
 import { button } from '../actions.js';
 import { may } from '../api.js';
 import { bytes, duration, moment, number, percent, text } from '../format.js';
+import { html } from '../lit-html.js';
 import { badge, facts, head, meter, payload, section, table, tabs, when } from '../parts.js';
 
 export const title = () => 'System';
@@ -16,9 +17,19 @@ export function open(visit) {
 	return () => {
 		const name = visit.query('part');
 		const make = PARTS[name] ?? services;
-		let part = parts.get(name);
-		if (!part) parts.set(name, (part = make(visit)));
-		const choices = /** @type {[string, string][]} */ ([['', 'Services'], ['unreadable', 'Unreadable records'], ...(may('admin') ? [['keys', 'Keys'], ['audit', 'Audit']] : []), ['config', 'Settings']]);
+		const part = parts.get(name) ?? make(visit);
+		parts.set(name, part);
+		const choices = /** @type {[string, string][]} */ ([
+			['', 'Services'],
+			['unreadable', 'Unreadable records'],
+			...(may('admin')
+				? [
+						['keys', 'Keys'],
+						['audit', 'Audit'],
+					]
+				: []),
+			['config', 'Settings'],
+		]);
 		return html`${head('System', { path: '/health', cli: ['doctor'], actions: html`<a href="/ojs/v1/openapi.json">Description of the API</a>` })}
 			${tabs('part', choices, 'Part')} ${part()}`;
 	};
@@ -31,60 +42,107 @@ function services(/** @type {import('../visit.js').Visit} */ visit) {
 	const debug = visit.source(() => ({ path: '/debug/status' }), { every: 5_000 });
 	const maintenance = visit.source(() => ({ path: '/admin/system/maintenance' }), { every: 10_000 });
 
-	return () => html`${when(health, (now) => section('Health', [
+	return () => html`${when(health, (now) =>
+		section('Health', [
 			facts([
 				['State', badge(now.status)],
 				['NATS', html`${badge(now.backend.status)} ${duration(now.backend.latency_ms)}`],
-				['Missing services', now.services.missing.length ? html`<span class="badge problem">${now.services.missing.join(', ')}</span>` : 'none'],
+				[
+					'Missing services',
+					now.services.missing.length ? html`<span class="badge problem">${now.services.missing.join(', ')}</span>` : 'none',
+				],
 			]),
-			...now.storage.levels.map((/** @type {any} */ level) => html`<div>${meter(level.used_bytes, level.limit_bytes, `${level.of}: ${bytes(level.used_bytes)} of ${bytes(level.limit_bytes)}`)}</div>`),
-		]))}
-		${section('Processes', when(processes, ({ services: all }) => table(
-			/** @type {any[]} */ (all),
-			[
-				{ title: 'Service', cell: (one) => one.role },
-				{ title: 'Process', cell: (one) => text(one.instance, 60) },
-				{ title: 'Version', cell: (one) => text(one.version) },
-				{ title: 'Since', cell: (one) => moment(one.since) },
-				{ title: 'Last heard', cell: (one) => moment(one.at) },
-			],
-			{ label: 'Processes' },
-		)))}
-		${when(debug, (now) => section('Index', facts([
-			['Built', percent(now.projector?.index_progress)],
-			['Behind', duration(now.projector?.lag_ms)],
-			['Records applied', number(now.projector?.applied)],
-			['Events relayed', number(now.projector?.relayed)],
-			['NATS server', text(now.nats_server_version)],
-		])))}
-		${when(maintenance, (now) => section('Maintenance', [
-			html`<p>${now.maintenance ? html`<strong>There is maintenance:</strong> nothing is fetched. ${text(now.reason, 300)}` : 'There is none: jobs are fetched.'}</p>`,
-			button({
-				label: now.maintenance ? 'End maintenance' : 'Begin maintenance',
-				needs: 'admin',
-				danger: !now.maintenance,
-				method: 'POST',
-				path: '/admin/system/maintenance',
-				fields: now.maintenance ? [] : [{ name: 'reason', label: 'Reason' }],
-				body: (values) => ({ enabled: !now.maintenance, ...(values['reason'] ? { reason: values['reason'] } : {}) }),
-				cli: null,
-			}, maintenance.reload),
-		]))}`;
+			...now.storage.levels.map(
+				(/** @type {any} */ level) =>
+					html`<div>${meter(level.used_bytes, level.limit_bytes, `${level.of}: ${bytes(level.used_bytes)} of ${bytes(level.limit_bytes)}`)}</div>`,
+			),
+		]),
+	)}
+		${section(
+			'Processes',
+			when(processes, ({ services: all }) =>
+				table(
+					/** @type {any[]} */ (all),
+					[
+						{ title: 'Service', cell: (one) => one.role },
+						{ title: 'Process', cell: (one) => text(one.instance, 60) },
+						{ title: 'Version', cell: (one) => text(one.version) },
+						{ title: 'Since', cell: (one) => moment(one.since) },
+						{ title: 'Last heard', cell: (one) => moment(one.at) },
+					],
+					{ label: 'Processes' },
+				),
+			),
+		)}
+		${when(debug, (now) =>
+			section(
+				'Index',
+				facts([
+					['Built', percent(now.projector?.index_progress)],
+					['Behind', duration(now.projector?.lag_ms)],
+					['Records applied', number(now.projector?.applied)],
+					['Events relayed', number(now.projector?.relayed)],
+					['NATS server', text(now.nats_server_version)],
+				]),
+			),
+		)}
+		${when(maintenance, (now) =>
+			section('Maintenance', [
+				html`<p>${now.maintenance ? html`<strong>There is maintenance:</strong> nothing is fetched. ${text(now.reason, 300)}` : 'There is none: jobs are fetched.'}</p>`,
+				button(
+					{
+						label: now.maintenance ? 'End maintenance' : 'Begin maintenance',
+						needs: 'admin',
+						danger: !now.maintenance,
+						method: 'POST',
+						path: '/admin/system/maintenance',
+						fields: now.maintenance ? [] : [{ name: 'reason', label: 'Reason' }],
+						body: (values) => ({ enabled: !now.maintenance, ...(values['reason'] ? { reason: values['reason'] } : {}) }),
+						cli: null,
+					},
+					maintenance.reload,
+				),
+			]),
+		)}`;
 }
 
 /** @returns {() => import('../parts.js').Part} */
 function unreadable(/** @type {import('../visit.js').Visit} */ visit) {
 	const records = visit.source(() => ({ path: '/admin/unreadable', query: { per_page: 50 } }), { every: 10_000 });
-	return () => section('Records that cannot be read', when(records, (found) => table(
-		/** @type {any[]} */ (found.items),
-		[
-			{ title: 'Kind', cell: (one) => one.kind },
-			{ title: 'Record', cell: (one) => text(one.record ?? one.key, 80) },
-			{ title: 'Why', cell: (one) => text(one.reason ?? one.error, 200) },
-			{ title: '', cell: (one) => button({ label: 'Remove', needs: 'destroy', danger: true, method: 'DELETE', path: `/admin/unreadable/${one.kind}/${encodeURIComponent(one.record ?? one.key)}`, cli: null, about: 'It is gone for good.' }, records.reload) },
-		],
-		{ label: 'Unreadable records' },
-	), { empty: (found) => !found.items.length, none: 'All records can be read.' }));
+	return () =>
+		section(
+			'Records that cannot be read',
+			when(
+				records,
+				(found) =>
+					table(
+						/** @type {any[]} */ (found.items),
+						[
+							{ title: 'Kind', cell: (one) => one.kind },
+							{ title: 'Record', cell: (one) => text(one.record ?? one.key, 80) },
+							{ title: 'Why', cell: (one) => text(one.reason ?? one.error, 200) },
+							{
+								title: '',
+								cell: (one) =>
+									button(
+										{
+											label: 'Remove',
+											needs: 'destroy',
+											danger: true,
+											method: 'DELETE',
+											path: `/admin/unreadable/${one.kind}/${encodeURIComponent(one.record ?? one.key)}`,
+											cli: null,
+											about: 'It is gone for good.',
+										},
+										records.reload,
+									),
+							},
+						],
+						{ label: 'Unreadable records' },
+					),
+				{ empty: (found) => !found.items.length, none: 'All records can be read.' },
+			),
+		);
 }
 
 /** @returns {() => import('../parts.js').Part} */
@@ -94,55 +152,93 @@ function keys(/** @type {import('../visit.js').Visit} */ visit) {
 		prompt('The key, shown this once:', answer.token ?? answer.secret);
 		return 'Made.';
 	};
-	const create = button({
-		label: 'New key',
-		needs: 'admin',
-		method: 'POST',
-		path: '/admin/keys',
-		fields: [
-			{ name: 'name', label: 'Name', required: true },
-			{ name: 'role', label: 'Role', kind: 'choice', choices: ['producer', 'worker', 'viewer', 'operator', 'admin'], value: 'viewer' },
-			{ name: 'queues', label: 'Queues', hint: 'Patterns with commas between them; empty for all.' },
-		],
-		body: (values) => ({ name: values['name'], role: values['role'], ...(values['queues'] ? { queues: values['queues'].split(',').map((one) => one.trim()) } : {}) }),
-		cli: (values) => ['keys', 'create', '--role', values['role'] ?? '', '--name', values['name'] ?? ''],
-		done: shown,
-	}, all.reload);
-	return () => section('Keys', when(all, (found) => table(
-		/** @type {any[]} */ (found.keys ?? found.items),
-		[
-			{ title: 'Key', cell: (key) => html`<span class="id">${text(key.id)}</span>` },
-			{ title: 'Name', cell: (key) => text(key.name, 60) },
-			{ title: 'Role', cell: (key) => badge(key.role) },
-			{ title: 'Queues', cell: (key) => text((key.queues ?? []).join(', ') || 'all', 60) },
-			{ title: 'Ends', cell: (key) => moment(key.expires_at) },
-			{ title: 'Last used', cell: (key) => moment(key.last_used_at) },
-			{ title: '', cell: (key) => html`<span class="actions">
+	const create = button(
+		{
+			label: 'New key',
+			needs: 'admin',
+			method: 'POST',
+			path: '/admin/keys',
+			fields: [
+				{ name: 'name', label: 'Name', required: true },
+				{
+					name: 'role',
+					label: 'Role',
+					kind: 'choice',
+					choices: ['producer', 'worker', 'viewer', 'operator', 'admin'],
+					value: 'viewer',
+				},
+				{ name: 'queues', label: 'Queues', hint: 'Patterns with commas between them; empty for all.' },
+			],
+			body: (values) => ({
+				name: values['name'],
+				role: values['role'],
+				...(values['queues'] ? { queues: values['queues'].split(',').map((one) => one.trim()) } : {}),
+			}),
+			cli: (values) => ['keys', 'create', '--role', values['role'] ?? '', '--name', values['name'] ?? ''],
+			done: shown,
+		},
+		all.reload,
+	);
+	return () =>
+		section(
+			'Keys',
+			when(
+				all,
+				(found) =>
+					table(
+						/** @type {any[]} */ (found.keys ?? found.items),
+						[
+							{ title: 'Key', cell: (key) => html`<span class="id">${text(key.id)}</span>` },
+							{ title: 'Name', cell: (key) => text(key.name, 60) },
+							{ title: 'Role', cell: (key) => badge(key.role) },
+							{ title: 'Queues', cell: (key) => text((key.queues ?? []).join(', ') || 'all', 60) },
+							{ title: 'Ends', cell: (key) => moment(key.expires_at) },
+							{ title: 'Last used', cell: (key) => moment(key.last_used_at) },
+							{
+								title: '',
+								cell: (key) => html`<span class="actions">
 				${button({ label: 'Rotate', needs: 'admin', method: 'POST', path: `/admin/keys/${key.id}/rotate`, cli: ['keys', 'rotate', key.id], about: 'A new key takes its place; the old one ends a day later.', done: shown }, all.reload)}
 				${button({ label: 'Revoke', needs: 'admin', danger: true, method: 'DELETE', path: `/admin/keys/${key.id}`, cli: ['keys', 'revoke', key.id], about: 'Whoever uses it is refused at once.' }, all.reload)}
-			</span>` },
-		],
-		{ label: 'Keys' },
-	), { empty: (found) => !(found.keys ?? found.items).length, none: 'There are no keys: whoever reaches the server may do everything.' }), create);
+			</span>`,
+							},
+						],
+						{ label: 'Keys' },
+					),
+				{
+					empty: (found) => !(found.keys ?? found.items).length,
+					none: 'There are no keys: whoever reaches the server may do everything.',
+				},
+			),
+			create,
+		);
 }
 
 /** @returns {() => import('../parts.js').Part} */
 function audit(/** @type {import('../visit.js').Visit} */ visit) {
 	const query = () => ({ limit: 100, principal: visit.query('principal'), event_type: visit.query('event') });
 	const found = visit.source(() => ({ path: '/admin/audit', query: query() }), { every: 10_000 });
-	return () => section('Audit', when(found, ({ events }) => table(
-		/** @type {any[]} */ (events),
-		[
-			{ title: 'When', cell: (one) => moment(one.timestamp) },
-			{ title: 'What', cell: (one) => text(one.event_type) },
-			{ title: 'Who', cell: (one) => text(one.principal?.name ?? one.principal?.id ?? one.principal, 60) },
-			{ title: 'From', cell: (one) => text(one.source_ip, 40) },
-			{ title: 'Operation', cell: (one) => text(one.operation ?? one.detail?.operation, 60) },
-			{ title: 'Of', cell: (one) => text(one.target ?? one.detail?.target, 60) },
-			{ title: 'Outcome', cell: (one) => badge(one.outcome) },
-		],
-		{ label: 'Audit' },
-	), { empty: ({ events }) => !events.length, none: 'Nothing was recorded yet.' }));
+	return () =>
+		section(
+			'Audit',
+			when(
+				found,
+				({ events }) =>
+					table(
+						/** @type {any[]} */ (events),
+						[
+							{ title: 'When', cell: (one) => moment(one.timestamp) },
+							{ title: 'What', cell: (one) => text(one.event_type) },
+							{ title: 'Who', cell: (one) => text(one.principal?.name ?? one.principal?.id ?? one.principal, 60) },
+							{ title: 'From', cell: (one) => text(one.source_ip, 40) },
+							{ title: 'Operation', cell: (one) => text(one.operation ?? one.detail?.operation, 60) },
+							{ title: 'Of', cell: (one) => text(one.target ?? one.detail?.target, 60) },
+							{ title: 'Outcome', cell: (one) => badge(one.outcome) },
+						],
+						{ label: 'Audit' },
+					),
+				{ empty: ({ events }) => !events.length, none: 'Nothing was recorded yet.' },
+			),
+		);
 }
 
 /** @returns {() => import('../parts.js').Part} */
@@ -150,4 +246,3 @@ function config(/** @type {import('../visit.js').Visit} */ visit) {
 	const settings = visit.source(() => ({ path: '/admin/system/config' }), { every: 60_000 });
 	return () => when(settings, (found) => payload('What this gateway is set to', found));
 }
-

@@ -1,8 +1,9 @@
 /** A workflow: its steps as a graph that lives, and as a list. */
-import { html, nothing } from '../lit-html.js';
+
 import { button } from '../actions.js';
 import { duration, millis, moment, number, text } from '../format.js';
 import { graph } from '../graph.js';
+import { html, nothing } from '../lit-html.js';
 import { badge, facts, head, jobLink, payload, section, table, when } from '../parts.js';
 import { setQuery } from '../router.js';
 import { done, took } from './workflows.js';
@@ -20,7 +21,9 @@ export function open(visit) {
 	return () => {
 		const now = flow.read.value.value?.workflow;
 		return html`${head(text(now?.name || visit.param, 80), { path, query: query(), cli: ['workflow', 'show', visit.param], actions: now ? actions(now, path, flow.reload) : '' })}
-			${when(flow, ({ workflow }) => html`<section>
+			${when(
+				flow,
+				({ workflow }) => html`<section>
 					${facts([
 						['State', badge(workflow.state)],
 						['Kind', workflow.type],
@@ -34,14 +37,40 @@ export function open(visit) {
 				</section>
 				${section('Graph', graph(workflow.type, workflow.steps, workflow.metadata.job_count))}
 				${section('Steps', [steps(workflow.steps), more(workflow.pagination ?? workflow.steps_pagination)])}
-				${workflow.result === undefined ? nothing : payload('Result', workflow.result)}`)}`;
+				${workflow.result === undefined ? nothing : payload('Result', workflow.result)}`,
+			)}`;
 	};
 }
 
 function actions(/** @type {any} */ flow, /** @type {string} */ path, /** @type {() => void} */ then) {
 	return [
-		['failed', 'cancelled'].includes(flow.state) ? button({ label: 'Retry from where it failed', needs: 'control', method: 'POST', path: `${path}/retry`, cli: ['workflow', 'retry', flow.id], quick: true }, then) : nothing,
-		flow.state === 'running' ? button({ label: 'Cancel', needs: 'control', danger: true, method: 'POST', path: `${path}/cancel`, cli: ['workflow', 'cancel', flow.id], about: 'Jobs that wait are cancelled. Active ones may end.' }, then) : nothing,
+		['failed', 'cancelled'].includes(flow.state)
+			? button(
+					{
+						label: 'Retry from where it failed',
+						needs: 'control',
+						method: 'POST',
+						path: `${path}/retry`,
+						cli: ['workflow', 'retry', flow.id],
+						quick: true,
+					},
+					then,
+				)
+			: nothing,
+		flow.state === 'running'
+			? button(
+					{
+						label: 'Cancel',
+						needs: 'control',
+						danger: true,
+						method: 'POST',
+						path: `${path}/cancel`,
+						cli: ['workflow', 'cancel', flow.id],
+						about: 'Jobs that wait are cancelled. Active ones may end.',
+					},
+					then,
+				)
+			: nothing,
 	];
 }
 
@@ -55,7 +84,14 @@ function steps(/** @type {any[]} */ all) {
 			{ title: 'State', cell: (step) => badge(step.state) },
 			{ title: 'After', cell: (step) => text(step.depends_on.join(', '), 60) },
 			{ title: 'Job', cell: (step) => (step.job_id ? jobLink(step.job_id) : '–') },
-			{ title: 'Took', cell: (step) => (step.started_at ? duration((step.completed_at ? millis(step.completed_at) : Date.now()) - millis(step.started_at)) : '–'), number: true },
+			{
+				title: 'Took',
+				cell: (step) =>
+					step.started_at
+						? duration((step.completed_at ? millis(step.completed_at) : Date.now()) - millis(step.started_at))
+						: '–',
+				number: true,
+			},
 			{ title: 'Error', cell: (step) => text(step.error?.message, 80) },
 		],
 		{ label: 'Steps' },
