@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
 import json
 import os
@@ -44,6 +45,15 @@ class Page:
             return bool(await self.run(f"document.readyState === 'complete' && location.href.startsWith({json.dumps(url)})"))
 
         await eventually(loaded, _ANSWER_SECONDS)
+
+    async def command(self, method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """One command of the protocol about this tab, and its result."""
+        return await self._browser.command(method, parameters, self._session)
+
+    async def picture(self, path: Path) -> None:
+        """Write what is seen as a PNG file."""
+        taken = await self.command("Page.captureScreenshot", {"format": "png"})
+        path.write_bytes(base64.b64decode(taken["data"]))
 
     async def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is waited for. Raises AssertionError for what the page throws."""

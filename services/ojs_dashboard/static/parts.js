@@ -94,7 +94,7 @@ export function table(rows, columns, { label, mark = () => '' }) {
 		<table>
 			<thead>
 				<tr>
-					${columns.map((column) => html`<th scope="col" class=${column.number ? 'number' : ''}>${column.title}</th>`)}
+					${columns.map(({ title, number }) => (title === '' ? html`<td></td>` : html`<th scope="col" class=${number ? 'number' : ''}>${title}</th>`))}
 				</tr>
 			</thead>
 			<tbody>

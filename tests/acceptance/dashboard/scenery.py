@@ -1,0 +1,70 @@
+"""What is to be seen: something of everything that the dashboard shows."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from support.system import System
+
+HOSTILE: Final = "<img src=x onerror=\"globalThis.troubles.push('ran')\">‮gnp.exe\x1b[31m\x07"
+"""Text that tries to be markup, to turn the direction of writing, and to colour a terminal."""
+LARGEST: Final = 2**63
+_WORKER: Final = "worker-1"
+
+
+class Scenery(NamedTuple):
+    """The ids of what was made."""
+
+    waiting: str
+    active: str
+    completed: str
+    dead: str
+    scheduled: str
+    hostile: str
+    workflow: str
+    group: str
+
+    @classmethod
+    def made(cls, system: System) -> Scenery:
+        """Fill a system that is empty."""
+
+        def ask(method: str, path: str, body: object = None) -> Any:
+            answer = system.request(method, f"/ojs/v1{path}", body)
+            assert answer.status < 300, (method, path, answer)
+            return answer.body
+
+        def push(kind: str, queue: str, *args: object, **options: object) -> str:
+            body = {"type": kind, "args": args, "meta": {"tenant": "acme"}, "options": {"queue": queue, **options}}
+            return str(ask("POST", "/jobs", body)["job"]["id"])
+
+        def fetch(queue: str) -> dict[str, Any]:
+            [job] = ask("POST", "/workers/fetch", {"queues": [queue], "worker_id": _WORKER, "wait_ms": 10_000})["jobs"]
+            return dict(job)
+
+        ask("POST", "/workers/heartbeat", {"worker_id": _WORKER, "active_jobs": [], "queues": ["mail"], "hostname": "box"})
+        completed = push("mail.send", "mail", "ada@example.org", {"total": LARGEST - 1})
+        ask("POST", "/workers/ack", {"job_id": fetch("mail")["id"], "worker_id": _WORKER, "result": {"sent": True}})
+        dead = push("mail.send", "mail", "nobody", retry={"max_attempts": 1})
+        error = {
+            "code": "SmtpError",
+            "message": f"no route to host {HOSTILE}",
+            "details": {"backtrace": ["File send.py, line 3", HOSTILE]},
+        }
+        ask("POST", "/workers/nack", {"job_id": fetch("mail")["id"], "worker_id": _WORKER, "error": error})
+        active = push("image.scale", "images", "cat.png")
+        fetch("images")
+        hostile = push("report.make", "reports", HOSTILE, LARGEST, "x" * 900_000, {HOSTILE: [HOSTILE] * 500}, tags=["a<b"])
+        waiting = push("report.make", "reports", *range(5))
+        scheduled = push("report.make", "reports", scheduled_at="2099-01-01T00:00:00Z")
+        for number in range(20):
+            push("mail.send", "bulk", number)
+        ask("POST", "/queues/bulk/pause")
+        ask("POST", "/cron", {"name": "nightly", "cron": "0 3 * * *", "timezone": "Europe/Berlin", "type": "report.make", "args": []})
+        ask("POST", "/cron/nightly/trigger")
+        steps = [{"type": "order.check", "args": [1]}, {"type": "order.pay", "args": [1]}, {"type": "order.send", "args": [1]}]
+        flow = ask("POST", "/workflows", {"type": "chain", "name": "order", "steps": steps})["workflow"]["id"]
+        members = [{"type": "image.scale", "args": [number]} for number in range(60)]
+        group = ask("POST", "/workflows", {"type": "group", "name": "gallery", "jobs": members})["workflow"]["id"]
+        ask("PUT", "/rate-limits/smtp/override", {"concurrency": 2})
+        ask("POST", "/webhooks/subscriptions", {"url": "https://example.org/hook", "events": ["job.discarded"]})
+        return cls(waiting, active, completed, dead, scheduled, hostile, flow, group)

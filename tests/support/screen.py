@@ -1,0 +1,136 @@
+"""The dashboard in a real browser, as somebody who looks and clicks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from support.browser import Browser, Page
+from support.waiting import eventually
+
+AXE: Final = Path(__file__).parents[2] / "services/ojs_dashboard/node_modules/axe-core/axe.min.js"
+"""axe-core, which `script/setup dev` brings."""
+_PATIENCE_S: Final = 60.0
+_NOTED: Final = """
+globalThis.troubles = [];
+const note = (what) => globalThis.troubles.push(String(what));
+addEventListener('error', (event) => note(event.message));
+addEventListener('unhandledrejection', (event) => note(event.reason?.stack ?? event.reason));
+addEventListener('securitypolicyviolation', (event) => note(`${event.violatedDirective} ${event.blockedURI}`));
+const told = console.error;
+console.error = (...what) => { note(what.join(' ')); told(...what); };
+"""
+_FIND: Final = """
+const named = (node) => (node.getAttribute('aria-label') ?? node.innerText ?? '').trim();
+const scope = document.querySelector('dialog[open]') ?? document;
+"""
+
+
+class Screen:
+    """One tab with the dashboard of a gateway."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self._url = url
+
+    @classmethod
+    async def opened(cls, browser: Browser, url: str, *, dark: bool = False, width: int = 1280) -> Screen:
+        """A tab that notes what goes wrong in it."""
+        page = await browser.page()
+        screen = cls(page, url)
+        await page.command("Page.enable", {})
+        await page.command("Page.addScriptToEvaluateOnNewDocument", {"source": _NOTED})
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        await page.command("Emulation.setDeviceMetricsOverride", size)
+        if dark:
+            features = [{"name": "prefers-color-scheme", "value": "dark"}]
+            await page.command("Emulation.setEmulatedMedia", {"features": features})
+        return screen
+
+    async def go(self, path: str) -> None:
+        """Load a page of the dashboard; returns when what it reads is there."""
+        await self.page.go(self._url + path)
+        await self.settled()
+
+    async def settled(self) -> None:
+        """Return when nothing is being loaded for the first time."""
+        script = "!!document.querySelector('main h1') && !document.querySelector('.skeleton')"
+        await self._until(script, "the page has come")
+
+    async def text(self) -> str:
+        """What can be read."""
+        return str(await self.page.run("document.body.innerText"))
+
+    async def shows(self, *texts: str) -> None:
+        """Return when all of these texts can be read."""
+        for text in texts:
+            await self._until(f"document.body.innerText.includes({json.dumps(text)})", f"{text!r} is shown")
+
+    async def hides(self, text: str) -> None:
+        """Return when a text can't be read any more."""
+        await self._until(f"!document.body.innerText.includes({json.dumps(text)})", f"{text!r} is gone")
+
+    async def click(self, name: str) -> None:
+        """Press the button, or follow the link, of this name; in the dialog if one is open."""
+        script = f"""(() => {{ {_FIND}
+            const found = [...scope.querySelectorAll('button, a, input[type=checkbox], summary')]
+                .find((node) => named(node) === {json.dumps(name)} && !node.disabled);
+            found?.click();
+            return !!found;
+        }})()"""
+        await self._until(script, f"there is {name!r} to be pressed")
+
+    async def offers(self, name: str) -> bool:
+        """Whether there is a button or a link of this name."""
+        script = f"""(() => {{ {_FIND}
+            return [...scope.querySelectorAll('button, a')].some((node) => named(node) === {json.dumps(name)});
+        }})()"""
+        return bool(await self.page.run(script))
+
+    async def fill(self, label: str, value: str) -> None:
+        """Type into the field of this label."""
+        script = f"""(() => {{
+            const label = [...document.querySelectorAll('label')].find((node) => node.innerText.trim() === {json.dumps(label)});
+            const field = label ? document.getElementById(label.htmlFor)
+                : document.querySelector(`[aria-label=${{JSON.stringify({json.dumps(label)})}}]`);
+            if (!field) return false;
+            field.value = {json.dumps(value)};
+            field.dispatchEvent(new Event('input', {{bubbles: true}}));
+            field.dispatchEvent(new Event('change', {{bubbles: true}}));
+            return true;
+        }})()"""
+        await self._until(script, f"there is a field {label!r}")
+
+    async def press(self, key: str) -> None:
+        """Press a key outside of fields."""
+        await self.page.command("Input.dispatchKeyEvent", {"type": "keyDown", "key": key, "text": key})
+        await self.page.command("Input.dispatchKeyEvent", {"type": "keyUp", "key": key})
+
+    async def troubles(self) -> list[str]:
+        """What the browser has complained of since the page was loaded."""
+        found: list[str] = await self.page.run("globalThis.troubles")
+        return found
+
+    async def barriers(self) -> list[str]:
+        """What axe finds against WCAG 2.2 AA."""
+        await self.page.run(AXE.read_text(encoding="utf-8") + "; true")
+        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+        script = f"""axe.run(document, {{runOnly: {json.dumps(tags)}}}).then((result) => result.violations
+            .map((one) => `${{one.id}}: ${{one.help}}: ${{one.nodes.map((node) => node.html.slice(0, 160)).join(' | ')}}`))"""
+        found: list[str] = await self.page.run(script)
+        return found
+
+    async def picture(self, path: Path) -> None:
+        """Write what is seen as a PNG file."""
+        await self.page.picture(path)
+
+    async def _until(self, script: str, what: str) -> None:
+        async def met() -> bool:
+            return bool(await self.page.run(script))
+
+        try:
+            await eventually(met, _PATIENCE_S)
+        except AssertionError as error:
+            raise AssertionError(f"not met: {what}\n{await self.text()}\n{await self.troubles()}") from error
+
