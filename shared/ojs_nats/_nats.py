@@ -194,6 +194,12 @@ class _Client(Client):
         self._abort()
         await super()._connect_to_server(s)
 
+    async def _process_connect_init(self) -> None:
+        try:
+            await super()._process_connect_init()
+        except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
+            raise nats.errors.Error("nats: what answers there is no NATS server") from error
+
     async def end(self) -> None:
         """Close it, with what tries to connect it."""
         try:
@@ -204,6 +210,8 @@ class _Client(Client):
             while trying is not None and not trying.done():  # `asyncio.wait_for` may swallow a cancellation
                 trying.cancel()
                 await asyncio.wait({trying}, timeout=_CLOSE_S)
+            if trying is not None:
+                await asyncio.gather(trying, return_exceptions=True)
         finally:
             self._abort()
 
@@ -211,7 +219,7 @@ class _Client(Client):
     def has_given_up(self) -> bool:
         """Whether it won't be connected again: after some complaints of the server, and errors that nats-py doesn't expect."""
         trying = self._reconnection_task
-        return self.is_closed or (self.is_reconnecting and (trying is None or trying.done()))
+        return self.is_closed or (self.is_reconnecting and trying is not None and trying.done())
 
     def _abort(self) -> None:
         writer = getattr(self._transport, "_io_writer", None)
@@ -247,7 +255,7 @@ class _Link:
                     max_reconnect_attempts=1,
                     ping_interval=_PING_S,
                 )
-        except Exception as error:  # whatever answers in a server's place
+        except (nats.errors.Error, OSError) as error:
             raise NotNow(self._reason or error, carried_out=False) from error
         self._nats.options["max_reconnect_attempts"] = -1
         self._inbox = self._nats.new_inbox()

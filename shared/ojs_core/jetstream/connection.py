@@ -233,6 +233,12 @@ class _DirectClient(Client):
         self._abort()  # an attempt that timed out would leave its socket open
         await super()._connect_to_server(s)
 
+    async def _process_connect_init(self) -> None:
+        try:
+            await super()._process_connect_init()
+        except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
+            raise NatsError("nats: what answers there is no NATS server") from error
+
     async def end(self) -> None:
         """Close it, and whatever nobody takes what is written to, or tries to connect."""
         try:
