@@ -14,6 +14,7 @@ import msgspec
 import nats.errors
 from nats.aio.client import Client, Srv
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
 from ojs_nats._errors import Refused, refused
 from ojs_nats._jobs import Job
@@ -233,6 +234,7 @@ class _Link:
     def __init__(self) -> None:
         self._nats = _Client()
         self._inbox = ""
+        self._answers: Subscription | None = None
         self._reason: Exception | None = None
         """The last trouble of the connection."""
         self._nobody_since: float | None = None
@@ -258,8 +260,16 @@ class _Link:
         except (nats.errors.Error, OSError) as error:
             raise NotNow(self._reason or error, carried_out=False) from error
         self._nats.options["max_reconnect_attempts"] = -1
+        await self._listen()
+
+    async def _listen(self) -> None:
+        """Listen to answers. Each connection has an inbox of its own: who answers a request of the one before finds nobody
+        there, and the jobs of a fetch go to others at once.
+        """
+        if self._answers is not None:
+            await self._answers.unsubscribe()
         self._inbox = self._nats.new_inbox()
-        await self._nats.subscribe(f"{self._inbox}.*", cb=self._answered)
+        self._answers = await self._nats.subscribe(f"{self._inbox}.*", cb=self._answered)
 
     async def close(self) -> None:
         if self._nats.options:  # nats-py can't close what was never asked to connect
@@ -342,6 +352,8 @@ class _Link:
 
     async def _disconnected(self) -> None:
         self._fail(NotNow("the connection to NATS was lost", carried_out=True))
+        if self._answers is not None and not self._nats.is_closed:
+            await self._listen()
 
     def _fail(self, reason: Exception, subject: str | None = None) -> None:
         for asked, answer in self._waiting.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
 from typing import Final, Protocol
@@ -36,17 +37,20 @@ class Place:
         self.says = b""
         self.came = 0
         """How many connections there were."""
+        self.heard: dict[int, bytes] = {}
+        """What each of them, by its number, has said."""
         self.there: set[asyncio.StreamWriter] = set()
         """Those that the other side hasn't ended."""
         self.url = ""
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.came += 1
+        number = self.came
         self.there.add(writer)
         writer.write(self.says)
         with suppress(ConnectionError):
-            while await reader.read(65_536):
-                pass
+            while heard := await reader.read(65_536):
+                self.heard[number] = self.heard.get(number, b"") + heard
         self.there.discard(writer)
         writer.transport.abort()
 
@@ -171,4 +175,21 @@ async def test_whatever_answered_meanwhile_a_server_that_is_back_is_found(place:
     place.reset()
 
     await eventually(side.connected, 60)
+    await side.close()
+
+
+async def test_each_connection_of_a_client_has_an_inbox_of_its_own(place: Place) -> None:
+    """Whoever answers what was asked on the one before finds nobody there."""
+    place.says = GREETING
+    side = ClientSide(place.url)
+
+    def inboxes(number: int) -> set[str]:
+        return set(re.findall(r"^SUB (\S+)", place.heard.get(number, b"").decode(), re.MULTILINE))
+
+    await side.connect()
+    await eventually(lambda: inboxes(1))
+    place.reset()
+    await eventually(side.connected, 60)
+    await eventually(lambda: inboxes(2))
+    assert (len(inboxes(1)), len(inboxes(2)), inboxes(1) & inboxes(2)) == (1, 1, set())
     await side.close()
