@@ -43,7 +43,7 @@ _MEDIA_TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_FIRST: Final = (
+FIRST: Final = (
     "app.js",
     "lit-html.js",
     "signals-core.js",
@@ -56,19 +56,9 @@ _FIRST: Final = (
 )
 """Modules that every page needs: the browser asks for them at once, in place of one after the other."""
 _COMMENTS: Final = re.compile(r"^[ \t]*/\*\*(?:(?!\*/).)*\*/[ \t]*\n|/\*\*(?:(?!\*/).)*\*/ ?", re.MULTILINE | re.DOTALL)
-POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types lit-html",
-    )
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html"
 )
 """The Content-Security-Policy of the page."""
 
@@ -111,7 +101,7 @@ def _bodies(folder: Path, libraries: Path) -> Iterator[tuple[str, bytes]]:
 
 def _document(digest: str, *, read_only: bool) -> bytes:
     base = f"{ASSETS}/{digest}"
-    modules = "".join(f'<link rel="modulepreload" href="{base}/{name}">\n' for name in _FIRST)
+    modules = "".join(f'<link rel="modulepreload" href="{base}/{name}">\n' for name in FIRST)
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

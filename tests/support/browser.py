@@ -50,10 +50,10 @@ class Page:
         """One command of the protocol about this tab, and its result."""
         return await self._browser.command(method, parameters, self._session)
 
-    async def picture(self, path: Path) -> None:
-        """Write what is seen as a PNG file."""
+    async def picture(self) -> bytes:
+        """What is seen, as a PNG file."""
         taken = await self.command("Page.captureScreenshot", {"format": "png"})
-        path.write_bytes(base64.b64decode(taken["data"]))
+        return base64.b64decode(taken["data"])
 
     async def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is waited for. Raises AssertionError for what the page throws."""

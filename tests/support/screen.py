@@ -121,10 +121,6 @@ class Screen:
         found: list[str] = await self.page.run(script)
         return found
 
-    async def picture(self, path: Path) -> None:
-        """Write what is seen as a PNG file."""
-        await self.page.picture(path)
-
     async def _until(self, script: str, what: str) -> None:
         async def met() -> bool:
             return bool(await self.page.run(script))
@@ -133,4 +129,3 @@ class Screen:
             await eventually(met, _PATIENCE_S)
         except AssertionError as error:
             raise AssertionError(f"not met: {what}\n{await self.text()}\n{await self.troubles()}") from error
-

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from support.system import System
 
-HOSTILE: Final = "<img src=x onerror=\"globalThis.troubles.push('ran')\">‮gnp.exe\x1b[31m\x07"
+HOSTILE: Final = "<img src=x onerror=\"globalThis.troubles.push('ran')\">\u202egnp.exe\x1b[31m\x07"
 """Text that tries to be markup, to turn the direction of writing, and to colour a terminal."""
 LARGEST: Final = 2**63
 _WORKER: Final = "worker-1"
@@ -59,7 +59,11 @@ class Scenery(NamedTuple):
         for number in range(20):
             push("mail.send", "bulk", number)
         ask("POST", "/queues/bulk/pause")
-        ask("POST", "/cron", {"name": "nightly", "cron": "0 3 * * *", "timezone": "Europe/Berlin", "type": "report.make", "args": []})
+        ask(
+            "POST",
+            "/cron",
+            {"name": "nightly", "cron": "0 3 * * *", "timezone": "Europe/Berlin", "type": "report.make", "args": []},
+        )
         ask("POST", "/cron/nightly/trigger")
         steps = [{"type": "order.check", "args": [1]}, {"type": "order.pay", "args": [1]}, {"type": "order.send", "args": [1]}]
         flow = ask("POST", "/workflows", {"type": "chain", "name": "order", "steps": steps})["workflow"]["id"]

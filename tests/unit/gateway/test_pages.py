@@ -1,0 +1,125 @@
+"""The dashboard's files as a gateway serves them (docs/dashboard.md)."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from ojs_dashboard import files
+from unit.gateway.conftest import Start
+
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+MOST_BYTES = 55_000
+"""Of everything, each file compressed by itself (docs/adr/082)."""
+MOST_FIRST_BYTES = 30_000
+"""Of what the first page needs before it is drawn."""
+MOST_LINES = 4_300
+
+
+@pytest.fixture(autouse=True)
+def libraries() -> None:
+    """The two libraries are brought by `script/setup`."""
+    missing = [name for name in files.NEEDED if not (files.LIBRARIES / name).is_file()]
+    assert not missing, f"run script/setup: {missing} are missing"
+
+
+def loaded() -> files.Dashboard:
+    found = files.load(read_only=False)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("path", [page.replace("{name}", "mail").replace("{id}", "x") for page in files.PAGES])
+async def test_a_browser_gets_the_page_at_each_of_its_addresses(http: aiohttp.ClientSession, path: str) -> None:
+    async with http.get(path, headers=HTML) as answer:
+        text = await answer.text()
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert answer.headers["Cache-Control"] == "no-cache"
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy
+    for asset in re.findall(r'(?:href|src)="(/ui/[^"]+)"', text):
+        async with http.get(asset) as found:
+            assert found.status == 200, asset
+            assert "immutable" in found.headers["Cache-Control"]
+
+
+async def test_a_client_that_is_no_browser_gets_the_error_of_the_api(http: aiohttp.ClientSession) -> None:
+    async with http.get("/", headers={"Accept": "application/json"}) as answer:
+        assert answer.status == 404
+        assert (await answer.json())["error"]["code"] == "not_found"
+
+
+@pytest.mark.parametrize("path", ["/ui/0/app.js", "/ui/x/pages/jobs.js", "/ui/x/../../files.py", "/ui/x/%2e%2e%2ffiles.py"])
+async def test_a_file_that_is_not_there_is_an_error(http: aiohttp.ClientSession, path: str) -> None:
+    async with http.get(path, headers=HTML) as answer:
+        assert answer.status == 404
+
+
+async def test_there_is_no_page_where_a_setting_says_so(start: Start) -> None:
+    http = await start(dashboard=False)
+    async with http.get("/", headers=HTML) as answer:
+        assert answer.status == 404
+
+
+async def test_a_page_that_may_only_look_says_so_to_its_modules(start: Start) -> None:
+    http = await start(dashboard_read_only=True)
+    async with http.get("/", headers=HTML) as answer:
+        assert '<meta name="ojs-read-only" content="true">' in await answer.text()
+
+
+async def test_files_come_compressed_to_those_who_take_them_so(http: aiohttp.ClientSession) -> None:
+    name = next(name for name in loaded().files if name.endswith("/app.js"))
+    async with http.get(f"/ui/{name}", headers={"Accept-Encoding": "gzip"}, auto_decompress=False) as packed:
+        assert packed.headers["Content-Encoding"] == "gzip"
+        body = gzip.decompress(await packed.read())
+    async with http.get(f"/ui/{name}", headers={"Accept-Encoding": "identity"}) as plain:
+        assert "Content-Encoding" not in plain.headers
+        assert await plain.read() == body
+
+
+def test_without_its_libraries_there_is_no_dashboard(tmp_path: Path) -> None:
+    assert files.load(read_only=False, libraries=tmp_path) is None
+
+
+def test_all_of_it_is_small() -> None:
+    dashboard = loaded()
+    first = {"app.css", "icon.svg", "pages/overview.js", *files.FIRST}
+    sizes = {name.partition("/")[2]: len(file.packed) for name, file in dashboard.files.items()}
+    assert sum(sizes.values()) + len(dashboard.document.packed) <= MOST_BYTES
+    assert sum(size for name, size in sizes.items() if name in first) <= MOST_FIRST_BYTES
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files.FOLDER.rglob("*.*"))
+    assert lines <= MOST_LINES
+
+
+def test_modules_ask_no_other_host_and_run_no_text_as_code() -> None:
+    for name, file in loaded().files.items():
+        text = file.body.decode()
+        assert not re.search(r"\b(?:eval|Function)\(|innerHTML|insertAdjacentHTML|unsafeHTML", text) or "lit-html" in name, name
+        if not name.endswith((".svg", "lit-html.js", "signals-core.js")):
+            assert "://" not in text, name
+
+
+def test_documentation_comments_are_not_served_and_nothing_else_is_left_out() -> None:
+    for path in files.FOLDER.rglob("*.js"):
+        text = path.read_text(encoding="utf-8")
+        served = next(
+            file.body.decode()
+            for name, file in loaded().files.items()
+            if name.partition("/")[2] == path.relative_to(files.FOLDER).as_posix()
+        )
+        assert "/**" not in served
+        assert re.sub(r"/\*\*.*?\*/|\s", "", text, flags=re.DOTALL) == re.sub(r"\s", "", served)
+
+
+def test_the_pages_of_the_server_are_those_of_the_browser() -> None:
+    router = (files.FOLDER / "router.js").read_text(encoding="utf-8")
+    there = re.findall(r"\['(/[^']*)', '(\w+)'\]", router)
+    assert [re.sub(r":(\w+)", r"{\1}", path) for path, _ in there] == list(files.PAGES)
+    assert {page for _, page in there} <= {path.stem for path in (files.FOLDER / "pages").glob("*.js")}
