@@ -139,13 +139,18 @@ def _of_try(workflow_id: str, op: str, part: str) -> str:
     return f"{workflow_id}.{op}.{part}" if op else f"{workflow_id}.{part}"
 
 
+def is_namespace(name: str) -> bool:
+    """Return whether a namespace may have that name."""
+    return _NAMESPACE.fullmatch(name) is not None and name not in _TAKEN
+
+
 def checked_namespace(name: str) -> str:
     """Return the name, if it is a namespace's. Raises ValueError, which says what one is."""
+    if is_namespace(name):
+        return name
     if _NAMESPACE.fullmatch(name) is None:
         raise ValueError(f"{shown(name)} is not 1 to 32 of a-z, 0-9 and -, beginning with a letter, like {DEFAULT_NAMESPACE}")
-    if name in _TAKEN:
-        raise ValueError(f"{shown(name)} is how NATS names streams of its own; choose another name")
-    return name
+    raise ValueError(f"{shown(name)} is how NATS names streams of its own; choose another name")
 
 
 class StoreConfig(Struct, frozen=True, kw_only=True):

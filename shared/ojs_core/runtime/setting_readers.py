@@ -179,7 +179,10 @@ def nats_urls(value: object) -> str:
     address = ",".join(urls)
     _, question, option = address.partition("?")
     if question and not _INBOX_OPTION.fullmatch(option):
-        raise ValueError(f"{_quoted(mask(address))} may end in ?inbox_prefix=_INBOX…, and has no other option")
+        raise ValueError(
+            f"{_quoted(mask(address))} may end in ?inbox_prefix=_INBOX…, and has no other option here; "
+            "the namespace is a setting of its own"
+        )
     return address
 
 
