@@ -88,7 +88,8 @@ async def _asked(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding
         copies = int(found["config"].get("num_replicas", 1))
         for finding in (_config(wanted, found, config), *_copies(name, found), *_consumers_room(name, found)):
             yield finding
-    yield await _consumers(nats, config)
+    if all("error" not in found for _, found in infos):
+        yield await _consumers(nats, config)
     yield _room(info, copies)
 
 
