@@ -39,7 +39,7 @@ Metrics of jobs have the names of ojs-observability; those of ojs-events (`ojs_j
 
 {_table(metrics.FAMILIES)}
 
-Besides, `ojs_build_info` says which service and version a process is, and `process_…` what it uses of CPU, memory and file
+Besides, `ojs_build_info` says which service, version and namespace a process is of, and `process_…` what it uses of CPU, memory and file
 descriptors.
 
 ## Gateways
