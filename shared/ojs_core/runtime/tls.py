@@ -37,7 +37,7 @@ _PAUSE_S: Final = 1.0
 """Before connections are accepted again when there was no file for one, as asyncio itself waits."""
 _MOST_REFUSED: Final = 50
 """Handshakes at a time with clients that will be refused; others are cut off."""
-_VERSIONS: Final = frozenset({"UNSUPPORTED_PROTOCOL", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER", "VERSION_TOO_LOW"})
+_VERSIONS: Final = frozenset({"UNSUPPORTED_PROTOCOL", "UNKNOWN_PROTOCOL", "VERSION_TOO_LOW"})
 _NO_CERTIFICATE: Final = frozenset({"PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED"})
 _DISTRUST: Final = ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_UNKNOWN", "CERTIFICATE_EXPIRED", "UNSUPPORTED_CERTIFICATE")
 """Ends of what a client says that doesn't accept the server's certificate."""
@@ -238,7 +238,8 @@ def _reason(error: OSError) -> Reason:
         return "distrusted"
     if isinstance(error, ssl.SSLError):
         return "other"
-    return "timeout" if isinstance(error, TimeoutError) or "too long" in str(error) else "closed"
+    given_up = isinstance(error, TimeoutError) or (isinstance(error, ConnectionAbortedError) and error.errno is None)
+    return "timeout" if given_up else "closed"  # asyncio's own has no number
 
 
 def _detail(error: OSError) -> str:

@@ -6,7 +6,8 @@ import asyncio
 import ssl
 import time
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -47,20 +48,28 @@ async def http(start: Start, pair: Pair) -> aiohttp.ClientSession:
     return await start(tls_cert=pair.certificate, tls_key=pair.key)
 
 
-async def connected(http: aiohttp.ClientSession, context: ssl.SSLContext | None = None) -> Stream:
+@asynccontextmanager
+async def connected(http: aiohttp.ClientSession, context: ssl.SSLContext | None = None) -> AsyncIterator[Stream]:
     """A connection to the gateway of a client, by TLS with a context and else without."""
     base = http._base_url
     assert base is not None
-    return await asyncio.open_connection(base.host, base.port, ssl=context)
+    reader, writer = await asyncio.open_connection(base.host, base.port, ssl=context)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(OSError):  # the server may have closed it in its way
+            await writer.wait_closed()
 
 
 async def rest(stream: Stream) -> bytes:
-    """What comes until the server closes."""
-    try:
+    """What comes until the server closes, in whichever way."""
+    found = b""
+    with suppress(ConnectionError):
         async with asyncio.timeout(20):
-            return await stream[0].read()
-    finally:
-        stream[1].close()
+            while part := await stream[0].read(4_096):
+                found += part
+    return found
 
 
 async def answer(stream: Stream) -> bytes:
@@ -68,6 +77,12 @@ async def answer(stream: Stream) -> bytes:
     stream[1].write(WHOLE)
     async with asyncio.timeout(20):
         return (await stream[0].readuntil(b"\r\n")).strip()
+
+
+async def answered(http: aiohttp.ClientSession, context: ssl.SSLContext) -> bool:
+    """Whether a new connection is made and answered."""
+    async with connected(http, context) as stream:
+        return await answer(stream) == b"HTTP/1.1 200 OK"
 
 
 def failures(reason: str) -> float:
@@ -89,11 +104,10 @@ async def test_requests_go_over_tls_and_http_1_is_agreed_on(http: aiohttp.Client
         assert response.status == 200
     context = authority.trusting()
     context.set_alpn_protocols(["h2", "http/1.1"])
-    stream = await connected(http, context)
-    agreed = stream[1].get_extra_info("ssl_object")
-    assert (agreed.selected_alpn_protocol(), agreed.version()) == ("http/1.1", "TLSv1.3")
-    assert await answer(stream) == b"HTTP/1.1 200 OK"
-    stream[1].close()
+    async with connected(http, context) as stream:
+        agreed = stream[1].get_extra_info("ssl_object")
+        assert (agreed.selected_alpn_protocol(), agreed.version()) == ("http/1.1", "TLSv1.3")
+        assert await answer(stream) == b"HTTP/1.1 200 OK"
 
 
 async def test_tls_1_2_is_the_oldest_that_is_spoken(http: aiohttp.ClientSession, authority: Authority) -> None:
@@ -103,19 +117,19 @@ async def test_tls_1_2_is_the_oldest_that_is_spoken(http: aiohttp.ClientSession,
         context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
     context.set_ciphers("DEFAULT@SECLEVEL=0")  # else the client itself would refuse it
     with pytest.raises((ssl.SSLError, ConnectionError)):  # asyncio doesn't send the alert that says why
-        await connected(http, context)
+        await answered(http, context)
     await eventually(lambda: failures("version") == before + 1)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    assert await answer(await connected(http, context)) == b"HTTP/1.1 200 OK"
+    assert await answered(http, context)
 
 
 async def test_http_without_tls_is_refused_in_a_sentence(http: aiohttp.ClientSession) -> None:
     before = failures("plain_http")
     with capture_logs() as logs:
         for _ in range(3):
-            stream = await connected(http)
-            stream[1].write(WHOLE)
-            refused = await rest(stream)
+            async with connected(http) as stream:
+                stream[1].write(WHOLE)
+                refused = await rest(stream)
             assert refused.startswith(b"HTTP/1.1 400 Bad Request\r\n")
             assert b"this port speaks TLS alone: use https:// instead of http://" in refused
     assert failures("plain_http") == before + 3
@@ -128,10 +142,10 @@ async def test_http_without_tls_is_refused_in_a_sentence(http: aiohttp.ClientSes
 )
 async def test_what_is_no_handshake_is_closed(http: aiohttp.ClientSession, sent: bytes, reason: str) -> None:
     before = failures(reason)
-    stream = await connected(http)
-    stream[1].write(sent)
-    stream[1].write_eof()
-    await rest(stream)
+    async with connected(http) as stream:
+        stream[1].write(sent)
+        stream[1].write_eof()
+        await rest(stream)
     await eventually(lambda: failures(reason) == before + 1)
     await eventually(lambda: open_now() == 0)
 
@@ -143,9 +157,8 @@ async def test_a_look_whether_the_port_is_open_is_no_failure(http: aiohttp.Clien
         return sum(sample.value for sample in samples)
 
     before = all_failures()
-    stream = await connected(http)
-    stream[1].close()
-    await stream[1].wait_closed()
+    async with connected(http):
+        pass
     await eventually(lambda: open_now() == 0)
     assert all_failures() == before
 
@@ -154,23 +167,23 @@ async def test_a_look_whether_the_port_is_open_is_no_failure(http: aiohttp.Clien
 async def test_a_handshake_that_does_not_come_is_given_up(start: Start, pair: Pair, sent: bytes) -> None:
     http = await start(tls_cert=pair.certificate, tls_key=pair.key, header_timeout=0.2)
     before = failures("timeout")
-    stream = await connected(http)
-    stream[1].write(sent)
-    await rest(stream)
+    async with connected(http) as stream:
+        stream[1].write(sent)
+        await rest(stream)
     await eventually(lambda: failures("timeout") == before + 1)
     await eventually(lambda: open_now() == 0)
 
 
 async def test_handshakes_count_as_connections(start: Start, pair: Pair, authority: Authority) -> None:
     http = await start(tls_cert=pair.certificate, tls_key=pair.key, max_connections=1)
-    silent = await connected(http)
-    await eventually(lambda: open_now() == 1)
-    refused = await rest(await connected(http, authority.trusting()))
-    assert refused.startswith(b"HTTP/1.1 503 ")
-    assert b"as many connections as it takes" in refused
-    silent[1].close()
+    async with connected(http):
+        await eventually(lambda: open_now() == 1)
+        async with connected(http, authority.trusting()) as stream:
+            refused = await rest(stream)
+        assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"as many connections as it takes" in refused
     await eventually(lambda: open_now() == 0)
-    assert await answer(await connected(http, authority.trusting())) == b"HTTP/1.1 200 OK"
+    assert await answered(http, authority.trusting())
 
 
 # Clients' certificates
@@ -183,12 +196,10 @@ async def test_with_a_client_ca_a_client_needs_a_certificate_of_it(
     http = await start(tls_cert=pair.certificate, tls_key=pair.key, client_ca=authority.file)
     before = failures("client_certificate")
     for client in (None, strange.client("worker-7")):
-        stream = await connected(http, authority.trusting(client))
         with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):  # TLS 1.3 tells the client later
-            await answer(stream)
+            await answered(http, authority.trusting(client))
     assert failures("client_certificate") == before + 2
-    stream = await connected(http, authority.trusting(authority.client("worker-7")))
-    assert await answer(stream) == b"HTTP/1.1 200 OK"
+    assert await answered(http, authority.trusting(authority.client("worker-7")))
 
 
 async def test_a_request_knows_its_clients_certificate(
@@ -213,19 +224,16 @@ async def test_a_request_knows_its_clients_certificate(
 async def test_a_new_certificate_counts_for_new_connections(
     http: aiohttp.ClientSession, pair: Pair, authority: Authority
 ) -> None:
-    old = await connected(http, authority.trusting())
-    renewed = authority.server("renewed")
-    pair.take(renewed)
+    async with connected(http, authority.trusting()) as old:
+        pair.take(authority.server("renewed"))
 
-    async def is_new() -> bool:
-        stream = await connected(http, authority.trusting())
-        found = serial(stream)
-        assert await answer(stream) == b"HTTP/1.1 200 OK"
-        stream[1].close()
-        return found != serial(old)
+        async def is_new() -> bool:
+            async with connected(http, authority.trusting()) as stream:
+                assert await answer(stream) == b"HTTP/1.1 200 OK"
+                return serial(stream) != serial(old)
 
-    await eventually(is_new)
-    assert await answer(old) == b"HTTP/1.1 200 OK"
+        await eventually(is_new)
+        assert await answer(old) == b"HTTP/1.1 200 OK"
 
 
 async def test_new_files_that_can_not_be_used_leave_the_old_ones_and_are_told_of_once(pair: Pair, authority: Authority) -> None:
