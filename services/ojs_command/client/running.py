@@ -151,17 +151,19 @@ def unreachable(error: Unavailable, target: Target) -> str:
         return f"The server at {target.shown} can't do that now ({error.__cause__}): 'ojs-nats doctor' says why."
     if isinstance(error.__cause__, ssl.CertificateError):
         return distrusted(error.__cause__, target)
+    shows = "" if target.tls is None or target.tls.cert_file else "; if it asks for your certificate, name that by --cert-file"
     return (
         f"No OJS server answers at {target.shown} (from {target.source}): start one with 'ojs-nats dev', or name another "
-        "with --server or --context."
+        f"with --server or --context{shows}."
     )
 
 
 def distrusted(error: ssl.CertificateError, target: Target) -> str:
     """What to do about a server whose certificate isn't accepted."""
-    reason = f"{error.__cause__ or error}".partition("certificate verify failed: ")[2].partition(" (_ssl")[0]
+    cause = error.__cause__ if isinstance(error.__cause__, ssl.SSLCertVerificationError) else error
+    reason = getattr(cause, "verify_message", str(cause))
     return (
-        f"The certificate of {target.shown} isn't trusted ({reason or error}): name the file of its CA with --ca-file or "
+        f"The certificate of {target.shown} isn't trusted ({reason}): name the file of its CA with --ca-file or "
         "OJS_CA_FILE, or correct the address."
     )
 

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ojs_command.client.context_file import Target
-from ojs_command.client.doctor.findings import Finding, ok, problem, warning
+from ojs_command.client.doctor.findings import Finding, ok, warning
 from ojs_core.runtime.addresses import is_loopback
 from ojs_nats._tls import Trust
 
@@ -63,7 +63,7 @@ def judged(ends: datetime, now: datetime, said: str) -> Finding:
     """Whether a certificate is valid for long enough."""
     if ends - now >= _SOON:
         return ok("tls", said)
-    return (problem if ends <= now else warning)(
+    return warning(
         "tls",
         said,
         "from then on clients refuse the server",
