@@ -14,9 +14,10 @@ from ojs_nats import App, Client, NewJob, SyncClient, Tls, Unavailable
 from support.certificates import Authority, Pair
 from support.cli import Cli
 from support.python_worker import WorkerProcess, imported, installed
-from support.system import Command, Processes, System
+from support.system import OJS_NATS, Command, Processes, System
 from support.waiting import eventually
 
+HTTPS = "https://127.0.0.1:1"
 JOB = {"type": "over.tls", "args": [1], "options": {"queue": "tls"}}
 
 
@@ -31,7 +32,7 @@ def pair(authority: Authority) -> Pair:
 
 
 @pytest.fixture(scope="module")
-def secured(authority: Authority, pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def secured(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system whose API speaks TLS, shared by the tests of this file."""
     with System.started(tmp_path_factory.mktemp("secured"), "--together", *options(pair)) as system:
         yield system
@@ -76,13 +77,14 @@ async def test_a_client_with_a_ca_of_its_own_pushes_fetches_and_acks(secured: Sy
 
 
 async def test_events_come_by_sse_and_web_socket(http: aiohttp.ClientSession) -> None:
+    async with http.post("/ojs/v1/jobs", json=JOB) as answer:  # the queue is there
+        assert answer.status == 201
     async with http.get("/ojs/v1/events/stream") as stream, http.ws_connect("/ojs/v1/ws") as socket:
         assert stream.status == 200
-        await socket.send_json({"type": "subscribe", "channel": "queue:tls-events"})
-        async with asyncio.timeout(30):
+        await socket.send_json({"action": "subscribe", "channel": "queue:tls"})
+        async with asyncio.timeout(60):
             assert (await socket.receive_json())["type"] == "subscribed"
-            pushed = JOB | {"options": {"queue": "tls-events"}}
-            async with http.post("/ojs/v1/jobs", json=pushed) as answer:
+            async with http.post("/ojs/v1/jobs", json=JOB) as answer:
                 job_id = (await answer.json())["job"]["id"]
             while job_id not in (await socket.receive()).data:
                 pass
@@ -125,7 +127,7 @@ async def test_a_client_that_does_not_trust_the_certificate_is_told_why(secured:
 
 async def test_events_are_followed_by_the_python_client(secured: System, authority: Authority) -> None:
     async with Client(secured.url, tls=Tls(ca_file=str(authority.file))) as client:
-        events = client.events.stream(queues=["tls-python"])
+        events = client.events(queue="tls-python")
         follower = asyncio.create_task(anext(events))
 
         async def told() -> bool:
@@ -133,7 +135,7 @@ async def test_events_are_followed_by_the_python_client(secured: System, authori
             return follower.done()
 
         await eventually(told, every=0.2)
-        assert follower.result().type == "job.enqueued"
+        assert follower.result().data["queue"] == "tls-python"
         await events.aclose()
 
 
@@ -191,7 +193,7 @@ async def test_who_shows_no_certificate_gets_no_further_than_the_door(guarded: S
 
 
 def test_commands_take_the_ca_from_an_option_the_environment_and_a_context(
-    secured: System, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    secured: System, authority: Authority, tmp_path: Path
 ) -> None:
     cli = Cli(tmp_path)
     refused = cli("stats", "--server", secured.url)
@@ -203,24 +205,23 @@ def test_commands_take_the_ca_from_an_option_the_environment_and_a_context(
     cli.asked("context", "set", "secure", "--server", secured.url, "--ca-file", ca)
     assert f"ca file {ca}" in " ".join(cli.asked("context", "show", "secure").split())
     assert cli("stats").code == 0
-    monkeypatch.setenv("OJS_CA_FILE", ca)
-    assert cli("stats", "--server", secured.url).code == 0
+    assert cli("stats", "--server", secured.url, program=("env", f"OJS_CA_FILE={ca}", *OJS_NATS)).code == 0
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--server", "https://127.0.0.1:1", "--ca-file", "/none.pem"), "/none.pem can't be read (No such file or directory)"),
+        (("--server", HTTPS, "--ca-file", "/none.pem"), "/none.pem can't be read (No such file or directory)"),
         (
             ("--server", "http://127.0.0.1:1", "--ca-file", "/none.pem"),
             "go with https:// addresses, not with http://127.0.0.1:1",
         ),
-        (("--server", "https://127.0.0.1:1", "--key-file", "{key}"), "is named without cert_file"),
+        (("--server", HTTPS, "--key-file", "{key}"), "is named without cert_file"),
         (
-            ("--server", "https://127.0.0.1:1", "--cert-file", "{certificate}", "--key-file", "{ca}"),
+            ("--server", HTTPS, "--cert-file", "{certificate}", "--key-file", "{ca}"),
             "can't be used with the key",
         ),
-        (("--server", "https://127.0.0.1:1", "--ca-file", "{key}"), "holds no certificate in PEM"),
+        (("--server", HTTPS, "--ca-file", "{key}"), "holds no certificate in PEM"),
     ],
 )
 def test_files_that_can_not_be_used_are_told_of(
