@@ -14,7 +14,7 @@ from ojs_nats import App, Client, NewJob, SyncClient, Tls, Unavailable
 from support.certificates import Authority, Pair
 from support.cli import Cli
 from support.python_worker import WorkerProcess, imported, installed
-from support.system import OJS_NATS, Command, Processes, System
+from support.system import OJS_NATS, Command, Processes, System, send
 from support.waiting import eventually
 
 HTTPS = "https://127.0.0.1:1"
@@ -127,15 +127,15 @@ async def test_a_client_that_does_not_trust_the_certificate_is_told_why(secured:
 
 async def test_events_are_followed_by_the_python_client(secured: System, authority: Authority) -> None:
     async with Client(secured.url, tls=Tls(ca_file=str(authority.file))) as client:
-        events = client.events(queue="tls-python")
+        events = client.events(job_type="over.tls.followed")
         follower = asyncio.create_task(anext(events))
 
         async def told() -> bool:
-            await client.push(NewJob[None]("over.tls", (1,), queue="tls-python"))
+            await client.push(NewJob[None]("over.tls.followed", (1,)))
             return follower.done()
 
         await eventually(told, every=0.2)
-        assert follower.result().data["queue"] == "tls-python"
+        assert follower.result().type.startswith("job.")
         await events.aclose()
 
 
@@ -187,6 +187,12 @@ async def test_who_shows_no_certificate_gets_no_further_than_the_door(guarded: S
     tls = Tls(ca_file=str(authority.file), cert_file=str(known.certificate), key_file=str(known.key))
     async with Client(guarded.url, tls=tls) as client:
         assert (await client.system.health()).status == "ok"
+
+
+def test_probes_have_a_port_without_tls_beside_it(guarded: System) -> None:
+    [url] = [line["health_url"] for line in guarded.events("ready") if line.get("url") == guarded.url and "health_url" in line]
+    assert url.startswith("http://127.0.0.1:")
+    assert send("GET", f"{url}/readyz").status == 200
 
 
 # The command line
