@@ -23,8 +23,6 @@ class ClientCertificate(NamedTuple):
     """As in `CN=worker-7,O=Example`."""
     names: tuple[str, ...]
     """The alternative names, as in `DNS:worker-7.example.org` and `URI:spiffe://example.org/worker`."""
-    serial: str
-    """In hexadecimal digits."""
 
 
 def client_certificate(shown: Mapping[str, Any] | None) -> ClientCertificate | None:
@@ -33,4 +31,4 @@ def client_certificate(shown: Mapping[str, Any] | None) -> ClientCertificate | N
         return None
     parts = [f"{_SHORT.get(kind, kind)}={value}" for part in reversed(shown.get("subject", ())) for kind, value in part]
     names = tuple(f"{kind}:{value}" for kind, value in shown.get("subjectAltName", ()))
-    return ClientCertificate(",".join(parts), names, str(shown.get("serialNumber", "")))
+    return ClientCertificate(",".join(parts), names)
