@@ -76,6 +76,16 @@ async def test_a_client_with_a_ca_of_its_own_pushes_fetches_and_acks(secured: Sy
         assert (await answer.json())["job"]["state"] == "completed"
 
 
+async def test_http_without_tls_is_refused_and_counted(secured: System, http: aiohttp.ClientSession) -> None:
+    refused = send("GET", f"{secured.url.replace('https', 'http')}/readyz")
+    assert refused.status == 400
+    assert refused.body["error"]["message"] == "this port speaks TLS alone: use https:// instead of http://"
+    async with http.get("/metrics") as answer:
+        text = await answer.text()
+    assert 'ojs_tls_handshakes_failed_total{reason="plain_http"} 1.0' in text
+    assert secured.events("TLS handshakes fail")
+
+
 async def test_events_come_by_sse_and_web_socket(http: aiohttp.ClientSession) -> None:
     async with http.post("/ojs/v1/jobs", json=JOB) as answer:  # the queue is there
         assert answer.status == 201
