@@ -19,6 +19,7 @@ from ojs_gateway.routes import bound, operations, router
 if TYPE_CHECKING:
     from ojs_core.runtime.middleware import EnqueueChain
     from ojs_core.runtime.settings import Settings
+    from ojs_core.runtime.tls import TlsDoor
     from ojs_core.store.store import Store
 
 _SHUTDOWN_S: Final = 1.8
@@ -69,7 +70,7 @@ class Gateway:
         return self._listener.url
 
     async def start(self) -> None:
-        """Listen. Raises StartupProblem if the address can't be had, or NATS not reached."""
+        """Listen. Raises StartupProblem if the address can't be had, a certificate not used, or NATS not reached."""
         self.chain.freeze()
         settings = self._settings
         connections = Connections(
@@ -77,7 +78,12 @@ class Gateway:
         )
         bare = server(self._edge, self._context.limits, connections)
         self._listener = Listener(
-            bare, settings.host, settings.port, shares_port=settings.processes > 1, shutdown_timeout=_SHUTDOWN_S
+            bare,
+            settings.host,
+            settings.port,
+            shares_port=settings.processes > 1,
+            door=_door(settings, connections),
+            shutdown_timeout=_SHUTDOWN_S,
         )
         await self._listener.start()
         if self._nats_api is not None:
@@ -100,3 +106,14 @@ class Gateway:
         await self._context.worker_notes.stop()
         await self._context.targets.close()
         self._context.aside.close()
+
+
+def _door(settings: Settings, connections: Connections) -> TlsDoor | None:
+    """What TLS begins with, where there is a certificate. Raises StartupProblem."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    from ojs_core.runtime.certificates import Certificates, TlsFiles  # noqa: PLC0415  # takes a library that is for TLS alone
+    from ojs_core.runtime.tls import FailedHandshakes, TlsDoor  # noqa: PLC0415
+
+    certificates = Certificates(TlsFiles(settings.tls_cert, settings.tls_key, settings.client_ca))
+    return TlsDoor(certificates, connections, FailedHandshakes().note)

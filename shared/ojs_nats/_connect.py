@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from ojs_nats._http import HttpTransport
 from ojs_nats._nats import NatsTransport, nats_options
+from ojs_nats._tls import Tls
 from ojs_nats._transport import Transport, masked
 
 _NATS: Final = ("nats://", "tls://")
@@ -29,10 +31,19 @@ def url_of(url: str | None) -> str:
     return found
 
 
-def transport(url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> Transport:
-    """The transport that the scheme of `url`, which `url_of` has checked, names."""
+def transport(
+    url: str,
+    *,
+    patience_s: float = 30.0,
+    headers: Mapping[str, str] | None = None,
+    tls: Tls | ssl.SSLContext | None = None,
+) -> Transport:
+    """The transport that the scheme of `url`, which `url_of` has checked, names. `tls` counts for https:// alone.
+
+    Raises ValueError for files of TLS that can't be used.
+    """
     if (made := stand_ins.get(url)) is not None:
         return made()
     if url.startswith(_NATS):
         return NatsTransport(url, patience_s=patience_s, headers=headers)
-    return HttpTransport(url, patience_s=patience_s, headers=headers)
+    return HttpTransport(url, patience_s=patience_s, headers=headers, tls=tls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, Unpack
@@ -29,6 +30,7 @@ from ojs_nats._errors import (
 )
 from ojs_nats._jobs import Checkpoint, Job, NewJob
 from ojs_nats._options import Options, Rate, Retry
+from ojs_nats._tls import Tls, check_scheme
 from ojs_nats._workflows import Flow
 from ojs_nats.answers.crons import Cron, CronRun, TriggeredCron
 from ojs_nats.answers.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
@@ -90,10 +92,13 @@ class SyncClient(SyncClosing):
         *,
         patience: Duration = 30.0,
         headers: Mapping[str, str] | None = None,
+        tls: Tls | ssl.SSLContext | None = None,
         clients: Clients | None = None,
     ) -> None:
         self.url = url_of(url)
-        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, headers=headers))
+        if clients is None:
+            check_scheme(self.url, tls)
+        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, headers=headers, tls=tls))
         self.jobs = SyncJobs(lambda: self._client().jobs)
         self.queues = SyncQueues(lambda: self._client().queues)
         self.dead_letters = SyncDeadLetters(lambda: self._client().dead_letters)

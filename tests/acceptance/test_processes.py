@@ -30,6 +30,15 @@ def test_a_service_says_when_it_is_ready_and_stops_cleanly(processes: Processes,
     assert command.events("stopped")
 
 
+def test_health_ports_are_this_machines_unless_told_otherwise(processes: Processes) -> None:
+    several = processes.start("gateway", "--host", "0.0.0.0", "--processes", "2")
+    elsewhere = processes.start("scheduler", "--health-host", "0.0.0.0")
+    several.ready()
+    healthy = [line["health_url"] for line in several.events("ready") if "health_url" in line]
+    assert [url.rpartition(":")[0] for url in healthy] == ["http://127.0.0.1"] * 2
+    assert elsewhere.ready()["url"].startswith("http://0.0.0.0:")
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_readiness_follows_nats_while_the_process_stays_healthy(
     processes: Processes, nats_server: NatsServer, service: str

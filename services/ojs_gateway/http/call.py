@@ -13,6 +13,7 @@ from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.fields import shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job
+from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.compression import decompressed
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
@@ -89,6 +90,11 @@ class Call(ABC):
 
         Raises envelope_too_large before anything beyond the limit is read, unsupported_compression, request_timeout.
         """
+
+    @property
+    def client_certificate(self) -> ClientCertificate | None:
+        """What the client has shown of itself, where TLS asks for it (`--client-ca`)."""
+        return None
 
     def query(self, name: str) -> str | None:
         """One of the parameters that aren't of the path."""

@@ -19,7 +19,7 @@ from ojs_core.base.fields import shown
 from ojs_core.base.ids import new_request_id, request_id_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import METHODS, Browsers, check_media_type
-from ojs_core.runtime.connections import Connections, GuardedHandler, has_left
+from ojs_core.runtime.connections import Connections, GuardedHandler, certificate_of, has_left
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
@@ -87,7 +87,9 @@ class Edge:
             if isinstance(error, ConnectionError) and has_left(request):  # what is answered goes nowhere
                 log.debug("client left", request_id=request_id, path=request.path)
             else:
-                log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
+                shown = certificate_of(request)
+                by = {} if shown is None else {"client_certificate": shown.subject}
+                log.exception("request failed", request_id=request_id, method=request.method, path=request.path, **by)
             status, body, more = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
         more = (*more, *cors)
         if len(body) >= LARGE_BYTES:

@@ -61,7 +61,9 @@ class Service(Protocol):
 
 @runtime_checkable
 class Serving(Protocol):
-    """A service with an HTTP server of its own, health endpoints included. Those without, or with a shared port, get one."""
+    """A service with an HTTP server of its own, health endpoints included. Those without, or with a shared port, get one. So do
+    those whose clients need certificates, which probes don't have.
+    """
 
     @property
     def url(self) -> str:
@@ -149,7 +151,8 @@ async def session(
         try:
             await stopping.unless(service.start())
             if not stopping.requested:
-                if settings.health_port is not None and (settings.processes > 1 or not isinstance(service, Serving)):
+                apart = settings.processes > 1 or settings.client_ca is not None or not isinstance(service, Serving)
+                if settings.health_port is not None and apart:
                     health = health_listener(name, store, settings, settings.health_port)
                     await health.start()
                 _spare_the_collector()

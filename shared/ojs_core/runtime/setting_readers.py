@@ -48,7 +48,7 @@ def path(value: object) -> Path:
     return Path(text(value)).expanduser()
 
 
-def folder(value: object) -> Path | None:
+def optional_path(value: object) -> Path | None:
     """A path, or None for `off`."""
     return None if value is False or (isinstance(value, str) and value.strip().lower() == "off") else path(value)
 

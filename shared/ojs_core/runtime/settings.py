@@ -59,6 +59,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = 8080
     processes: int = 1
     allowed_origins: tuple[str, ...] = ()
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    client_ca: Path | None = None
     max_connections: int = 10_000
     max_connections_per_address: int = 1_000
     header_timeout: float = 20.0
@@ -68,6 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nats_api_url: str | None = None
     inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
     health_port: int | None = 0
+    health_host: str = "127.0.0.1"
     storage_limit: int = 0
     storage_reserve: int = RESERVE_BYTES
     storage_folder: Path | None = None
@@ -156,7 +160,11 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "how long a starting process waits for NATS before it gives up",
     ),
     Option(
-        "host", setting_readers.text, "ADDRESS", "address to listen on; 0.0.0.0 for all (nothing here authenticates clients)"
+        "host",
+        setting_readers.text,
+        "ADDRESS",
+        "address of the HTTP API; 0.0.0.0 for all (nothing here authenticates clients)",
+        _HTTP,
     ),
     Option(
         "allowed_hosts",
@@ -182,6 +190,35 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _HTTP,
     ),
     Option(
+        "tls_cert",
+        setting_readers.optional_path,
+        "FILE|off",
+        "certificate of the HTTP API, in PEM, with those between it and its CA behind it: the API then speaks TLS alone; read "
+        "again when it changes",
+        _HTTP,
+    ),
+    Option(
+        "tls_key",
+        setting_readers.optional_path,
+        "FILE|off",
+        "the certificate's private key, in PEM, without a passphrase",
+        _HTTP,
+    ),
+    Option(
+        "client_ca",
+        setting_readers.optional_path,
+        "FILE|off",
+        "CA, or several, in PEM: clients have to show a certificate of one of them; needs tls_cert",
+        _HTTP,
+    ),
+    Option(
+        "health_host",
+        setting_readers.text,
+        "ADDRESS",
+        "address that health_port is on; 0.0.0.0 for all, for a Prometheus or an orchestrator on another machine",
+        _ONE,
+    ),
+    Option(
         "health_port",
         setting_readers.health_port,
         "PORT|off",
@@ -203,7 +240,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "storage_folder",
-        setting_readers.folder,
+        setting_readers.optional_path,
         "FOLDER|off",
         "a folder on nats-server's disk, if that is on this machine: its free room counts, too; `dev` knows its own",
     ),
@@ -459,9 +496,23 @@ def load(
         found.append(
             f"inbox_prefixes ({','.join(settings.inbox_prefixes)}) can't begin as this system's own subjects do, with {own}"
         )
+    if not found:
+        found += _tls_problems(settings)
     if found:
         raise StartupProblem(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))
     return Loaded(settings, sources)
+
+
+def _tls_problems(settings: Settings) -> list[str]:
+    """What is missing beside what is there."""
+    found = []
+    if settings.tls_cert is not None and settings.tls_key is None:
+        found.append(f"tls_cert ({settings.tls_cert}) is set without tls_key: name the certificate's key, too")
+    if settings.tls_key is not None and settings.tls_cert is None:
+        found.append(f"tls_key ({settings.tls_key}) is set without tls_cert: name the key's certificate, too")
+    if settings.client_ca is not None and settings.tls_cert is None:
+        found.append(f"client_ca ({settings.client_ca}) is set without tls_cert: clients show certificates by TLS alone")
+    return found
 
 
 def _file(given: str | None, found: list[str]) -> tuple[str, dict[str, Any]]:

@@ -131,6 +131,17 @@ CONNECTIONS_REFUSED: Final = _counter(
     "limit",
 )
 
+HANDSHAKES_FAILED: Final = _counter(
+    "ojs_tls_handshakes_failed",
+    "Clients that got no connection by TLS: plain_http and no_tls don't speak it, version knows none that is new enough, "
+    "client_certificate showed none that is trusted, distrusted doesn't trust the server's; timeout, closed, other.",
+    "reason",
+)
+CERTIFICATE_ENDS: Final = Gauge(
+    "ojs_tls_certificate_end_seconds", "When the server's certificate ends, in Unix seconds; 0 without TLS.", registry=None
+)
+OF_GATEWAY.append(Listed(CERTIFICATE_ENDS, ()))
+
 # The store
 
 COMMITS: Final = _counter(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -13,9 +15,11 @@ from rich.text import Text
 
 from ojs_command.client.doctor import server, work
 from ojs_command.client.doctor.findings import Finding, problem, warning
+from ojs_command.client.doctor.tls import check_tls
 from ojs_command.client.output import Output, clean, counted, shown
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
+from ojs_command.client.running import distrusted
 from ojs_command.client.session import Session
 from ojs_nats import Client, Refused, Unavailable
 
@@ -65,8 +69,10 @@ def define(parser: CommandParser) -> None:
 
 
 async def _doctor(session: Session, given: argparse.Namespace) -> None:
-    async with Client(session.target.url, patience=_PATIENCE, headers=session.target.headers) as client:
+    async with Client(session.target.url, patience=_PATIENCE, headers=session.target.headers, tls=session.target.tls) as client:
         findings, unreachable = await _server(client, session)
+    if unreachable is None:
+        findings += await check_tls(session.target, datetime.now(UTC))
     if given.nats:
         findings += await _nats(given.nats, given.namespace or os.environ.get(_NAMESPACE_ENV))
     elif given.namespace:
@@ -98,6 +104,13 @@ async def _server(client: Client, session: Session) -> tuple[list[Finding], Unav
 
 
 def _nobody(session: Session, error: Unavailable) -> Finding:
+    if isinstance(error.__cause__, ssl.CertificateError):
+        return problem(
+            "server",
+            distrusted(error.__cause__, session.target),
+            "nobody who doesn't trust it pushes or fetches there",
+            "name its CA; if it has expired, put a new certificate in its place: the server reads it again",
+        )
     return problem(
         "server",
         f"no OJS server answers at {session.target.shown}: {error}",
