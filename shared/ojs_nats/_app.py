@@ -28,7 +28,8 @@ class App(Closing):
     """The jobs of an application. `url` is the server's, else OJS_URL, else http://127.0.0.1:8080.
 
     `token` is the key that the server asks for, of its workers too, else OJS_AUTH_TOKEN, else OJS_API_KEY. `headers` go with
-    every request: what a proxy before the server asks for. Requests are repeated for up to `patience` while nobody answers, as `Client` has it.
+    every request: what a proxy before the server asks for. Requests are repeated for up to `patience` while nobody answers,
+    as `Client` has it.
 
     `enqueue` is the middleware around its pushes, `execution` that around its handlers; `codec` reads results that middleware
     has encoded.

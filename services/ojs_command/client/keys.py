@@ -100,7 +100,7 @@ def _tell(session: Session, made: MadeKey) -> None:
         session.out.json(made)
         return
     session.out.note(f"Key {made.key.id} ({made.key.name}) has the role {made.key.role}. Its token is shown this once:")
-    session.out.text(made.token)
+    session.out.raw(made.token)
 
 
 @asynccontextmanager

@@ -90,7 +90,7 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
         "--token-file",
         metavar="FILE",
         default=argparse.SUPPRESS,
-        help="a file with the key to show [OJS_AUTH_TOKEN, OJS_API_KEY]",
+        help="the key to show [OJS_AUTH_TOKEN, OJS_API_KEY]",
     )
     group.add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help="JSON instead of tables; of what goes on, in lines"
