@@ -259,7 +259,7 @@ async def test_the_python_client_shows_its_key(guarded: Guarded, way: str) -> No
         with pytest.raises(NotFound):
             await client.keys.get("nobody")
     async with Client(address, token=made.token) as viewer:
-        assert await viewer.system.stats()
+        assert (await viewer.system.stats()).queues >= 0
         with pytest.raises(PermissionDenied) as error:
             await viewer.keys.list()
         assert error.value.details["permission"] == "admin"
