@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any, Final
@@ -147,8 +148,9 @@ async def test_a_revoked_key_is_turned_away_and_its_streams_end(guarded: Guarded
 
         await eventually(turned_away)
         async with asyncio.timeout(60):
-            while await stream.content.readany():
-                pass
+            with suppress(aiohttp.ClientError):  # it is cut off
+                while await stream.content.readany():
+                    pass
             while not socket.closed:
                 await socket.receive()
     _, listed, _ = await guarded.ask("GET", "/admin/keys", token=guarded.tokens["admin"])
