@@ -48,9 +48,7 @@ def _sections() -> Iterator[tuple[Need, str]]:
 
 def _needed(need: Need, title: str) -> str:
     found = [list(places(route)) for part in PARTS for route in part.routes if route.need == need]
-    rows = "\n".join(
-        f"| `{own.operation_id}` | {', '.join(map(_place, all_of_it))} |" for all_of_it in found for own in all_of_it[:1]
-    )
+    rows = "\n".join(f"| `{named[0].operation_id}` | {', '.join(map(_place, named))} |" for named in found)
     return f"## {title}\n\n| Operation | Paths |\n|---|---|\n{rows}"
 
 
