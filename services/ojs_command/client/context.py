@@ -9,17 +9,17 @@ from typing import Final
 
 import msgspec
 
-from ojs_command.client.arguments import header
+from ojs_command.client.arguments import header, token_in
 from ojs_command.client.context_file import Context, Contexts, contexts_path, read_contexts, write_contexts
 from ojs_command.client.parser import CommandParser, add_action, files_of
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats._connect import url_of
+from ojs_nats._connect import authorized, url_of
 from ojs_nats._tls import HTTPS, Tls
 from ojs_nats._transport import masked
 
 _SET_EXAMPLES: Final = """\
-  ojs-nats context set prod --server https://jobs.example.org --header 'Authorization: Bearer …'
+  ojs-nats context set prod --server https://jobs.example.org --token-file prod.key
   ojs-nats context set prod --header 'Authorization: '           takes a header back
   ojs-nats context set prod --ca-file ca.pem                     trusts the CA of its certificate
 
@@ -108,6 +108,8 @@ async def _set(session: Session, given: argparse.Namespace) -> None:
     files = files_of(given).or_else(before.tls if before else Tls())
     if files != Tls() and not server.startswith(HTTPS):
         raise UsageProblem(f"--ca-file, --cert-file and --key-file go with https:// addresses, not with {masked(server)}.")
+    if hasattr(given, "token_file"):
+        headers = dict(authorized(headers, token_in(given.token_file)))
     made = Context(server, {name: value for name, value in headers.items() if value}, _absolute(files))
     known = {**contexts.contexts, given.name: made}
     _write(Contexts(contexts.current or given.name, known))

@@ -12,7 +12,7 @@ import msgspec
 import tomli_w
 
 from ojs_command.client.problems import UsageProblem
-from ojs_nats._connect import DEFAULT_URL, url_of
+from ojs_nats._connect import DEFAULT_URL, authorized, url_of
 from ojs_nats._tls import HTTPS, Tls, Trust
 from ojs_nats._transport import masked
 
@@ -66,6 +66,10 @@ class Target(msgspec.Struct, frozen=True):
         """Without a password."""
         return masked(self.url)
 
+    def showing(self, token: str) -> Target:
+        """The same with another key."""
+        return Target(self.url, dict(authorized(self.headers, token)), self.source)
+
 
 def contexts_path(env: Mapping[str, str]) -> Path:
     folder = env.get("XDG_CONFIG_HOME") or str(Path(env.get("HOME", "~")).expanduser() / ".config")
@@ -109,8 +113,11 @@ def target_of(server: str | None, context: str | None, files: Tls, env: Mapping[
             Trust(found.tls)
     except ValueError as error:
         raise UsageProblem(f"{found.source}: {error}.") from None
-    if found.headers and not found.url.startswith("http"):
-        raise UsageProblem(f"{found.source}: headers go with http:// and https:// addresses, not with {masked(found.url)}.")
+    if any(name.lower() != "authorization" for name in found.headers) and not found.url.startswith("http"):
+        raise UsageProblem(
+            f"{found.source}: headers other than Authorization go with http:// and https:// addresses, not with "
+            f"{masked(found.url)}."
+        )
     return found
 
 

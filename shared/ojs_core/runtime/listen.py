@@ -12,7 +12,6 @@ import structlog
 from aiohttp import web
 
 from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.addresses import is_loopback
 
 if TYPE_CHECKING:
     from ojs_core.runtime.tls import TlsDoor
@@ -75,13 +74,6 @@ class Listener:
         bound: tuple[str, int] = self._runner.addresses[0][:2]
         host = f"[{self._host}]" if ":" in self._host else self._host
         self._url = f"{'http' if self._door is None else 'https'}://{host}:{bound[1]}"
-        reached = [address for address, *_ in self._runner.addresses if not is_loopback(address)]
-        if reached:
-            log.warning(
-                "clients aren't authenticated, and others may reach this address: keep it in a private network, or behind "
-                "a proxy that authenticates",
-                url=self._url,
-            )
 
     def _made_site(self) -> web.BaseSite:
         if self._door is not None:

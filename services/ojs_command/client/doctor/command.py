@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from rich.text import Text
 
+from ojs_command.client.arguments import NAMESPACE_ENV
 from ojs_command.client.doctor import server, work
 from ojs_command.client.doctor.findings import Finding, problem, warning
 from ojs_command.client.doctor.tls import check_tls
@@ -26,6 +27,7 @@ from ojs_nats import Client, Refused, Unavailable
 _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
     "health": server.check_health,
     "projector": server.check_projector,
+    "door": server.check_door,
     "versions": server.check_versions,
     "durability": server.check_durability,
     "clock": server.check_clock,
@@ -36,7 +38,6 @@ _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
     "workers": work.check_workers,
     "webhooks": work.check_webhooks,
 }
-_NAMESPACE_ENV: Final = "OJS_NAMESPACE"
 _PATIENCE: Final = "3s"
 """A doctor doesn't wait for what doesn't come."""
 _EXAMPLES: Final = """\
@@ -62,7 +63,7 @@ def define(parser: CommandParser) -> None:
     parser.add_argument(
         "--namespace",
         metavar="NAME",
-        help=f"which system there, as its services are started with [{_NAMESPACE_ENV}; default ojs]",
+        help=f"which system there, as its services are started with [{NAMESPACE_ENV}; default ojs]",
     )
     parser.does(_doctor, examples=_EXAMPLES)
     parser.set_defaults(finds_out=True)
@@ -74,7 +75,7 @@ async def _doctor(session: Session, given: argparse.Namespace) -> None:
     if unreachable is None:
         findings += await check_tls(session.target, datetime.now(UTC))
     if given.nats:
-        findings += await _nats(given.nats, given.namespace or os.environ.get(_NAMESPACE_ENV))
+        findings += await _nats(given.nats, given.namespace or os.environ.get(NAMESPACE_ENV))
     elif given.namespace:
         raise UsageProblem("--namespace says where to look in NATS: name that by --nats, too.")
     problems = sum(finding.status == "problem" for finding in findings)
