@@ -8,9 +8,10 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.strict import Strict
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.read.client import Queries
-from ojs_core.runtime.preparation import Preparation
+from ojs_core.runtime.preparation import Preparation, checks
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.damage import Damage
@@ -39,6 +40,7 @@ class Context:
         webhook_insecure: bool = False,
         webhook_private: bool = False,
         nats_api: bool = True,
+        strict: Strict | None = None,
     ) -> None:
         self.store = store
         self.queries = Queries(store)
@@ -53,7 +55,8 @@ class Context:
         self.aside = LargeBodies()
         self.middleware = chain.names
         """What every push goes through, the outermost first."""
-        self.prepare = Preparation(chain, limits, store.clock.now, store.schemas.check)
+        self.prepare = Preparation(chain, limits, store.clock.now, checks(store.schemas, strict))
+        self.strict = strict
         self.max_subscriptions = max_subscriptions
         self.test_mode = test_mode
         self.nats_api = nats_api

@@ -11,6 +11,7 @@ from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.listen import Listener
+from ojs_core.runtime.preparation import strict_of
 from ojs_gateway.context import Context
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.nats_api.service import NatsApi
@@ -50,6 +51,7 @@ class Gateway:
             webhook_insecure=settings.webhook_insecure,
             webhook_private=settings.webhook_private,
             nats_api=settings.nats_api,
+            strict=strict_of(settings),
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))

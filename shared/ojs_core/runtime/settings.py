@@ -73,6 +73,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
     default_wait_ms: int = DEFAULT_LIMITS.default_wait_ms
     enqueue_middleware: tuple[str, ...] = ()
+    strict: bool = False
+    allowed_types: tuple[str, ...] = ()
     otlp_endpoint: str | None = None
     unconfirmed_bulk: bool = False
     webhook_insecure: bool = False
@@ -287,6 +289,21 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _ENQUEUES,
     ),
     Option(
+        "strict",
+        setting_readers.boolean,
+        "",
+        "refuse new jobs whose type is not registered, with attributes that Open Job Spec doesn't define, or with metadata "
+        "that could do harm in headers; set it for gateways and schedulers alike",
+        _ENQUEUES,
+    ),
+    Option(
+        "allowed_types",
+        setting_readers.job_types,
+        "TYPE,…",
+        "with strict, job types that are registered although they have no schema; mail.* for all that begin with mail.",
+        _ENQUEUES,
+    ),
+    Option(
         "otlp_endpoint",
         setting_readers.endpoint,
         "URL|off",
@@ -445,6 +462,8 @@ def load(
             f"max_envelope_bytes ({settings.max_envelope_bytes}) is more than max_body_bytes ({settings.max_body_bytes}); "
             "a job has to fit into a request"
         )
+    if not found and settings.allowed_types and not settings.strict:
+        found.append("allowed_types has no effect without strict; set strict, or leave allowed_types out")
     if found:
         raise StartupProblem(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))
     return Loaded(settings, sources)
