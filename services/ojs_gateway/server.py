@@ -13,6 +13,7 @@ from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.preparation import strict_of
 from ojs_gateway.context import Context
+from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.routes import bound, operations, router
@@ -55,12 +56,13 @@ class Gateway:
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))
-        self._edge = Edge(router(routes), limits, browsers, self._context.aside)
+        door = Door()
+        self._edge = Edge(router(routes), limits, browsers, door, self._context.aside)
         self._nats_api: NatsApi | None = None
         if settings.nats_api:
             inboxes = Inboxes(settings.inbox_prefixes)
             self._nats_api = NatsApi(
-                operations(routes), store.config, limits, self._context.aside, inboxes, most=settings.max_connections
+                operations(routes), store.config, door, limits, self._context.aside, inboxes, most=settings.max_connections
             )
         self._listener: Listener | None = None
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from aiohttp import web
 from msgspec import Struct
 
+from ojs_core.access.principal import EVERYBODY, Principal
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.fields import shown
 from ojs_core.base.payload_limits import PayloadLimits
@@ -41,7 +42,7 @@ class StreamedResponse(NamedTuple):
 class Call(ABC):
     """A request on its way through a handler, whichever way it came. `parameters` are those of its path, in order."""
 
-    __slots__ = ("_aside", "_limits", "dialect", "held", "if_lost", "parameters", "queue", "room")
+    __slots__ = ("_aside", "_limits", "bounded", "dialect", "held", "if_lost", "parameters", "principal", "queue", "room")
 
     def __init__(
         self,
@@ -55,11 +56,15 @@ class Call(ABC):
         self._limits = limits
         self._aside = aside
         self.dialect = dialect
+        self.principal = EVERYBODY
+        """Who asks. The door says so before the handler gets the call."""
         self.parameters = parameters
         self.queue = queue
-        """The one queue that it may be about; None for any."""
+        """The one queue that it may be about by its subject; None for any."""
+        self.bounded = queue is not None
+        """Whether there is anything that it may not be about."""
         self.held = False
-        """Whether its handler has asked about that."""
+        """Whether its handler has asked what it may be about."""
         self.room = room
         """How many bytes the answer's body may have; None for any number."""
         self.if_lost: Callable[[], None] | None = None
@@ -110,13 +115,33 @@ class Call(ABC):
         # A byte may be a thousand when it is unpacked.
         return await self._aside.run(LARGE_BYTES if len(body) > _UNPACKED_AT_ONCE else 0, decompressed, body, encoding, limit)
 
-    # A request may be about one queue alone (docs/adr/054)
+    # A request may be about some queues and job types alone: its subject says so (docs/adr/054), or its key (docs/adr/072)
 
-    def require_queue(self, *queues: str) -> None:
-        """Raises permission_denied if the request may not be about one of them."""
+    def enter(self, principal: Principal) -> None:
+        """Go on in the name of a principal."""
+        self.principal = principal
+        self.bounded = self.queue is not None or principal.narrowed
+
+    def require_queue(self, *queues: str, job_type: str | None = None) -> None:
+        """Raises permission_denied if the request may not be about jobs of a type in one of them; without a type, about all."""
+        if self.bounded:
+            self._hold(queues)
+            for queue in queues:
+                if not self.principal.sees(queue, job_type):
+                    raise _beyond(self.principal, queue, job_type)
+
+    def require_entry(self, *queues: str) -> None:
+        """The same, if the job types are looked at elsewhere."""
+        if self.bounded:
+            self._hold(queues)
+            for queue in queues:
+                if not self.principal.enters(queue):
+                    raise _beyond(self.principal, queue, None)
+
+    def _hold(self, queues: Iterable[str]) -> None:
+        self.held = True
         if self.queue is None:
             return
-        self.held = True
         for queue in queues:
             if queue != self.queue:
                 raise OjsError(
@@ -127,15 +152,26 @@ class Call(ABC):
                 )
 
     def own(self, job: Job) -> Job:
-        """The job, if the request may be about its queue. Raises not_found."""
-        if self.queue is None:
-            return job
-        self.held = True
-        if job.queue != self.queue:
-            raise not_found("job", job.id)
+        """The job, if the request may be about it. Raises not_found."""
+        if self.bounded:
+            self.held = True
+            if self.queue not in {None, job.queue} or not self.principal.sees(job.queue, job.type):
+                raise not_found("job", job.id)
         return job
 
     async def require_job(self, job_id: str, get: Callable[[str], Awaitable[Job]]) -> None:
         """`own` for what doesn't read the job itself."""
-        if self.queue is not None:
+        if self.bounded:
             self.own(await get(job_id))
+
+
+def _beyond(principal: Principal, queue: str, job_type: str | None) -> OjsError:
+    what = f"jobs of type {shown(job_type)} in queue" if job_type is not None else "queue"
+    if job_type is None and principal.enters(queue):
+        what = "all job types of queue"
+    return OjsError(
+        "permission_denied",
+        f"key {principal.name!r} is narrowed, and doesn't reach {what} {shown(queue)}",
+        hint="Ask about the queues and job types of the key, or with a key that reaches this one.",
+        details={"field": "queue", "queues": list(principal.queues), "types": list(principal.types)},
+    )

@@ -28,6 +28,7 @@ from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.answer import Answer
 from ojs_gateway.http.call import Response, StreamedResponse
 from ojs_gateway.http.compression import accepts_gzip, compressed
+from ojs_gateway.http.door import Door
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 from ojs_gateway.http.request import HttpCall
 from ojs_gateway.http.router import Router
@@ -45,8 +46,9 @@ SPOKEN: Final = "1.0"
 class Edge:
     """Turns requests into answers; nothing that goes wrong gets past it."""
 
-    def __init__(self, router: Router, limits: PayloadLimits, browsers: Browsers, aside: LargeBodies) -> None:
+    def __init__(self, router: Router, limits: PayloadLimits, browsers: Browsers, door: Door, aside: LargeBodies) -> None:
         self._aside = aside
+        self._door = door
         self._router = router
         self._browsers = browsers
         self._limits = limits
@@ -70,9 +72,10 @@ class Edge:
                 require_extensions(",".join(headers.getall(_REQUIRES)))
             preflight = self._browsers.preflight(request.method, headers)
             if preflight is None:
-                handler, parameters, route = self._router.find(request.method, _path(request))
+                endpoint, parameters, route = self._router.find(request.method, _path(request))
                 check_media_type(request.method, headers, body=request.body_exists)
-                answer = await handler(HttpCall(request, dialect, parameters, self._limits, self._aside))
+                call = HttpCall(request, dialect, parameters, self._limits, self._aside)
+                answer = await self._door.through(call, endpoint)
             else:
                 answer = Response(204, b"", preflight)
             if isinstance(answer, StreamedResponse):

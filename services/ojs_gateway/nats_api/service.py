@@ -25,6 +25,7 @@ from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.call import Response
+from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.nats_api.call import ANY_QUEUE, NatsCall, headers_of
@@ -55,6 +56,7 @@ class NatsApi:
         self,
         operations: Iterable[Operation],
         config: StoreConfig,
+        door: Door,
         limits: PayloadLimits,
         aside: LargeBodies,
         inboxes: Inboxes,
@@ -63,6 +65,7 @@ class NatsApi:
         self._nats = Connection("ojs-gateway-api")
         self._operations = operations
         self._config = config
+        self._door = door
         self._limits = limits
         self._aside = aside
         self._inboxes = inboxes
@@ -153,10 +156,8 @@ class NatsApi:
         )
         if call.gone:
             raise OjsError("request_timeout", "the time that the client waits was over before the request was looked at")
-        answer = await operation.handler(call)
+        answer = await self._door.through(call, operation.endpoint)
         assert isinstance(answer, Response), "operations that stream are not served over NATS"
-        if call.queue is not None and not call.held:
-            raise AssertionError(f"{operation.name} doesn't ask which queue it may be about")
         body = answer_body(answer.answer, exchange.dialect.reader)
         if len(body) > room:
             raise _too_large(operation, len(body), room)

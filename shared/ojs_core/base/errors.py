@@ -118,6 +118,9 @@ CODES: Final[dict[str, CodeInfo]] = {
         nearest="PAYLOAD_TOO_LARGE",
     ),
     "result_pruned": CodeInfo(410, False, "RESULT_PRUNED", "Raise result_ttl to keep results.", nearest="NOT_FOUND"),
+    "unauthenticated": CodeInfo(
+        401, False, "UNAUTHENTICATED", "Send a key as `Authorization: Bearer ojs_sk_…`; `ojs-nats keys create` makes one."
+    ),
     "permission_denied": CodeInfo(
         403, False, "PERMISSION_DENIED", "Ask from an origin, and by a name, that the server's settings allow."
     ),

@@ -47,6 +47,7 @@ Kind = Literal[
     "pool",
     "schema",
     "webhook",
+    "key",
     "target",
     "delivery",
     "stats",
@@ -58,7 +59,7 @@ Kind = Literal[
     "reset",
 ]
 """What a record is, the first word of its key. All that the bucket may hold: a reset goes by this list."""
-LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset"})
+LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "key"})
 """What a reset leaves: the services' own."""
 
 
@@ -303,6 +304,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Subject of the record of a version of a job type's schema, both encoded."""
         _check(job_type, version)
         return self._key("schema", f"{job_type}.{version}")
+
+    def key(self, key_id: str) -> str:
+        """Subject of the record of a key of the API."""
+        return self.record("key", key_id)
 
     # Webhooks
 

@@ -20,6 +20,8 @@ from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.http.door import Door
+from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.nats_api.service import NatsApi
@@ -124,8 +126,8 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
     async def forgetful(_call: Call) -> Response:
         return Response(200, b'{"secret": 1}')
 
-    operation = Operation("forgetful", "GET", "/forgetful", (), forgetful, by_queue=True)
-    api = NatsApi([operation], StoreConfig(), PayloadLimits(), LargeBodies(), Inboxes(["_INBOX"]), most=10)
+    operation = Operation(Endpoint("forgetful", (), "read", forgetful, by_queue=True), "GET", "/forgetful")
+    api = NatsApi([operation], StoreConfig(), Door(), PayloadLimits(), LargeBodies(), Inboxes(["_INBOX"]), most=10)
     await api.start(shared_nats_server.url, "one")
     assert (await ask("forgetful._")).body == {"secret": 1}
     answer = await ask("forgetful.email")
