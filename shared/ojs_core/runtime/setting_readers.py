@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ojs_core.base.masking import mask
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
 from ojs_core.runtime.addresses import DEFAULT_PORTS
 
 Reader = Callable[[object], Any]
@@ -26,8 +27,8 @@ _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\]
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
 _HTTP_SCHEMES: Final = ("http", "https")
 _INBOX_OPTION: Final = re.compile(r"inbox_prefix=_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
-_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$|ojs\.)[!-)+\--=?-~]+")
-_INTERNAL: Final = "ojs."
+_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
+_INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
 _NATS_SCHEMES: Final = ("nats", "tls", "ws", "wss")
 
 
@@ -36,6 +37,11 @@ def text(value: object) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
     raise ValueError(f"{_quoted(value)} is not a text of at least one character")
+
+
+def namespace(value: object) -> str:
+    """A name that everything in NATS may begin with."""
+    return checked_namespace(text(value))
 
 
 def path(value: object) -> Path:
@@ -198,8 +204,9 @@ def inbox_prefixes(value: object) -> tuple[str, ...]:
     if not prefixes:
         raise ValueError(f"{_quoted(value)} is not at least one beginning of inboxes, like _INBOX")
     for prefix in prefixes:
-        if not _PREFIX_OF_INBOXES.fullmatch(prefix) or _INTERNAL.startswith(prefix):
-            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or ojs.")
+        internal = prefix.startswith(_INTERNAL) or _INTERNAL.startswith(prefix)
+        if internal or not _PREFIX_OF_INBOXES.fullmatch(prefix):
+            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or {_INTERNAL}")
     return prefixes
 
 
