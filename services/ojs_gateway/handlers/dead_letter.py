@@ -62,7 +62,7 @@ class DeadLetterHandlers:
         self._store = context.store
         self._queries = context.queries
         self._limits = context.limits
-        self._strict = context.strict is not None
+        self._context = context
         self._dead_letters = DeadLetters(context.store, context.queries)
 
     async def list(self, call: Call) -> Response:
@@ -104,7 +104,7 @@ class DeadLetterHandlers:
 
         def checked(job: Job) -> RetryOverride:
             override = override_of(job)
-            if self._strict and override.meta:
+            if self._context.strict is not None and override.meta:
                 require_metadata(override.meta, "override.meta")
             return override
 

@@ -53,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nats: str = "nats://127.0.0.1:4222"
     namespace: str = DEFAULT_NAMESPACE
     replicas: int = 1
+    audit_days: int = 0
     connect_timeout: float = 30.0
     host: str = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
@@ -150,6 +151,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.integer(1, 5),
         "N",
         "copies that NATS keeps of everything: 1 on a single server, 3 or 5 on a cluster",
+    ),
+    Option(
+        "audit_days",
+        setting_readers.integer(0, 3_650),
+        "DAYS",
+        "how long the audit is kept, in the whole system; 0: as it is, 90 where it begins",
     ),
     Option(
         "connect_timeout",
