@@ -7,6 +7,7 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ojs_core.access.known_keys import KnownKeys
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.strict import Strict
 from ojs_core.operations.rejections import RejectionEvents
@@ -41,6 +42,7 @@ class Context:
         webhook_private: bool = False,
         nats_api: bool = True,
         strict: Strict | None = None,
+        keys: KnownKeys | None = None,
     ) -> None:
         self.store = store
         self.queries = Queries(store)
@@ -60,6 +62,8 @@ class Context:
         self.max_subscriptions = max_subscriptions
         self.test_mode = test_mode
         self.nats_api = nats_api
+        self.keys = keys or KnownKeys(store.clock.now)
+        """Those that this gateway knows by heart."""
         self.unconfirmed_bulk = unconfirmed_bulk
         """Whether bulk operations by a broad filter are done without `confirm: true`."""
         self.stopping = False

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
+from ojs_core.access.known_keys import KnownKeys
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.preparation import strict_of
+from ojs_gateway.access import Access, own_key
 from ojs_gateway.context import Context
-from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.routes import bound, operations, router
@@ -42,6 +43,8 @@ class Gateway:
             max_envelope_bytes=settings.max_envelope_bytes,
             default_wait_ms=settings.default_wait_ms,
         )
+        known = KnownKeys(store.clock.now, own_key(settings))
+        self._access = Access(store.keys, known, settings)
         self._context = Context(
             store,
             limits,
@@ -51,18 +54,24 @@ class Gateway:
             max_subscriptions=settings.max_subscriptions,
             webhook_insecure=settings.webhook_insecure,
             webhook_private=settings.webhook_private,
-            nats_api=settings.nats_api,
             strict=strict_of(settings),
+            nats_api=settings.nats_api != "off",
+            keys=known,
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))
-        door = Door()
-        self._edge = Edge(router(routes), limits, browsers, door, self._context.aside)
+        self._edge = Edge(router(routes), limits, browsers, self._access.http, self._context.aside)
         self._nats_api: NatsApi | None = None
-        if settings.nats_api:
+        if settings.nats_api != "off":
             inboxes = Inboxes(settings.inbox_prefixes)
             self._nats_api = NatsApi(
-                operations(routes), store.config, door, limits, self._context.aside, inboxes, most=settings.max_connections
+                operations(routes),
+                store.config,
+                self._access.nats,
+                limits,
+                self._context.aside,
+                inboxes,
+                most=settings.max_connections,
             )
         self._listener: Listener | None = None
 
@@ -76,6 +85,7 @@ class Gateway:
         """Listen. Raises StartupProblem if the address can't be had, or NATS not reached."""
         self.chain.freeze()
         settings = self._settings
+        await self._access.start()
         connections = Connections(
             settings.max_connections, settings.max_connections_per_address, settings.header_timeout, settings.idle_timeout
         )
@@ -99,6 +109,7 @@ class Gateway:
         if self._nats_api is not None:
             closing.append(self._nats_api.stop(_SHUTDOWN_S))
         await asyncio.gather(*closing)
+        await self._access.stop()
         await self._context.roles.stop()
         await self._context.damage.stop()
         await self._context.worker_notes.stop()

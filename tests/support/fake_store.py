@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Raw
 from msgspec.structs import replace
 
+from ojs_core.access.keys import Key
 from ojs_core.base.errors import OjsError, duplicate, not_found
 from ojs_core.domain import transitions
 from ojs_core.domain.handlers import Handled
@@ -250,6 +251,17 @@ class Schemas:
         return self.findings
 
 
+class Keys:
+    """None, until a test tells of some."""
+
+    def __init__(self) -> None:
+        self.changed: Callable[[list[Key], bool], None] = lambda _keys, _unreadable: None
+
+    async def follow(self, changed: Callable[[list[Key], bool], None]) -> None:
+        self.changed = changed
+        changed([], False)
+
+
 class FakeStore:
     """`failure` is raised by every operation while it is set."""
 
@@ -275,6 +287,7 @@ class FakeStore:
         self.schemas = Schemas()
         self.presence = Presence()
         self.webhooks = Webhooks()
+        self.keys = Keys()
 
     def check(self) -> None:
         if self.failure is not None:

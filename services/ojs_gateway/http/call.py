@@ -9,6 +9,7 @@ from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 from aiohttp import web
 from msgspec import Struct
 
+from ojs_core.access.known_keys import Admission
 from ojs_core.access.principal import EVERYBODY, Principal
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.fields import shown
@@ -23,6 +24,10 @@ T = TypeVar("T")
 
 _UNPACKED_AT_ONCE: Final = 1_024
 """The largest compressed body that is unpacked where it arrives."""
+
+
+_UNASKED: Final = Admission(EVERYBODY)
+"""Of a call that hasn't come to the door."""
 
 
 class Response(NamedTuple):
@@ -42,7 +47,7 @@ class StreamedResponse(NamedTuple):
 class Call(ABC):
     """A request on its way through a handler, whichever way it came. `parameters` are those of its path, in order."""
 
-    __slots__ = ("_aside", "_limits", "bounded", "dialect", "held", "if_lost", "parameters", "principal", "queue", "room")
+    __slots__ = ("_aside", "_limits", "admission", "bounded", "dialect", "held", "if_lost", "parameters", "queue", "room")
 
     def __init__(
         self,
@@ -56,8 +61,8 @@ class Call(ABC):
         self._limits = limits
         self._aside = aside
         self.dialect = dialect
-        self.principal = EVERYBODY
-        """Who asks. The door says so before the handler gets the call."""
+        self.admission = _UNASKED
+        """Who asks, as long as that holds. The door says so before the handler gets the call."""
         self.parameters = parameters
         self.queue = queue
         """The one queue that it may be about by its subject; None for any."""
@@ -71,9 +76,28 @@ class Call(ABC):
         """What its handler wants to be done if it turns out that nobody has got the answer; HTTP never tells."""
 
     @property
-    @abstractmethod
     def gone(self) -> bool:
+        """Whether no answer is to be given any more: the client doesn't wait, or its key has ended meanwhile."""
+        return self.admission.over or self.left
+
+    @property
+    @abstractmethod
+    def left(self) -> bool:
         """Whether the client doesn't wait any longer, so that no answer can reach it."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where it comes from, as far as that is known."""
+
+    @property
+    def session(self) -> str | None:
+        """The session that a browser sends with it, if it is one of our pages that asks. Raises permission_denied."""
+        return None
+
+    def hang_up(self) -> None:
+        """End its connection, if it has one of its own."""
+        return
 
     async def has_left(self) -> bool:
         """The same, for those who can wait until it is found out."""
@@ -117,10 +141,15 @@ class Call(ABC):
 
     # A request may be about some queues and job types alone: its subject says so (docs/adr/054), or its key (docs/adr/072)
 
-    def enter(self, principal: Principal) -> None:
-        """Go on in the name of a principal."""
-        self.principal = principal
-        self.bounded = self.queue is not None or principal.narrowed
+    def enter(self, admission: Admission) -> None:
+        """Go on in the name of whoever was let in."""
+        self.admission = admission
+        self.bounded = self.queue is not None or admission.principal.narrowed
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return self.admission.principal
 
     def require_queue(self, *queues: str, job_type: str | None = None) -> None:
         """Raises permission_denied if the request may not be about jobs of a type in one of them; without a type, about all."""

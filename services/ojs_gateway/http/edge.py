@@ -76,12 +76,13 @@ class Edge:
                 check_media_type(request.method, headers, body=request.body_exists)
                 call = HttpCall(request, dialect, parameters, self._limits, self._aside)
                 answer = await self._door.through(call, endpoint)
+                if isinstance(answer, StreamedResponse):
+                    with self._door.streaming(call):
+                        streamed = await answer.serve(request, _headers(request_id, dialect, cors))
+                    metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
+                    return streamed
             else:
                 answer = Response(204, b"", preflight)
-            if isinstance(answer, StreamedResponse):
-                streamed = await answer.serve(request, _headers(request_id, dialect, cors))
-                metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
-                return streamed
             status, more = answer.status, answer.headers
             body = answer_body(answer.answer, dialect.reader)
         except OjsError as error:

@@ -76,8 +76,12 @@ class NatsCall(Call):
             self.require_queue(placed["queue"])
 
     @property
-    def gone(self) -> bool:
+    def left(self) -> bool:
         return self._until is not None and asyncio.get_running_loop().time() >= self._until
+
+    @property
+    def address(self) -> str:
+        return "nats"
 
     async def has_left(self) -> bool:
         return self.gone or (self._listened is not None and not await self._listened())

@@ -56,7 +56,9 @@ class Route(NamedTuple):
     test_only: bool = False
     """Whether it is there in test mode alone."""
     by_queue: bool = False
-    """Whether its handler holds a call to the queue that the call may be about (docs/adr/054)."""
+    """Whether its handler holds a call to what the call may be about (docs/adr/054, 072)."""
+    http_only: bool = False
+    """Whether it means nothing over NATS."""
 
 
 class Part(NamedTuple):

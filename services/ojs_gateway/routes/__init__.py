@@ -14,6 +14,7 @@ from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.openapi.common import OBJECT
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.route import Other, Part, Route
+from ojs_gateway.routes.access import KEYS
 from ojs_gateway.routes.bulk import BULK
 from ojs_gateway.routes.crons import CRONS
 from ojs_gateway.routes.dead_letter import DEAD_LETTERS
@@ -65,6 +66,7 @@ PARTS: Final = (
     POOLS,
     SCHEMAS,
     WEBHOOKS,
+    KEYS,
     _DESCRIPTION,
 )
 
@@ -96,7 +98,9 @@ def router(routes: Iterable[tuple[Route, Endpoint]]) -> Router:
 def operations(routes: Iterable[tuple[Route, Endpoint]]) -> Iterator[Operation]:
     """What they are over NATS: without those that stream, and by their own names alone."""
     for route, endpoint in routes:
-        if any(isinstance(answer, Other) and (status == 101 or answer.media_type) for status, answer in route.answers.items()):
+        if route.http_only or any(
+            isinstance(answer, Other) and (status == 101 or answer.media_type) for status, answer in route.answers.items()
+        ):
             continue
         own = next(places(route))
         yield Operation(endpoint, own.method, own.path)

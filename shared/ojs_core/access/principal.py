@@ -43,6 +43,8 @@ class Principal(Struct, frozen=True, kw_only=True):
 
 EVERYBODY: Final = Principal(id="everybody", name="everybody", role="admin", permissions=frozenset(PERMISSIONS))
 """Who asks where no key is needed."""
+NOBODY: Final = Principal(id="nobody", name="nobody", role="custom", permissions=frozenset())
+"""Who asks without a key where everybody is answered."""
 
 
 def matches(patterns: Sequence[str], name: str) -> bool:

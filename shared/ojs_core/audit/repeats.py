@@ -25,6 +25,10 @@ class _Counted:
         self.count = count
 
 
+def _of_several(entry: Entry) -> Entry:
+    return replace(entry, principal=SEVERAL, source_ip=SEVERAL, detail=replace(entry.detail, principal_id="", target={}))
+
+
 class Repeats:
     """At most two entries a window for each act, and for all beyond `most` acts one together. Times are in seconds."""
 
@@ -41,9 +45,7 @@ class Repeats:
             return True
         if counted is None:
             key = None
-            entry = replace(
-                entry, principal=SEVERAL, source_ip=SEVERAL, detail=replace(entry.detail, principal_id="", target={})
-            )
+            entry = _of_several(entry)
             counted = self._open.get(key)
         if counted is None:
             self._open[key] = _Counted(entry, now + self._window_s, 1)

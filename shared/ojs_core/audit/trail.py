@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Hashable
+from itertools import islice
 from math import inf
 from typing import Final
 
@@ -66,9 +67,10 @@ class Trail:
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._failing = False
 
     def start(self) -> None:
-        self._task = start_loop("audit", self._turn)
+        self._task = start_loop("audit", self._turn, tell=False)
 
     async def stop(self) -> None:
         """Store what waits, or log it if that can't be done soon."""
@@ -121,12 +123,29 @@ class Trail:
             await self._store()
 
     async def _store(self) -> None:
-        several = [self._waiting[index] for index in range(min(len(self._waiting), _AT_ONCE))]
-        for outcome in await asyncio.gather(*map(self._put, several), return_exceptions=True):
-            if isinstance(outcome, BaseException):
-                raise outcome  # those that were stored are stored once: by their ids
-            self._waiting.popleft().stored.set()
-            metrics.audited("stored")
+        """Store those that have waited longest. Raises OjsError if some have to wait on."""
+        several = list(islice(self._waiting, _AT_ONCE))
+        outcomes = await asyncio.gather(*map(self._put, several), return_exceptions=True)
+        failed: list[tuple[_Waiting, BaseException]] = []
+        for waiting, outcome in zip(several, outcomes, strict=True):
+            self._waiting.popleft()
+            if outcome is None:
+                waiting.stored.set()
+                metrics.audited("stored")
+            else:
+                failed.append((waiting, outcome))
+        self._waiting.extendleft(waiting for waiting, _ in reversed(failed))
+        self._tell(failed[0][1] if failed else None)
+        if failed:
+            raise failed[0][1]
+
+    def _tell(self, failure: BaseException | None) -> None:
+        """Say once that entries wait, and once that they don't any more."""
+        if failure is not None and not self._failing:
+            log.warning("the audit can't be stored now: its entries wait in memory", reason=str(failure))
+        elif failure is None and self._failing:
+            log.info("the audit is stored again")
+        self._failing = failure is not None
 
     async def _put(self, waiting: _Waiting) -> None:
         entry = waiting.entry

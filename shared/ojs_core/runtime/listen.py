@@ -12,7 +12,6 @@ import structlog
 from aiohttp import web
 
 from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.addresses import is_loopback
 
 log = structlog.get_logger(__name__)
 
@@ -69,13 +68,6 @@ class Listener:
         bound: tuple[str, int] = self._runner.addresses[0][:2]
         host = f"[{self._host}]" if ":" in self._host else self._host
         self._url = f"http://{host}:{bound[1]}"
-        reached = [address for address, *_ in self._runner.addresses if not is_loopback(address)]
-        if reached:
-            log.warning(
-                "clients aren't authenticated, and others may reach this address: keep it in a private network, or behind "
-                "a proxy that authenticates",
-                url=self._url,
-            )
 
     async def stop(self, farewell_s: float = 0.0) -> None:
         """Close the port, let requests in flight finish within the runner's `shutdown_timeout`, then close connections.

@@ -29,6 +29,7 @@ _HTTP_SCHEMES: Final = ("http", "https")
 _INBOX_OPTION: Final = re.compile(r"inbox_prefix=_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
 _INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
+_MOST_KEY: Final = 200
 _NATS_SCHEMES: Final = ("nats", "tls", "ws", "wss")
 
 
@@ -60,6 +61,24 @@ def boolean(value: object) -> bool:
     if isinstance(value, bool | str) and word in _TRUE + _FALSE:
         return word in _TRUE
     raise ValueError(f"{_quoted(value)} is neither true nor false")
+
+
+def nats_api(value: object) -> str:
+    """One of auto, open, keys and off; true means auto, and false off."""
+    try:
+        return "auto" if boolean(value) else "off"
+    except ValueError:
+        return str(choice("auto", "open", "keys", "off")(value))
+
+
+def api_key(value: object) -> str | None:
+    """A key, or None for `off`; what is wrong with one is told without it."""
+    if value is False or (isinstance(value, str) and value.strip().lower() in {"", "off"}):
+        return None
+    found = value.strip() if isinstance(value, str) else ""
+    if not found.isascii() or not found.isprintable() or " " in found or not 0 < len(found) <= _MOST_KEY:
+        raise ValueError(f"a key has 1 to {_MOST_KEY} characters of ASCII without blanks")
+    return found
 
 
 def choice(*allowed: str) -> Reader:

@@ -27,6 +27,8 @@ DEFAULT_FILE: Final = Path("ojs-nats.toml")
 DEFAULT_SOURCE: Final = "default"
 _PREFIX: Final = "OJS_"
 
+NatsApiMode = Literal["auto", "open", "keys", "off"]
+"""Whether requests over NATS need a key: `auto` once there are keys."""
 SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "config"]
 """What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, or a look at
 the settings.
@@ -58,6 +60,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
     port: int = 8080
+    api_key: str | None = None
+    api_key_file: Path | None = None
+    insecure: bool = False
     processes: int = 1
     allowed_origins: tuple[str, ...] = ()
     max_connections: int = 10_000
@@ -65,7 +70,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     header_timeout: float = 20.0
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
-    nats_api: bool = True
+    nats_api: NatsApiMode = "auto"
     nats_api_url: str | None = None
     inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
     health_port: int | None = 0
@@ -116,6 +121,10 @@ class Option(msgspec.Struct, frozen=True):
     """How the default reads where it is not a constant."""
     standard_env: str | None = None
     """A variable of others that counts where the option is written nowhere."""
+    alone: str | None = None
+    """What the flag means without a value; `--no-…` is `off` then."""
+    secret: bool = False
+    """Whether it is for the environment or a file alone: other users of a machine see command lines."""
 
     @property
     def flag(self) -> str:
@@ -165,7 +174,10 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "how long a starting process waits for NATS before it gives up",
     ),
     Option(
-        "host", setting_readers.text, "ADDRESS", "address to listen on; 0.0.0.0 for all (nothing here authenticates clients)"
+        "host",
+        setting_readers.text,
+        "ADDRESS",
+        "address to listen on; 0.0.0.0 for all. Beyond loopback a gateway needs keys (docs/security.md), or --insecure",
     ),
     Option(
         "allowed_hosts",
@@ -173,6 +185,22 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "NAME,…",
         "further names that clients may call this server by (Host), * for any; without it, a server on loopback goes by the "
         "names of loopback alone, any other by every name",
+    ),
+    Option(
+        "api_key",
+        setting_readers.api_key,
+        "KEY|off",
+        "a key that may do everything, beside those that are made with 'ojs-nats keys create'; the same for all gateways",
+        _HTTP,
+        secret=True,
+    ),
+    Option("api_key_file", setting_readers.folder, "FILE|off", "a file with that key", _HTTP),
+    Option(
+        "insecure",
+        setting_readers.boolean,
+        "",
+        "listen beyond loopback though there are no keys: everybody who reaches the address may do everything",
+        _HTTP,
     ),
     Option("port", setting_readers.integer(0, 65535), "PORT", "port of the HTTP API; 0 for any free one", _HTTP),
     Option(
@@ -254,10 +282,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "nats_api",
-        setting_readers.boolean,
-        "",
-        "answer the API over NATS, too: requests on ojs.api.>, as many at a time as there may be connections",
+        setting_readers.nats_api,
+        "open|keys|off",
+        "answer the API over NATS, too: requests on ojs.api.>, as many at a time as there may be connections. open: of every "
+        "NATS user who may ask there; keys: with a key in Authorization; auto: open while there are no keys",
         _HTTP,
+        alone="auto",
     ),
     Option(
         "nats_api_url",

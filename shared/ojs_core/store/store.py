@@ -30,6 +30,7 @@ from ojs_core.store.jobs.checkpoints import Checkpoints
 from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.jobs.progress import JobProgress
+from ojs_core.store.keys import Keys
 from ojs_core.store.queues.fair_pools import FairPools
 from ojs_core.store.queues.queues import Queues
 from ojs_core.store.rate_limits.blocked_jobs import BlockedJobs
@@ -102,6 +103,7 @@ class Store:
         self.idempotency = Idempotency(bucket)
         self.workers = Workers(bucket)
         self.webhooks = Webhooks(bucket, instance)
+        self.keys = Keys(bucket, instance)
         self.unreadable = UnreadableRecords(bucket, self.permits)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget)
         self._reset.listeners.append(self.workflows.clear)
@@ -155,6 +157,7 @@ class Store:
         await self.pools.stop()
         await self.schemas.stop()
         await self.webhooks.stop()
+        await self.keys.stop()
         await self.presence.stop()
         for nats in (self._bulk, self._nats):
             await nats.close()

@@ -235,7 +235,7 @@ _AUDIT: Final = _counter(
 )
 
 
-def audited(outcome: Literal[stored, late, lost]) -> None:
+def audited(outcome: Literal["stored", "late", "lost"]) -> None:
     """Count an entry of the audit."""
     _AUDIT.labels(outcome).inc()
 

@@ -14,6 +14,8 @@ import pytest
 
 from integration.gateway.conftest import Asker, Serve
 from integration.samples import draft
+from ojs_core.access.known_keys import KnownKeys
+from ojs_core.access.slowing import Slowing
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.inboxes import Inboxes
@@ -127,7 +129,15 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
         return Response(200, b'{"secret": 1}')
 
     operation = Operation(Endpoint("forgetful", (), "read", forgetful, by_queue=True), "GET", "/forgetful")
-    api = NatsApi([operation], StoreConfig(), Door(), PayloadLimits(), LargeBodies(), Inboxes(["_INBOX"]), most=10)
+    api = NatsApi(
+        [operation],
+        StoreConfig(),
+        Door(KnownKeys(lambda: 0), "always", Slowing()),
+        PayloadLimits(),
+        LargeBodies(),
+        Inboxes(["_INBOX"]),
+        most=10,
+    )
     await api.start(shared_nats_server.url, "one")
     assert (await ask("forgetful._")).body == {"secret": 1}
     answer = await ask("forgetful.email")
@@ -374,7 +384,7 @@ async def test_a_request_that_nobody_waits_for_is_not_carried_out(store: Store, 
 
 
 async def test_it_can_be_left_out(serve: Serve, ask: Asker) -> None:
-    gateway = await serve(nats_api=False)
+    gateway = await serve(nats_api="off")
     with pytest.raises(nats.errors.NoRespondersError):
         await ask("getManifest._")
     async with aiohttp.ClientSession(gateway.url) as http, http.get("/ojs/manifest") as answer:

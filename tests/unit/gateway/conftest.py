@@ -32,7 +32,7 @@ async def start(store: FakeStore, chain: EnqueueChain) -> AsyncIterator[Start]:
     clients: list[aiohttp.ClientSession] = []
 
     async def started(**settings: Any) -> aiohttp.ClientSession:
-        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api=False, **settings), chain)
+        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), chain)
         gateways.append(gateway)
         await gateway.start()
         clients.append(aiohttp.ClientSession(gateway.url))

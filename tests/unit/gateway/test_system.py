@@ -165,7 +165,7 @@ async def test_reset_is_for_test_mode(start: Start, store: FakeStore) -> None:
 
 
 def gateway(store: FakeStore, port: int = 0) -> Gateway:
-    return build(cast("Store", store), Settings(port=port, nats_api=False))
+    return build(cast("Store", store), Settings(port=port, nats_api="off"))
 
 
 async def test_a_taken_port_is_one_sentence(store: FakeStore) -> None:
@@ -180,7 +180,7 @@ async def test_a_taken_port_is_one_sentence(store: FakeStore) -> None:
 
 @pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
 async def test_an_address_that_others_reach_is_warned_of(store: FakeStore, host: str, warns: bool) -> None:
-    one = build(cast("Store", store), Settings(host=host, port=0, nats_api=False))
+    one = build(cast("Store", store), Settings(host=host, port=0, nats_api="off"))
     with capture_logs() as logs:
         await one.start()
     await one.stop()
