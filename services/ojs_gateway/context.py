@@ -22,6 +22,7 @@ from ojs_gateway.roles import Roles
 if TYPE_CHECKING:
     from ojs_core.runtime.middleware import EnqueueChain
     from ojs_core.store.store import Store
+    from ojs_gateway.auditing import Auditor
 
 T = TypeVar("T")
 
@@ -43,8 +44,10 @@ class Context:
         nats_api: bool = True,
         strict: Strict | None = None,
         keys: KnownKeys | None = None,
+        auditor: Auditor | None = None,
     ) -> None:
         self.store = store
+        self.auditor = auditor
         self.queries = Queries(store)
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.instance)
         store.on_reset(self.worker_notes.reset)

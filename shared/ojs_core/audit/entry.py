@@ -25,7 +25,9 @@ class Detail(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the path names: a job's id, a queue …"""
     binding: Literal["http", "nats"] = "http"
     principal_id: str = ""
-    mechanism: str = ""
+    mechanism: Literal["api_key", "session", ""] = ""
+    key_prefix: str = ""
+    """Of a key that wasn't taken: its id, which is no secret."""
     reason: str = ""
     """The code of the error that it was answered with."""
     status: int = 0

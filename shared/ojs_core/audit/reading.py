@@ -127,15 +127,14 @@ class AuditReader:
 
     async def _between(self, begin: int, end: int) -> list[Read]:
         """The entries of a range of sequences, without its end."""
-        which = {"next_by_subj": self._config.audit, "seq": begin, "batch": end - begin, "max_bytes": _READ_BYTES}
         found: list[Read] = []
-        while which["batch"] > 0:
+        while begin < end:
+            which = {"next_by_subj": self._config.audit, "seq": begin, "batch": end - begin, "max_bytes": _READ_BYTES}
             batch, _ = await messages(self._nats, self._config.audit_stream, which, _WHAT, _TIMEOUT_S)
             if not batch:
                 break
             found += _readable(batch, end)
-            last = sequence_of(batch[-1])
-            which |= {"seq": last + 1, "batch": end - last - 1}
+            begin = sequence_of(batch[-1]) + 1
         return found
 
     async def _first_at(self, at: int, otherwise: int) -> int:

@@ -30,7 +30,7 @@ MOST: Final = 1_000
 _AT_ONCE: Final = 50
 HOLD_S: Final = 1.0
 """How long an answer is held up for its entry to be stored."""
-_LAST_S: Final = 1.5
+_LAST_S: Final = 0.5
 """What is left of a process's end for entries that wait."""
 _IDLE_S: Final = 3_600.0
 
