@@ -15,6 +15,7 @@ from ojs_gateway.openapi.common import OBJECT
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.route import Other, Part, Route
 from ojs_gateway.routes.access import KEYS
+from ojs_gateway.routes.audit import AUDIT
 from ojs_gateway.routes.bulk import BULK
 from ojs_gateway.routes.crons import CRONS
 from ojs_gateway.routes.dead_letter import DEAD_LETTERS
@@ -67,6 +68,7 @@ PARTS: Final = (
     SCHEMAS,
     WEBHOOKS,
     KEYS,
+    AUDIT,
     _DESCRIPTION,
 )
 

@@ -61,11 +61,12 @@ class Read(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Entries, and the place to go on from."""
+    """Entries, and the place to go on from. `last` is that of the last entry there is."""
 
     entries: list[Read]
     place: int
     has_more: bool
+    last: int
 
 
 class AuditReader:
@@ -92,14 +93,14 @@ class AuditReader:
         for _ in range(_READS):
             begin = max(first, end - _READ)
             if begin >= end:
-                return Page(found, end, has_more=False)
+                return Page(found, end, has_more=False, last=state.last_seq)
             for read in reversed(await self._between(begin, end)):
                 if wanted.admits(read.entry):
                     found.append(read)
                     if len(found) == limit:
-                        return Page(found, read.sequence, has_more=read.sequence > first)
+                        return Page(found, read.sequence, has_more=read.sequence > first, last=state.last_seq)
             end = begin
-        return Page(found, end, has_more=end > first)
+        return Page(found, end, has_more=end > first, last=state.last_seq)
 
     async def newer(self, after: int, wanted: Wanted, limit: int) -> Page:
         """Up to `limit` entries behind a place, the oldest first; of those looked at, `place` is the last.
@@ -121,9 +122,9 @@ class AuditReader:
                 if wanted.admits(read.entry):
                     found.append(read)
                     if len(found) == limit:
-                        return Page(found, read.sequence, has_more=read.sequence + 1 < end)
+                        return Page(found, read.sequence, has_more=read.sequence + 1 < end, last=state.last_seq)
             begin = upto
-        return Page(found, max(begin - 1, after), has_more=begin < end)
+        return Page(found, max(begin - 1, after), has_more=begin < end, last=state.last_seq)
 
     async def _between(self, begin: int, end: int) -> list[Read]:
         """The entries of a range of sequences, without its end."""
