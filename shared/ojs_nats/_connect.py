@@ -29,6 +29,17 @@ def url_of(url: str | None) -> str:
     return found
 
 
+def authorized(headers: Mapping[str, str] | None, token: str | None) -> Mapping[str, str]:
+    """Headers with the key to show: `token`, else what they have, else OJS_AUTH_TOKEN, else OJS_API_KEY; maybe none."""
+    found = dict(headers or {})
+    named = any(name.lower() == "authorization" for name in found)
+    shown = token or (None if named else os.environ.get("OJS_AUTH_TOKEN") or os.environ.get("OJS_API_KEY"))
+    if shown:
+        found = {name: value for name, value in found.items() if name.lower() != "authorization"}
+        found["Authorization"] = f"Bearer {shown.strip()}"
+    return found
+
+
 def transport(url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> Transport:
     """The transport that the scheme of `url`, which `url_of` has checked, names."""
     if (made := stand_ins.get(url)) is not None:

@@ -11,6 +11,7 @@ from ojs_nats._api.crons import Crons, Overlap
 from ojs_nats._api.dead_letters import DeadLetterFilter, DeadLetters
 from ojs_nats._api.events import Events
 from ojs_nats._api.jobs import JobFilter, Jobs, Priority
+from ojs_nats._api.keys import Keys, Role
 from ojs_nats._api.pools import Pools
 from ojs_nats._api.queues import ALL_QUEUES, Period, Prevention, QueueOptions, Queues
 from ojs_nats._api.rate_limits import RateLimits
@@ -46,6 +47,7 @@ from ojs_nats.answers.jobs import (
     Progress,
     UniqueJob,
 )
+from ojs_nats.answers.keys import Key, MadeKey
 from ojs_nats.answers.pools import ListedPool, Pool, SchedulingStats
 from ojs_nats.answers.queues import (
     ConfiguredQueue,
@@ -91,11 +93,12 @@ class SyncClient(SyncClosing):
         url: str | None = None,
         *,
         patience: Duration = 30.0,
+        token: str | None = None,
         headers: Mapping[str, str] | None = None,
         clients: Clients | None = None,
     ) -> None:
         self.url = url_of(url)
-        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, headers=headers))
+        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, token=token, headers=headers))
         self.jobs = SyncJobs(lambda: self._client().jobs)
         self.queues = SyncQueues(lambda: self._client().queues)
         self.dead_letters = SyncDeadLetters(lambda: self._client().dead_letters)
@@ -107,6 +110,7 @@ class SyncClient(SyncClosing):
         self.schemas = SyncSchemas(lambda: self._client().schemas)
         self.rate_limits = SyncRateLimits(lambda: self._client().rate_limits)
         self.pools = SyncPools(lambda: self._client().pools)
+        self.keys = SyncKeys(lambda: self._client().keys)
         self.system = SyncServerSystem(lambda: self._client().system)
 
     def _client(self) -> Client:
@@ -867,6 +871,44 @@ class SyncPools:
     def scheduling_stats(self) -> SchedulingStats:
         """What each queue gave within the last minute."""
         return _portal.call(self._its().scheduling_stats())
+
+
+class SyncKeys:
+    """`client.keys`. What is about one key raises NotFound; who may not see keys gets PermissionDenied."""
+
+    def __init__(self, its: Callable[[], Keys]) -> None:
+        self._its = its
+
+    def list(self, *, every: bool = False) -> Sequence[Key]:
+        """Those that have not ended, or `every` one, by the time they were made."""
+        return _portal.call(self._its().list(every=every))
+
+    def create(
+        self,
+        name: str,
+        role: Role,
+        *,
+        permissions: Sequence[str] = (),
+        queues: Sequence[str] = (),
+        types: Sequence[str] = (),
+        expires_at: datetime | None = None,
+    ) -> MadeKey:
+        """Make one. `permissions` are for the role `custom`; `queues` and `types` narrow it, and may have `*` in them."""
+        return _portal.call(
+            self._its().create(name, role, permissions=permissions, queues=queues, types=types, expires_at=expires_at)
+        )
+
+    def get(self, key_id: str) -> Key:
+
+        return _portal.call(self._its().get(key_id))
+
+    def rotate(self, key_id: str, *, overlap: Duration | None = None) -> MadeKey:
+        """Make a new one for the same; the old one goes on for `overlap`, a day if it isn't named. Raises Conflict."""
+        return _portal.call(self._its().rotate(key_id, overlap=overlap))
+
+    def revoke(self, key_id: str) -> Key:
+        """It lets nobody in from now on."""
+        return _portal.call(self._its().revoke(key_id))
 
 
 class SyncServerSystem:

@@ -26,6 +26,14 @@ ELSEWHERE: Final = {
     ("GET", "/ojs/v1/queues/{queue}/events"),
     ("GET", "/ojs/v1/admin/stats/stream"),
     ("GET", "/ojs/v1/ws"),
+    ("GET", "/ojs/v1/admin/keys"),  # a key would shut the door to other tests: tests/acceptance/test_keys.py
+    ("POST", "/ojs/v1/admin/keys"),
+    ("GET", "/ojs/v1/admin/keys/{key_id}"),
+    ("DELETE", "/ojs/v1/admin/keys/{key_id}"),
+    ("POST", "/ojs/v1/admin/keys/{key_id}/rotate"),
+    ("GET", "/ojs/v1/session"),
+    ("POST", "/ojs/v1/session"),
+    ("DELETE", "/ojs/v1/session"),
 }
 
 

@@ -43,14 +43,16 @@ def environment(**more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("OJS_")} | more
 
 
-def send(method: str, url: str, body: object = None, *, seconds: float = 40.0) -> Answer:
+def send(
+    method: str, url: str, body: object = None, *, seconds: float = 40.0, headers: Mapping[str, str] | None = None
+) -> Answer:
     """An HTTP request and its answer; `body` is sent as JSON. Refusals are answers, too.
 
     Whoever reads what a projector that is behind can't tell yet asks again, as clients do.
     """
     late = time.monotonic() + seconds
     while True:
-        answer = _sent(method, url, body, seconds)
+        answer = _sent(method, url, body, seconds, headers or {})
         if method != "GET" or not _is_behind(answer) or time.monotonic() > late:
             return answer
         time.sleep(_AGAIN_S)
@@ -60,9 +62,9 @@ def _is_behind(answer: Answer) -> bool:
     return answer.status == 503 and answer.body is not None and answer.body.get("error", {}).get("message") in _BEHIND
 
 
-def _sent(method: str, url: str, body: object, seconds: float) -> Answer:
+def _sent(method: str, url: str, body: object, seconds: float, headers: Mapping[str, str]) -> Answer:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=seconds) as response:
             return _answer(response.status, response.read(), dict(response.headers))

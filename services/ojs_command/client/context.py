@@ -8,16 +8,16 @@ from typing import Final
 
 import msgspec
 
-from ojs_command.client.arguments import header
+from ojs_command.client.arguments import header, token_in
 from ojs_command.client.context_file import Context, Contexts, contexts_path, read_contexts, write_contexts
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats._connect import url_of
+from ojs_nats._connect import authorized, url_of
 from ojs_nats._transport import masked
 
 _SET_EXAMPLES: Final = """\
-  ojs-nats context set prod --server https://jobs.example.org --header 'Authorization: Bearer …'
+  ojs-nats context set prod --server https://jobs.example.org --token-file prod.key
   ojs-nats context set prod --header 'Authorization: '           takes a header back
 
 The first one counts at once, others after 'ojs-nats context use NAME'. What isn't named stays as it is.
@@ -100,6 +100,8 @@ async def _set(session: Session, given: argparse.Namespace) -> None:
     except ValueError as error:
         raise UsageProblem(f"--server: {error}.") from None
     headers = {**(before.headers if before else {}), **dict(given.header)}
+    if hasattr(given, "token_file"):
+        headers = dict(authorized(headers, token_in(given.token_file)))
     made = Context(server, {name: value for name, value in headers.items() if value})
     known = {**contexts.contexts, given.name: made}
     _write(Contexts(contexts.current or given.name, known))

@@ -12,7 +12,7 @@ import msgspec
 import tomli_w
 
 from ojs_command.client.problems import UsageProblem
-from ojs_nats._connect import DEFAULT_URL, url_of
+from ojs_nats._connect import DEFAULT_URL, authorized, url_of
 from ojs_nats._transport import masked
 
 _OWNER_ONLY: Final = 0o700
@@ -57,6 +57,10 @@ class Target(msgspec.Struct, frozen=True):
         """Without a password."""
         return masked(self.url)
 
+    def showing(self, token: str) -> Target:
+        """The same with another key."""
+        return Target(self.url, dict(authorized(self.headers, token)), self.source)
+
 
 def contexts_path(env: Mapping[str, str]) -> Path:
     folder = env.get("XDG_CONFIG_HOME") or str(Path(env.get("HOME", "~")).expanduser() / ".config")
@@ -93,8 +97,11 @@ def target_of(server: str | None, context: str | None, env: Mapping[str, str]) -
         url_of(found.url)
     except ValueError as error:
         raise UsageProblem(f"{found.source}: {error}.") from None
-    if found.headers and not found.url.startswith("http"):
-        raise UsageProblem(f"{found.source}: headers go with http:// and https:// addresses, not with {masked(found.url)}.")
+    if any(name.lower() != "authorization" for name in found.headers) and not found.url.startswith("http"):
+        raise UsageProblem(
+            f"{found.source}: headers other than Authorization go with http:// and https:// addresses, not with "
+            f"{masked(found.url)}."
+        )
     return found
 
 

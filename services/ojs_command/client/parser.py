@@ -87,5 +87,11 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
         "--context", metavar="NAME", default=argparse.SUPPRESS, help="one of 'ojs-nats context list', with its headers"
     )
     group.add_argument(
+        "--token-file",
+        metavar="FILE",
+        default=argparse.SUPPRESS,
+        help="the key to show [OJS_AUTH_TOKEN, OJS_API_KEY]",
+    )
+    group.add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help="JSON instead of tables; of what goes on, in lines"
     )

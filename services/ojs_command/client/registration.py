@@ -24,6 +24,7 @@ _COMMANDS: Final = (
     ("top", "top", "queues, rates, workers and failures, live"),
     ("audit", "audit", "show who did what, and who was refused"),
     ("doctor", "doctor.command", "say what is wrong with a server, and how to mend it"),
+    ("keys", "keys", "make, list, rotate and revoke keys of the server"),
     ("context", "context", "name servers, with the headers that they ask for"),
     ("completion", "completion", "let your shell complete these commands"),
 )

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_command.client.arguments import token_in
 from ojs_command.client.context_file import Target, target_of
 from ojs_command.client.output import Output, say
 from ojs_command.client.problems import CommandFailed, UsageProblem
@@ -97,12 +98,14 @@ def _interrupted(_number: int, _frame: FrameType | None) -> None:
 def _target(given: argparse.Namespace) -> Target:
     if is_offline(given):
         return Target(DEFAULT_URL, {}, "")
-    return target_of(getattr(given, "server", None), getattr(given, "context", None), os.environ)
+    target = target_of(getattr(given, "server", None), getattr(given, "context", None), os.environ)
+    file = getattr(given, "token_file", None)
+    return target if file is None else target.showing(token_in(file))
 
 
 def is_offline(given: argparse.Namespace) -> bool:
     """Whether a command asks no server."""
-    return getattr(given, "offline", False)
+    return bool(getattr(given, "offline", False) or getattr(given, "nats", None))
 
 
 async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
@@ -159,8 +162,8 @@ def _no_server(error: BaseException, target: Target) -> str:
 def _refused(refusal: Refused, target: Target) -> str:
     if refusal.status in _HEADERS_WANTED or isinstance(refusal, PermissionDenied):
         return (
-            f"The server at {target.shown} doesn't allow that ({refusal}): give it what it asks for with "
-            "'ojs-nats context set NAME --server URL --header \"Authorization: Bearer …\"'."
+            f"The server at {target.shown} doesn't allow that ({refusal}): show another key with --token-file, OJS_AUTH_TOKEN, "
+            "or 'ojs-nats context set NAME --server URL --token-file FILE'."
         )
     hint = next((hint for kind, hint in _HINTS.items() if isinstance(refusal, kind)), "")
     return f"{refusal}{hint}"

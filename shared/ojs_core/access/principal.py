@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -49,4 +50,10 @@ NOBODY: Final = Principal(id="nobody", name="nobody", role="custom", permissions
 
 def matches(patterns: Sequence[str], name: str) -> bool:
     """Whether one of the patterns stands for a name."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return any(fnmatchcase(name, _plain(pattern)) for pattern in patterns)
+
+
+@lru_cache(maxsize=1_024)
+def _plain(pattern: str) -> str:
+    """The pattern with no other wildcard than `*`."""
+    return pattern.replace("[", "[[]").replace("?", "[?]")

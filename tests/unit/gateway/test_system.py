@@ -178,13 +178,30 @@ async def test_a_taken_port_is_one_sentence(store: FakeStore) -> None:
     await first.stop()
 
 
-@pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
-async def test_an_address_that_others_reach_is_warned_of(store: FakeStore, host: str, warns: bool) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_without_keys_this_machine_alone_may_ask(store: FakeStore, host: str) -> None:
     one = build(cast("Store", store), Settings(host=host, port=0, nats_api="off"))
     with capture_logs() as logs:
         await one.start()
     await one.stop()
-    assert any("authenticated" in line["event"] for line in logs) is warns
+    assert any("everybody on this machine" in line["event"] for line in logs)
+
+
+async def test_beyond_loopback_it_starts_with_a_key_or_insecure_alone(store: FakeStore) -> None:
+    refused = build(cast("Store", store), Settings(host="0.0.0.0", port=0, nats_api="off", connect_timeout=0))
+    with pytest.raises(StartupProblem, match="ojs-nats keys create --role admin"):
+        await refused.start()
+    await refused.stop()
+    warned: list[str] = []
+    for more in ({"insecure": True}, {"api_key": "a-key-of-the-environment"}):
+        one = build(cast("Store", store), Settings(host="0.0.0.0", port=0, nats_api="off", **more))
+        with capture_logs() as logs:
+            await one.start()
+        await one.stop()
+        warned += [line["event"] for line in logs if line["log_level"] == "warning"]
+    assert any("--insecure" in text for text in warned)
+    assert any("one key may do everything" in text for text in warned)
+    assert "a-key-of-the-environment" not in str(warned)
 
 
 async def test_a_gateway_that_never_started_can_stop(store: FakeStore) -> None:
