@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Literal
 
+from msgspec import UNSET, UnsetType
+
 from ojs_core.access.keys import PREFIX, key_id_of
 from ojs_core.access.permissions import Need
 from ojs_core.access.principal import EVERYBODY, NOBODY
@@ -117,30 +119,30 @@ class Auditor:
             outcome=outcome,
             detail=Detail(
                 operation=endpoint.name,
-                permission="" if endpoint.need in {"nothing", "key"} else endpoint.need,
+                permission=UNSET if endpoint.need in {"nothing", "key"} else endpoint.need,
                 target=target | (made or {}),
                 binding=call.binding,
-                principal_id=principal.id if known else "",
-                mechanism="" if principal is EVERYBODY else _mechanism(call),
-                key_prefix="" if known else _key_prefix(call),
-                reason=reason,
-                status=status,
-                user_agent=(call.header("User-Agent") or "")[:_MOST_CHARS],
+                principal_id=principal.id if known else UNSET,
+                mechanism=UNSET if principal is EVERYBODY else _mechanism(call),
+                key_prefix=UNSET if known else _key_prefix(call),
+                reason=reason or UNSET,
+                status=status or UNSET,
+                user_agent=(call.header("User-Agent") or "")[:_MOST_CHARS] or UNSET,
             ),
         )
 
 
-def _mechanism(call: Call) -> Literal["api_key", "session", ""]:
+def _mechanism(call: Call) -> Literal["api_key", "session"] | UnsetType:
     if call.header("Authorization") is not None:
         return "api_key"
-    return "session" if call.header("Cookie") is not None else ""
+    return "session" if call.header("Cookie") is not None else UNSET
 
 
-def _key_prefix(call: Call) -> str:
-    """The beginning of a key that wasn't taken, without anything of its secret; empty if it is none of ours."""
+def _key_prefix(call: Call) -> str | UnsetType:
+    """The beginning of a key that wasn't taken, without anything of its secret, if it has the form of ours."""
     _, _, token = (call.header("Authorization") or "").strip().partition(" ")
     key_id = key_id_of(token.strip())
-    return "" if key_id is None else f"{PREFIX}{key_id[:_MOST_ID]}_…"
+    return UNSET if key_id is None else f"{PREFIX}{key_id[:_MOST_ID]}_…"
 
 
 def _made(answer: Response | StreamedResponse) -> dict[str, str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 Outcome = Literal["success", "failure"]
 
@@ -15,27 +15,27 @@ SEVERAL: Final = "several"
 """The same of an entry that stands for many different ones."""
 
 
-class Detail(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Detail(Struct, frozen=True, kw_only=True):
     """What is particular to an entry. It never has anything of a request's body or query."""
 
     operation: str
-    permission: str = ""
-    """What the operation asks of its caller."""
     target: dict[str, str] = {}
     """What the path names: a job's id, a queue …"""
     binding: Literal["http", "nats"] = "http"
-    principal_id: str = ""
-    mechanism: Literal["api_key", "session", ""] = ""
-    key_prefix: str = ""
+    permission: str | UnsetType = UNSET
+    """What the operation asks of its caller."""
+    principal_id: str | UnsetType = UNSET
+    mechanism: Literal["api_key", "session"] | UnsetType = UNSET
+    key_prefix: str | UnsetType = UNSET
     """Of a key that wasn't taken: its id, which is no secret."""
-    reason: str = ""
+    reason: str | UnsetType = UNSET
     """The code of the error that it was answered with."""
-    status: int = 0
-    user_agent: str = ""
-    count: int = 1
-    """How many acts it stands for."""
-    first_at: str = ""
-    """When the first of several was; `timestamp` is that of the last."""
+    status: int | UnsetType = UNSET
+    user_agent: str | UnsetType = UNSET
+    count: int | UnsetType = UNSET
+    """How many acts it stands for, if they are several."""
+    first_at: str | UnsetType = UNSET
+    """When the first of them was; `timestamp` is that of the last."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from ojs_core.audit.entry import SEVERAL, Entry
@@ -26,7 +27,7 @@ class _Counted:
 
 
 def _of_several(entry: Entry) -> Entry:
-    return replace(entry, principal=SEVERAL, source_ip=SEVERAL, detail=replace(entry.detail, principal_id="", target={}))
+    return replace(entry, principal=SEVERAL, source_ip=SEVERAL, detail=replace(entry.detail, principal_id=UNSET, target={}))
 
 
 class Repeats:

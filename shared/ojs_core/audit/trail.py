@@ -10,6 +10,7 @@ from math import inf
 from typing import Final
 
 import structlog
+from msgspec import UNSET
 from msgspec.structs import asdict
 
 from ojs_core.audit.entry import UNKNOWN, Entry, encode
@@ -149,7 +150,8 @@ class Trail:
 
     async def _put(self, waiting: _Waiting) -> None:
         entry = waiting.entry
-        subject = self._config.audit_entry(entry.event_type, encode_token(entry.detail.principal_id or UNKNOWN))
+        principal = entry.detail.principal_id
+        subject = self._config.audit_entry(entry.event_type, encode_token(UNKNOWN if principal is UNSET else principal))
         await put_once(self._nats, subject, encode(entry), waiting.id, "an entry of the audit")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from math import inf
 
 import pytest
+from msgspec import UNSET
 
 from ojs_core.audit.entry import SEVERAL, Detail, Entry
 from ojs_core.audit.repeats import Repeats
@@ -55,4 +56,4 @@ def test_a_flood_of_different_acts_leaves_a_bounded_number_of_entries(flood: int
     assert at_once == 30
     [told] = repeats.over(60)
     assert (told.principal, told.source_ip, told.detail.count) == (SEVERAL, SEVERAL, flood - 30)
-    assert (told.detail.principal_id, told.detail.target) == ("", {})
+    assert (told.detail.principal_id, told.detail.target) == (UNSET, {})

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from ojs_core.access.known_keys import Admission, unauthenticated
 from ojs_core.access.permissions import Need
@@ -152,14 +153,14 @@ async def test_a_refusal_within_a_handler_is_left_to_the_door(auditor: Auditor, 
 
 @pytest.mark.parametrize(
     ("token", "prefix"),
-    [(f"ojs_sk_0123456789ab_{SECRET}", "ojs_sk_0123456789ab_…"), ("hunter2", ""), ("", "")],
+    [(f"ojs_sk_0123456789ab_{SECRET}", "ojs_sk_0123456789ab_…"), ("hunter2", UNSET), ("", UNSET)],
 )
-def test_a_key_that_is_not_taken_is_told_by_its_id_alone(auditor: Auditor, kept: Kept, token: str, prefix: str) -> None:
+def test_a_key_that_is_not_taken_is_told_by_its_id_alone(auditor: Auditor, kept: Kept, token: str, prefix: object) -> None:
     asked = Asked(EVERYBODY, authorization=f"Bearer {token}")
     auditor.refused(asked, endpoint("createJob", "enqueue"), unauthenticated("who?"))
     [(_, entry)] = kept.repeated
     assert (entry.event_type, entry.principal, entry.outcome) == ("auth.login_failure", "unknown", "failure")
-    assert (entry.detail.key_prefix, entry.detail.principal_id, entry.detail.mechanism) == (prefix, "", "api_key")
+    assert (entry.detail.key_prefix, entry.detail.principal_id, entry.detail.mechanism) == (prefix, UNSET, "api_key")
     assert SECRET.encode() not in encode(entry)
     assert b"hunter2" not in encode(entry)
 
