@@ -114,7 +114,7 @@ class Auditor:
             timestamp=format_ms(self._now()),
             event_type=event_type,
             principal=principal.name if known else UNKNOWN,
-            source_ip=call.address or UNKNOWN,
+            source_ip=call.address if call.binding == "http" else UNKNOWN,
             correlation_id=call.request_id,
             outcome=outcome,
             detail=Detail(

@@ -56,7 +56,7 @@ class Guarded(NamedTuple):
         async def there() -> list[dict[str, Any]]:
             return await self.entries(query)
 
-        found = await eventually(there)
+        found: list[dict[str, Any]] = await eventually(there)
         assert len(found) == 1, found
         return found[0]
 
