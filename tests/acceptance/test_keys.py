@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any, Final
@@ -147,8 +148,9 @@ async def test_a_revoked_key_is_turned_away_and_its_streams_end(guarded: Guarded
 
         await eventually(turned_away)
         async with asyncio.timeout(60):
-            while await stream.content.readany():
-                pass
+            with suppress(aiohttp.ClientError):  # it is cut off
+                while await stream.content.readany():
+                    pass
             while not socket.closed:
                 await socket.receive()
     _, listed, _ = await guarded.ask("GET", "/admin/keys", token=guarded.tokens["admin"])
@@ -259,7 +261,7 @@ async def test_the_python_client_shows_its_key(guarded: Guarded, way: str) -> No
         with pytest.raises(NotFound):
             await client.keys.get("nobody")
     async with Client(address, token=made.token) as viewer:
-        assert await viewer.system.stats()
+        assert (await viewer.system.stats()).queues >= 0
         with pytest.raises(PermissionDenied) as error:
             await viewer.keys.list()
         assert error.value.details["permission"] == "admin"

@@ -51,7 +51,12 @@ def define(parser: CommandParser) -> None:
     for one in (rotate, revoke):
         one.add_argument("key", metavar="ID")
     for one in actions.choices.values():
-        one.add_argument("--nats", metavar="URL", help="work on NATS itself, without a server: for the first key, or the last")
+        one.add_argument(
+            "--nats",
+            dest="on_nats",
+            metavar="URL",
+            help="work on NATS itself, without a server: for the first key, or the last",
+        )
 
 
 async def _list(session: Session, given: argparse.Namespace) -> None:
@@ -106,8 +111,8 @@ def _tell(session: Session, made: MadeKey) -> None:
 @asynccontextmanager
 async def _keys(session: Session, given: argparse.Namespace) -> AsyncIterator[Keys | KeysOnNats]:
     """Those of the server, or those on NATS."""
-    if given.nats is None:
+    if given.on_nats is None:
         yield session.client.keys
         return
-    async with KeysOnNats.at(given.nats) as keys:
+    async with KeysOnNats.at(given.on_nats) as keys:
         yield keys

@@ -105,7 +105,7 @@ def _target(given: argparse.Namespace) -> Target:
 
 def is_offline(given: argparse.Namespace) -> bool:
     """Whether a command asks no server."""
-    return bool(getattr(given, "offline", False) or getattr(given, "nats", None))
+    return bool(getattr(given, "offline", False) or getattr(given, "on_nats", None))
 
 
 async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:

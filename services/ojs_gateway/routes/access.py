@@ -15,7 +15,8 @@ from ojs_core.wire.access import (
     RotationBody,
     SessionAnswer,
 )
-from ojs_gateway.handlers.access import KeyHandlers, SessionHandlers
+from ojs_gateway.handlers.keys import KeyHandlers
+from ojs_gateway.handlers.sessions import SessionHandlers
 from ojs_gateway.openapi.common import SHORT
 from ojs_gateway.openapi.route import Other, Parameter, Part, Route
 from ojs_gateway.openapi.schema import FLAG, TEXT, TIME, body_of, either, list_of, number, one_of, text

@@ -95,6 +95,13 @@ class PayloadLimits(msgspec.Struct, frozen=True, kw_only=True):
     chunking: bool
 
 
+class Authentication(msgspec.Struct, frozen=True):
+    """Whether clients have to show a key, and how they do."""
+
+    required: bool
+    schemes: list[str] = []
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What the server supports."""
 
@@ -114,6 +121,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: dict[str, str]
     payload_limits: PayloadLimits
     limits: dict[str, float]
+    authentication: Authentication | None = None
 
 
 class SystemStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +156,7 @@ class SystemConfig(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     backend: BackendConfig
     limits: dict[str, float]
+    authentication: Authentication | None = None
     test_mode: bool
     middleware: list[str]
 

@@ -21,6 +21,7 @@ from ojs_nats import Client, Refused, Unavailable
 _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
     "health": server.check_health,
     "projector": server.check_projector,
+    "door": server.check_door,
     "versions": server.check_versions,
     "durability": server.check_durability,
     "clock": server.check_clock,
