@@ -77,7 +77,7 @@ def test_every_name_begins_with_the_namespace(name: str) -> None:
     assert streams == [f"KV_{name}", f"{name.upper()}_READY", f"{name.upper()}_EVENTS", f"{name.upper()}_AUDIT"]
     assert stored_subjects(config) - set(config.hints) == {
         f"$KV.{name}.>",
-        *(f"{name}.{kind}.>" for kind in ("ready", "hold", "events")),
+        *(f"{name}.{kind}.>" for kind in ("ready", "hold", "events", "audit")),
     }
     assert config.streams()[1]["republish"] == {"src": f"{name}.ready.>", "dest": f"{name}.wake.>", "headers_only": True}
 
@@ -112,6 +112,7 @@ def test_without_one_all_names_are_what_they_have_always_been() -> None:
         ["$KV.ojs.>", "ojs.timer.>", "ojs.due.>", "ojs.step.>"],
         ["ojs.ready.>", "ojs.hold.>"],
         ["ojs.events.>"],
+        ["ojs.audit.>"],
     ]
     ready = config.ready("a.b", 0, "front")
     assert ready == "ojs.ready.a_b.100.front"
