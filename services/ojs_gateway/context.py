@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.strict import Strict
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.read.client import Queries
-from ojs_core.runtime.preparation import Preparation
+from ojs_core.runtime.preparation import Preparation, checks
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.damage import Damage
@@ -21,6 +22,7 @@ from ojs_gateway.roles import Roles
 if TYPE_CHECKING:
     from ojs_core.runtime.middleware import EnqueueChain
     from ojs_core.store.store import Store
+    from ojs_gateway.auditing import Auditor
 
 T = TypeVar("T")
 
@@ -40,9 +42,12 @@ class Context:
         webhook_insecure: bool = False,
         webhook_private: bool = False,
         nats_api: bool = True,
+        strict: Strict | None = None,
         keys: KnownKeys | None = None,
+        auditor: Auditor | None = None,
     ) -> None:
         self.store = store
+        self.auditor = auditor
         self.queries = Queries(store)
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.instance)
         store.on_reset(self.worker_notes.reset)
@@ -55,7 +60,8 @@ class Context:
         self.aside = LargeBodies()
         self.middleware = chain.names
         """What every push goes through, the outermost first."""
-        self.prepare = Preparation(chain, limits, store.clock.now, store.schemas.check)
+        self.prepare = Preparation(chain, limits, store.clock.now, checks(store.schemas, strict))
+        self.strict = strict
         self.max_subscriptions = max_subscriptions
         self.test_mode = test_mode
         self.nats_api = nats_api

@@ -7,12 +7,15 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from ojs_core.access.known_keys import KnownKeys
+from ojs_core.audit.trail import Trail
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.listen import Listener
+from ojs_core.runtime.preparation import strict_of
 from ojs_gateway.access import Access, own_key
+from ojs_gateway.auditing import Auditor
 from ojs_gateway.context import Context
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.nats_api.service import NatsApi
@@ -44,7 +47,8 @@ class Gateway:
             default_wait_ms=settings.default_wait_ms,
         )
         known = KnownKeys(store.clock.now, own_key(settings))
-        self._access = Access(store.keys, known, settings)
+        self._auditor = Auditor(Trail(store.nats, store.config), store.clock.now)
+        self._access = Access(store.keys, known, settings, self._auditor.refused)
         self._context = Context(
             store,
             limits,
@@ -54,8 +58,10 @@ class Gateway:
             max_subscriptions=settings.max_subscriptions,
             webhook_insecure=settings.webhook_insecure,
             webhook_private=settings.webhook_private,
+            strict=strict_of(settings),
             nats_api=settings.nats_api != "off",
             keys=known,
+            auditor=self._auditor,
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))
@@ -85,6 +91,7 @@ class Gateway:
         self.chain.freeze()
         settings = self._settings
         await self._access.start()
+        self._auditor.start()
         connections = Connections(
             settings.max_connections, settings.max_connections_per_address, settings.header_timeout, settings.idle_timeout
         )
@@ -114,6 +121,7 @@ class Gateway:
             closing.append(self._nats_api.stop(_SHUTDOWN_S))
         await asyncio.gather(*closing)
         await self._access.stop()
+        await self._auditor.stop()
         await self._context.roles.stop()
         await self._context.damage.stop()
         await self._context.worker_notes.stop()

@@ -65,6 +65,8 @@ from ojs_nats.answers.rate_limits import Limit
 from ojs_nats.answers.schemas import Schema, SchemaHead, SchemaVersion
 from ojs_nats.answers.statistics import Statistics
 from ojs_nats.answers.system import (
+    AuditEntry,
+    AuditPage,
     DebugStatus,
     Health,
     Maintenance,
@@ -953,6 +955,56 @@ class SyncServerSystem:
     def failures(self, *, queue: str | None = None, limit: int | None = None) -> Iterator[Failure]:
         """Failed attempts of all jobs, the latest first, as long as events are kept."""
         return _portal.each(self._its().failures(queue=queue, limit=limit))
+
+    def audit(
+        self,
+        *,
+        event_type: str | None = None,
+        principal: str | None = None,
+        operation: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> Iterator[AuditEntry]:
+        """Who did what, the newest first; `event_type` may end in `.*`."""
+        return _portal.each(
+            self._its().audit(
+                event_type=event_type,
+                principal=principal,
+                operation=operation,
+                target=target,
+                outcome=outcome,
+                since=since,
+                until=until,
+                limit=limit,
+            )
+        )
+
+    def audit_page(
+        self,
+        *,
+        after: str | None = None,
+        event_type: str | None = None,
+        principal: str | None = None,
+        operation: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        limit: int | None = None,
+    ) -> AuditPage:
+        """The newest entries, or those `after` an earlier page, the oldest first: for who follows the audit."""
+        return _portal.call(
+            self._its().audit_page(
+                after=after,
+                event_type=event_type,
+                principal=principal,
+                operation=operation,
+                target=target,
+                outcome=outcome,
+                limit=limit,
+            )
+        )
 
     def maintenance(self) -> Maintenance:
         """Whether there is any."""

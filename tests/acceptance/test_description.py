@@ -421,6 +421,7 @@ def system_itself(client: Client) -> None:
     client("GET", "/metrics?format=xml", status=400)
     client("POST", "/admin/system/maintenance", {"enabled": True, "reason": "r", "duration": "PT1H", "estimated_duration": 60})
     client("GET", "/admin/system/maintenance")
+    client("GET", "/admin/audit?operation=setMaintenance&limit=1")
     client("POST", "/admin/system/maintenance", {"enabled": False})
     client("GET", "/admin/system/config")
     client("GET", "/middleware")

@@ -89,6 +89,7 @@ def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None
         metadata = BytesParser(policy=compat32).parsebytes(wheel.read(of_metadata))
     assert metadata["License-Expression"] == "Apache-2.0"
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+    assert any(name.endswith(".dist-info/sboms/ojs-nats.cdx.json") for name in names)
     assert "ojs_nats/py.typed" in names
     assert {name.split("/")[0].partition("-")[0] for name in names} == {
         *(path.name for root in ("shared", "services") for path in (ROOT / root).iterdir() if (path / "__init__.py").exists())

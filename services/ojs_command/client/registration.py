@@ -22,6 +22,7 @@ _COMMANDS: Final = (
     ("workflows", "workflows", "look at workflows, cancel and retry them"),
     ("stats", "stats", "the server in numbers"),
     ("top", "top", "queues, rates, workers and failures, live"),
+    ("audit", "audit", "show who did what, and who was refused"),
     ("doctor", "doctor.command", "say what is wrong with a server, and how to mend it"),
     ("keys", "keys", "make, list, rotate and revoke keys of the server"),
     ("context", "context", "name servers, with the headers that they ask for"),

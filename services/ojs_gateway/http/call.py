@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 from aiohttp import web
 from msgspec import Struct
@@ -31,6 +31,9 @@ _UNASKED: Final = Admission(EVERYBODY)
 """Of a call that hasn't come to the door."""
 
 
+Binding = Literal["http", "nats"]
+
+
 class Response(NamedTuple):
     """A status, an answer and headers beyond those that every answer has. Bytes are JSON, the same for all readers."""
 
@@ -48,7 +51,21 @@ class StreamedResponse(NamedTuple):
 class Call(ABC):
     """A request on its way through a handler, whichever way it came. `parameters` are those of its path, in order."""
 
-    __slots__ = ("_aside", "_limits", "admission", "bounded", "dialect", "held", "if_lost", "parameters", "queue", "room")
+    __slots__ = (
+        "_aside",
+        "_limits",
+        "admission",
+        "bounded",
+        "dialect",
+        "held",
+        "if_lost",
+        "parameters",
+        "queue",
+        "request_id",
+        "room",
+    )
+
+    binding: ClassVar[Literal["http", "nats"]] = "http"
 
     def __init__(
         self,
@@ -65,6 +82,8 @@ class Call(ABC):
         self.admission = _UNASKED
         """Who asks, as long as that holds. The door says so before the handler gets the call."""
         self.parameters = parameters
+        self.request_id = ""
+        """What the answer and the logs call the request. Its binding says so."""
         self.queue = queue
         """The one queue that it may be about by its subject; None for any."""
         self.bounded = queue is not None

@@ -75,6 +75,7 @@ class Edge:
                 endpoint, parameters, route = self._router.find(request.method, _path(request))
                 check_media_type(request.method, headers, body=request.body_exists)
                 call = HttpCall(request, dialect, parameters, self._limits, self._aside)
+                call.request_id = request_id
                 answer = await self._door.through(call, endpoint)
                 if isinstance(answer, StreamedResponse):
                     with self._door.streaming(call):

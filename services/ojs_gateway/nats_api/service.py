@@ -152,6 +152,7 @@ class NatsApi:
             room=room,
             listened=partial(self._nats.has_listener, message.reply.decode(), _INTERIM),
         )
+        call.request_id = exchange.request_id
         if call.gone:
             raise OjsError("request_timeout", "the time that the client waits was over before the request was looked at")
         answer = await self._door.through(call, operation.endpoint)

@@ -17,6 +17,7 @@ from ojs_core.base.fields import shown
 INBOX: Final = "_INBOX"
 """How the subjects begin that answers go to: those of services always, those of clients unless a setting says more."""
 DEFAULT_NAMESPACE: Final = "ojs"
+AUDIT_DAYS: Final = 90
 _NAMESPACE: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 """One token of a subject. Lower case and without `_`, so that the names of no two namespaces' streams are the same."""
 _TAKEN: Final = frozenset({"kv", "obj"})
@@ -163,6 +164,8 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     namespace: str = DEFAULT_NAMESPACE
     """The first token of all subjects, and the beginning of all streams' names."""
     replicas: int = 1
+    audit_days: int = 0
+    """How long entries of the audit are kept; 0 leaves it as it is, and is `AUDIT_DAYS` for a new stream."""
     busy_queues: int = 2_000
     """How many pairs of queue and priority may have a consumer at a time (docs/adr/029)."""
     service_consumers: int = 5_000
@@ -221,6 +224,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         return self.record("stats", name)
 
     # Timers and what they become
+
+    @property
+    def audit_stream(self) -> str:
+        return f"{self.namespace.upper()}_AUDIT"
 
     @property
     def hints(self) -> list[str]:
@@ -515,6 +522,18 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Told without an answer after events were stored, with the last one's sequence, for those who wait for more."""
         return f"{self.namespace}.control.events"
 
+    # The audit (docs/adr/076)
+
+    @property
+    def audit(self) -> str:
+        """All entries of the audit."""
+        return f"{self.namespace}.audit.>"
+
+    def audit_entry(self, event_type: str, principal: str) -> str:
+        """Subject of an entry: the two words of its type, and the encoded id of who did it."""
+        _check(event_type, principal)
+        return f"{self.namespace}.audit.{event_type}.{principal}"
+
     # What services ask each other. No stream stores it.
 
     def query(self, name: str, *, building: bool = False) -> str:
@@ -582,5 +601,16 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
                 "allow_atomic": True,
                 "max_age": 7 * _DAY,
                 "max_msgs": 1_000_000,
+            },
+            common
+            | {
+                "name": self.audit_stream,
+                "subjects": [self.audit],
+                "retention": "limits",
+                "allow_direct": True,
+                "deny_delete": True,
+                "deny_purge": True,
+                "max_age": (self.audit_days or AUDIT_DAYS) * _DAY,
+                "max_msgs": 5_000_000,
             },
         ]

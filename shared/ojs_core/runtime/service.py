@@ -175,7 +175,7 @@ async def _open(name: str, settings: Settings) -> Store:
     room = RoomSettings(reserve=settings.storage_reserve, limit=settings.storage_limit, folder=settings.storage_folder)
     while True:
         try:
-            config = StoreConfig(namespace=settings.namespace, replicas=settings.replicas)
+            config = StoreConfig(namespace=settings.namespace, replicas=settings.replicas, audit_days=settings.audit_days)
             return await Store.open(settings.nats, config, role=name, room=room, test_mode=settings.test_mode)
         except Unreachable as problem:
             if loop.time() + _RETRY_SECONDS >= deadline:

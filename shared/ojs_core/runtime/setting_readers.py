@@ -22,6 +22,7 @@ Reader = Callable[[object], Any]
 _TRUE: Final = ("true", "yes", "on", "1")
 _FALSE: Final = ("false", "no", "off", "0")
 _IMPORT_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_TYPE_PATTERN: Final = re.compile(r"\*|[a-z][a-zA-Z0-9_.-]{0,254}\*?")
 _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
 _HTTP_SCHEMES: Final = ("http", "https")
@@ -155,6 +156,15 @@ def import_paths(value: object) -> tuple[str, ...]:
         if not _IMPORT_PATH.fullmatch(item):
             raise ValueError(f"{_quoted(item)} is not an import path like package.module:name")
     return paths
+
+
+def job_types(value: object) -> tuple[str, ...]:
+    """Job types, or prefixes that end in `*`, as a comma list or a TOML list."""
+    types = _words(value)
+    for item in types:
+        if not _TYPE_PATTERN.fullmatch(item):
+            raise ValueError(f"{_quoted(item)} is not a job type like email.send, and no prefix like email.* either")
+    return types
 
 
 def host_names(value: object) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nats: str = "nats://127.0.0.1:4222"
     namespace: str = DEFAULT_NAMESPACE
     replicas: int = 1
+    audit_days: int = 0
     connect_timeout: float = 30.0
     host: str = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
@@ -84,6 +85,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
     default_wait_ms: int = DEFAULT_LIMITS.default_wait_ms
     enqueue_middleware: tuple[str, ...] = ()
+    strict: bool = False
+    allowed_types: tuple[str, ...] = ()
     otlp_endpoint: str | None = None
     unconfirmed_bulk: bool = False
     webhook_insecure: bool = False
@@ -161,6 +164,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.integer(1, 5),
         "N",
         "copies that NATS keeps of everything: 1 on a single server, 3 or 5 on a cluster",
+    ),
+    Option(
+        "audit_days",
+        setting_readers.integer(0, 3_650),
+        "DAYS",
+        "how long the audit is kept, in the whole system; 0: as it is, 90 where it begins",
     ),
     Option(
         "connect_timeout",
@@ -360,6 +369,21 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _ENQUEUES,
     ),
     Option(
+        "strict",
+        setting_readers.boolean,
+        "",
+        "refuse new jobs whose type is not registered, with attributes that Open Job Spec doesn't define, or with metadata "
+        "that could do harm in headers; set it for gateways and schedulers alike",
+        _ENQUEUES,
+    ),
+    Option(
+        "allowed_types",
+        setting_readers.job_types,
+        "TYPE,…",
+        "with strict, job types that are registered although they have no schema; mail.* for all that begin with mail.",
+        _ENQUEUES,
+    ),
+    Option(
         "otlp_endpoint",
         setting_readers.endpoint,
         "URL|off",
@@ -518,6 +542,8 @@ def load(
             f"max_envelope_bytes ({settings.max_envelope_bytes}) is more than max_body_bytes ({settings.max_body_bytes}); "
             "a job has to fit into a request"
         )
+    if not found and settings.allowed_types and not settings.strict:
+        found.append("allowed_types has no effect without strict; set strict, or leave allowed_types out")
     own = f"{settings.namespace}."
     if not found and any(prefix.startswith(own) or own.startswith(prefix) for prefix in settings.inbox_prefixes):
         found.append(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import structlog
 from prometheus_client import (
@@ -238,6 +238,18 @@ PRESSURE: Final = _projector(
 LIMITED: Final = _counter(
     "ojs_rate_limit_exceeded", "Jobs put aside, dropped or rescheduled at a limit, and fetches that it turned away.", "strategy"
 )
+
+_AUDIT: Final = _counter(
+    "ojs_audit_entries",
+    "Entries of the audit: stored; late, when the answer could not wait any longer; lost, so that only the log has them.",
+    "outcome",
+)
+
+
+def audited(outcome: Literal["stored", "late", "lost"]) -> None:
+    """Count an entry of the audit."""
+    _AUDIT.labels(outcome).inc()
+
 
 # The services
 

@@ -132,7 +132,7 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
     api = NatsApi(
         [operation],
         StoreConfig(),
-        Door(KnownKeys(lambda: 0), "always", Slowing()),
+        Door(KnownKeys(lambda: 0), "always", Slowing(), lambda _call, _endpoint, _error: None),
         PayloadLimits(),
         LargeBodies(),
         Inboxes(["_INBOX"]),

@@ -74,10 +74,10 @@ def test_every_name_begins_with_the_namespace(name: str) -> None:
     assert {subject.split(".")[0] for subject in subjects(config)} == {name}
     assert config.job("id") == f"$KV.{name}.job.id"
     streams = [str(stream["name"]) for stream in config.streams()]
-    assert streams == [f"KV_{name}", f"{name.upper()}_READY", f"{name.upper()}_EVENTS"]
+    assert streams == [f"KV_{name}", f"{name.upper()}_READY", f"{name.upper()}_EVENTS", f"{name.upper()}_AUDIT"]
     assert stored_subjects(config) - set(config.hints) == {
         f"$KV.{name}.>",
-        *(f"{name}.{kind}.>" for kind in ("ready", "hold", "events")),
+        *(f"{name}.{kind}.>" for kind in ("ready", "hold", "events", "audit")),
     }
     assert config.streams()[1]["republish"] == {"src": f"{name}.ready.>", "dest": f"{name}.wake.>", "headers_only": True}
 
@@ -107,11 +107,12 @@ def test_what_is_no_namespace_is_refused(name: str) -> None:
 def test_without_one_all_names_are_what_they_have_always_been() -> None:
     config = StoreConfig()
     assert config.namespace == DEFAULT_NAMESPACE == "ojs"
-    assert [stream["name"] for stream in config.streams()] == ["KV_ojs", "OJS_READY", "OJS_EVENTS"]
+    assert [stream["name"] for stream in config.streams()] == ["KV_ojs", "OJS_READY", "OJS_EVENTS", "OJS_AUDIT"]
     assert [stream["subjects"] for stream in config.streams()] == [
         ["$KV.ojs.>", "ojs.timer.>", "ojs.due.>", "ojs.step.>"],
         ["ojs.ready.>", "ojs.hold.>"],
         ["ojs.events.>"],
+        ["ojs.audit.>"],
     ]
     ready = config.ready("a.b", 0, "front")
     assert ready == "ojs.ready.a_b.100.front"
