@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
-import os
 import socket
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -14,12 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.system import System
 
 OJS_TYPE = "application/openjobspec+json"
 GOOD: dict[str, Any] = {"type": "good.job", "args": [1]}
 UNKNOWN_ID = "01900000-0000-7000-8000-000000000000"
-EXAMPLES = int(os.environ.get("OJS_EXAMPLES", "1500"))
+EXAMPLES = examples(3_000)
 
 
 class Got(NamedTuple):
