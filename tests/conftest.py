@@ -65,8 +65,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Fail a test that takes too much of the processors for the daily run."""
-    quick = not any(item.get_closest_marker(slow) for slow in ("slow", "faults"))
+    """Fail a test that takes too much of the processors for the daily run; a random one takes what its examples take."""
+    quick = not any(item.get_closest_marker(name) for name in ("slow", "faults", "hypothesis"))
     before = _used_s() if quick and inf > MOST_CPU_S else 0.0
     yield
     if quick and inf > MOST_CPU_S and (used := _used_s() - before) > MOST_CPU_S:

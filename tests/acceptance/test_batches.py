@@ -177,7 +177,7 @@ def test_the_header_wins_over_the_idempotency_key_in_the_body(system: System, qu
     def enqueue(key: str) -> str:
         body = json.dumps({"idempotency_key": f"same-{queue}", "jobs": [job(queue)]}).encode()
         headers = {"Content-Type": "application/json", "Idempotency-Key": f"{key}-{queue}"}
-        with urllib.request.urlopen(urllib.request.Request(f"{system.url}{JOBS}/bulk", body, headers), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(f"{system.url}{JOBS}/bulk", body, headers), timeout=60) as answer:
             return str(json.load(answer)["items"][0]["job"]["id"])
 
     assert enqueue("one") == enqueue("one") != enqueue("two")
@@ -364,6 +364,6 @@ def test_a_batch_whose_gateway_dies_before_its_tokens_is_finished(processes: Pro
         numbers.extend(one["args"][0]["n"] for one in found)
         return len(numbers) >= number
 
-    until(all_are_fetched, 30)
+    until(all_are_fetched)
     assert sorted(numbers) == list(range(number))
     assert scheduler.events("a batch was finished from its outbox")

@@ -324,11 +324,11 @@ def test_events_are_followed_until_somebody_stops(cli: Cli) -> None:
         assert tail.stdout is not None
         _await_follower(cli, tail)
         tail.send_signal(signal.SIGINT)
-        _, err = tail.communicate(timeout=30)
+        _, err = tail.communicate(timeout=60)
         assert (tail.returncode, err) == (130, "")
     with cli.started("events", "--follow", "--limit", "1") as tail:
         _await_follower(cli, tail)
-        tail.communicate(timeout=30)
+        tail.communicate(timeout=60)
         assert tail.returncode == 0
 
 

@@ -31,7 +31,7 @@ def small(tmp_path: Path) -> Iterator[System]:
 
 def connected(system: System) -> socket.socket:
     address = urlsplit(system.url)
-    return socket.create_connection((address.hostname, address.port), timeout=20)
+    return socket.create_connection((address.hostname, address.port), timeout=60)
 
 
 def rest(connection: socket.socket) -> bytes:

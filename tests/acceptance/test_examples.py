@@ -49,13 +49,13 @@ def run(tmp_path: Path) -> Iterator[Run]:
     for process in reversed(running):
         process.send_signal(signal.SIGTERM)
     for process in running:
-        process.wait(timeout=30)
+        process.wait(timeout=60)
 
 
 def answered(url: str) -> Any:
     """What is read there, as JSON if it is; None while nobody answers, or as long as there is nothing."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as refusal:
         return refusal.code

@@ -28,7 +28,7 @@ from support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)  # hypothesis makes a failure small for up to five minutes
 
-EXAMPLES = examples(800)
+EXAMPLES = examples(500)
 ROUND = 25
 STEPS = 25
 BUDGET_S = 60.0
@@ -353,6 +353,7 @@ def is_dead(job: ModelJob) -> bool:
     return job.dead and not job.deleted
 
 
+@pytest.mark.hypothesis
 def test_the_system_does_what_the_model_does(system: System, pytestconfig: pytest.Config) -> None:
     api = Api(system.url)
 

@@ -245,7 +245,7 @@ async def test_processes_end_with_their_worker(jobs: Any, start: Start, number: 
     handle = await jobs.endless.push()
     until(lambda: begun(worker))
     worker.signal(number)
-    assert worker.process.wait(timeout=30) == (0 if number is signal.SIGTERM else -number)
+    assert worker.process.wait(timeout=60) == (0 if number is signal.SIGTERM else -number)
     until(lambda: not alive(begun(worker)[0]))
     if number is signal.SIGTERM:
         assert (await handle.job()).state in {"available", "retryable"}

@@ -205,7 +205,7 @@ async def working() -> AsyncIterator[Bench]:
             yield Bench(server, worker)
         finally:
             python_ends.released.set()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await worker.stop(0)
             await running
             python_ends.released.clear()

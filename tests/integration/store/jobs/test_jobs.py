@@ -149,7 +149,7 @@ async def test_a_delete_marker_gives_way_to_a_new_job(store: Store, queue: str) 
         found = await message(store, store.config.job(job_id))
         return found is not None and "Nats-Marker-Reason" in found[1]
 
-    await eventually(expired_to_a_marker, 4.0)
+    await eventually(expired_to_a_marker)
     await store.jobs.push(draft(id=job_id, queue=queue))
     assert [job.id for job in await fetch(store, queue, count=2)] == [job_id]
 

