@@ -31,7 +31,6 @@ from ojs_core.read.messages import (
     UnreadableAsk,
     WorkersAsk,
     WorkflowsAsk,
-    query_subject,
 )
 from ojs_core.read.numbers import HistoryAsk
 from ojs_core.store.store import Store
@@ -76,6 +75,7 @@ class Answers:
         dead_letters: int,
     ) -> None:
         self._nats = store.bulk
+        self._config = store.config
         self._model = model
         self._reached = reached
         self._relay = relay
@@ -115,7 +115,7 @@ class Answers:
     async def start(self) -> None:
         self._stops = await self._listen(building=True)
         await self.fit()
-        relayed = query_subject("relayed")
+        relayed = self._config.query("relayed")
         self._stops.append(await self._nats.listen(relayed, partial(self._spawn, self._answer_relayed)))
 
     async def fit(self) -> None:
@@ -129,7 +129,7 @@ class Answers:
 
     async def _listen(self, *, building: bool) -> list[Callable[[], Awaitable[None]]]:
         return [
-            await self._nats.listen(query_subject(name, building=building), self._handler(query), group=_GROUP)
+            await self._nats.listen(self._config.query(name, building=building), self._handler(query), group=_GROUP)
             for name, query in self._queries.items()
         ]
 

@@ -189,7 +189,7 @@ class Projector:
         )
 
     async def _connect(self, purpose: str) -> Connection:
-        nats = await self._store.connect(f"ojs-projector-{purpose}")
+        nats = await self._store.connect(f"{self._store.config.namespace}-projector-{purpose}")
         self._connections.append(nats)
         return nats
 

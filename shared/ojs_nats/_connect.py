@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ojs_nats._http import HttpTransport
-from ojs_nats._nats import NatsTransport
+from ojs_nats._nats import NatsTransport, nats_options
 from ojs_nats._transport import Transport, masked
 
 _NATS: Final = ("nats://", "tls://")
@@ -18,10 +18,14 @@ stand_ins: Final[dict[str, Callable[[], Transport]]] = {}
 
 
 def url_of(url: str | None) -> str:
-    """As given, else OJS_URL, else a server on this machine. Raises ValueError for another scheme."""
+    """As given, else OJS_URL, else a server on this machine. Raises ValueError for another scheme, or options of a NATS address
+    that there aren't.
+    """
     found = url or os.environ.get("OJS_URL") or DEFAULT_URL
     if not found.startswith((*_NATS, "http://", "https://")):
         raise ValueError(f"a server is named by its http://, https://, nats:// or tls:// address, not {masked(found)!r}")
+    if found.startswith(_NATS):
+        nats_options(found.partition("?")[2])
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ojs_core.base.problems import Unreachable
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.store.dispatch import queue_consumers
 from ojs_core.store.store import Store
 from support.cluster import NatsCluster
@@ -36,13 +36,24 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 async def open_store() -> AsyncIterator[OpenStore]:
-    """`await open_store(url, role=…, replicas=…, test_mode=…)`; all are closed at the end. A cluster may take its time."""
+    """`await open_store(url, role=…, replicas=…, test_mode=…, namespace=…)`; all are closed at the end. A cluster may take
+    its time.
+    """
     opened: list[Store] = []
 
-    async def open_one(url: str, *, role: str = "gateway", replicas: int = 1, test_mode: bool = True) -> Store:
+    async def open_one(
+        url: str,
+        *,
+        role: str = "gateway",
+        replicas: int = 1,
+        test_mode: bool = True,
+        namespace: str = DEFAULT_NAMESPACE,
+    ) -> Store:
+        config = StoreConfig(namespace=namespace, replicas=replicas)
+
         async def attempt() -> Store | None:
             try:
-                return await Store.open(url, StoreConfig(replicas=replicas), role=role, test_mode=test_mode)
+                return await Store.open(url, config, role=role, test_mode=test_mode)
             except Unreachable:
                 if replicas == 1:
                     raise

@@ -115,12 +115,23 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     return 0 if clean else CRASHED
 
 
+def configure_logs(name: str, settings: Settings) -> None:
+    """Have this process log under the name."""
+    logs.configure(
+        service=name,
+        instance=settings.instance,
+        log_format=settings.log_format,
+        level=settings.log_level,
+        namespace=settings.namespace,
+    )
+
+
 def prepare(name: str, settings: Settings) -> None:
     """Have this process log, trace and count under the name, in its running loop."""
-    logs.configure(service=name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    configure_logs(name, settings)
     raise_file_limit()
     tracing.start(settings.otlp_endpoint, name, settings.instance)
-    metrics.identify(name, importlib.metadata.version("ojs-nats"))
+    metrics.identify(name, importlib.metadata.version("ojs-nats"), settings.namespace)
     asyncio.get_running_loop().set_exception_handler(_log_stray)
 
 
@@ -163,7 +174,7 @@ async def _open(name: str, settings: Settings) -> Store:
     room = RoomSettings(reserve=settings.storage_reserve, limit=settings.storage_limit, folder=settings.storage_folder)
     while True:
         try:
-            config = StoreConfig(replicas=settings.replicas)
+            config = StoreConfig(namespace=settings.namespace, replicas=settings.replicas)
             return await Store.open(settings.nats, config, role=name, room=room, test_mode=settings.test_mode)
         except Unreachable as problem:
             if loop.time() + _RETRY_SECONDS >= deadline:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ojs_core.base.masking import mask
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
 from ojs_core.runtime.addresses import DEFAULT_PORTS
 
 Reader = Callable[[object], Any]
@@ -25,8 +26,8 @@ _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\]
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
 _HTTP_SCHEMES: Final = ("http", "https")
 _INBOX_OPTION: Final = re.compile(r"inbox_prefix=_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
-_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$|ojs\.)[!-)+\--=?-~]+")
-_INTERNAL: Final = "ojs."
+_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
+_INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
 _NATS_SCHEMES: Final = ("nats", "tls", "ws", "wss")
 
 
@@ -35,6 +36,11 @@ def text(value: object) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
     raise ValueError(f"{_quoted(value)} is not a text of at least one character")
+
+
+def namespace(value: object) -> str:
+    """A name that everything in NATS may begin with."""
+    return checked_namespace(text(value))
 
 
 def path(value: object) -> Path:
@@ -173,7 +179,10 @@ def nats_urls(value: object) -> str:
     address = ",".join(urls)
     _, question, option = address.partition("?")
     if question and not _INBOX_OPTION.fullmatch(option):
-        raise ValueError(f"{_quoted(mask(address))} may end in ?inbox_prefix=_INBOX…, and has no other option")
+        raise ValueError(
+            f"{_quoted(mask(address))} may end in ?inbox_prefix=_INBOX…, and has no other option here; "
+            "the namespace is a setting of its own"
+        )
     return address
 
 
@@ -188,8 +197,9 @@ def inbox_prefixes(value: object) -> tuple[str, ...]:
     if not prefixes:
         raise ValueError(f"{_quoted(value)} is not at least one beginning of inboxes, like _INBOX")
     for prefix in prefixes:
-        if not _PREFIX_OF_INBOXES.fullmatch(prefix) or _INTERNAL.startswith(prefix):
-            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or ojs.")
+        internal = prefix.startswith(_INTERNAL) or _INTERNAL.startswith(prefix)
+        if internal or not _PREFIX_OF_INBOXES.fullmatch(prefix):
+            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or {_INTERNAL}")
     return prefixes
 
 

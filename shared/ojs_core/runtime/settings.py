@@ -19,6 +19,7 @@ import msgspec
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
 from ojs_core.runtime import setting_readers
 
 CONFIG_ENV: Final = "OJS_CONFIG"
@@ -50,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What one process works with. `OPTIONS` explains each field; sizes are in bytes, times in seconds."""
 
     nats: str = "nats://127.0.0.1:4222"
+    namespace: str = DEFAULT_NAMESPACE
     replicas: int = 1
     connect_timeout: float = 30.0
     host: str = "127.0.0.1"
@@ -133,6 +135,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "URL",
         "NATS server, or a comma list of the servers of one cluster; `dev` starts its own server unless this is given; "
         "?inbox_prefix=_INBOX_ojs behind it if its user may listen to answers below that only",
+    ),
+    Option(
+        "namespace",
+        setting_readers.namespace,
+        "NAME",
+        "how everything of this system in NATS is named: subjects, streams and the bucket begin with it, so that several "
+        "systems can share an account; 1 to 32 of a-z, 0-9 and -, the same for all its processes",
     ),
     Option(
         "replicas",
@@ -444,6 +453,11 @@ def load(
         found.append(
             f"max_envelope_bytes ({settings.max_envelope_bytes}) is more than max_body_bytes ({settings.max_body_bytes}); "
             "a job has to fit into a request"
+        )
+    own = f"{settings.namespace}."
+    if not found and any(prefix.startswith(own) or own.startswith(prefix) for prefix in settings.inbox_prefixes):
+        found.append(
+            f"inbox_prefixes ({','.join(settings.inbox_prefixes)}) can't begin as this system's own subjects do, with {own}"
         )
     if found:
         raise StartupProblem(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))

@@ -123,7 +123,7 @@ class Store:
 
         Raises StartupProblem in plain words; its kind Unreachable is worth another try.
         """
-        nats, bulk = Connection(f"ojs-{role}"), Connection(f"ojs-{role}-bulk")
+        nats, bulk = Connection(f"{config.namespace}-{role}"), Connection(f"{config.namespace}-{role}-bulk")
         try:
             try:
                 await nats.connect(url)

@@ -254,15 +254,15 @@ SAFETY_NET: Final = _projector(
 for _kind in ("token", "timer", "cron", "workflow", "record"):
     SAFETY_NET.labels(_kind)  # so that the first find is an increase
 
-_BUILD: Final = Info("ojs_build", "The process: its service and version.", registry=REGISTRY)
+_BUILD: Final = Info("ojs_build", "The process: service, version and the namespace of its system in NATS.", registry=REGISTRY)
 ProcessCollector(registry=REGISTRY)
 
 
-def identify(service: str, version: str) -> None:
+def identify(service: str, version: str, namespace: str) -> None:
     """Say what this process is: gateways and projectors serve metrics that others don't."""
     for family, _ in {"gateway": OF_GATEWAY, "projector": OF_PROJECTOR}.get(service, []):
         REGISTRY.register(family)
-    _BUILD.info({"service": service, "version": version})
+    _BUILD.info({"service": service, "version": version, "namespace": namespace})
 
 
 _refreshers: Final[list[Callable[[], None]]] = []

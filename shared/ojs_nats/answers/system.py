@@ -138,6 +138,8 @@ class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     type: str
     server_version: str
+    namespace: str | None = None
+    """How all names in NATS begin; None of a server that doesn't say."""
     replicas: int
     streams: list[str]
 

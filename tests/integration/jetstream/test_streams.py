@@ -39,7 +39,7 @@ async def opened(nats: Connection, url: str) -> Connection:
 
 async def drifted(store: Store, **changes: Any) -> StartupProblem:
     """What start-up says when a stream of another bucket differs in `changes` from what is wanted."""
-    config = StoreConfig(bucket="drift", ready_stream="DRIFT_READY", events_stream="DRIFT_EVENTS")
+    config = StoreConfig(namespace="drift")
     wanted = config.streams()[0] | {"subjects": ["$KV.drift.>"]} | changes
     wanted.pop("republish", None)
     made = await call(store.nats, "STREAM.CREATE.KV_drift", wanted)

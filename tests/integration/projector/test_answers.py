@@ -12,7 +12,7 @@ from integration.projector.conftest import StartProjector
 from integration.samples import draft, message
 from ojs_core.base.errors import OjsError
 from ojs_core.read.client import Queries
-from ojs_core.read.messages import JobsAsk, query_subject
+from ojs_core.read.messages import JobsAsk
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 from ojs_projector import projector
@@ -119,7 +119,7 @@ async def test_what_is_asked_from_elsewhere_than_an_inbox_is_not_answered(
     refused = metrics.REPLIES_REFUSED.value
     for name in ("status", "relayed"):
         for reply in (store.config.job("any"), "ojs.control.reset", "_INBOX.*"):
-            store.nats.publish(query_subject(name), b"{}", reply=reply)
+            store.nats.publish(store.config.query(name), b"{}", reply=reply)
     await eventually(lambda: metrics.REPLIES_REFUSED.value == refused + 6)
     assert (await queries.totals()).counts.available == 0
     assert await message(store, store.config.job("any")) is None

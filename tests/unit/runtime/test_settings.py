@@ -135,3 +135,16 @@ def test_a_child_reads_the_settings_of_its_parent_from_its_environment() -> None
 def test_a_service_is_not_told_of_the_gateways_port() -> None:
     assert "OJS_PORT" not in Settings().environment("service")
     assert Settings(health_port=None).environment("service")["OJS_HEALTH_PORT"] == "off"
+
+
+def test_a_namespace_is_held_to_its_characters_and_keeps_answers_out() -> None:
+    assert load({"namespace": "shop-2"}, {}).settings.namespace == "shop-2"
+    for flags, told in (
+        ({"namespace": "Shop"}, '--namespace: "Shop" is not 1 to 32 of a-z, 0-9 and -, beginning with a letter'),
+        ({"namespace": "kv"}, "choose another name"),
+        ({"namespace": "shop", "inbox_prefixes": "_INBOX,shop.inbox."}, "as this system's own subjects do, with shop."),
+        ({"namespace": "shop", "inbox_prefixes": "s"}, "as this system's own subjects do, with shop."),
+        ({"nats": "nats://127.0.0.1:4222?namespace=shop"}, "the namespace is a setting of its own"),
+    ):
+        assert told in problem(dict(flags))
+    assert load({"namespace": "shop", "inbox_prefixes": "shopping."}, {}).settings.inbox_prefixes == ("shopping.",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -31,12 +32,14 @@ _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
     "workers": work.check_workers,
     "webhooks": work.check_webhooks,
 }
+_NAMESPACE_ENV: Final = "OJS_NAMESPACE"
 _PATIENCE: Final = "3s"
 """A doctor doesn't wait for what doesn't come."""
 _EXAMPLES: Final = """\
   ojs-nats doctor
   ojs-nats doctor --context prod --json | jq '.findings[] | select(.status != "ok")'
   ojs-nats doctor --nats nats://127.0.0.1:4222                   looks at NATS itself, too
+  ojs-nats doctor --nats nats://127.0.0.1:4222 --namespace shop  at the streams of that system there
 
 Exits with 1 if there is a problem; warnings are to be known.
 """
@@ -52,6 +55,11 @@ class Report(msgspec.Struct, frozen=True):
 
 def define(parser: CommandParser) -> None:
     parser.add_argument("--nats", metavar="URL", help="NATS server, or a comma list: look at it, too (needs ojs-nats[server])")
+    parser.add_argument(
+        "--namespace",
+        metavar="NAME",
+        help=f"which system there, as its services are started with [{_NAMESPACE_ENV}; default ojs]",
+    )
     parser.does(_doctor, examples=_EXAMPLES)
     parser.set_defaults(finds_out=True)
 
@@ -60,7 +68,9 @@ async def _doctor(session: Session, given: argparse.Namespace) -> None:
     async with Client(session.target.url, patience=_PATIENCE, headers=session.target.headers) as client:
         findings, unreachable = await _server(client, session)
     if given.nats:
-        findings += await _nats(given.nats)
+        findings += await _nats(given.nats, given.namespace or os.environ.get(_NAMESPACE_ENV))
+    elif given.namespace:
+        raise UsageProblem("--namespace says where to look in NATS: name that by --nats, too.")
     problems = sum(finding.status == "problem" for finding in findings)
     warnings = sum(finding.status == "warning" for finding in findings)
     status = "problem" if problems else "warning" if warnings else "ok"
@@ -105,16 +115,16 @@ async def _one(client: Client, name: str) -> list[Finding]:
         ]
 
 
-async def _nats(urls: str) -> list[Finding]:
+async def _nats(urls: str, namespace: str | None) -> list[Finding]:
     try:
         from ojs_command.client.doctor.streams import check_nats  # noqa: PLC0415  # needs the server's packages
     except ModuleNotFoundError as error:
         missing = f"--nats needs the server's packages ({error.name} is missing): pip install 'ojs-nats[server]'."
         raise UsageProblem(missing) from None
     try:
-        return await check_nats(urls)
+        return await check_nats(urls, namespace)
     except ValueError as error:
-        raise UsageProblem(f"--nats: {error}.") from None
+        raise UsageProblem(f"{error}.") from None
 
 
 def _tell(out: Output, findings: Sequence[Finding]) -> None:

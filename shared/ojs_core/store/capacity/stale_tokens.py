@@ -22,7 +22,7 @@ from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.jetstream.api import delete, deleted
 from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.contents import messages, sequence_of, stored_at, subject_of
-from ojs_core.jetstream.subjects import lane_of
+from ojs_core.jetstream.subjects import is_held, lane_of
 from ojs_core.store.rate_limits.limiter import Limiter
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.records.bucket import Bucket
@@ -257,7 +257,7 @@ def _doubles(standing: dict[int, Token], found: dict[str, Stored], seen: dict[To
 
 def _priority_of(subject: str) -> int:
     """Of a ready subject's tokens, or of those that are put aside."""
-    return int(subject.split(".")[4]) - 100 if subject.startswith("ojs.hold.") else priority_of(subject)
+    return int(subject.split(".")[4]) - 100 if is_held(subject) else priority_of(subject)
 
 
 def available_at(job: Job) -> int:

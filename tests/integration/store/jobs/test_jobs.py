@@ -34,7 +34,6 @@ from ojs_core.domain.transitions import Failure, Moment, RetryOverride, Transiti
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.connection import Failed
 from ojs_core.jetstream.subjects import LASTING
-from ojs_core.store.reset import SUBJECT
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.telemetry import metrics
@@ -373,18 +372,18 @@ async def test_nobody_on_nats_can_make_a_process_forget_unless_it_is_in_test_mod
     nats_server: NatsServer, open_store: OpenStore
 ) -> None:
     normal = await open_store(nats_server.url, test_mode=False)
-    unheard = await normal.nats.request(SUBJECT)
+    unheard = await normal.nats.request(normal.config.reset)
     assert isinstance(unheard, Failed)
     assert not unheard.sent, "nobody listens"
     await open_store(nats_server.url, test_mode=True)
-    heard = await normal.nats.request(SUBJECT)
+    heard = await normal.nats.request(normal.config.reset)
     assert not isinstance(heard, Failed)
 
 
 async def test_a_reset_is_acknowledged_to_inboxes_alone(store: Store, other: Store) -> None:
     refused = metrics.REPLIES_REFUSED.value
     for reply in (store.config.job("any"), "ojs.api.pauseQueue.email", "ojs.control.answer.*"):
-        store.nats.publish(SUBJECT, b"", reply=reply)
+        store.nats.publish(store.config.reset, b"", reply=reply)
     await eventually(lambda: metrics.REPLIES_REFUSED.value == refused + 6)
     assert await message(other, store.config.job("any")) is None
 
