@@ -24,6 +24,8 @@ from support.python_worker import WorkerProcess
 from support.system import System, environment, send
 from support.waiting import until
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 ORDER = {"item": "a book", "email": "ada@example.org"}
 Run = Callable[..., "subprocess.Popen[bytes]"]

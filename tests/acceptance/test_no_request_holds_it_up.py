@@ -19,6 +19,8 @@ import pytest
 from support.system import System
 from support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 Session = aiohttp.ClientSession
 Work = Callable[[], Coroutine[Any, Any, None]]
 

@@ -20,6 +20,8 @@ import pytest
 from support.system import Command, System, environment
 from support.walks import ROOT, blocks, walked
 
+pytestmark = pytest.mark.slow
+
 SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "tzdata", "uvloop"}
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 

@@ -23,7 +23,7 @@ from ojs_projector.safety_net.safety import SafetyNet
 from support.cluster import NatsCluster
 from support.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 async def test_events_and_numbers_are_complete_while_leaders_change(

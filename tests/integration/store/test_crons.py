@@ -642,6 +642,7 @@ async def test_a_job_of_an_old_run_that_has_left_is_not_created_again(store: Sto
 
 
 @pytest.mark.cluster
+@pytest.mark.slow
 async def test_a_cluster_whose_leader_moves_loses_no_tick(nats_cluster: NatsCluster, open_store: OpenStore) -> None:
     stores = [await open_store(nats_cluster.url, role="scheduler", replicas=3) for _ in range(3)]
     store = stores[0]
