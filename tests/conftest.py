@@ -84,9 +84,9 @@ def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    """A NATS server for all tests of a module, which leave it running."""
+    """A NATS server for all tests of this process, which leave it running and keep apart by their module's `namespace`."""
     with NatsServer(tmp_path_factory.mktemp("nats")) as server:
         yield server
 

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from support.described import Described
+from support.nats import NatsServer
 from support.python_worker import WorkerProcess, imported, installed
 from support.system import TOGETHER, System
 
@@ -34,6 +35,13 @@ def own_system(tmp_path: Path) -> Iterator[System]:
     """A whole server of the test's own, which it may stop or set up otherwise."""
     with System.started(tmp_path / "own", TOGETHER) as system:
         yield system
+
+
+@pytest.fixture(scope="module")
+def shared_nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """A NATS server for the processes that a module starts."""
+    with NatsServer(tmp_path_factory.mktemp("nats")) as server:
+        yield server
 
 
 @pytest.fixture

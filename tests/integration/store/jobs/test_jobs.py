@@ -362,7 +362,7 @@ async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, ot
     with refusal("not_found"):
         await other.jobs.get(pushed.id)
     assert await message(store, store.config.crossing("bound.some")) is None
-    assert await subjects(store, store.config.records_stream, "ojs.timer.>") == {}
+    assert await subjects(store, store.config.records_stream, f"{store.config.namespace}.timer.>") == {}
     assert await tokens(store, queue) == 0
     again = await other.jobs.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [again.id]

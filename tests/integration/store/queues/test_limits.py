@@ -303,7 +303,9 @@ async def test_queues_without_limits_touch_none_of_it(store: Store, queue: str) 
     await store.jobs.change(job.id, acked)
     assert job.permits == ()
     assert await subjects(store, store.config.records_stream, store.config.limit(queue_scope(queue))) == {}
-    assert await subjects(store, store.config.records_stream, f"ojs.step.limit.{queue_scope(queue)}.>") == {}
+    assert (
+        await subjects(store, store.config.records_stream, f"{store.config.namespace}.step.limit.{queue_scope(queue)}.>") == {}
+    )
 
 
 @pytest.mark.usefixtures("keeper")

@@ -497,9 +497,9 @@ async def test_a_retry_with_other_args_takes_the_lock_of_its_new_fingerprint(sto
 
 @pytest.mark.parametrize("strategy", ["reject", "ignore", "replace", "replace_except_schedule"])
 async def test_of_500_concurrent_pushes_through_several_gateways_one_job_lives(
-    shared_nats_server: NatsServer, open_store: OpenStore, queue: str, strategy: str
+    shared_nats_server: NatsServer, open_store: OpenStore, namespace: str, queue: str, strategy: str
 ) -> None:
-    stores = [await open_store(shared_nats_server.url) for _ in range(4)]
+    stores = [await open_store(shared_nats_server.url, namespace=namespace) for _ in range(4)]
     drafts = [unique([queue], under(strategy), queue=queue) for _ in range(500)]
     pushes = (answered(stores[index % 4].jobs.push, job) for index, job in enumerate(drafts))
     results = await asyncio.gather(*pushes, return_exceptions=True)
@@ -519,10 +519,10 @@ async def test_of_500_concurrent_pushes_through_several_gateways_one_job_lives(
 
 
 async def test_pushes_batches_retries_and_workers_together_never_have_two_live_jobs(
-    shared_nats_server: NatsServer, open_store: OpenStore, queue: str
+    shared_nats_server: NatsServer, open_store: OpenStore, namespace: str, queue: str
 ) -> None:
     """Every moment of every live job's life is checked afterwards, from the logs of all jobs."""
-    stores = [await open_store(shared_nats_server.url) for _ in range(3)]
+    stores = [await open_store(shared_nats_server.url, namespace=namespace) for _ in range(3)]
     chance = random.Random(7)
     drafts: list[Job] = []
     created: list[Job] = []

@@ -196,7 +196,7 @@ async def test_a_workflow_that_an_earlier_version_stored_runs_on(store: Store, q
     definition = parse_workflow(body, store.clock.now(), DEFAULT_LIMITS)
     record = replace(begin(definition.graph, name, "", store.clock.moment()), definition="")
     for part, content in store.workflows._definitions.parts(definition).items():
-        await put_raw(store, f"$KV.ojs.wfdef.{name}.{part}", content)
+        await put_raw(store, f"$KV.{store.config.bucket}.wfdef.{name}.{part}", content)
     await put_raw(store, store.config.workflow(name), msgspec.json.encode(record))
     assert record.timer is not None
     await store.workflows.due(name, record.timer.at)
