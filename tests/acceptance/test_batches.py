@@ -69,6 +69,7 @@ def test_a_batch_honours_every_attribute_and_keeps_the_order(system: System, que
     assert [one["id"] for one in fetched(system, queue)] == [jobs[0]["id"], jobs[3]["id"]]
 
 
+@pytest.mark.slow
 def test_ten_thousand_jobs_go_in_one_batch_and_come_out_in_order(system: System, queue: str) -> None:
     answer = batch(system, *(job(queue, number) for number in range(10_000)))
     assert (answer.status, answer.body["count"]) == (201, 10_000)
@@ -346,6 +347,7 @@ def killed_ahead_of_its_answer(processes: Processes, survivor: str, queue: str, 
         return answer.exception() is not None
 
 
+@pytest.mark.slow
 def test_a_batch_whose_gateway_dies_before_its_tokens_is_finished(processes: Processes) -> None:
     """The gateway is killed as soon as one of its records can be read: most tokens are missing then."""
     survivor, scheduler = (processes.start(name) for name in ("gateway", "scheduler"))

@@ -104,6 +104,7 @@ def test_a_child_that_is_killed_is_started_again(services: System, name: str) ->
     assert [line["status"] for line in services.events("died") if line["child"] == name] == ["killed by signal 9"]
 
 
+@pytest.mark.slow
 def test_a_child_that_dies_again_and_again_is_started_more_and_more_slowly(own_services: System) -> None:
     for _ in range(4):
         own_services.wait_restarted("reaper", own_services.kill_child("reaper"))
@@ -120,6 +121,7 @@ def test_no_process_outlives_a_dev_that_is_killed(own_services: System) -> None:
     until(lambda: not [pid for pid in pids if runs(pid)])
 
 
+@pytest.mark.slow
 def test_dev_starts_at_once_after_it_was_killed_and_has_its_jobs(tmp_path: Path) -> None:
     with System.started(tmp_path) as first:
         job_id = push(first)
@@ -128,6 +130,7 @@ def test_dev_starts_at_once_after_it_was_killed_and_has_its_jobs(tmp_path: Path)
             assert state_of(second, job_id) == "available"
 
 
+@pytest.mark.slow
 def test_a_restart_keeps_the_data(tmp_path: Path) -> None:
     with System.started(tmp_path) as system:
         job_id = push(system)
@@ -148,6 +151,7 @@ def test_a_second_dev_on_the_same_data_is_refused(services: System, tmp_path: Pa
     assert send("GET", f"{services.url}/ojs/v1/health").status == 200
 
 
+@pytest.mark.slow
 def test_a_taken_http_port_is_told_in_one_sentence_and_nothing_is_left(tmp_path: Path, taken_port: int) -> None:
     command = Command(tmp_path, "dev", "--port", str(taken_port), "--nats-port", "0")
     assert command.process.wait(60) == 1
@@ -186,6 +190,7 @@ def test_a_file_of_the_data_folder_that_can_not_be_written_is_told_in_one_senten
     assert name in command.output
 
 
+@pytest.mark.slow
 def test_dev_uses_a_nats_server_that_runs_already(tmp_path: Path, nats_server: NatsServer) -> None:
     with System.started(tmp_path, "--nats", nats_server.url) as system:
         assert set(system.children) == EVERYTHING - {"nats-server"}
@@ -195,6 +200,7 @@ def test_dev_uses_a_nats_server_that_runs_already(tmp_path: Path, nats_server: N
     assert runs(nats_server.pid)
 
 
+@pytest.mark.slow
 def test_settings_of_dev_reach_its_children(tmp_path: Path) -> None:
     with System.started(tmp_path, env=environment(OJS_LOG_LEVEL="debug", OJS_MAX_ENVELOPE_BYTES="2000")) as system:
         answer = system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["x" * 3000]})

@@ -105,6 +105,7 @@ def test_an_enqueue_middleware_that_is_not_there_is_told_in_one_sentence(process
     assert "Traceback" not in command.output
 
 
+@pytest.mark.slow
 def test_two_of_each_service_work_side_by_side(processes: Processes) -> None:
     commands = [processes.start(service) for service in SERVICES for _ in range(2)]
     urls = [command.ready()["url"] for command in commands if command.arguments[0] == "gateway"]

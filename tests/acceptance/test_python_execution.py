@@ -319,6 +319,7 @@ def test_a_port_that_is_taken_is_one_sentence(system: System, folder: Path) -> N
 # Development
 
 
+@pytest.mark.slow
 async def test_a_change_begins_the_worker_anew_and_loses_no_job(jobs: Any, start: Start, folder: Path) -> None:
     worker = start("--reload")
     handle = await jobs.patient_enough.push()

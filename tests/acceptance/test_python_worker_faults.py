@@ -25,6 +25,7 @@ def runs(notes: list[str]) -> Counter[int]:
     return Counter(int(note.partition(" ")[0]) for note in notes)
 
 
+@pytest.mark.slow
 async def test_workers_are_restarted_in_turn_under_load(system: System, tmp_path: Path) -> None:
     """As a deployment does it: a new one starts, an old one is told to stop; meanwhile jobs keep coming."""
     installed("ledger", tmp_path)

@@ -74,6 +74,7 @@ async def test_it_finds_nothing_in_normal_running(net: SafetyNet, store: Store) 
     assert net.found == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [1, 300])
 async def test_it_finds_nothing_among_thousands_of_blocked_jobs(
     net: SafetyNet, store: Store, open_store: OpenStore, nats_server: NatsServer, keys: int

@@ -495,6 +495,7 @@ async def test_a_retry_with_other_args_takes_the_lock_of_its_new_fingerprint(sto
 # Races
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["reject", "ignore", "replace", "replace_except_schedule"])
 async def test_of_500_concurrent_pushes_through_several_gateways_one_job_lives(
     shared_nats_server: NatsServer, open_store: OpenStore, namespace: str, queue: str, strategy: str
