@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 import msgspec
+import pytest
 from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
