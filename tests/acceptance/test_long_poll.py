@@ -83,4 +83,4 @@ async def test_a_gateway_that_stops_answers_those_who_wait(nats_server: NatsServ
         gateway.process.send_signal(signal.SIGTERM)
         assert [await wait for wait in others] == [[]] * 4
         assert time.monotonic() - started < 20, "sooner than their wait ends"
-    assert await asyncio.to_thread(gateway.stop) == 0
+    assert await asyncio.to_thread(gateway.process.wait, 60) == 0

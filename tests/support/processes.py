@@ -73,7 +73,7 @@ def end(
         said = explain()
         process.kill()
         process.wait()
-        raise AssertionError(f"{process.args} didn't end within {seconds:g} s of signal {number}\n{said}") from None
+        raise AssertionError(f"{process.args!r} didn't end within {seconds:g} s of signal {number}\n{said}") from None
 
 
 def family(pid: int) -> dict[int, float]:

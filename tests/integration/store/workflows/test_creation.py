@@ -16,7 +16,7 @@ from integration.store.workflows.flows import Crash, chain, coordinate, crashing
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.workflows.advance import begin
-from ojs_core.jetstream.subjects import REST
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST
 from ojs_core.store.store import Store
 from ojs_core.wire.workflows.requests import parse_workflow
 
@@ -212,3 +212,9 @@ async def test_a_workflow_that_an_earlier_version_stored_runs_on(store: Store, q
     await store.workflows.due(name, ended.timer.at)
     assert await definitions(store, name) == []
     assert await store.records.subjects(store.config.step_result(name, "", REST)) == []
+
+
+@pytest.fixture(scope="module")
+def namespace() -> str:
+    """The one that the subjects held here are of."""
+    return DEFAULT_NAMESPACE

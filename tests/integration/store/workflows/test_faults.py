@@ -28,7 +28,7 @@ from ojs_coordinator.coordinator import Coordinator
 from ojs_coordinator.steps import StepWorker
 from ojs_core.domain.job import State
 from ojs_core.domain.workflows.record import counts
-from ojs_core.jetstream.subjects import REST, Kind
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST, Kind
 from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -279,3 +279,9 @@ async def test_nothing_of_a_workflow_is_left_after_a_reset(nats_server: NatsServ
     definition["id"] = name
     await create(store, definition)
     assert [one.type for one in await fetch(store, "q", count=5)] == ["c"]
+
+
+@pytest.fixture(scope="module")
+def namespace() -> str:
+    """The one that the subjects held here are of."""
+    return DEFAULT_NAMESPACE
