@@ -39,7 +39,7 @@ _EXAMPLES: Final = """\
   ojs-nats doctor
   ojs-nats doctor --context prod --json | jq '.findings[] | select(.status != "ok")'
   ojs-nats doctor --nats nats://127.0.0.1:4222                   looks at NATS itself, too
-  ojs-nats doctor --nats nats://127.0.0.1:4222 --namespace shop  at the streams of that system there
+  ojs-nats doctor --nats nats://127.0.0.1:4222 --namespace shop   at the streams of that system
 
 Exits with 1 if there is a problem; warnings are to be known.
 """
