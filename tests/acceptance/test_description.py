@@ -461,7 +461,7 @@ def test_streams_and_texts_have_the_media_type_of_their_description(system: Syst
     job_id = send("POST", f"{system.url}{API}/jobs", JOB).body["job"]["id"]
     paths = {template: template.format(job_id=job_id, queue="default") for _, template in ELSEWHERE if "/ws" not in template}
     for template, path in paths.items():
-        with urllib.request.urlopen(system.url + path, timeout=10) as answer:
+        with urllib.request.urlopen(system.url + path, timeout=60) as answer:
             assert [answer.headers["Content-Type"]] == list(
                 described.operations["GET", template]["responses"]["200"]["content"]
             )

@@ -37,7 +37,7 @@ class Guarded(NamedTuple):
     @property
     def refused(self) -> int:
         """How many requests the gateway has refused for their reply subjects."""
-        with urllib.request.urlopen(f"{self.gateway}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.gateway}/metrics", timeout=60) as answer:
             [count] = re.findall(r"^ojs_nats_replies_refused_total (\S+)$", answer.read().decode(), re.MULTILINE)
         return int(float(count))
 
@@ -263,7 +263,7 @@ async def test_the_documented_rights_are_all_that_the_services_need(
     events = await answered(admin, f"{namespace}.api.listEvents._", None, OJS_Parameters="types=job.completed&limit=100")
     assert len(events["events"]) == 10
     await answered(admin, f"{namespace}.api.resumeQueue.email", None)
-    assert json.loads((await admin.request(f"$SRV.PING.{namespace}", timeout=10)).data)["name"] == namespace
+    assert json.loads((await admin.request(f"$SRV.PING.{namespace}", timeout=60)).data)["name"] == namespace
     await admin.close()
     for command in processes.commands:
         assert "iolation" not in command.output, command.arguments
@@ -318,7 +318,7 @@ async def test_a_client_of_another_account_works_and_reaches_no_subject_of_the_s
             running = asyncio.create_task(worker.run())
             async with Client(url) as client:
                 pushed = await client.push(NewJob[None]("email.send", (), {"queue": "email"}))
-                async with asyncio.timeout(20):  # a fetch that waits has two answers
+                async with asyncio.timeout(60):  # a fetch that waits has two answers
                     await ran.wait()
                 link = await nats.connect(url)
                 asked = {"OJS-Parameters": f"job_id={pushed.id}"}

@@ -20,6 +20,8 @@ import pytest
 from support.system import Command, System, environment
 from support.walks import ROOT, blocks, walked
 
+pytestmark = pytest.mark.slow
+
 SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "tzdata", "uvloop"}
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 
@@ -132,7 +134,7 @@ def test_the_server_comes_with_an_extra_and_serves(built: Built, tmp_path: Path)
     server = Command(tmp_path / "run", "dev", *ports, "--log-format", "json", program=[whole.command])
     try:
         url = server.ready()["url"]
-        with urllib.request.urlopen(f"{url}/ojs/manifest", timeout=30) as answer:
+        with urllib.request.urlopen(f"{url}/ojs/manifest", timeout=60) as answer:
             assert answer.status == 200
     finally:
         assert server.stop() == 0

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import nats
 import pytest
+from nats.js.errors import NotFoundError
 
 from ojs_core.base.problems import Unreachable
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
@@ -69,16 +73,34 @@ async def open_store() -> AsyncIterator[OpenStore]:
         await store.close()
 
 
-@pytest.fixture
-async def store(shared_nats_server: NatsServer, open_store: OpenStore) -> Store:
-    """A store on the module's server; tests keep apart by job ids and queues of their own."""
-    return await open_store(shared_nats_server.url)
+@pytest.fixture(scope="module")
+def namespace(shared_nats_server: NatsServer) -> Iterator[str]:
+    """The module's namespace on the shared server, which is taken away after its tests."""
+    name = f"module-{next(_names)}"
+    yield name
+    asyncio.run(_deleted(shared_nats_server.url, StoreConfig(namespace=name)))
+
+
+async def _deleted(url: str, config: StoreConfig) -> None:
+    client = await nats.connect(url)
+    try:
+        for stream in config.streams():
+            with contextlib.suppress(NotFoundError):  # no test opened a store
+                await client.jetstream().delete_stream(str(stream["name"]))
+    finally:
+        await client.close()
 
 
 @pytest.fixture
-async def other(shared_nats_server: NatsServer, open_store: OpenStore) -> Store:
-    """A second process's store on the same server."""
-    return await open_store(shared_nats_server.url)
+async def store(shared_nats_server: NatsServer, open_store: OpenStore, namespace: str) -> Store:
+    """A store in the module's namespace; tests keep apart by job ids and queues of their own."""
+    return await open_store(shared_nats_server.url, namespace=namespace)
+
+
+@pytest.fixture
+async def other(shared_nats_server: NatsServer, open_store: OpenStore, namespace: str) -> Store:
+    """A second process's store in the same namespace."""
+    return await open_store(shared_nats_server.url, namespace=namespace)
 
 
 @pytest.fixture(scope="session")

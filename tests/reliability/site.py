@@ -333,7 +333,7 @@ class Dev(_Ground):
                 os.kill(pid, number)
         await asyncio.to_thread(self.system.kill if number is signal.SIGKILL else self.system.stop)
         with contextlib.suppress(AssertionError):
-            await eventually(lambda: not any(map(runs, below)), 20.0)
+            await eventually(lambda: not any(map(runs, below)))
         for pid in filter(runs, below):
             self.ledger.failures.append(f"process {pid} outlived dev")
             os.kill(pid, signal.SIGKILL)

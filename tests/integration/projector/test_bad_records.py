@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -41,6 +40,7 @@ from ojs_core.wire.members import encode
 from ojs_core.wire.workers.answers import fetched_jobs
 from ojs_projector.projector import Projector
 from ojs_scheduler import build as scheduler
+from support.examples import examples
 from support.nats import NatsServer
 from support.truth import all_events
 from support.waiting import answered, eventually
@@ -349,7 +349,7 @@ async def world(url: str, index: Path) -> AsyncIterator[World]:
 
 
 @settings(
-    max_examples=int(os.environ.get("OJS_EXAMPLES", "12")),
+    max_examples=examples(24),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

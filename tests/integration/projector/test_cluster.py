@@ -23,7 +23,7 @@ from ojs_projector.safety_net.safety import SafetyNet
 from support.cluster import NatsCluster
 from support.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 async def test_events_and_numbers_are_complete_while_leaders_change(
@@ -64,10 +64,10 @@ async def test_a_lost_token_is_missed_and_one_that_came_late_is_not(
         now = store.clock.now()
         await eventually(lambda: store.clock.now() > now + 250)
         await store.committer.repeat_token(late, (await store.records.leader(late.id)).sequence)
-        await eventually(lambda: indexed(Queries(store)), 30.0)
+        await eventually(lambda: indexed(Queries(store)))
         net = projector._safety
         assert net is not None
-        await eventually(lambda: given_another(net, store, lost), 30.0)
+        await eventually(lambda: given_another(net, store, lost))
         assert (await store.jobs.get(late.id)).token == late.token
     finally:
         await projector.stop()

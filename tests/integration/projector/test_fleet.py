@@ -77,6 +77,6 @@ async def test_a_projector_that_starts_late_knows_the_workers(store: Store, star
     async def complete() -> bool:
         return not (await queries.workers(WorkersAsk())).partial
 
-    await eventually(complete, 30.0)
+    await eventually(complete)
     page = await queries.workers(WorkersAsk())
     assert [(row.record.id, row.record.queues) for row in page.workers] == [("w0", ("q",)), ("w2", ("q",))]

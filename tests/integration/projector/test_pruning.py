@@ -59,7 +59,7 @@ async def indexed(*projectors: Projector) -> None:
     """Each of them knows of everything that was stored."""
     sequence = await Barrier(projectors[0]._store).sequence()
     for projector in projectors:
-        assert await projector.reached.until(sequence, 10.0)
+        assert await projector.reached.until(sequence, 60.0)
 
 
 def in_order(jobs: list[Job]) -> list[str]:
@@ -130,7 +130,7 @@ async def test_two_at_once_and_people_between_never_take_one_too_many(store: Sto
     async def nothing_is_left_over() -> bool:  # on a slow machine a look ends before its work does
         return not any(await asyncio.gather(*(one.look() for one in pruners for _ in range(2))))
 
-    await asyncio.gather(eventually(nothing_is_left_over, 30.0), people())
+    await asyncio.gather(eventually(nothing_is_left_over), people())
     assert await kept(store, "q") == jobs[-50:]
 
 

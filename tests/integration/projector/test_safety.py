@@ -74,6 +74,7 @@ async def test_it_finds_nothing_in_normal_running(net: SafetyNet, store: Store) 
     assert net.found == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [1, 300])
 async def test_it_finds_nothing_among_thousands_of_blocked_jobs(
     net: SafetyNet, store: Store, open_store: OpenStore, nats_server: NatsServer, keys: int
@@ -239,7 +240,7 @@ async def test_a_timer_that_is_handled_while_it_is_looked_for_is_not_lost(
         """As it is after the scheduler has done its work."""
         if subject.startswith("ojs.timer.job."):
             await scheduler.start()
-            await eventually(lambda: nothing_due(store, job.id), 30.0)
+            await eventually(lambda: nothing_due(store, job.id))
         return await read(subject, *more)
 
     monkeypatch.setattr(net._store.records, "leader_raw", read_late)
@@ -446,7 +447,7 @@ async def test_it_finds_nothing_while_entries_run_and_wait(net: SafetyNet, store
         return (await store.crons.get("runs")).run_count >= 3
 
     try:
-        await eventually(has_run, 30.0)
+        await eventually(has_run)
     finally:
         await keeper.stop()
     assert len((await store.crons.get("waits")).waiting) > 0
@@ -509,7 +510,7 @@ async def test_it_finds_nothing_while_workflows_run(
 
     await coordinator.start()
     try:
-        await eventually(have_ended, 30.0)
+        await eventually(have_ended)
     finally:
         await coordinator.stop()
     await indexed(store)

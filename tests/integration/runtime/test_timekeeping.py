@@ -310,7 +310,7 @@ async def test_a_message_that_could_not_be_deleted_comes_back_until_it_is(
     await start(ojs_scheduler.build, store)
     pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
     await becomes(store, pushed.id, State.AVAILABLE)
-    await eventually(lambda: nothing_due(store, pushed.id), 8.0)
+    await eventually(lambda: nothing_due(store, pushed.id))
     assert refused == 1
 
 

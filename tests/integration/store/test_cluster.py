@@ -157,6 +157,7 @@ async def test_tokens_that_a_replica_leaves_out_are_found_in_order(
     assert [job.id for job in await fetch(store, queue, count=3)] == jobs[3:]
 
 
+@pytest.mark.slow
 async def test_all_jobs_are_fetched_after_all_servers_were_killed_at_once(
     nats_cluster: NatsCluster, open_store: OpenStore, queue: str, way: str
 ) -> None:
@@ -281,6 +282,7 @@ async def test_not_yet_is_not_concluded_from_a_stale_read(store: Store, other: S
     assert again.id == pushed.id
 
 
+@pytest.mark.slow
 async def test_a_replica_that_lags_is_never_believed(
     nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
 ) -> None:
@@ -304,6 +306,7 @@ async def test_a_replica_that_lags_is_never_believed(
     assert {job.state for job in found} == {State.CANCELLED}
 
 
+@pytest.mark.slow
 async def test_a_replica_that_hangs_keeps_no_request_from_being_answered(
     nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
 ) -> None:
@@ -367,6 +370,7 @@ async def more(pushed: set[str], number: int) -> None:
     await eventually(lambda: len(pushed) >= enough, 25.0)
 
 
+@pytest.mark.slow
 async def test_no_job_is_stored_without_its_token_while_leaders_step_down(store: Store, other: Store, queue: str) -> None:
     chance = random.Random(12)
     acknowledged: set[str] = set()
@@ -382,6 +386,7 @@ async def test_no_job_is_stored_without_its_token_while_leaders_step_down(store:
     assert await drained(store, queue, len(stored)) == stored
 
 
+@pytest.mark.slow
 async def test_no_job_is_stored_without_its_token_or_lost_when_the_tokens_leader_dies(
     nats_cluster: NatsCluster, store: Store, other: Store, queue: str
 ) -> None:
@@ -412,6 +417,7 @@ async def test_no_job_is_stored_without_its_token_or_lost_when_the_tokens_leader
     assert await drained(store, queue, len(stored)) == stored
 
 
+@pytest.mark.slow
 async def test_no_record_is_stored_without_its_timer_while_leaders_step_down(store: Store, other: Store, queue: str) -> None:
     acknowledged: set[str] = set()
     stop = asyncio.Event()
@@ -429,6 +435,7 @@ async def test_no_record_is_stored_without_its_timer_while_leaders_step_down(sto
     assert not [job.id for job in jobs if job.timer is None or store.config.timer(job.id, job.timer.op) not in live]
 
 
+@pytest.mark.slow
 async def test_a_node_that_hangs_is_left_for_another(
     nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
 ) -> None:
@@ -446,6 +453,7 @@ async def test_a_node_that_hangs_is_left_for_another(
     await accepted(store, draft(queue=queue))
 
 
+@pytest.mark.slow
 async def test_a_result_set_apart_is_there_through_every_node_once_its_ack_is_answered(
     store: Store, other: Store, queue: str
 ) -> None:

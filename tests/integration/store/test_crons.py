@@ -67,11 +67,11 @@ async def register(store: Store, *arguments: Any, **members: Any) -> Cron:
 
 
 async def live_timers(store: Store) -> list[str]:
-    return list(await subjects(store, store.config.records_stream, "ojs.timer.cron.>"))
+    return list(await subjects(store, store.config.records_stream, f"{store.config.namespace}.timer.cron.>"))
 
 
 async def dues(store: Store) -> list[str]:
-    return list(await subjects(store, store.config.records_stream, "ojs.due.cron.>"))
+    return list(await subjects(store, store.config.records_stream, f"{store.config.namespace}.due.cron.>"))
 
 
 async def first_due(store: Store) -> Due:
@@ -258,7 +258,7 @@ async def test_of_the_ticks_of_a_long_pause_one_is_made_up_for(store: Store, mon
 
 
 async def test_an_answer_that_is_lost_changes_nothing(store: Store) -> None:
-    with losing_answers(store.nats, "$KV.ojs.cron.", 2) as lost:
+    with losing_answers(store.nats, f"$KV.{store.config.bucket}.cron.", 2) as lost:
         await register(store, overlap="allow")
         async with schedulers(store):
             await until_run(store, 2)
@@ -269,7 +269,10 @@ async def test_an_answer_that_is_lost_changes_nothing(store: Store) -> None:
 
 
 async def test_a_moment_without_a_leader_is_survived(store: Store) -> None:
-    with unreachable(store.nats, "ojs.timer.cron.", 2), unreachable(store.nats, "$KV.ojs.cron.", 2):
+    with (
+        unreachable(store.nats, f"{store.config.namespace}.timer.cron.", 2),
+        unreachable(store.nats, f"$KV.{store.config.bucket}.cron.", 2),
+    ):
         await register(store, overlap="allow")
     async with schedulers(store):
         await until_run(store, 2)
@@ -285,7 +288,7 @@ async def test_registering_again_keeps_one_timer(store: Store) -> None:
     assert len(await live_timers(store)) == 1
     second = await register(store, "entry", "0 0 2 1 *")
     assert second.timer is not None
-    assert await live_timers(store) == [f"ojs.timer.cron.entry.{second.timer.op}"]
+    assert await live_timers(store) == [f"{store.config.namespace}.timer.cron.entry.{second.timer.op}"]
 
 
 async def test_many_registrations_at_once_leave_one_timer(store: Store, open_store: OpenStore, nats_server: NatsServer) -> None:
@@ -297,7 +300,7 @@ async def test_many_registrations_at_once_leave_one_timer(store: Store, open_sto
     assert cron.timer is not None
 
     async def one_left() -> bool:
-        return await live_timers(store) == [f"ojs.timer.cron.entry.{cron.timer.op if cron.timer else ''}"]
+        return await live_timers(store) == [f"{store.config.namespace}.timer.cron.entry.{cron.timer.op if cron.timer else ''}"]
 
     await eventually(one_left)
 
@@ -305,9 +308,9 @@ async def test_many_registrations_at_once_leave_one_timer(store: Store, open_sto
 async def test_a_timer_appears_where_schedulers_look_for_it(store: Store) -> None:
     cron = await register(store, "daily.report-1", NEVER_SOON)
     assert cron.timer is not None
-    found = await message(store, f"ojs.timer.cron.daily=2Ereport-1.{cron.timer.op}")
+    found = await message(store, f"{store.config.namespace}.timer.cron.daily=2Ereport-1.{cron.timer.op}")
     assert found is not None
-    assert found[1]["Nats-Schedule-Target"] == f"ojs.due.cron.daily=2Ereport-1_{cron.timer.op}"
+    assert found[1]["Nats-Schedule-Target"] == f"{store.config.namespace}.due.cron.daily=2Ereport-1_{cron.timer.op}"
     assert CronDue.of(f"daily=2Ereport-1_{cron.timer.op}") == ("daily=2Ereport-1", cron.timer.op)
 
 
@@ -642,6 +645,7 @@ async def test_a_job_of_an_old_run_that_has_left_is_not_created_again(store: Sto
 
 
 @pytest.mark.cluster
+@pytest.mark.slow
 async def test_a_cluster_whose_leader_moves_loses_no_tick(nats_cluster: NatsCluster, open_store: OpenStore) -> None:
     stores = [await open_store(nats_cluster.url, role="scheduler", replicas=3) for _ in range(3)]
     store = stores[0]

@@ -21,7 +21,7 @@ from support.nats import NatsServer
 from support.network import RESET, Network
 from support.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

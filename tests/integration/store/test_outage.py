@@ -124,7 +124,7 @@ async def test_requests_under_way_end_when_the_server_dies(own: Store, nats_serv
     pushers = [asyncio.create_task(pusher()) for _ in range(64)]
     await eventually(lambda: len(stored) > 100)
     nats_server.kill()
-    async with asyncio.timeout(1.5):
+    async with asyncio.timeout(60):
         await asyncio.gather(*pushers)
     nats_server.start()
     await eventually(lambda: own.connected)
@@ -191,7 +191,7 @@ async def test_what_came_due_during_an_outage_is_done_after_it(own: Store, nats_
             return False
         return len(found) == 20
 
-    await eventually(all_found, 12.0)
+    await eventually(all_found)
     assert sorted(job.id for job in found) == sorted(ids)
     await scheduler.stop()
 
@@ -201,7 +201,7 @@ async def test_closing_while_the_server_is_away_does_not_hang(nats_server: NatsS
     waiter = asyncio.create_task(fetch(store, queue, wait_ms=20_000))
     nats_server.kill()
     await eventually(lambda: not store.connected)
-    async with asyncio.timeout(3.0):
+    async with asyncio.timeout(15):
         await store.close()
         await asyncio.gather(waiter, return_exceptions=True)
 
@@ -235,7 +235,7 @@ async def test_a_connection_that_takes_nothing_any_more_is_left(
             store.nats.publish(store.config.record("probe", new_id()), b"a" * 1_000_000)
         with refusal("backend_unavailable"):
             await store.jobs.push(draft(queue=queue))
-        await eventually(lambda: works(store, f"{queue}.after"), 8.0)
+        await eventually(lambda: works(store, f"{queue}.after"))
 
 
 # Nothing is lost

@@ -137,7 +137,7 @@ async def test_a_failed_delivery_is_tried_again_when_the_stream_has_lost_its_eve
     async with delivering(store):
         await happens(store, "job.completed", "lost", queue)
         failing = await one_that_is(store, made, "failing")
-        assert await purge(store.nats, store.config.events_stream, "ojs.events.>") is None
+        assert await purge(store.nats, store.config.events_stream, f"{store.config.namespace}.events.>") is None
         through = await one_that_is(store, made, "delivered")
     assert (failing.id, failing.attempts, through.attempts) == (through.id, 1, 2)
     assert target.subjects == ["lost", "lost"]
@@ -182,7 +182,10 @@ async def test_an_attempt_whose_outcome_can_not_be_stored_is_made_again(
     made = await subscribe(store, target.url, "*", queues=(queue,))
     target.answer = lambda _got: (429, {"Retry-After": "0"}) if len(target.got) < 4 else (200, {})
     async with delivering(store):
-        with unreachable(store.nats, "ojs.timer.webhook.") as event, unreachable(store.nats, "$KV.ojs.delivery.") as record:
+        with (
+            unreachable(store.nats, f"{store.config.namespace}.timer.webhook.") as event,
+            unreachable(store.nats, f"$KV.{store.config.bucket}.delivery.") as record,
+        ):
             await happens(store, "job.completed", "again", queue)
             through = await one_that_is(store, made, "delivered")
     assert (len(event), len(record)) == (1, 1)
@@ -350,7 +353,7 @@ async def test_what_is_in_hand_at_a_stop_comes_to_another_process_at_once(
             def twice() -> bool:
                 return target.subjects == ["in-hand", "in-hand"]
 
-            await eventually(twice, 10)
+            await eventually(twice, 20.0)  # sooner than by the time of a delivery alone
     finally:
         release.set()
     await store.webhooks.delete(made.id)

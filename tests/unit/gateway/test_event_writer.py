@@ -84,7 +84,7 @@ class World:
         """Write a stream of the job to its end."""
         followed = await self.following.open(channel_of(f"job:{JOB}", {"types": types}), after)
         writer = _Writer(self.context, self.following, followed, "standard", replays=after is not None)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await writer.write(cast("web.StreamResponse", self.answer))
         followed.subscription.close()
 

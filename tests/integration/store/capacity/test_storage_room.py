@@ -164,12 +164,10 @@ no_auth_user: ojs
         await store.jobs.change(job.id, acked)
 
 
-async def test_a_limit_that_the_operator_names_counts(shared_nats_server: NatsServer, queue: str) -> None:
-    first = await Store.open(shared_nats_server.url, StoreConfig(), role="gateway")
+async def test_a_limit_that_the_operator_names_counts(nats_server: NatsServer, queue: str) -> None:
+    first = await Store.open(nats_server.url, StoreConfig(), role="gateway")
     limit = await used(first) + 20 * MIB
-    store = await Store.open(
-        shared_nats_server.url, StoreConfig(), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB)
-    )
+    store = await Store.open(nats_server.url, StoreConfig(), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB))
     try:
         await eventually(lambda: store.room.levels)
         await fill(store, queue)
@@ -181,6 +179,7 @@ async def test_a_limit_that_the_operator_names_counts(shared_nats_server: NatsSe
 
 
 @pytest.mark.cluster
+@pytest.mark.slow
 async def test_on_a_cluster_the_limit_is_that_of_each_server(nats_cluster: NatsCluster, queue: str) -> None:
     first = await Store.open(nats_cluster.url, StoreConfig(replicas=3), role="gateway")
     limit = await used(first) // 3 + 100 * MIB

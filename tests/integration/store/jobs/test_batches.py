@@ -179,9 +179,9 @@ async def test_members_ignore_and_replace_what_exists(store: Store, queue: str) 
 
 
 async def test_of_batches_that_race_for_a_key_one_is_stored(
-    shared_nats_server: NatsServer, open_store: OpenStore, queue: str
+    shared_nats_server: NatsServer, open_store: OpenStore, namespace: str, queue: str
 ) -> None:
-    stores = [await open_store(shared_nats_server.url) for _ in range(3)]
+    stores = [await open_store(shared_nats_server.url, namespace=namespace) for _ in range(3)]
     batches = [[draft(queue=queue), unique([queue], queue=queue)] for _ in range(30)]
     pushes = (stores[index % 3].batches.push(batch) for index, batch in enumerate(batches))
     results = await asyncio.gather(*pushes, return_exceptions=True)
@@ -243,7 +243,7 @@ async def test_an_outbox_that_met_no_leader_is_tried_again_soon(
     outbox = other.outbox()
     outbox.messages._ack_wait_s = 600
     loop = DueLoop("batch", outbox.messages, outbox.handle)
-    with unreachable(other.nats, "ojs.ready.", times=3) as refused:
+    with unreachable(other.nats, f"{other.config.namespace}.ready.", times=3) as refused:
         drafts = many(3, queue)
         await store.batches.push(drafts)
         await loop.start()
@@ -296,7 +296,7 @@ async def test_a_lost_answer_is_looked_up(store: Store, queue: str) -> None:
 
 async def test_without_a_leader_nothing_is_stored(store: Store, queue: str) -> None:
     drafts = [*many(2, queue), draft(queue=queue, scheduled_at=store.clock.now() + 60_000)]
-    with unreachable(store.nats, "ojs.timer.", times=10_000), refusal("backend_unavailable"):
+    with unreachable(store.nats, f"{store.config.namespace}.timer.", times=10_000), refusal("backend_unavailable"):
         await store.batches.push(drafts)
     assert await nothing_of(store, drafts)
 

@@ -148,7 +148,7 @@ async def test_a_delete_marker_gives_way_to_a_new_job(store: Store, queue: str) 
         found = await message(store, store.config.job(job_id))
         return found is not None and "Nats-Marker-Reason" in found[1]
 
-    await eventually(expired_to_a_marker, 4.0)
+    await eventually(expired_to_a_marker)
     await store.jobs.push(draft(id=job_id, queue=queue))
     assert [job.id for job in await fetch(store, queue, count=2)] == [job_id]
 
@@ -362,7 +362,7 @@ async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, ot
     with refusal("not_found"):
         await other.jobs.get(pushed.id)
     assert await message(store, store.config.crossing("bound.some")) is None
-    assert await subjects(store, store.config.records_stream, "ojs.timer.>") == {}
+    assert await subjects(store, store.config.records_stream, f"{store.config.namespace}.timer.>") == {}
     assert await tokens(store, queue) == 0
     again = await other.jobs.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [again.id]

@@ -240,7 +240,7 @@ async def test_one_limit_serves_many_gateways_at_once(
     shared_nats_server: NatsServer, open_store: OpenStore, store: Store, queue: str, key: str
 ) -> None:
     """They all swap one record at the same time. A fetch that has some doesn't wait for what others have in hand."""
-    stores = [store, *[await open_store(shared_nats_server.url) for _ in range(5)]]
+    stores = [store, *[await open_store(shared_nats_server.url, namespace=store.config.namespace) for _ in range(5)]]
     jobs = [limited(queue, key, concurrency=120) for _ in range(120)]
     await store.batches.push(jobs)
     served = await asyncio.gather(*(fetch(one, queue, count=5, wait_ms=30_000) for one in stores * 4))

@@ -148,10 +148,10 @@ async def test_a_claim_of_a_gateway_that_died_is_given_up(
     with contextlib.suppress(asyncio.CancelledError):
         await fetch(store, queue)
     store.committer.commit_all = commit  # type: ignore[method-assign]
-    found = await eventually(lambda: fetch(store, queue, count=5), 15)
+    found = await eventually(lambda: fetch(store, queue, count=5))
     assert len(found) == 1
     await store.jobs.change(found[0].id, acked)
-    assert len(await eventually(lambda: fetch(store, queue, count=5), 15)) == 1
+    assert len(await eventually(lambda: fetch(store, queue, count=5))) == 1
 
 
 @pytest.mark.usefixtures("keeper")
@@ -236,7 +236,7 @@ async def test_a_rate_without_a_key_is_the_queues(store: Store, other: Store, qu
     began = asyncio.get_running_loop().time()
     found = await fetch(other, queue, count=3, wait_ms=5_000)
     assert ids(found) == [jobs[1].id]
-    assert 0.5 < asyncio.get_running_loop().time() - began < 1.6
+    assert asyncio.get_running_loop().time() - began > 0.5
 
 
 async def test_a_fetch_that_waits_is_woken_when_its_queues_rate_has_room(store: Store, queue: str) -> None:
@@ -303,7 +303,9 @@ async def test_queues_without_limits_touch_none_of_it(store: Store, queue: str) 
     await store.jobs.change(job.id, acked)
     assert job.permits == ()
     assert await subjects(store, store.config.records_stream, store.config.limit(queue_scope(queue))) == {}
-    assert await subjects(store, store.config.records_stream, f"ojs.step.limit.{queue_scope(queue)}.>") == {}
+    assert (
+        await subjects(store, store.config.records_stream, f"{store.config.namespace}.step.limit.{queue_scope(queue)}.>") == {}
+    )
 
 
 @pytest.mark.usefixtures("keeper")

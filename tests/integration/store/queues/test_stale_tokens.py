@@ -185,7 +185,7 @@ async def test_a_full_queue_costs_a_refused_push_nothing_but_the_count(
     with counted(store) as sent:
         assert await attempt(store, queue) is None
     reads = ("STREAM.MSG.GET", "STREAM.INFO", "DIRECT.GET")
-    assert dict(sent) == {f"$JS.API.{read}.OJS_READY": 1 for read in reads}
+    assert dict(sent) == {f"$JS.API.{read}.{store.config.ready_stream}": 1 for read in reads}
     await left_behind(store, jobs[:1])
     assert await attempt(store, queue) is None, "it was swept just now"
     assert await eventually(lambda: attempt(store, queue)), "it is swept again"

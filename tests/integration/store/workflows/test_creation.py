@@ -16,7 +16,7 @@ from integration.store.workflows.flows import Crash, chain, coordinate, crashing
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.workflows.advance import begin
-from ojs_core.jetstream.subjects import REST
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST
 from ojs_core.store.store import Store
 from ojs_core.wire.workflows.requests import parse_workflow
 
@@ -196,7 +196,7 @@ async def test_a_workflow_that_an_earlier_version_stored_runs_on(store: Store, q
     definition = parse_workflow(body, store.clock.now(), DEFAULT_LIMITS)
     record = replace(begin(definition.graph, name, "", store.clock.moment()), definition="")
     for part, content in store.workflows._definitions.parts(definition).items():
-        await put_raw(store, f"$KV.ojs.wfdef.{name}.{part}", content)
+        await put_raw(store, f"$KV.{store.config.bucket}.wfdef.{name}.{part}", content)
     await put_raw(store, store.config.workflow(name), msgspec.json.encode(record))
     assert record.timer is not None
     await store.workflows.due(name, record.timer.at)
@@ -212,3 +212,9 @@ async def test_a_workflow_that_an_earlier_version_stored_runs_on(store: Store, q
     await store.workflows.due(name, ended.timer.at)
     assert await definitions(store, name) == []
     assert await store.records.subjects(store.config.step_result(name, "", REST)) == []
+
+
+@pytest.fixture(scope="module")
+def namespace() -> str:
+    """The one that the subjects held here are of."""
+    return DEFAULT_NAMESPACE
