@@ -7,6 +7,8 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct
+
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.read.client import Queries
@@ -24,6 +26,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class GatewayTimings(Struct, frozen=True, kw_only=True):
+    """How often a gateway looks after things, and says that a stream lives."""
+
+    damage_s: float = 10.0
+    """Between two looks whether nats-server has lost data."""
+    keep_alive_s: float = 15.0
+    """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
+
+
 class Context:
     """The store, the limits and the settings behind all handlers of one gateway, and its requests that only wait."""
 
@@ -39,14 +50,16 @@ class Context:
         webhook_insecure: bool = False,
         webhook_private: bool = False,
         nats_api: bool = True,
+        timings: GatewayTimings = GatewayTimings(),
     ) -> None:
+        self.timings = timings
         self.store = store
         self.queries = Queries(store)
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.instance)
         store.on_reset(self.worker_notes.reset)
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence, store.webhooks.wanted)
-        self.damage = Damage(store)
+        self.damage = Damage(store, timings.damage_s)
         self.limits = limits
         self.webhook_insecure = webhook_insecure
         self.targets = Targets(insecure=webhook_insecure, private=webhook_private)

@@ -11,7 +11,7 @@ from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.listen import Listener
-from ojs_gateway.context import Context
+from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.routes import bound, operations, router
@@ -32,7 +32,9 @@ cut off clients that ask again and again."""
 class Gateway:
     """The API over one store, by HTTP and NATS. `chain` is frozen when it starts; add to it before."""
 
-    def __init__(self, store: Store, settings: Settings, chain: EnqueueChain) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, chain: EnqueueChain, timings: GatewayTimings = GatewayTimings()
+    ) -> None:
         self.chain = chain
         self._settings = settings
         limits = PayloadLimits(
@@ -50,6 +52,7 @@ class Gateway:
             webhook_insecure=settings.webhook_insecure,
             webhook_private=settings.webhook_private,
             nats_api=settings.nats_api,
+            timings=timings,
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from integration.samples import from_durables, from_heads
 from ojs_core.base.problems import Unreachable
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.dispatch import queue_consumers
-from ojs_core.store.store import Store
+from ojs_core.store.store import Store, StoreTimings
 from support.cluster import NatsCluster
 from support.nats import NatsServer
+from support.outside import SteeredClock, TappedConnection
 from support.waiting import eventually
 
 OpenStore = Callable[..., Awaitable[Store]]
@@ -28,21 +29,40 @@ def queue() -> str:
 
 
 @pytest.fixture(params=["head", "durable"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest) -> str:
     """How tokens are had: from the heads of their subjects, as of those that are asked for seldom, or from durables."""
-    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 1_000_000 if request.param == "head" else 0)
     return str(request.param)
 
 
 @pytest.fixture
-async def open_store() -> AsyncIterator[OpenStore]:
-    """`await open_store(url, role=…, replicas=…, test_mode=…)`; all are closed at the end. A cluster may take its time."""
+def timings(request: pytest.FixtureRequest) -> StoreTimings:
+    """The times of a test's stores; `samples.timed` gives it others."""
+    if "way" not in request.fixturenames:
+        return StoreTimings()
+    return from_heads() if request.getfixturevalue("way") == "head" else from_durables()
+
+
+@pytest.fixture
+async def open_store(timings: StoreTimings) -> AsyncIterator[OpenStore]:
+    """`await open_store(url, role=…, replicas=…, test_mode=…, timings=…)`; all are closed at the end. A cluster may take its
+    time.
+    """
     opened: list[Store] = []
 
-    async def open_one(url: str, *, role: str = "gateway", replicas: int = 1, test_mode: bool = True) -> Store:
+    async def open_one(
+        url: str, *, role: str = "gateway", replicas: int = 1, test_mode: bool = True, timings: StoreTimings = timings
+    ) -> Store:
         async def attempt() -> Store | None:
             try:
-                return await Store.open(url, StoreConfig(replicas=replicas), role=role, test_mode=test_mode)
+                return await Store.open(
+                    url,
+                    StoreConfig(replicas=replicas),
+                    role=role,
+                    test_mode=test_mode,
+                    timings=timings,
+                    clock=SteeredClock(),
+                    connect=TappedConnection,
+                )
             except Unreachable:
                 if replicas == 1:
                     raise
