@@ -23,6 +23,9 @@ Send = Callable[[str, bytes, str, float], Awaitable[ReplyOrFailure]]
 """Subject, payload, headers, and how long the answer is waited for."""
 Tap = Callable[[Send, str, bytes, str, float], Awaitable[ReplyOrFailure] | None]
 """Meets a request on its way: returns what its sender gets, or None to let it pass."""
+Happen = Callable[[], Awaitable[Any]]
+Wanted = Callable[[str, bytes], bool]
+"""Whether a request is meant, by its subject and payload."""
 Collect = Callable[[str, bytes, int, float], Awaitable[Collected | Failed]]
 CollectTap = Callable[[Collect, str, bytes, int, float], Awaitable[Collected | Failed]]
 
@@ -32,14 +35,19 @@ EMPTY: Final = Collected([], Reply(b"", b"", b"", b"NATS/1.0 404 No Messages\r\n
 
 
 class SteeredClock(ServerClock):
-    """Server time, and `ahead_ms` more: by so much a process seems to have slept."""
+    """Server time, and `ahead_ms` more: by so much a process seems to have slept. It may be made to stand still."""
 
     def __init__(self) -> None:
         super().__init__()
         self.ahead_ms = 0
+        self._stands_at: int | None = None
 
     def now(self) -> int:
-        return super().now() + self.ahead_ms
+        return (super().now() if self._stands_at is None else self._stands_at) + self.ahead_ms
+
+    def stand(self) -> None:
+        """From now on only `ahead_ms` moves it."""
+        self._stands_at = super().now()
 
 
 class TappedConnection(Connection):
@@ -109,9 +117,18 @@ def collecting(nats: Connection, tap: CollectTap) -> Iterator[None]:
         taps.remove(tap)
 
 
+def reads_of(subject: str) -> Wanted:
+    """Requests for what a subject holds."""
+    return lambda asked, payload: asked.startswith("$JS.API.") and (subject in asked or f'"{subject}"'.encode() in payload)
+
+
+def _is_wanted(wanted: str | Wanted, subject: str, payload: bytes) -> bool:
+    return subject.startswith(wanted) if isinstance(wanted, str) else wanted(subject, payload)
+
+
 @contextmanager
-def before(nats: Connection, beginning: str, happen: Callable[[], Awaitable[Any]]) -> Iterator[list[str]]:
-    """Have something happen before each request to subjects with this beginning is sent; yields those subjects."""
+def before(nats: Connection, wanted: str | Wanted, happen: Happen, *, times: int = 1) -> Iterator[list[str]]:
+    """Have something happen before each of the next requests to subjects with this beginning is sent; yields those subjects."""
     met: list[str] = []
 
     async def late(send: Send, subject: str, payload: bytes, headers: str, timeout_s: float) -> ReplyOrFailure:
@@ -119,7 +136,7 @@ def before(nats: Connection, beginning: str, happen: Callable[[], Awaitable[Any]
         return await send(subject, payload, headers, timeout_s)
 
     def tap(send: Send, subject: str, payload: bytes, headers: str, timeout_s: float) -> Awaitable[ReplyOrFailure] | None:
-        if not subject.startswith(beginning):
+        if len(met) >= times or not _is_wanted(wanted, subject, payload):
             return None
         met.append(subject)
         return late(send, subject, payload, headers, timeout_s)
@@ -129,8 +146,8 @@ def before(nats: Connection, beginning: str, happen: Callable[[], Awaitable[Any]
 
 
 @contextmanager
-def after(nats: Connection, beginning: str, happen: Callable[[], Awaitable[Any]]) -> Iterator[list[str]]:
-    """Have something happen after each request to subjects with this beginning, before its sender gets the answer."""
+def after(nats: Connection, wanted: str | Wanted, happen: Happen, *, times: int = 1) -> Iterator[list[str]]:
+    """Have something happen after each of the next requests to subjects with this beginning, before its answer is heard."""
     met: list[str] = []
 
     async def first(answer: Awaitable[ReplyOrFailure]) -> ReplyOrFailure:
@@ -139,7 +156,7 @@ def after(nats: Connection, beginning: str, happen: Callable[[], Awaitable[Any]]
         return found
 
     def tap(send: Send, subject: str, payload: bytes, headers: str, timeout_s: float) -> Awaitable[ReplyOrFailure] | None:
-        if not subject.startswith(beginning):
+        if len(met) >= times or not _is_wanted(wanted, subject, payload):
             return None
         met.append(subject)
         return first(send(subject, payload, headers, timeout_s))
