@@ -10,7 +10,7 @@ import pytest
 from integration.samples import from_durables, from_heads
 from ojs_core.base.problems import Unreachable
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.store import Store, StoreTimings
+from ojs_core.store.store import Connect, Store, StoreTimings
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.outside import SteeredClock, TappedConnection
@@ -50,7 +50,13 @@ async def open_store(timings: StoreTimings) -> AsyncIterator[OpenStore]:
     opened: list[Store] = []
 
     async def open_one(
-        url: str, *, role: str = "gateway", replicas: int = 1, test_mode: bool = True, timings: StoreTimings = timings
+        url: str,
+        *,
+        role: str = "gateway",
+        replicas: int = 1,
+        test_mode: bool = True,
+        timings: StoreTimings = timings,
+        connect: Connect = TappedConnection,
     ) -> Store:
         async def attempt() -> Store | None:
             try:
@@ -61,7 +67,7 @@ async def open_store(timings: StoreTimings) -> AsyncIterator[OpenStore]:
                     test_mode=test_mode,
                     timings=timings,
                     clock=SteeredClock(),
-                    connect=TappedConnection,
+                    connect=connect,
                 )
             except Unreachable:
                 if replicas == 1:

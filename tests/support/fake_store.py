@@ -23,7 +23,7 @@ from ojs_core.domain.worker import Mark
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.jobs.jobs import Extended
-from ojs_core.store.workers.presence import ROLES, WorkerRecord
+from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
 
 Decide = Callable[[Job, Moment], Transition]
 
@@ -104,6 +104,10 @@ class Dispatcher:
         self.looks = 0
         self.given_back: list[str] = []
         self.failed: list[str] = []
+        self.failure: Exception | None = None
+        """Raised by each fetch while it is set."""
+        self.unaware = False
+        """Whether it doesn't ask if anybody still waits."""
 
     async def fetch(
         self,
@@ -117,6 +121,8 @@ class Dispatcher:
         handled: Handled | None = None,
     ) -> list[Job]:
         self._store.check()
+        if self.failure is not None:
+            raise self.failure
         more = [one for one in (pool, handled) if one]
         self.asked.append((tuple(queues), count, worker, lease_ms, wait_ms, *more))
         loop = asyncio.get_running_loop()
@@ -132,7 +138,7 @@ class Dispatcher:
             await asyncio.wait(waits, timeout=min(left, 0.05), return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()
-            if given_up is not None and await given_up():
+            if given_up is not None and not self.unaware and await given_up():
                 return []
         moments = [self._store.clock.moment() for _ in found[:count]]
         claims = zip(found[:count], moments, strict=True)
@@ -173,6 +179,7 @@ class Presence:
 
     def __init__(self) -> None:
         self.roles = Counter(ROLES)
+        self.timings = PresenceTimings(beat_s=0.01)
 
     async def by_role(self) -> Counter[str]:
         return self.roles

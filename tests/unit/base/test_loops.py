@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
-from ojs_core.base import loops as module
 from ojs_core.base.errors import unavailable
 from ojs_core.base.loops import run_forever
 from support.waiting import eventually
@@ -21,11 +19,13 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What a loop would sleep for, instead of sleeping."""
     slept: list[float] = []
 
+    turn = asyncio.sleep
+
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
-        await asyncio.sleep(0)
+        await turn(0)
 
-    monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     return slept
 
 

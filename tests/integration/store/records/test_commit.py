@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 from msgspec import Raw
 
-from integration.samples import acked, draft, failed, fetch, losing_answers, message, refusal, timers, tokens, unreachable
+from integration.samples import (
+    acked,
+    draft,
+    failed,
+    fetch,
+    losing_answers,
+    message,
+    refusal,
+    timed,
+    timers,
+    tokens,
+    unreachable,
+)
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Transition
-from ojs_core.store.records import commit
+from ojs_core.jetstream.connection import ReplyOrFailure
+from ojs_core.store.records.commit import CommitTimings
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
+from support.outside import Send, tapped
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -191,37 +206,32 @@ async def test_one_failure_in_a_batch_concerns_nobody_else(store: Store, queue: 
     assert [job.id for job in await fetch(store, queue, count=9)] == [taken.id, jobs[0].id, jobs[2].id]
 
 
-async def test_large_records_wait_for_the_answers_to_those_before_them(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(commits=CommitTimings(portion_bytes=4_000))
+async def test_large_records_wait_for_the_answers_to_those_before_them(store: Store, queue: str) -> None:
     """All at once, those behind many megabytes would not be answered in time: they would be given up, though stored."""
     jobs = [draft(queue=queue, args=Raw(b'["' + b"a" * 2_000 + b'"]')) for _ in range(10)]
-    monkeypatch.setattr(commit, "PORTION_BYTES", 4_000)
-    request = store.nats.request
     answers: list[asyncio.Future[Any]] = []
     most = 0
 
-    def counted(subject: str, *rest: Any, **more: Any) -> Any:
+    def counted(send: Send, subject: str, *rest: Any) -> Awaitable[ReplyOrFailure] | None:
         nonlocal most
-        answer = request(subject, *rest, **more)
-        if subject.startswith(job_subjects(store)):
-            answers.append(answer)
-            most = max(most, sum(not one.done() for one in answers))
+        if not subject.startswith(job_subjects(store)):
+            return None
+        answer = asyncio.ensure_future(send(subject, *rest))
+        answers.append(answer)
+        most = max(most, sum(not one.done() for one in answers))
         return answer
 
-    monkeypatch.setattr(store.nats, "request", counted)
-    outcomes = await store.committer.commit_all(pushes(store, jobs))
+    with tapped(store.nats, counted):
+        outcomes = await store.committer.commit_all(pushes(store, jobs))
     assert [type(outcome) for outcome in outcomes] == [int] * 10
     assert most == 2
 
 
-async def test_large_records_are_not_sent_after_one_that_nats_has_failed(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(commits=CommitTimings(portion_bytes=1, deadline_s=0.1))
+async def test_large_records_are_not_sent_after_one_that_nats_has_failed(store: Store, queue: str) -> None:
     """Whoever waits for many would wait the longest of all for NATS to come back."""
     jobs = [draft(queue=queue) for _ in range(3)]
-    monkeypatch.setattr(commit, "PORTION_BYTES", 1)
-    monkeypatch.setattr(commit, "DEADLINE_S", 0.1)
     with unreachable(store.nats, job_subjects(store), 1_000) as refused:
         outcomes = await store.committer.commit_all(pushes(store, jobs))
     assert [outcome.code for outcome in outcomes if isinstance(outcome, OjsError)] == ["backend_unavailable"] * 3
