@@ -57,6 +57,8 @@ class TappedConnection(Connection):
         super().__init__(name, timings)
         self.taps: list[Tap] = []
         self.collect_taps: list[CollectTap] = []
+        self.drops: set[str] = set()
+        """Beginnings of subjects; what is published there is lost on the way."""
         self.deaf = False
         """Whether what it listens to doesn't reach it."""
 
@@ -80,6 +82,10 @@ class TappedConnection(Connection):
         if not self.collect_taps:
             return await super().collect(subject, payload, wanted, timeout_s)
         return await self.collect_taps[-1](super().collect, subject, payload, wanted, timeout_s)
+
+    def publish(self, subject: str, payload: bytes, headers: str = "", reply: str = "") -> None:
+        if not subject.startswith(tuple(self.drops)):
+            super().publish(subject, payload, headers, reply)
 
     async def listen(self, subject: str, handler: Callable[[Reply], None], *, group: str = "") -> Callable[[], Awaitable[None]]:
         def hear(message: Reply) -> None:

@@ -19,7 +19,14 @@ _LAST_PAUSE_S: Final = 5.0
 """After a turn that has failed in an unexpected way, twice as long each time."""
 
 
-async def run_forever(name: str, turn: Callable[[], Awaitable[object]], *, every_s: float = 0.0, tell: bool = True) -> None:
+async def run_forever(
+    name: str,
+    turn: Callable[[], Awaitable[object]],
+    *,
+    every_s: float = 0.0,
+    tell: bool = True,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> None:
     """Take `turn` after `turn` until this is cancelled, `every_s` seconds ahead of each.
 
     No exception ends it. `tell`: warn that a turn has met OjsError, rather than note it for debugging.
@@ -27,7 +34,7 @@ async def run_forever(name: str, turn: Callable[[], Awaitable[object]], *, every
     pause = 0.0
     failed_s = _FIRST_PAUSE_S
     while True:
-        await asyncio.sleep(max(every_s, pause))
+        await sleep(max(every_s, pause))
         try:
             await turn()
         except OjsError as error:

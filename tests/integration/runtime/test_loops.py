@@ -62,15 +62,17 @@ class FailsOnce(str):
         return False
 
 
-async def test_requests_time_out_after_the_sweep_has_failed(store: Store) -> None:
-    stop = await store.nats.listen("test.silent", lambda _message: None)
-    store.nats.explanation = fails = FailsOnce()
-    given_up = store.nats.request("test.silent", timeout_s=0.1)
+async def test_requests_time_out_after_the_sweep_has_failed(shared_nats_server: NatsServer) -> None:
+    nats = Connection("test")
+    await nats.connect(shared_nats_server.url)
+    await nats.listen("test.silent", lambda _message: None)
+    nats.explanation = fails = FailsOnce()
+    given_up = nats.request("test.silent", timeout_s=0.1)
     await eventually(lambda: getattr(fails, "asked", 0))
-    answer = await asyncio.wait_for(store.nats.request("test.silent", timeout_s=0.1), 30.0)
+    answer = await asyncio.wait_for(nats.request("test.silent", timeout_s=0.1), 30.0)
     assert answer == Failed("NATS did not answer in time", sent=True)
     given_up.cancel()
-    await stop()
+    await nats.close()
 
 
 async def test_time_is_measured_again_after_a_measurement_has_failed(
