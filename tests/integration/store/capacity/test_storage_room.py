@@ -168,7 +168,7 @@ async def test_a_limit_that_the_operator_names_counts(shared_nats_server: NatsSe
     first = await Store.open(shared_nats_server.url, StoreConfig(), role="gateway")
     limit = await used(first) + 20 * MIB
     store = await Store.open(
-        shared_nats_server.url, StoreConfig(), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB)
+        shared_nats_server.url, StoreConfig(), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB), timings=OFTEN
     )
     try:
         await eventually(lambda: store.room.levels)
@@ -185,7 +185,11 @@ async def test_on_a_cluster_the_limit_is_that_of_each_server(nats_cluster: NatsC
     first = await Store.open(nats_cluster.url, StoreConfig(replicas=3), role="gateway")
     limit = await used(first) // 3 + 100 * MIB
     store = await Store.open(
-        nats_cluster.url, StoreConfig(replicas=3), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB)
+        nats_cluster.url,
+        StoreConfig(replicas=3),
+        role="gateway",
+        room=RoomSettings(limit=limit, reserve=10 * MIB),
+        timings=OFTEN,
     )
     try:
         await eventually(lambda: store.room.levels)

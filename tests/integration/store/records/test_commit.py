@@ -246,3 +246,19 @@ async def test_a_retry_replaces_the_lease_by_the_back_off_in_one_step(store: Sto
     assert change.after.timer is not None
     assert change.after.timer.service == "scheduler"
     assert await timers(store, pushed.id) == [change.after.timer.op]
+
+
+async def test_what_follows_from_a_record_is_sent_ahead_of_it(store: Store, queue: str) -> None:
+    """A process may die between any two messages: a hint without its record is let go, a record without its hint is stuck."""
+    await store.jobs.push(draft(queue=queue))  # by now the queue's settings are known
+    sent: list[str] = []
+
+    def seen(_send: Send, subject: str, *_: object) -> None:
+        if not subject.startswith("$JS.API."):
+            sent.append(subject)
+
+    with tapped(store.nats, seen):
+        delayed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+        waiting = await store.jobs.push(draft(queue=queue))
+    kinds = [subject.split(".")[1] if subject.startswith("ojs.") else subject for subject in sent]
+    assert kinds == ["timer", store.config.job(delayed.id), "ready", store.config.job(waiting.id)]
