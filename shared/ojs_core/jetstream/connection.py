@@ -243,6 +243,8 @@ class _DirectClient(Client):
     async def _process_connect_init(self) -> None:
         try:
             await super()._process_connect_init()
+        except OSError:  # a certificate that isn't trusted is a ValueError, too
+            raise
         except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
             raise NatsError("nats: what answers there is no NATS server") from error
 
