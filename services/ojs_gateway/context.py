@@ -7,6 +7,8 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct
+
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.strict import Strict
@@ -27,6 +29,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class GatewayTimings(Struct, frozen=True, kw_only=True):
+    """How often a gateway looks after things, and says that a stream lives."""
+
+    damage_s: float = 10.0
+    """Between two looks whether nats-server has lost data."""
+    keep_alive_s: float = 15.0
+    """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
+
+
 class Context:
     """The store, the limits and the settings behind all handlers of one gateway, and its requests that only wait."""
 
@@ -45,7 +56,9 @@ class Context:
         strict: Strict | None = None,
         keys: KnownKeys | None = None,
         auditor: Auditor | None = None,
+        timings: GatewayTimings = GatewayTimings(),
     ) -> None:
+        self.timings = timings
         self.store = store
         self.auditor = auditor
         self.queries = Queries(store)
@@ -53,7 +66,7 @@ class Context:
         store.on_reset(self.worker_notes.reset)
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence, store.webhooks.wanted)
-        self.damage = Damage(store)
+        self.damage = Damage(store, timings.damage_s)
         self.limits = limits
         self.webhook_insecure = webhook_insecure
         self.targets = Targets(insecure=webhook_insecure, private=webhook_private)

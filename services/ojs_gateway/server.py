@@ -16,7 +16,7 @@ from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.preparation import strict_of
 from ojs_gateway.access import Access, own_key
 from ojs_gateway.auditing import Auditor
-from ojs_gateway.context import Context
+from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.routes import bound, operations, router
@@ -38,7 +38,9 @@ cut off clients that ask again and again."""
 class Gateway:
     """The API over one store, by HTTP and NATS. `chain` is frozen when it starts; add to it before."""
 
-    def __init__(self, store: Store, settings: Settings, chain: EnqueueChain) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, chain: EnqueueChain, timings: GatewayTimings = GatewayTimings()
+    ) -> None:
         self.chain = chain
         self._settings = settings
         limits = PayloadLimits(
@@ -62,6 +64,7 @@ class Gateway:
             nats_api=settings.nats_api != "off",
             keys=known,
             auditor=self._auditor,
+            timings=timings,
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))

@@ -74,7 +74,11 @@ class Answers:
         relay: Relay,
         status: Callable[[], ProjectorStatus],
         dead_letters: int,
+        round_ms: int,
+        wait_s: float = WAIT_S,
     ) -> None:
+        """`wait_s` is how long a question waits until the index has come so far; whoever asks waits a little longer."""
+        self._wait_s = wait_s
         self._nats = store.bulk
         self._config = store.config
         self._model = model
@@ -100,7 +104,7 @@ class Answers:
             "dead_letter_stats": _Query(
                 StatsAsk,
                 lambda ask: msgspec.structs.replace(
-                    lists.dead_letter_stats(model, ask.queue), max_count=dead_letters, next_prune_at=next_round(now())
+                    lists.dead_letter_stats(model, ask.queue), max_count=dead_letters, next_prune_at=next_round(now(), round_ms)
                 ),
             ),
             "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
@@ -153,9 +157,9 @@ class Answers:
         try:
             ask = msgspec.json.decode(message.data, type=query.ask)
             partial = self._model.partial
-            reached = await self._reached.until(ask.barrier, _PARTIAL_WAIT_S if partial else WAIT_S)
+            reached = await self._reached.until(ask.barrier, _PARTIAL_WAIT_S if partial else self._wait_s)
             if not reached and partial and not self._model.partial:  # it has become whole: now it is worth waiting for
-                reached = await self._reached.until(ask.barrier, WAIT_S - _PARTIAL_WAIT_S)
+                reached = await self._reached.until(ask.barrier, self._wait_s - _PARTIAL_WAIT_S)
             # While the index is built anew nobody waits for long: what is there is answered, and marked.
             if reached or self._model.partial:
                 self._send(message, AskOutcome(answer=Raw(_encode(query.answer(ask)))))
@@ -169,7 +173,7 @@ class Answers:
         """All replicas are asked; the one that relays answers, or the one that comes to relay meanwhile."""
         ask = msgspec.json.decode(message.data, type=StatsAsk)
         try:
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(self._wait_s):
                 await self._relay.until_relayed(ask.barrier)
         except TimeoutError:
             if self._relay.leading:

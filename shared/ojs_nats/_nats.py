@@ -32,8 +32,6 @@ _NAMESPACE: Final = "ojs"
 _ANY_QUEUE: Final = "_"
 _INBOX_PREFIX: Final = "_INBOX"
 _CONNECT_S: Final = 5
-_GIVE_UP_S: Final = 12.0
-"""For each server, with all tries."""
 _NOBODY_S: Final = 3.0
 """How long nobody may listen before another server is asked: this one may be cut off from where the gateways are."""
 _CLOSE_S: Final = 1.0
@@ -69,7 +67,11 @@ class NatsTransport(Transport):
     `?inbox_prefix=…` the inbox where NATS lets a user listen to answers below that only. Raises ValueError for other options.
     """
 
-    def __init__(self, url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None, give_up_s: float = 12.0
+    ) -> None:
+        """`give_up_s` is how long a connection may take, for each server, with all tries."""
+        self._give_up_s = give_up_s
         super().__init__(url, patience_s=patience_s)
         self._headers = headers or {}
         servers, _, options = self.url.partition("?")
@@ -181,7 +183,7 @@ class NatsTransport(Transport):
         """A connection that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
         link = _Link()
         try:
-            await link.connect(self._servers, self._options.inbox_prefix)
+            await link.connect(self._servers, self._options.inbox_prefix, self._give_up_s)
             yield link
         finally:
             self._link = self._keeper = None
@@ -215,6 +217,8 @@ class _Client(Client):
     async def _process_connect_init(self) -> None:
         try:
             await super()._process_connect_init()
+        except OSError:  # a certificate that isn't trusted is a ValueError, too
+            raise
         except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
             raise nats.errors.Error("nats: what answers there is no NATS server") from error
 
@@ -259,10 +263,10 @@ class _Link:
         self._tokens = itertools.count(1)
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
-    async def connect(self, servers: list[str], inbox_prefix: str) -> None:
+    async def connect(self, servers: list[str], inbox_prefix: str, give_up_s: float) -> None:
         """Raises NotNow."""
         try:
-            async with asyncio.timeout(_GIVE_UP_S * len(servers)):  # after a handshake that failed nats-py may wait without end
+            async with asyncio.timeout(give_up_s * len(servers)):  # after a handshake that failed nats-py may wait without end
                 await self._nats.connect(
                     servers,
                     name="ojs-client",

@@ -11,12 +11,13 @@ import nats
 import pytest
 from nats.js.errors import NotFoundError
 
+from integration.samples import from_durables, from_heads
 from ojs_core.base.problems import Unreachable
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
-from ojs_core.store.dispatch import queue_consumers
-from ojs_core.store.store import Store
+from ojs_core.store.store import Connect, Store, StoreTimings
 from support.cluster import NatsCluster
 from support.nats import NatsServer
+from support.outside import SteeredClock, TappedConnection
 from support.waiting import eventually
 
 OpenStore = Callable[..., Awaitable[Store]]
@@ -32,16 +33,23 @@ def queue() -> str:
 
 
 @pytest.fixture(params=["head", "durable"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest) -> str:
     """How tokens are had: from the heads of their subjects, as of those that are asked for seldom, or from durables."""
-    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 1_000_000 if request.param == "head" else 0)
     return str(request.param)
 
 
 @pytest.fixture
-async def open_store() -> AsyncIterator[OpenStore]:
-    """`await open_store(url, role=…, replicas=…, test_mode=…, namespace=…)`; all are closed at the end. A cluster may take
-    its time.
+def timings(request: pytest.FixtureRequest) -> StoreTimings:
+    """The times of a test's stores; `samples.timed` gives it others."""
+    if "way" not in request.fixturenames:
+        return StoreTimings()
+    return from_heads() if request.getfixturevalue("way") == "head" else from_durables()
+
+
+@pytest.fixture
+async def open_store(timings: StoreTimings) -> AsyncIterator[OpenStore]:
+    """`await open_store(url, role=…, replicas=…, test_mode=…, namespace=…, timings=…)`; all are closed at the end. A cluster
+    may take its time.
     """
     opened: list[Store] = []
 
@@ -52,12 +60,22 @@ async def open_store() -> AsyncIterator[OpenStore]:
         replicas: int = 1,
         test_mode: bool = True,
         namespace: str = DEFAULT_NAMESPACE,
+        timings: StoreTimings = timings,
+        connect: Connect = TappedConnection,
     ) -> Store:
         config = StoreConfig(namespace=namespace, replicas=replicas)
 
         async def attempt() -> Store | None:
             try:
-                return await Store.open(url, config, role=role, test_mode=test_mode)
+                return await Store.open(
+                    url,
+                    config,
+                    role=role,
+                    test_mode=test_mode,
+                    timings=timings,
+                    clock=SteeredClock(),
+                    connect=connect,
+                )
             except Unreachable:
                 if replicas == 1:
                     raise

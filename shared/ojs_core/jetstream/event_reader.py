@@ -17,13 +17,19 @@ from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.contents import count, messages, sequence_of, stream_info, subject_of, unix_ms
 from ojs_core.jetstream.subjects import StoreConfig
 
-_READ: Final = 1_000
 _READ_BYTES: Final = 4 * 1024 * 1024
 _READ_TIMEOUT_S: Final = 5.0
-_READS: Final = 10
-"""Reads for one page; a rarer match is found by asking again with the page's cursor."""
 _FALLBACK_S: Final = 1.0
 _TWO_WORDS: Final = re.compile(r"[a-z_]+\.[a-z_]+", re.ASCII)
+
+
+class EventReaderLimits(Struct, frozen=True, kw_only=True):
+    """How much of the event stream is read for one page."""
+
+    read: int = 1_000
+    """Events of one read."""
+    reads: int = 10
+    """Reads for one page; a rarer match is found by asking again with the page's cursor."""
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
@@ -126,7 +132,8 @@ class Kept(NamedTuple):
 class EventReader:
     """Reads the event stream. `nats` carries pages of up to 4 MB, so it should be the store's `bulk`."""
 
-    def __init__(self, nats: Connection, config: StoreConfig) -> None:
+    def __init__(self, nats: Connection, config: StoreConfig, limits: EventReaderLimits = EventReaderLimits()) -> None:
+        self._limits = limits
         self._nats = nats
         self._config = config
 
@@ -134,8 +141,8 @@ class EventReader:
         """Up to `limit` events with a sequence above `after` (0: from the oldest kept)."""
         found: list[StoredEvent] = []
         cursor = after
-        size = min(limit, _READ) if wanted.exact else _READ
-        for _ in range(_READS):
+        size = min(limit, self._limits.read) if wanted.exact else self._limits.read
+        for _ in range(self._limits.reads):
             which = {"next_by_subj": wanted.subject(self._config), "seq": cursor + 1, "batch": size, "max_bytes": _READ_BYTES}
             batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
             for left, event in zip(range(len(batch) - 1, -1, -1), map(_read, batch), strict=True):
@@ -212,7 +219,7 @@ class EventReader:
         try:
             while True:
                 stored.clear()
-                page = await self.read(after, wanted, _READ)
+                page = await self.read(after, wanted, self._limits.read)
                 for event in page.events:
                     yield event
                 after = page.cursor

@@ -18,15 +18,13 @@ from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.subjects import INBOX, LASTING, REST, Kind, StoreConfig
-from ojs_core.store.workers.presence import MAX_GAP_MS, Presence
+from ojs_core.store.workers.presence import Presence
 
 Drop = Callable[[], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
 
 _WIPED: Final = [kind for kind in get_args(Kind) if kind not in LASTING]
-_TIMEOUT_S: Final = 2 * MAX_GAP_MS / 1000
-"""Longer than a process that was killed still counts as live."""
 _PURGE_S: Final = 60.0
 """nats-server looks at each message that it purges by subject."""
 _LOOK_S: Final = 0.5
@@ -71,7 +69,8 @@ class Reset:
 
         inbox = f"{self._config.reset_answers}{self._instance}"
         stop = await self._nats.listen(inbox, hear)
-        deadline = asyncio.get_running_loop().time() + _TIMEOUT_S
+        # Longer than a process that was killed still counts as live.
+        deadline = asyncio.get_running_loop().time() + 2 * self._presence.timings.max_gap_ms / 1_000
         try:
             self._nats.publish(self._config.reset, b"", reply=inbox)
             while silent := set(await self._presence.live()) - answered:

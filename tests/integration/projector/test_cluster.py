@@ -17,9 +17,9 @@ from ojs_core.jetstream.api import call
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import MAX_PAGE, QueuesAsk
 from ojs_core.store.store import Store
-from ojs_projector.projector import Projector
-from ojs_projector.safety_net import lost_tokens
-from ojs_projector.safety_net.safety import SafetyNet
+from ojs_projector.projector import Projector, ProjectorTimings
+from ojs_projector.safety_net.lost_tokens import LostTokenTimings
+from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from support.cluster import NatsCluster
 from support.waiting import eventually
 
@@ -52,11 +52,11 @@ async def test_events_and_numbers_are_complete_while_leaders_change(
 
 
 async def test_a_lost_token_is_missed_and_one_that_came_late_is_not(
-    nats_cluster: NatsCluster, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nats_cluster: NatsCluster, open_store: OpenStore, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(lost_tokens, "GRACE_MS", 250)
+    timings = ProjectorTimings(safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=250)))
     store = await open_store(nats_cluster.url, replicas=3)
-    projector = Projector(await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path)
+    projector = Projector(await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path, timings=timings)
     await projector.start()
     try:
         lost, late = [await store.jobs.push(draft(queue="net.cluster")) for _ in range(2)]

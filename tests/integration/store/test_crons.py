@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from integration.conftest import OpenStore
 from integration.samples import acked, draft, fetch, losing_answers, message, refusal, set_up, subjects, tokens, unreachable
-from ojs_core.base.errors import OjsError, invalid, unavailable
+from ojs_core.base.errors import OjsError, invalid
 from ojs_core.domain import transitions
 from ojs_core.domain.cron import changes, ticks
 from ojs_core.domain.cron.changes import Registration
@@ -22,12 +22,14 @@ from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.api import call
+from ojs_core.jetstream.connection import Failed, ReplyOrFailure
 from ojs_core.jetstream.due_messages import Due
 from ojs_core.store.crons import CronDue
 from ojs_core.store.store import Store
 from ojs_scheduler.crons import CronWorker
 from support.cluster import NatsCluster
 from support.nats import NatsServer
+from support.outside import Send, clock_of, tapped
 from support.waiting import eventually
 
 EVERY_SECOND = "* * * * * *"
@@ -242,11 +244,10 @@ async def test_a_scheduler_that_dies_before_the_record_costs_only_time(store: St
     assert abs(fired[0] - due.at) < 1_000
 
 
-async def test_of_the_ticks_of_a_long_pause_one_is_made_up_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_the_ticks_of_a_long_pause_one_is_made_up_for(store: Store) -> None:
     await register(store, overlap="allow")
     due = await first_due(store)
-    now = store.clock.now
-    monkeypatch.setattr(store.clock, "now", lambda: now() + 3_600_000)  # the scheduler slept for an hour
+    clock_of(store).ahead_ms = 3_600_000  # the scheduler slept for an hour
     hint = CronDue.of(due.job_id)
     stored = (await store.crons.many([hint.token]))[hint.token]
     assert stored.cron is not None
@@ -506,20 +507,22 @@ async def test_a_run_takes_the_place_of_the_job_that_it_cancels(store: Store) ->
 
 
 @pytest.mark.parametrize("trouble", ["no room", "no answer"])
-async def test_what_follows_a_stored_run_is_no_refusal(store: Store, trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_follows_a_stored_run_is_no_refusal(store: Store, trouble: str) -> None:
     """The job before runs, so its end makes no room; or NATS is away just then. A scheduler creates the job when it can."""
     await register(store, "entry", NEVER_SOON, overlap="cancel_previous")
     await store.crons.run_now("entry", unchanged)
     [first] = await fetch(store, "entry")
     waiting = await filled(store) if trouble == "no room" else []
-    if trouble == "no answer":
 
-        async def away(_draft: Job, **_more: Any) -> Job:
-            raise unavailable("NATS is away")
+    async def unled() -> Failed:
+        return Failed("NATS has no leader for this yet", sent=False)
 
-        monkeypatch.setattr(store.jobs, "push", away)
-    _, run, created = await store.crons.run_now("entry", unchanged)
-    monkeypatch.undo()
+    def away(_send: Send, subject: str, *_: object) -> Awaitable[ReplyOrFailure] | None:
+        is_the_runs = subject.startswith(store.config.job("")) and first.id not in subject
+        return unled() if trouble == "no answer" and is_the_runs else None
+
+    with tapped(store.nats, away):
+        _, run, created = await store.crons.run_now("entry", unchanged)
     assert run is not None
     assert not created
     assert (await store.jobs.get(first.id)).state is State.CANCELLED
@@ -634,11 +637,10 @@ async def test_a_job_that_is_deleted_is_not_in_the_way(store: Store) -> None:
     assert await store.crons.previous(cron, unchanged) is None
 
 
-async def test_a_job_of_an_old_run_that_has_left_is_not_created_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_of_an_old_run_that_has_left_is_not_created_again(store: Store) -> None:
     await register(store)
     _, step = await half_done(store)
-    now = store.clock.now
-    monkeypatch.setattr(store.clock, "now", lambda: now() + 3_600_001)
+    clock_of(store).ahead_ms = 3_600_001
     assert await store.crons.previous(step.record, unchanged) is None
     assert step.run is not None
     assert await jobs_of(store, [step.run]) == {}

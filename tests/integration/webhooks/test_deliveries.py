@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from integration.conftest import OpenStore
-from integration.samples import unreachable
+from integration.samples import timed, unreachable
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, Subscription, Tally, TargetHealth
 from ojs_core.domain.webhooks.rules import DELAYS_MS
@@ -21,7 +21,9 @@ from ojs_core.jetstream.subjects import WEBHOOK_CONSUMER
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.announce import announce
 from ojs_core.store.store import Store
+from ojs_core.store.webhooks.deliveries import DeliveryLimits
 from ojs_webhooks.deliverer import Deliverer
+from ojs_webhooks.subscriber import SubscriberTimings
 from support.nats import NatsServer
 from support.waiting import eventually
 from support.webhook_target import Got, WebhookTarget
@@ -34,8 +36,8 @@ def target() -> Iterator[WebhookTarget]:
 
 
 @asynccontextmanager
-async def delivering(store: Store) -> AsyncIterator[Deliverer]:
-    deliverer = Deliverer(store, Targets(insecure=True, private=True))
+async def delivering(store: Store, timings: SubscriberTimings | None = None) -> AsyncIterator[Deliverer]:
+    deliverer = Deliverer(store, Targets(insecure=True, private=True), timings or SubscriberTimings())
     await deliverer.start()
     try:
         yield deliverer
@@ -176,12 +178,11 @@ async def test_a_delivery_is_dead_after_its_last_attempt(store: Store, queue: st
 
 
 async def test_an_attempt_whose_outcome_can_not_be_stored_is_made_again(
-    store: Store, queue: str, target: WebhookTarget, monkeypatch: pytest.MonkeyPatch
+    store: Store, queue: str, target: WebhookTarget
 ) -> None:
-    monkeypatch.setattr("ojs_webhooks.subscriber._AGAIN_MS", 100)
     made = await subscribe(store, target.url, "*", queues=(queue,))
     target.answer = lambda _got: (429, {"Retry-After": "0"}) if len(target.got) < 4 else (200, {})
-    async with delivering(store):
+    async with delivering(store, SubscriberTimings(again_ms=100)):
         with (
             unreachable(store.nats, f"{store.config.namespace}.timer.webhook.") as event,
             unreachable(store.nats, f"$KV.{store.config.bucket}.delivery.") as record,
@@ -233,10 +234,10 @@ async def test_deliveries_are_listed_page_by_page_the_newest_first(store: Store,
     assert await of(store, made) == []
 
 
+@timed(deliveries=DeliveryLimits(failing=3))
 async def test_a_target_with_too_many_failing_deliveries_gets_no_further_events(
-    store: Store, queue: str, target: WebhookTarget, monkeypatch: pytest.MonkeyPatch
+    store: Store, queue: str, target: WebhookTarget
 ) -> None:
-    monkeypatch.setattr("ojs_core.store.webhooks.deliveries.MOST_FAILING", 3)
     made = await subscribe(store, target.url, "*", queues=(queue,))
     target.answer = lambda _got: (503, {})
     async with delivering(store) as deliverer:

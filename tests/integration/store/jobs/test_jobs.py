@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -32,12 +31,13 @@ from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.domain.transitions import Failure, Moment, RetryOverride, Transition, nack
 from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.connection import Failed
+from ojs_core.jetstream.connection import Collected, Failed
 from ojs_core.jetstream.subjects import LASTING
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.telemetry import metrics
 from support.nats import NatsServer
+from support.outside import Collect, collecting
 from support.waiting import eventually
 
 NOW = 1_000
@@ -264,17 +264,19 @@ async def test_a_heartbeat_in_time_writes_nothing(store: Store, queue: str) -> N
     assert await store.records.leader(pushed.id) == before
 
 
-async def test_a_heartbeat_survives_an_ack_that_comes_between(store: Store, queue: str, monkeypatch: Any) -> None:
+async def test_a_heartbeat_survives_an_ack_that_comes_between(store: Store, other: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     await fetch(store, queue, worker="w")
-    many = store.records.many
 
-    async def acknowledged_meanwhile(ids: Any) -> Any:
-        await store.jobs.change(pushed.id, acked)
-        return await many(ids)
+    async def acknowledged_meanwhile(
+        collect: Collect, subject: str, payload: bytes, wanted: int, timeout_s: float
+    ) -> Collected | Failed:
+        found = await collect(subject, payload, wanted, timeout_s)
+        await other.jobs.change(pushed.id, acked)
+        return found
 
-    monkeypatch.setattr(store.records, "many", acknowledged_meanwhile)
-    assert (await store.jobs.extend([pushed.id, new_id()], "w", None)).cancelled == []
+    with collecting(store.bulk, acknowledged_meanwhile):
+        assert (await store.jobs.extend([pushed.id, new_id()], "w", None)).cancelled == []
     assert (await store.jobs.get(pushed.id)).state is State.COMPLETED
 
 
