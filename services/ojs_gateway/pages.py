@@ -11,7 +11,7 @@ from ojs_core.base.errors import not_found
 from ojs_dashboard import files
 from ojs_gateway.http.call import Call, Response
 from ojs_gateway.http.compression import accepts_gzip
-from ojs_gateway.http.router import Handler
+from ojs_gateway.http.endpoint import Endpoint
 
 _FOR_EVER: Final = ((hdrs.CACHE_CONTROL, "public, max-age=31536000, immutable"),)
 _EACH_TIME: Final = (
@@ -36,12 +36,12 @@ class Pages:
     def __init__(self, *, read_only: bool) -> None:
         self._dashboard = files.load(read_only=read_only)
 
-    def routes(self) -> Iterator[tuple[str, Handler]]:
-        """Paths, all of GET, with their handlers."""
+    def endpoints(self) -> Iterator[tuple[str, Endpoint]]:
+        """Paths, all of GET, with who answers them. They are open to everybody: there is nothing of the system in them."""
         for path in files.PAGES:
-            yield path, self.document
-        yield f"{files.ASSETS}/{{hash}}/{{file}}", self.file
-        yield f"{files.ASSETS}/{{hash}}/pages/{{file}}", self.page
+            yield path, Endpoint("getPage", (), "nothing", self.document)
+        yield f"{files.ASSETS}/{{hash}}/{{file}}", Endpoint("getAsset", ("hash", "file"), "nothing", self.file)
+        yield f"{files.ASSETS}/{{hash}}/pages/{{file}}", Endpoint("getPageAsset", ("hash", "file"), "nothing", self.page)
 
     async def document(self, call: Call) -> Response:
         """The page, for those who ask for HTML; others get the API's answer to a path that isn't there."""
