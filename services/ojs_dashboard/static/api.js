@@ -7,7 +7,7 @@ const BASE = '/ojs/v1';
 const TIMEOUT_MS = 20_000;
 
 /** @typedef {Record<string, string | number | boolean | null | undefined>} Query */
-/** @typedef {{method?: string, query?: Query | undefined, body?: unknown, text?: string, signal?: AbortSignal}} Options */
+/** @typedef {{method?: string, query?: Query | undefined, body?: unknown, text?: string, token?: string, signal?: AbortSignal}} Options */
 
 /** What the server answered in place of what was asked for; status 0 if it didn't answer. */
 export class Problem extends Error {
@@ -55,7 +55,11 @@ export async function request(/** @type {string} */ path, /** @type {Options} */
 		response = await fetch(url(path, options.query), {
 			method: options.method ?? 'GET',
 			body: text ?? null,
-			headers: { Accept: 'application/json', ...(text === undefined ? {} : { 'Content-Type': 'application/json' }) },
+			headers: {
+				Accept: 'application/json',
+				...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
+				...(options.token ? { Authorization: `Bearer ${options.token}` } : {}),
+			},
 			signal: AbortSignal.any(signals),
 			cache: 'no-store',
 		});
@@ -82,7 +86,7 @@ async function parsed(/** @type {Response} */ response) {
 
 /** @returns {string} The address of a path of the API. */
 export function url(/** @type {string} */ path, /** @type {Query | undefined} */ query = undefined) {
-	return address(path === '/session' ? path : BASE + path, query ?? {});
+	return address(BASE + path, query ?? {});
 }
 
 /** @returns {any} JSON in which whole numbers that a double can't hold are BigInts. */
@@ -116,10 +120,9 @@ export function written(/** @type {unknown} */ value, /** @type {number | undefi
 export async function identify() {
 	try {
 		const answer = await request('/session');
-		who.value = { open: !answer.principal, name: '', role: '', permissions: [], ...answer.principal };
+		who.value = answer;
 	} catch (error) {
 		if (error instanceof Problem && error.status === 401) who.value = false;
-		else if (error instanceof Problem && !error.passing) who.value = { open: true, name: '', role: '', permissions: [] };
 		else throw error;
 	}
 }

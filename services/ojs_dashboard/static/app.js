@@ -116,7 +116,7 @@ function signIn() {
 		const form = /** @type {HTMLFormElement} */ (event.currentTarget);
 		trouble.value = '';
 		try {
-			await request('/session', { method: 'POST', body: { key: String(new FormData(form).get('key')).trim() } });
+			await request('/session', { method: 'POST', token: String(new FormData(form).get('key')).trim() });
 			form.reset();
 			await identify();
 			show(place.peek());
