@@ -14,7 +14,6 @@ from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
 from ojs_core.wire.dialects.events import told_body
-from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.events import LIVE_TYPES, STATE_CHANGED, EventPage, Told
 from ojs_core.wire.pages import pagination, parse_page
@@ -96,25 +95,26 @@ class EventHandlers:
 
     async def socket(self, call: Call) -> StreamedResponse:
         """GET /ws: `{"action": "subscribe", "channel": …, "filter": {…}}` and `{"action": "unsubscribe", …}`."""
-        return StreamedResponse(partial(serve_socket, self._context, self._following, self._reader, call.dialect.reader))
+        return StreamedResponse(partial(serve_socket, self._context, self._following, self._reader, call))
 
     async def _sse(self, call: Call, name: str) -> StreamedResponse:
         channel = channel_of(name, call.queries)
         last = call.header("Last-Event-ID") or call.query("last_event_id")
         after = _after(last) if last else None
         followed = await self._following.open(channel, after)
-        writer = _Writer(self._context, self._following, followed, call.dialect.reader, replays=after is not None)
+        writer = _Writer(self._context, self._following, followed, call, replays=after is not None)
         return sse(writer.write, followed.subscription.close, lambda: self._context.stopping)
 
 
 class _Writer:
     """One stream of server-sent events. One of a job ends with it: when all is told that its end has brought."""
 
-    def __init__(self, context: Context, following: Following, followed: Followed, reader: Reader, *, replays: bool) -> None:
+    def __init__(self, context: Context, following: Following, followed: Followed, call: Call, *, replays: bool) -> None:
         self._context = context
         self._following = following
         self._channel, self._subscription, self._job = followed
-        self._reader = reader
+        self._reader = call.dialect.reader
+        self._hides = call.hides
         self._replays = replays
         self._ended = False
         """Whether the last change of state that was read is the job's end."""
@@ -166,7 +166,7 @@ class _Writer:
         return self._frames(self._channel.told(found, self._subscription.cursor))
 
     def _frames(self, told: list[Told]) -> bytes:
-        return b"".join(frame(one.type, told_body(one, self._reader), one.id) for one in told)
+        return b"".join(frame(one.type, told_body(one, self._reader, hides=self._hides), one.id) for one in told)
 
     async def _gone(self) -> bool:
         """Look whether the job is there, while nothing comes: it may have been removed, or its end be told by no event."""

@@ -58,7 +58,7 @@ class JobHandlers:
             raise
         if job.id != draft.id:  # its uniqueness policy says `ignore`
             call.require_queue(job.queue, job_type=job.type)
-            return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True))
+            return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True), of_others=True)
         limits = await limit_headers(self._store, job) if job.rate_limit else ()
         headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *limits)
         if found:

@@ -36,6 +36,8 @@ class Response(NamedTuple):
     status: int
     answer: bytes | Struct
     headers: tuple[tuple[str, str], ...] = ()
+    of_others: bool = False
+    """Whether it shows jobs that the request hasn't sent itself, although it pushes some."""
 
 
 class StreamedResponse(NamedTuple):
@@ -47,7 +49,20 @@ class StreamedResponse(NamedTuple):
 class Call(ABC):
     """A request on its way through a handler, whichever way it came. `parameters` are those of its path, in order."""
 
-    __slots__ = ("_aside", "_limits", "admission", "bounded", "dialect", "held", "if_lost", "parameters", "queue", "room")
+    __slots__ = (
+        "_aside",
+        "_limits",
+        "admission",
+        "bounded",
+        "dialect",
+        "held",
+        "hides",
+        "hides_others",
+        "if_lost",
+        "parameters",
+        "queue",
+        "room",
+    )
 
     def __init__(
         self,
@@ -70,6 +85,10 @@ class Call(ABC):
         """Whether there is anything that it may not be about."""
         self.held = False
         """Whether its handler has asked what it may be about."""
+        self.hides = False
+        """Whether what jobs carry is left out of its answers. The door says so."""
+        self.hides_others = False
+        """The same of an answer about jobs that others have pushed."""
         self.room = room
         """How many bytes the answer's body may have; None for any number."""
         self.if_lost: Callable[[], None] | None = None

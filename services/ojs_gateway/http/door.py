@@ -20,6 +20,8 @@ Keyless = Literal["always", "never", "while there are no keys"]
 """When requests without a key are let in."""
 
 _UNNAMED: Final[frozenset[Need]] = frozenset({"nothing", "key"})
+_CARRYING: Final[frozenset[Need]] = frozenset({"work", "enqueue"})
+"""Whoever works gets what it works on, and whoever pushes has sent it."""
 _STRANGER: Final = Admission(NOBODY)
 
 
@@ -111,6 +113,9 @@ def _require(call: Call, endpoint: Endpoint) -> None:
             hint="Ask with a key that has it: docs/reference/access.md lists roles and what each operation needs.",
             details={"permission": need, "operation": endpoint.name},
         )
+    if "payloads" not in principal.permissions:
+        call.hides = need not in _CARRYING
+        call.hides_others = need == "enqueue"
     if call.bounded:
         if "queue" in endpoint.placed:
             call.require_queue(call.parameters[endpoint.placed.index("queue")])
