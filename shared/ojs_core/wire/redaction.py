@@ -73,7 +73,7 @@ def redacted(body: bytes) -> bytes:
 
 
 def _shown(value: Raw) -> Raw:
-    first = bytes(value[:1])
+    first = bytes(memoryview(value)[:1])
     if first == b"{":
         members = _decode_object(value)
         gone = hidden(members.keys())
@@ -87,4 +87,4 @@ def _shown(value: Raw) -> Raw:
 
 def _is_no_text(name: str, value: Raw) -> bool:
     """Whether it is an error with members of its own, which are looked at one by one."""
-    return name == "error" and bytes(value[:1]) == b"{"
+    return name == "error" and bytes(memoryview(value)[:1]) == b"{"
