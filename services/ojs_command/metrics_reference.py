@@ -17,7 +17,8 @@ def reference() -> str:
 # Metrics
 
 Every process serves `/metrics` in Prometheus' text format: a gateway on its own port, every other service on its
-`--health-port`. `deploy/prometheus.yml` scrapes them. Clients aren't authenticated there either. Of gateways that share a port
+`--health-port`. `deploy/prometheus.yml` scrapes them.
+Those ports ask for no key; a gateway's own does, once there are keys. Of gateways that share a port
 (`--processes`) any may answer there: scrape each on its own, at `--health-port` and the ports after it.
 
 Each process counts what it did itself since it started: the gateway a push, the reaper a job whose time was up. So a figure of
