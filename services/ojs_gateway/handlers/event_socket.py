@@ -147,7 +147,7 @@ class _Socket:
             await self._send(encode(answer))
 
     async def _subscribe(self, request: _Request) -> dict[str, Any]:
-        channel = _channel(request)
+        channel = _channel(request, self._call.sees if self._call.bounded else None)
         name = self._named(channel.name) if channel.name != EVENTS else None
         if name is None and len(self._senders) >= _MAX_SUBSCRIPTIONS:
             raise invalid("action", f"a connection has at most {_MAX_SUBSCRIPTIONS} subscriptions; unsubscribe from one first")
@@ -281,7 +281,7 @@ class _Socket:
         return format_ms(self._context.store.clock.now())
 
 
-def _channel(request: _Request) -> Channel:
+def _channel(request: _Request, sees: Sees | None) -> Channel:
     """The channel of a subscription with its filters. Raises invalid_request, not_found."""
     for name in request.filter:
         if name not in FILTERS:
@@ -291,7 +291,7 @@ def _channel(request: _Request) -> Channel:
         if "event_types" in query:
             raise invalid("event_types", "event_types stands beside filter and in it; use one of both")
         query["event_types"] = ",".join(request.event_types)
-    return channel_of(request.channel or EVENTS, query)
+    return channel_of(request.channel or EVENTS, query, sees)
 
 
 def _acknowledged(what: str) -> dict[str, Any]:

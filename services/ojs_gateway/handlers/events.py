@@ -45,7 +45,7 @@ class EventHandlers:
 
         With `page` or `per_page` it is a page of the newest, as the admin UI asks for.
         """
-        wanted = filter_of(call.queries)
+        wanted = replace(filter_of(call.queries), sees=_sees(call))
         for event_type in (STATE_CHANGED, *LIVE_TYPES):
             if event_type in wanted.types:
                 raise invalid("types", f"types has {event_type}, which is kept nowhere: follow a stream or a WebSocket")
@@ -95,15 +95,22 @@ class EventHandlers:
 
     async def socket(self, call: Call) -> StreamedResponse:
         """GET /ws: `{"action": "subscribe", "channel": …, "filter": {…}}` and `{"action": "unsubscribe", …}`."""
+        call.held = True
         return StreamedResponse(partial(serve_socket, self._context, self._following, self._reader, call))
 
     async def _sse(self, call: Call, name: str) -> StreamedResponse:
-        channel = channel_of(name, call.queries)
+        channel = channel_of(name, call.queries, _sees(call))
         last = call.header("Last-Event-ID") or call.query("last_event_id")
         after = _after(last) if last else None
         followed = await self._following.open(channel, after)
         writer = _Writer(self._context, self._following, followed, call, replays=after is not None)
         return sse(writer.write, followed.subscription.close, lambda: self._context.stopping)
+
+
+def _sees(call: Call) -> Callable[[str, str | None], bool] | None:
+    """What events have to be about."""
+    call.held = True
+    return call.sees if call.bounded else None
 
 
 class _Writer:

@@ -119,10 +119,10 @@ def _require(call: Call, endpoint: Endpoint) -> None:
     if call.bounded:
         if "queue" in endpoint.placed:
             call.require_queue(call.parameters[endpoint.placed.index("queue")])
-        elif principal.narrowed and not endpoint.by_queue:
+        elif principal.narrowed and endpoint.narrowing == "refused":
             raise OjsError(
                 "permission_denied",
                 f"{endpoint.name} is about all queues, and key {principal.name!r} is narrowed to some",
-                hint="Ask with a key that isn't narrowed.",
+                hint="Ask about one queue where there is an operation for that, as GET /queues/{queue}/stats, or with another key.",
                 details={"permission": need, "operation": endpoint.name},
             )

@@ -83,7 +83,7 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
                 owner = owners[route.owner] = route.owner(context)
             own = next(places(route))
             handler = MethodType(route.handler, owner)
-            yield route, Endpoint(own.operation_id, parameters_of(own.path), route.need, handler, by_queue=route.by_queue)
+            yield route, Endpoint(own.operation_id, parameters_of(own.path), route.need, handler, route.narrowing)
 
 
 def router(routes: Iterable[tuple[Route, Endpoint]]) -> Router:

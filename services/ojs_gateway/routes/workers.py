@@ -150,7 +150,7 @@ WORKERS: Final = Part(
                 | {"description": "The worker has declared handlers: 404 if they aren't known, and it has to register again."},
             ),
             errors=("queue_name_too_long", "not_found", "batch_size_exceeded"),
-            by_queue=True,
+            narrowing="body",
         ),
         Route(
             WorkerHandlers,
@@ -161,7 +161,7 @@ WORKERS: Final = Part(
             {200: AckAnswer},
             body=body_of(AckBody, job_id=_IN_BODY, result=ANYTHING, **_FENCE),
             errors=(*_REPORTS, "result_too_large"),
-            by_queue=True,
+            narrowing="job",
         ),
         Route(
             WorkerHandlers,
@@ -178,7 +178,7 @@ WORKERS: Final = Part(
                 jobs=list_of(_ACKED, 1, DEFAULT_LIMITS.max_fetch_count),
             ),
             errors=("batch_size_exceeded",),
-            by_queue=True,
+            narrowing="job",
         ),
         Route(
             WorkerHandlers,
@@ -202,7 +202,7 @@ WORKERS: Final = Part(
                 **_FENCE,
             ),
             errors=_REPORTS,
-            by_queue=True,
+            narrowing="job",
         ),
         Route(
             WorkerHandlers,
@@ -212,6 +212,7 @@ WORKERS: Final = Part(
             "Send a sign of life",
             {200: HeartbeatAnswer},
             body=_WORKER_BODY,
+            narrowing="worker",
         ),
         Route(
             WorkerHandlers,
@@ -221,6 +222,7 @@ WORKERS: Final = Part(
             "Announce a worker",
             {200: RegisteredWorker},
             body=_WORKER_BODY,
+            narrowing="worker",
         ),
         Route(
             WorkerHandlers,
@@ -247,6 +249,7 @@ WORKERS: Final = Part(
                 started_at=SHORT | {"description": "With `pid`: of the process. 404 if another has the id by now."},
             ),
             errors=("not_found",),
+            narrowing="worker",
         ),
     ),
 )

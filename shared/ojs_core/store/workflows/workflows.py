@@ -149,6 +149,11 @@ class Workflows:
             raise not_found("workflow", workflow_id)
         return stored
 
+    async def drafts(self, stored: StoredWorkflow) -> Collection[Job]:
+        """What all of its jobs are made of, those of nested workflows included."""
+        _, record, graph = stored
+        return (await self._definitions.templates(record, graph, graph.jobs_in(0, graph.size))).values()
+
     async def members(self, record: Workflow, nodes: Sequence[int]) -> dict[int, Job]:
         """The jobs of some nodes; those that don't exist yet, or any more, are left out."""
         ids = {node: job_id(record.id, node, run_of(record, node)) for node in nodes}
