@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import shown
 from ojs_core.domain.cron import changes, step
 from ojs_core.domain.cron.record import Cron

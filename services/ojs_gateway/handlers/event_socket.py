@@ -24,7 +24,7 @@ from ojs_core.wire.dialects.events import told_body
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.events import Told, time_of
 from ojs_core.wire.members import encode
-from ojs_gateway.channels import EVENTS, FILTERS, Channel, channel_of, cursor_of
+from ojs_gateway.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.following import Followed, Following, final
 from ojs_gateway.http.call import Call

@@ -8,6 +8,7 @@ from typing import Final
 
 from aiohttp import web
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import shown
@@ -17,7 +18,7 @@ from ojs_core.wire.dialects.events import told_body
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.events import LIVE_TYPES, STATE_CHANGED, EventPage, Told
 from ojs_core.wire.pages import pagination, parse_page
-from ojs_gateway.channels import EVENTS, channel_of, cursor_of, ends, filter_of
+from ojs_gateway.channels import EVENTS, Sees, channel_of, cursor_of, ends, filter_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.event_socket import serve_socket
 from ojs_gateway.handlers.following import Followed, Following, final
@@ -107,7 +108,7 @@ class EventHandlers:
         return sse(writer.write, followed.subscription.close, lambda: self._context.stopping)
 
 
-def _sees(call: Call) -> Callable[[str, str | None], bool] | None:
+def _sees(call: Call) -> Sees | None:
     """What events have to be about."""
     call.held = True
     return call.sees if call.bounded else None

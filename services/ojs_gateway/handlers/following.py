@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ojs_core.base.errors import not_found
 from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import TERMINAL, Job
 from ojs_core.jetstream.event_reader import EventReader, StoredEvent

@@ -131,7 +131,8 @@ class ListHandlers:
         return Response(200, admin_queue_page(await self._queues(call, parse_page(call.queries, numbered=True))))
 
     async def _queues(self, call: Call, asked: Page) -> QueuePageAnswer:
-        records = {name: record for name, record in (await self._store.queues.all()).items() if call.sees(name)}
+        configured = await self._store.queues.all()
+        records = {name: record for name, record in configured.items() if call.sees(name)}
         ask = QueuesAsk(
             also=tuple(records), patterns=call.queue_patterns(), limit=asked.limit, cursor=asked.cursor, offset=asked.offset
         )

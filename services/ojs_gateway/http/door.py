@@ -123,6 +123,6 @@ def _require(call: Call, endpoint: Endpoint) -> None:
             raise OjsError(
                 "permission_denied",
                 f"{endpoint.name} is about all queues, and key {principal.name!r} is narrowed to some",
-                hint="Ask about one queue where there is an operation for that, as GET /queues/{queue}/stats, or with another key.",
+                hint="Ask about one queue, as GET /queues/{queue}/stats does, or with a key that isn't narrowed.",
                 details={"permission": need, "operation": endpoint.name},
             )

@@ -72,7 +72,8 @@ class Edge:
                 require_extensions(",".join(headers.getall(_REQUIRES)))
             preflight = self._browsers.preflight(request.method, headers)
             if preflight is not None:
-                answer, body = Response(204, b"", preflight), b""
+                answer: Response | StreamedResponse = Response(204, b"", preflight)
+                body = b""
             else:
                 endpoint, parameters, route = self._router.find(request.method, _path(request))
                 check_media_type(request.method, headers, body=request.body_exists)

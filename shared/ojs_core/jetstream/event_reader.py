@@ -99,7 +99,10 @@ class StoredEvent(NamedTuple):
 
     def is_seen(self, sees: Callable[[str, str | None], bool]) -> bool:
         """Whether it is about a job or a queue that somebody sees. What names no queue is about several, or about none."""
-        data = _decode_body(self.body).data
+        try:
+            data = _decode_body(self.body).data
+        except msgspec.ValidationError:
+            return False
         return data.queue is not None and sees(data.queue, data.job_type)
 
     @property

@@ -67,7 +67,7 @@ def hidden(names: AbstractSet[str]) -> set[str]:
 def redacted(body: bytes) -> bytes:
     """A JSON document without what jobs carry; what is no JSON stays as it is."""
     try:
-        return bytes(_shown(Raw(body.strip())))
+        return bytes(_shown(Raw(body))) if body[:1] in {b"{", b"["} else body
     except msgspec.DecodeError:
         return body
 

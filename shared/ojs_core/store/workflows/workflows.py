@@ -8,7 +8,7 @@ coordinators and whoever dies in between.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import structlog
