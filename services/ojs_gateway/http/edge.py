@@ -25,7 +25,7 @@ from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.answer import Answer
-from ojs_gateway.http.call import Response, StreamedResponse
+from ojs_gateway.http.call import StreamedResponse
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
@@ -72,8 +72,7 @@ class Edge:
                 require_extensions(",".join(headers.getall(_REQUIRES)))
             preflight = self._browsers.preflight(request.method, headers)
             if preflight is not None:
-                answer: Response | StreamedResponse = Response(204, b"", preflight)
-                body = b""
+                status, body, more = 204, b"", preflight
             else:
                 endpoint, parameters, route = self._router.find(request.method, _path(request))
                 check_media_type(request.method, headers, body=request.body_exists)
@@ -84,8 +83,7 @@ class Edge:
                         streamed = await answer.serve(request, _headers(request_id, dialect, cors))
                     metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
                     return streamed
-                body = shown_body(call, answer)
-            status, more = answer.status, answer.headers
+                status, body, more = answer.status, shown_body(call, answer), answer.headers
         except OjsError as error:
             status, body, more = refusal(error, request_id)
         except Exception as error:

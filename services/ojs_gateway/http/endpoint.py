@@ -14,9 +14,9 @@ Handler = Callable[[Call], Awaitable[Response | StreamedResponse]]
 Narrowing = Literal["body", "queue", "parameter", "job", "entry", "worker", "refused"]
 """How an operation is held to the queues and job types that its caller may reach.
 
-By what its `body` names; by the `queue` of its path; by the `parameter` or member
-`queue`, and `type` where the caller is narrowed by types; by the `job` or jobs that it names, which count as absent; by each `entry` of its answer; by the `worker` that the
-caller's key has registered. What doesn't say so is `refused`.
+By what its `body` names; by the `queue` of its path; by the `parameter` or member `queue`, and `type` where the caller is
+narrowed by types; by the `job` or jobs that it names, which count as absent; by each `entry` of its answer; by the `worker`
+that the caller's key has registered. What doesn't say so is `refused`.
 """
 
 
