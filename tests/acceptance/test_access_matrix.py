@@ -18,11 +18,13 @@ import aiohttp
 import pytest
 
 from acceptance.test_keys import API, MAY, Guarded, guarded  # noqa: F401  # the fixture
+from support.system import send
 from support.waiting import eventually
 
 TABLE: Final = Path(__file__).with_name("access_matrix.txt")
 NOWHERE: Final = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 _FILTER: Final = {"filter": {"queue": "{queue}"}, "confirm": True}
+_STATE: Final = {"state": 1, "worker_id": "w", "attempt": 1}
 _JOB: Final = {"type": "a.b", "args": [], "options": {"queue": "{queue}"}}
 BODIES: Final[dict[str, Any]] = {
     "createJob": _JOB,
@@ -46,6 +48,17 @@ BODIES: Final[dict[str, Any]] = {
     "adminBulkRetry": _FILTER,
     "adminBulkDelete": _FILTER,
     "getJobResults": {"job_ids": ["{job_id}"]},
+    "bulkRetryDeadLetter": _FILTER,
+    "adminBulkRetryDeadLetter": _FILTER,
+    "clearDeadLetter": _FILTER,
+    "purgeDeadLetter": _FILTER,
+    "putJobCheckpoint": _STATE,
+    "putCheckpoint": _STATE,
+    "saveJobCheckpoint": _STATE,
+    "saveCheckpoint": _STATE,
+    "reportJobProgress": {"progress": 0.5},
+    "reportProgress": {"job_id": "{job_id}", "progress": 0.5},
+    "updateJobPriority": {"priority": 1},
 }
 """What is sent where nothing, or an empty object, says too little."""
 UNTOUCHED: Final = frozenset({"createSession", "adminReset", "resetSystem"})
@@ -69,7 +82,7 @@ class Operation(NamedTuple):
         path = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], NOWHERE), self.path)
         if "queue" in self.parameters:
             path += f"?queue={values['queue']}"
-        body = BODIES.get(self.name, {})
+        body = BODIES.get(self.name.partition("At")[0], {})
         text = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), json.dumps(body))
         return path, None if self.method == "GET" else json.loads(text)
 
@@ -116,8 +129,7 @@ def expected() -> dict[str, Expected]:
 
 @pytest.fixture(scope="module")
 def known(guarded: Guarded) -> list[Operation]:  # noqa: F811
-    with __import__("urllib.request").request.urlopen(guarded.url + API + "/openapi.json") as answer:
-        return operations(json.load(answer))
+    return operations(send("GET", guarded.url + API + "/openapi.json").body)
 
 
 async def planted(session: aiohttp.ClientSession, url: str, queue: str, operation: Operation) -> dict[str, str]:
