@@ -74,8 +74,8 @@ async def planted(guarded: Guarded, queue: str, job_type: str, marker: str, *, n
     dead = await fetched(job(retry={"max_attempts": 1}))
     failure = {"code": "e", "type": "E", "message": marker, "details": {"d": marker}, "backtrace": [marker]}
     await ask("POST", "/workers/nack", {"job_id": dead, "worker_id": named, "attempt": 1, "error": failure})
-    waiting = (await ask("POST", "/jobs", job()))["job"]["id"]
     step = job(delay_until="2100-01-01T00:00:00Z")
+    waiting = (await ask("POST", "/jobs", step))["job"]["id"]
     workflow = (await ask("POST", "/workflows", {"type": "group", "name": named, "jobs": [step, step]}))["workflow"]["id"]
     template = {"type": job_type, "args": [marker], "meta": {"note": marker}, "options": {"queue": queue}}
     await ask("POST", "/cron", {"name": named, "cron": "0 0 1 1 *", "job_template": template})

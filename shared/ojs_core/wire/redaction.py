@@ -55,7 +55,7 @@ def hidden(names: AbstractSet[str]) -> set[str]:
         found |= names & _OF_ERRORS
     if names & _PROGRESS:
         found |= names & {"message"}
-    if names >= {"attempt", "failed_at", "error"}:
+    if names >= {"code", "type", "error"}:  # a failed attempt in other words
         found.add("error")
     if names >= {"job_id", "data"} and not names & _ENVELOPES:
         found.add("data")

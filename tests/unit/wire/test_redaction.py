@@ -21,7 +21,7 @@ def seen(answer: object) -> Any:
         {"job": {**JOB, "args": [SECRET], "meta": {"a": SECRET}, "result": SECRET}},
         {"job": {**JOB, "args": [], "x_own": SECRET}},
         {"errors": [{"code": "e", "type": "E", "message": SECRET, "details": SECRET, "backtrace": [SECRET]}]},
-        {"retries": [{"attempt": 1, "failed_at": "T", "error": SECRET}]},
+        {"retries": [{"attempt": 1, "code": "e", "type": "E", "error": SECRET}]},
         {"job_id": "1", "progress": 0.5, "message": SECRET, "data": {"a": SECRET}},
         {"source": "s", "job_id": "1", "data": {"job_id": "1", "progress_message": SECRET, "data": {"a": SECRET}}},
         {"items": [[{"metadata": {"a": SECRET}, "checkpoint": {"state": SECRET}, "parent_results": [SECRET]}]]},
