@@ -81,7 +81,7 @@ class Operation(NamedTuple):
         """Path and body of a request."""
         path = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], NOWHERE), self.path)
         if "queue" in self.parameters:
-            path += f"?queue={values['queue']}"
+            path += f"?queue={values.get('queue', '')}"
         body = BODIES.get(self.name.partition("At")[0], {})
         text = re.sub(r"\{(\w+)\}", lambda found: values.get(found[1], found[0]), json.dumps(body))
         return path, None if self.method == "GET" else json.loads(text)

@@ -57,6 +57,7 @@ def hidden(names: AbstractSet[str]) -> set[str]:
         found |= names & {"message"}
     if names >= {"code", "type", "error"}:  # a failed attempt in other words
         found.add("error")
+    found |= names & {"last_error"}
     if names >= {"job_id", "data"} and not names & _ENVELOPES:
         found.add("data")
     if names >= {"specversion", "args", "state"}:
@@ -87,4 +88,4 @@ def _shown(value: Raw) -> Raw:
 
 def _is_no_text(name: str, value: Raw) -> bool:
     """Whether it is an error with members of its own, which are looked at one by one."""
-    return name == "error" and bytes(memoryview(value)[:1]) == b"{"
+    return name in {"error", "last_error"} and bytes(memoryview(value)[:1]) == b"{"
