@@ -40,8 +40,8 @@ Metrics of jobs have the names of ojs-observability; those of ojs-events (`ojs_j
 
 {_table(metrics.FAMILIES)}
 
-Besides, `ojs_build_info` says which service and version a process is, and `process_…` what it uses of CPU, memory and file
-descriptors.
+Besides, `ojs_build_info` says which service and version a process is and in which namespace, and `process_…` what it
+uses of CPU, memory and file descriptors.
 
 ## Gateways
 

@@ -17,7 +17,7 @@ from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.setting_readers import api_key
 from ojs_core.store.keys import COARSE_MS
-from ojs_gateway.http.door import Door, Keyless
+from ojs_gateway.http.door import Door, Keyless, Refused
 
 if TYPE_CHECKING:
     from ojs_core.runtime.settings import NatsApiMode, Settings
@@ -40,14 +40,14 @@ _OVER_NATS: Final[dict[NatsApiMode, Keyless]] = {
 class Access:
     """Follows the keys, and has a door for each binding. Raises StartupProblem for a key file that can't be read."""
 
-    def __init__(self, keys: Keys, known: KnownKeys, settings: Settings) -> None:
+    def __init__(self, keys: Keys, known: KnownKeys, settings: Settings, refused: Refused) -> None:
         self._keys = keys
         self._settings = settings
         self._beyond = not (is_loopback(settings.host) or settings.insecure)
         slowing = Slowing()
         self.known = known
-        self.http = Door(known, "never" if self._beyond else "while there are no keys", slowing)
-        self.nats = Door(known, _OVER_NATS[settings.nats_api], slowing)
+        self.http = Door(known, "never" if self._beyond else "while there are no keys", slowing, refused)
+        self.nats = Door(known, _OVER_NATS[settings.nats_api], slowing, refused)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:

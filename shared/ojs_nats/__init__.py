@@ -52,6 +52,7 @@ from ojs_nats._errors import (
 from ojs_nats._jobs import Job, JobError, NewJob
 from ojs_nats._options import Options, Rate, RateLimit, Retry, Unique
 from ojs_nats._sync import SyncClient, SyncJobHandle, SyncWorkflowHandle
+from ojs_nats._tls import Tls
 from ojs_nats._worker.context import JobContext
 from ojs_nats._worker.outcome import DeadLetter, Discard, RetryLater, Snooze, SoftTimeout
 from ojs_nats._worker.worker import Worker
@@ -105,6 +106,7 @@ __all__ = [
     "SyncClient",
     "SyncJobHandle",
     "SyncWorkflowHandle",
+    "Tls",
     "TooLarge",
     "Unauthorized",
     "Unavailable",

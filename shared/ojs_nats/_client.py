@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 from uuid import uuid4
@@ -29,6 +30,7 @@ from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import Duplicate, JobCancelled, JobDropped, JobFailed, NotFound, Refused, refused
 from ojs_nats._jobs import Job, NewJob
 from ojs_nats._operations import GET_JOB, PUSH, PUSH_BULK, PUSH_MANY, Operation, Request
+from ojs_nats._tls import Tls, check_scheme
 from ojs_nats.answers.jobs import BulkPushed, PushedItem
 
 R = TypeVar("R")
@@ -52,7 +54,8 @@ class Client(Closing):
     Requests are repeated for up to `patience` while nobody answers, or who answers can't work, unless they might be done
     twice by that; a push never makes two jobs, since it names its job. Everything raises `Refused` by what the server said,
     and `Unavailable`. `token` is the key that the server asks for, else OJS_AUTH_TOKEN, else OJS_API_KEY. `headers` go with
-    every request: what a proxy before the server asks for.
+    every request: what a proxy before the server asks for. `tls` is for `https://` addresses: a CA of one's own, a client's
+    certificate; without it, what OJS_CA_FILE, OJS_CERT_FILE and OJS_KEY_FILE name counts.
     """
 
     def __init__(
@@ -62,12 +65,15 @@ class Client(Closing):
         patience: Duration = 30.0,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        tls: Tls | ssl.SSLContext | None = None,
         surroundings: Surroundings | None = None,
     ) -> None:
+        """Raises ValueError for an address that names no server, and for files of TLS that can't be used."""
         self.url = url_of(url)
+        check_scheme(self.url, tls)
         self.surroundings = surroundings or Surroundings()
         shown = authorized(headers, token)
-        self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000, headers=shown)
+        self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000, headers=shown, tls=tls)
         self.jobs = Jobs(self.transport)
         self.queues = Queues(self.transport)
         self.dead_letters = DeadLetters(self.transport)

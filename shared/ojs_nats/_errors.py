@@ -147,6 +147,8 @@ _BY_CODE: Final[dict[str, type[Refused]]] = {
     "schema_validation": InvalidRequest,
     "queue_name_too_long": InvalidRequest,
     "job_type_too_long": InvalidRequest,
+    "job_type_not_registered": InvalidRequest,
+    "unknown_attributes": InvalidRequest,
     "unsupported": Unsupported,
     "extension_not_supported": Unsupported,
     "unsupported_compression": Unsupported,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, Unpack
@@ -30,6 +31,7 @@ from ojs_nats._errors import (
 )
 from ojs_nats._jobs import Checkpoint, Job, NewJob
 from ojs_nats._options import Options, Rate, Retry
+from ojs_nats._tls import Tls, check_scheme
 from ojs_nats._workflows import Flow
 from ojs_nats.answers.crons import Cron, CronRun, TriggeredCron
 from ojs_nats.answers.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
@@ -63,6 +65,8 @@ from ojs_nats.answers.rate_limits import Limit
 from ojs_nats.answers.schemas import Schema, SchemaHead, SchemaVersion
 from ojs_nats.answers.statistics import Statistics
 from ojs_nats.answers.system import (
+    AuditEntry,
+    AuditPage,
     DebugStatus,
     Health,
     Maintenance,
@@ -93,10 +97,13 @@ class SyncClient(SyncClosing):
         patience: Duration = 30.0,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        tls: Tls | ssl.SSLContext | None = None,
         clients: Clients | None = None,
     ) -> None:
         self.url = url_of(url)
-        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, token=token, headers=headers))
+        if clients is None:
+            check_scheme(self.url, tls)
+        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, token=token, headers=headers, tls=tls))
         self.jobs = SyncJobs(lambda: self._client().jobs)
         self.queues = SyncQueues(lambda: self._client().queues)
         self.dead_letters = SyncDeadLetters(lambda: self._client().dead_letters)
@@ -948,6 +955,56 @@ class SyncServerSystem:
     def failures(self, *, queue: str | None = None, limit: int | None = None) -> Iterator[Failure]:
         """Failed attempts of all jobs, the latest first, as long as events are kept."""
         return _portal.each(self._its().failures(queue=queue, limit=limit))
+
+    def audit(
+        self,
+        *,
+        event_type: str | None = None,
+        principal: str | None = None,
+        operation: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> Iterator[AuditEntry]:
+        """Who did what, the newest first; `event_type` may end in `.*`."""
+        return _portal.each(
+            self._its().audit(
+                event_type=event_type,
+                principal=principal,
+                operation=operation,
+                target=target,
+                outcome=outcome,
+                since=since,
+                until=until,
+                limit=limit,
+            )
+        )
+
+    def audit_page(
+        self,
+        *,
+        after: str | None = None,
+        event_type: str | None = None,
+        principal: str | None = None,
+        operation: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        limit: int | None = None,
+    ) -> AuditPage:
+        """The newest entries, or those `after` an earlier page, the oldest first: for who follows the audit."""
+        return _portal.call(
+            self._its().audit_page(
+                after=after,
+                event_type=event_type,
+                principal=principal,
+                operation=operation,
+                target=target,
+                outcome=outcome,
+                limit=limit,
+            )
+        )
 
     def maintenance(self) -> Maintenance:
         """Whether there is any."""

@@ -421,6 +421,7 @@ def system_itself(client: Client) -> None:
     client("GET", "/metrics?format=xml", status=400)
     client("POST", "/admin/system/maintenance", {"enabled": True, "reason": "r", "duration": "PT1H", "estimated_duration": 60})
     client("GET", "/admin/system/maintenance")
+    client("GET", "/admin/audit?operation=setMaintenance&limit=1")
     client("POST", "/admin/system/maintenance", {"enabled": False})
     client("GET", "/admin/system/config")
     client("GET", "/middleware")
@@ -460,7 +461,7 @@ def test_streams_and_texts_have_the_media_type_of_their_description(system: Syst
     job_id = send("POST", f"{system.url}{API}/jobs", JOB).body["job"]["id"]
     paths = {template: template.format(job_id=job_id, queue="default") for _, template in ELSEWHERE if "/ws" not in template}
     for template, path in paths.items():
-        with urllib.request.urlopen(system.url + path, timeout=10) as answer:
+        with urllib.request.urlopen(system.url + path, timeout=60) as answer:
             assert [answer.headers["Content-Type"]] == list(
                 described.operations["GET", template]["responses"]["200"]["content"]
             )

@@ -71,7 +71,7 @@ async def planted(guarded: Guarded, queue: str, job_type: str, marker: str, *, n
     await ask("PUT", f"/jobs/{done}/progress", {**held, "progress": 0.5, "message": marker, "data": {"p": marker}})
     await ask("PUT", f"/jobs/{done}/checkpoint", {**held, "state": {"c": marker}})
     await ask("POST", "/workers/ack", {**held, "result": {"r": marker}})
-    dead = await fetched(job(retry={"max_attempts": 1}))
+    dead = await fetched(job(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"}))
     failure = {"code": "e", "type": "E", "message": marker, "details": {"d": marker}, "backtrace": [marker]}
     await ask("POST", "/workers/nack", {"job_id": dead, "worker_id": named, "attempt": 1, "error": failure})
     step = job(delay_until="2100-01-01T00:00:00Z")

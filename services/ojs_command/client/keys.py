@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from ojs_command.client.arguments import duration, seconds, words
+from ojs_command.client.arguments import NAMESPACE_ENV, duration, seconds, words
 from ojs_command.client.keys_on_nats import KeysOnNats
 from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.access.permissions import PERMISSIONS, ROLES
 from ojs_nats._api.keys import Keys
@@ -56,6 +58,9 @@ def define(parser: CommandParser) -> None:
             dest="on_nats",
             metavar="URL",
             help="work on NATS itself, without a server: for the first key, or the last",
+        )
+        one.add_argument(
+            "--namespace", metavar="NAME", help=f"which system there, as its services are started with [{NAMESPACE_ENV}]"
         )
 
 
@@ -112,7 +117,9 @@ def _tell(session: Session, made: MadeKey) -> None:
 async def _keys(session: Session, given: argparse.Namespace) -> AsyncIterator[Keys | KeysOnNats]:
     """Those of the server, or those on NATS."""
     if given.on_nats is None:
+        if given.namespace:
+            raise UsageProblem("--namespace says where to look in NATS: name that by --nats, too.")
         yield session.client.keys
         return
-    async with KeysOnNats.at(given.on_nats) as keys:
+    async with KeysOnNats.at(given.on_nats, given.namespace or os.environ.get(NAMESPACE_ENV)) as keys:
         yield keys

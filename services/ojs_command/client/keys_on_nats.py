@@ -13,7 +13,7 @@ from ojs_command.client.problems import CommandFailed
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.subjects import StoreConfig, checked_namespace
 from ojs_core.wire.access import KeyAnswer, key_answer, parse_key
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats.answers.keys import Key, MadeKey
@@ -30,15 +30,16 @@ class KeysOnNats:
 
     @classmethod
     @asynccontextmanager
-    async def at(cls, url: str) -> AsyncIterator[KeysOnNats]:
-        """Those of the NATS at a URL. Raises CommandFailed."""
+    async def at(cls, url: str, namespace: str | None) -> AsyncIterator[KeysOnNats]:
+        """Those of a namespace of the NATS at a URL. Raises CommandFailed."""
         try:
             from ojs_core.store.store import Store  # noqa: PLC0415  # takes what only a server needs
 
-            store = await Store.open(url, StoreConfig(), role="keys")
+            config = StoreConfig() if namespace is None else StoreConfig(namespace=checked_namespace(namespace))
+            store = await Store.open(url, config, role="keys")
         except ModuleNotFoundError as error:
             raise CommandFailed(f"{error.name} isn't installed: pip install 'ojs-nats[server]'.") from None
-        except StartupProblem as problem:
+        except (StartupProblem, ValueError) as problem:
             raise CommandFailed(str(problem)) from None
         try:
             yield cls(store)

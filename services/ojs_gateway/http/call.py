@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 from aiohttp import web
 from msgspec import Struct
@@ -16,6 +16,7 @@ from ojs_core.base.fields import shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job
 from ojs_core.domain.unique import policy_of
+from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.compression import decompressed
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
@@ -29,6 +30,9 @@ _UNPACKED_AT_ONCE: Final = 1_024
 
 _UNASKED: Final = Admission(EVERYBODY)
 """Of a call that hasn't come to the door."""
+
+
+Binding = Literal["http", "nats"]
 
 
 class Response(NamedTuple):
@@ -62,8 +66,11 @@ class Call(ABC):
         "if_lost",
         "parameters",
         "queue",
+        "request_id",
         "room",
     )
+
+    binding: ClassVar[Literal["http", "nats"]] = "http"
 
     def __init__(
         self,
@@ -80,6 +87,8 @@ class Call(ABC):
         self.admission = _UNASKED
         """Who asks, as long as that holds. The door says so before the handler gets the call."""
         self.parameters = parameters
+        self.request_id = ""
+        """What the answer and the logs call the request. Its binding says so."""
         self.queue = queue
         """The one queue that it may be about by its subject; None for any."""
         self.bounded = queue is not None
@@ -138,6 +147,11 @@ class Call(ABC):
 
         Raises envelope_too_large before anything beyond the limit is read, unsupported_compression, request_timeout.
         """
+
+    @property
+    def client_certificate(self) -> ClientCertificate | None:
+        """What the client has shown of itself, where TLS asks for it (`--client-ca`)."""
+        return None
 
     def query(self, name: str) -> str | None:
         """One of the parameters that aren't of the path."""

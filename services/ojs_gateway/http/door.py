@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, Literal
@@ -19,6 +19,9 @@ from ojs_gateway.http.endpoint import Endpoint
 Keyless = Literal["always", "never", "while there are no keys"]
 """When requests without a key are let in."""
 
+Refused = Callable[[Call, Endpoint, OjsError], None]
+"""Hears of every error that a request is answered with (docs/adr/076)."""
+
 _UNNAMED: Final[frozenset[Need]] = frozenset({"nothing", "key"})
 _CARRYING: Final[frozenset[Need]] = frozenset({"work", "enqueue"})
 """Whoever works gets what it works on, and whoever pushes has sent it."""
@@ -28,7 +31,8 @@ _STRANGER: Final = Admission(NOBODY)
 class Door:
     """Stands between every request of one binding and its handler."""
 
-    def __init__(self, keys: KnownKeys, keyless: Keyless, slowing: Slowing) -> None:
+    def __init__(self, keys: KnownKeys, keyless: Keyless, slowing: Slowing, refused: Refused) -> None:
+        self._refused = refused
         self._keys = keys
         self._keyless = keyless
         self._slowing = slowing
@@ -44,9 +48,13 @@ class Door:
 
     async def through(self, call: Call, endpoint: Endpoint) -> Response | StreamedResponse:
         """The handler's answer, if the caller may have it. Raises OjsError unauthenticated, permission_denied."""
-        call.enter(self._open or await self._admission(call, endpoint.need))
-        _require(call, endpoint)
-        answer = await endpoint.handler(call)
+        try:
+            call.enter(self._open or await self._admission(call, endpoint.need))
+            _require(call, endpoint)
+            answer = await endpoint.handler(call)
+        except OjsError as error:
+            self._refused(call, endpoint, error)
+            raise
         if call.bounded and not call.held:
             raise AssertionError(f"{endpoint.name} doesn't ask what it may be about")
         return answer

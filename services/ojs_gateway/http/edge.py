@@ -19,7 +19,7 @@ from ojs_core.base.fields import shown
 from ojs_core.base.ids import new_request_id, request_id_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import METHODS, Browsers, check_media_type
-from ojs_core.runtime.connections import Connections, GuardedHandler, has_left
+from ojs_core.runtime.connections import Connections, GuardedHandler, certificate_of, has_left
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
@@ -77,6 +77,7 @@ class Edge:
                 endpoint, parameters, route = self._router.find(request.method, _path(request))
                 check_media_type(request.method, headers, body=request.body_exists)
                 call = HttpCall(request, dialect, parameters, self._limits, self._aside)
+                call.request_id = request_id
                 answer = await self._door.through(call, endpoint)
                 if isinstance(answer, StreamedResponse):
                     with self._door.streaming(call):
@@ -90,7 +91,9 @@ class Edge:
             if isinstance(error, ConnectionError) and has_left(request):  # what is answered goes nowhere
                 log.debug("client left", request_id=request_id, path=request.path)
             else:
-                log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
+                shown = certificate_of(request)
+                by = {} if shown is None else {"client_certificate": shown.subject}
+                log.exception("request failed", request_id=request_id, method=request.method, path=request.path, **by)
             status, body, more = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
         more = (*more, *cors)
         if len(body) >= LARGE_BYTES:

@@ -11,7 +11,8 @@ from aiohttp import hdrs, web
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import require_own_page
-from ojs_core.runtime.connections import has_left
+from ojs_core.runtime.client_certificates import ClientCertificate
+from ojs_core.runtime.connections import certificate_of, has_left
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.call import Call
 from ojs_gateway.http.compression import beyond
@@ -36,6 +37,10 @@ class HttpCall(Call):
     @property
     def left(self) -> bool:
         return has_left(self._request)
+
+    @property
+    def client_certificate(self) -> ClientCertificate | None:
+        return certificate_of(self._request)
 
     @property
     def address(self) -> str:

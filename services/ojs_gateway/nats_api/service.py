@@ -34,8 +34,6 @@ from ojs_gateway.nats_api.operation import Operation
 
 log = structlog.get_logger(__name__)
 
-_NAME: Final = "ojs"
-_GROUP: Final = "ojs-gateways"
 _METHOD: Final = "NATS"
 """What metrics have as the method of a request that came this way."""
 _INTERIM: Final = "OJS-Status: 102\r\n"
@@ -63,7 +61,7 @@ class NatsApi:
         inboxes: Inboxes,
         most: int,
     ) -> None:
-        self._nats = Connection("ojs-gateway-api")
+        self._nats = Connection(f"{config.namespace}-gateway-api")
         self._operations = operations
         self._config = config
         self._door = door
@@ -80,14 +78,15 @@ class NatsApi:
             await self._nats.connect(url)
         except CannotConnect as error:
             raise Unreachable(f"NATS can't be reached at {mask(url)} for the API over it: {error}") from None
+        group = f"{self._config.namespace}-gateways"
         served: dict[micro.Endpoint, Callable[[Reply], None]] = {}
         for operation in self._operations:
             subject = self._config.api(operation.name, REST if operation.grantable else ANY_QUEUE)
             metadata = {"method": operation.method, "path": operation.path}
-            endpoint = micro.Endpoint(operation.name, subject, _GROUP, metadata)
+            endpoint = micro.Endpoint(operation.name, subject, group, metadata)
             served[endpoint] = partial(self._arrived, operation, endpoint)
         about = "Open Job Spec on NATS JetStream"
-        service = micro.MicroService(self._nats, self._inboxes, _NAME, instance, version("ojs-nats"), about)
+        service = micro.MicroService(self._nats, self._inboxes, self._config.namespace, instance, version("ojs-nats"), about)
         await service.serve(served)
         await self._nats.flush()
 
@@ -153,6 +152,7 @@ class NatsApi:
             room=room,
             listened=partial(self._nats.has_listener, message.reply.decode(), _INTERIM),
         )
+        call.request_id = exchange.request_id
         if call.gone:
             raise OjsError("request_timeout", "the time that the client waits was over before the request was looked at")
         answer = await self._door.through(call, operation.endpoint)

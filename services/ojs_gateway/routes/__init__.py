@@ -15,6 +15,7 @@ from ojs_gateway.openapi.common import OBJECT
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.route import Other, Part, Route
 from ojs_gateway.routes.access import KEYS
+from ojs_gateway.routes.audit import AUDIT
 from ojs_gateway.routes.bulk import BULK
 from ojs_gateway.routes.crons import CRONS
 from ojs_gateway.routes.dead_letter import DEAD_LETTERS
@@ -67,6 +68,7 @@ PARTS: Final = (
     SCHEMAS,
     WEBHOOKS,
     KEYS,
+    AUDIT,
     _DESCRIPTION,
 )
 
@@ -83,7 +85,10 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
                 owner = owners[route.owner] = route.owner(context)
             own = next(places(route))
             handler = MethodType(route.handler, owner)
-            yield route, Endpoint(own.operation_id, parameters_of(own.path), route.need, handler, route.narrowing)
+            endpoint = Endpoint(own.operation_id, parameters_of(own.path), route.need, handler, route.narrowing)
+            if context.auditor is not None:
+                endpoint = context.auditor.watching(endpoint, reads=own.method == "GET")
+            yield route, endpoint
 
 
 def router(routes: Iterable[tuple[Route, Endpoint]]) -> Router:

@@ -137,6 +137,20 @@ CODES: Final[dict[str, CodeInfo]] = {
         "Push it to a queue whose allowed_job_types has the job's type.",
         nearest="INVALID_JOB_TYPE",
     ),
+    "job_type_not_registered": CodeInfo(
+        422,
+        False,
+        "JOB_TYPE_NOT_ALLOWED",
+        "Register a schema for the type, or name it in the setting allowed_types of every gateway and scheduler.",
+        nearest="INVALID_JOB_TYPE",
+    ),
+    "unknown_attributes": CodeInfo(
+        422,
+        False,
+        "UNKNOWN_ATTRIBUTES",
+        "Leave them out, or put what they say into meta.",
+        nearest="INVALID_PAYLOAD",
+    ),
     "queue_paused": CodeInfo(422, True, "QUEUE_PAUSED", "Try again when the queue is resumed."),
     "queue_draining": CodeInfo(
         422, False, "QUEUE_DRAINING", "Push to another queue, or resume this one.", nearest="QUEUE_PAUSED"

@@ -61,7 +61,9 @@ class Service(Protocol):
 
 @runtime_checkable
 class Serving(Protocol):
-    """A service with an HTTP server of its own, health endpoints included. Those without, or with a shared port, get one."""
+    """A service with an HTTP server of its own, health endpoints included. Those without, or with a shared port, get one. So do
+    those whose clients need certificates, which probes don't have.
+    """
 
     @property
     def url(self) -> str:
@@ -113,12 +115,23 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     return 0 if clean else CRASHED
 
 
+def configure_logs(name: str, settings: Settings) -> None:
+    """Have this process log under the name."""
+    logs.configure(
+        service=name,
+        instance=settings.instance,
+        log_format=settings.log_format,
+        level=settings.log_level,
+        namespace=settings.namespace,
+    )
+
+
 def prepare(name: str, settings: Settings) -> None:
     """Have this process log, trace and count under the name, in its running loop."""
-    logs.configure(service=name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    configure_logs(name, settings)
     raise_file_limit()
     tracing.start(settings.otlp_endpoint, name, settings.instance)
-    metrics.identify(name, importlib.metadata.version("ojs-nats"))
+    metrics.identify(name, importlib.metadata.version("ojs-nats"), settings.namespace)
     asyncio.get_running_loop().set_exception_handler(_log_stray)
 
 
@@ -138,7 +151,8 @@ async def session(
         try:
             await stopping.unless(service.start())
             if not stopping.requested:
-                if settings.health_port is not None and (settings.processes > 1 or not isinstance(service, Serving)):
+                apart = settings.processes > 1 or settings.client_ca is not None or not isinstance(service, Serving)
+                if settings.health_port is not None and apart:
                     health = health_listener(name, store, settings, settings.health_port)
                     await health.start()
                 _spare_the_collector()
@@ -161,7 +175,7 @@ async def _open(name: str, settings: Settings) -> Store:
     room = RoomSettings(reserve=settings.storage_reserve, limit=settings.storage_limit, folder=settings.storage_folder)
     while True:
         try:
-            config = StoreConfig(replicas=settings.replicas)
+            config = StoreConfig(namespace=settings.namespace, replicas=settings.replicas, audit_days=settings.audit_days)
             return await Store.open(settings.nats, config, role=name, room=room, test_mode=settings.test_mode)
         except Unreachable as problem:
             if loop.time() + _RETRY_SECONDS >= deadline:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ojs_core.base.masking import mask
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
 from ojs_core.runtime.addresses import DEFAULT_PORTS
 
 Reader = Callable[[object], Any]
@@ -21,12 +22,13 @@ Reader = Callable[[object], Any]
 _TRUE: Final = ("true", "yes", "on", "1")
 _FALSE: Final = ("false", "no", "off", "0")
 _IMPORT_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_TYPE_PATTERN: Final = re.compile(r"\*|[a-z][a-zA-Z0-9_.-]{0,254}\*?")
 _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
 _HTTP_SCHEMES: Final = ("http", "https")
 _INBOX_OPTION: Final = re.compile(r"inbox_prefix=_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
-_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$|ojs\.)[!-)+\--=?-~]+")
-_INTERNAL: Final = "ojs."
+_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
+_INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
 _MOST_KEY: Final = 200
 _NATS_SCHEMES: Final = ("nats", "tls", "ws", "wss")
 
@@ -38,12 +40,17 @@ def text(value: object) -> str:
     raise ValueError(f"{_quoted(value)} is not a text of at least one character")
 
 
+def namespace(value: object) -> str:
+    """A name that everything in NATS may begin with."""
+    return checked_namespace(text(value))
+
+
 def path(value: object) -> Path:
     """A path; `~` is the home folder."""
     return Path(text(value)).expanduser()
 
 
-def folder(value: object) -> Path | None:
+def optional_path(value: object) -> Path | None:
     """A path, or None for `off`."""
     return None if value is False or (isinstance(value, str) and value.strip().lower() == "off") else path(value)
 
@@ -151,6 +158,15 @@ def import_paths(value: object) -> tuple[str, ...]:
     return paths
 
 
+def job_types(value: object) -> tuple[str, ...]:
+    """Job types, or prefixes that end in `*`, as a comma list or a TOML list."""
+    types = _words(value)
+    for item in types:
+        if not _TYPE_PATTERN.fullmatch(item):
+            raise ValueError(f"{_quoted(item)} is not a job type like email.send, and no prefix like email.* either")
+    return types
+
+
 def host_names(value: object) -> tuple[str, ...]:
     """Names or addresses without a port, or `*`, as a comma list or a TOML list; in lower case."""
     names = tuple(name.lower().removeprefix("[").removesuffix("]") for name in _words(value))
@@ -192,7 +208,10 @@ def nats_urls(value: object) -> str:
     address = ",".join(urls)
     _, question, option = address.partition("?")
     if question and not _INBOX_OPTION.fullmatch(option):
-        raise ValueError(f"{_quoted(mask(address))} may end in ?inbox_prefix=_INBOX…, and has no other option")
+        raise ValueError(
+            f"{_quoted(mask(address))} may end in ?inbox_prefix=_INBOX…, and has no other option here; "
+            "the namespace is a setting of its own"
+        )
     return address
 
 
@@ -207,8 +226,9 @@ def inbox_prefixes(value: object) -> tuple[str, ...]:
     if not prefixes:
         raise ValueError(f"{_quoted(value)} is not at least one beginning of inboxes, like _INBOX")
     for prefix in prefixes:
-        if not _PREFIX_OF_INBOXES.fullmatch(prefix) or _INTERNAL.startswith(prefix):
-            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or ojs.")
+        internal = prefix.startswith(_INTERNAL) or _INTERNAL.startswith(prefix)
+        if internal or not _PREFIX_OF_INBOXES.fullmatch(prefix):
+            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or {_INTERNAL}")
     return prefixes
 
 

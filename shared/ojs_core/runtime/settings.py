@@ -19,6 +19,7 @@ import msgspec
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
 from ojs_core.runtime import setting_readers
 
 CONFIG_ENV: Final = "OJS_CONFIG"
@@ -52,7 +53,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What one process works with. `OPTIONS` explains each field; sizes are in bytes, times in seconds."""
 
     nats: str = "nats://127.0.0.1:4222"
+    namespace: str = DEFAULT_NAMESPACE
     replicas: int = 1
+    audit_days: int = 0
     connect_timeout: float = 30.0
     host: str = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
@@ -62,6 +65,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     insecure: bool = False
     processes: int = 1
     allowed_origins: tuple[str, ...] = ()
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    client_ca: Path | None = None
     max_connections: int = 10_000
     max_connections_per_address: int = 1_000
     header_timeout: float = 20.0
@@ -71,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nats_api_url: str | None = None
     inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
     health_port: int | None = 0
+    health_host: str = "127.0.0.1"
     storage_limit: int = 0
     storage_reserve: int = RESERVE_BYTES
     storage_folder: Path | None = None
@@ -78,6 +85,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
     default_wait_ms: int = DEFAULT_LIMITS.default_wait_ms
     enqueue_middleware: tuple[str, ...] = ()
+    strict: bool = False
+    allowed_types: tuple[str, ...] = ()
     otlp_endpoint: str | None = None
     unconfirmed_bulk: bool = False
     webhook_insecure: bool = False
@@ -144,10 +153,23 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "?inbox_prefix=_INBOX_ojs behind it if its user may listen to answers below that only",
     ),
     Option(
+        "namespace",
+        setting_readers.namespace,
+        "NAME",
+        "how everything of this system in NATS is named: subjects, streams and the bucket begin with it, so that several "
+        "systems can share an account; 1 to 32 of a-z, 0-9 and -, the same for all its processes",
+    ),
+    Option(
         "replicas",
         setting_readers.integer(1, 5),
         "N",
         "copies that NATS keeps of everything: 1 on a single server, 3 or 5 on a cluster",
+    ),
+    Option(
+        "audit_days",
+        setting_readers.integer(0, 3_650),
+        "DAYS",
+        "how long the audit is kept, in the whole system; 0: as it is, 90 where it begins",
     ),
     Option(
         "connect_timeout",
@@ -159,7 +181,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "host",
         setting_readers.text,
         "ADDRESS",
-        "address to listen on; 0.0.0.0 for all. Beyond loopback a gateway needs keys (docs/security.md), or --insecure",
+        "address of the HTTP API; 0.0.0.0 for all. Beyond loopback it needs keys (docs/security.md), or --insecure",
+        _HTTP,
     ),
     Option(
         "allowed_hosts",
@@ -176,7 +199,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _HTTP,
         secret=True,
     ),
-    Option("api_key_file", setting_readers.folder, "FILE|off", "a file with that key", _HTTP),
+    Option("api_key_file", setting_readers.optional_path, "FILE|off", "a file with that key", _HTTP),
     Option(
         "insecure",
         setting_readers.boolean,
@@ -201,6 +224,35 @@ OPTIONS: Final[tuple[Option, ...]] = (
         _HTTP,
     ),
     Option(
+        "tls_cert",
+        setting_readers.optional_path,
+        "FILE|off",
+        "certificate of the HTTP API, in PEM, with those between it and its CA behind it: the API then speaks TLS alone; read "
+        "again when it changes",
+        _HTTP,
+    ),
+    Option(
+        "tls_key",
+        setting_readers.optional_path,
+        "FILE|off",
+        "the certificate's private key, in PEM, without a passphrase",
+        _HTTP,
+    ),
+    Option(
+        "client_ca",
+        setting_readers.optional_path,
+        "FILE|off",
+        "CA, or several, in PEM: clients have to show a certificate of one of them; needs tls_cert",
+        _HTTP,
+    ),
+    Option(
+        "health_host",
+        setting_readers.text,
+        "ADDRESS",
+        "address that health_port is on; 0.0.0.0 for all, for a Prometheus or an orchestrator on another machine",
+        _ONE,
+    ),
+    Option(
         "health_port",
         setting_readers.health_port,
         "PORT|off",
@@ -222,7 +274,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "storage_folder",
-        setting_readers.folder,
+        setting_readers.optional_path,
         "FOLDER|off",
         "a folder on nats-server's disk, if that is on this machine: its free room counts, too; `dev` knows its own",
     ),
@@ -314,6 +366,21 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.import_paths,
         "PATH,…",
         "enqueue middleware as import paths (package.module:name), outermost first",
+        _ENQUEUES,
+    ),
+    Option(
+        "strict",
+        setting_readers.boolean,
+        "",
+        "refuse new jobs whose type is not registered, with attributes that Open Job Spec doesn't define, or with metadata "
+        "that could do harm in headers; set it for gateways and schedulers alike",
+        _ENQUEUES,
+    ),
+    Option(
+        "allowed_types",
+        setting_readers.job_types,
+        "TYPE,…",
+        "with strict, job types that are registered although they have no schema; mail.* for all that begin with mail.",
         _ENQUEUES,
     ),
     Option(
@@ -475,9 +542,30 @@ def load(
             f"max_envelope_bytes ({settings.max_envelope_bytes}) is more than max_body_bytes ({settings.max_body_bytes}); "
             "a job has to fit into a request"
         )
+    if not found and settings.allowed_types and not settings.strict:
+        found.append("allowed_types has no effect without strict; set strict, or leave allowed_types out")
+    own = f"{settings.namespace}."
+    if not found and any(prefix.startswith(own) or own.startswith(prefix) for prefix in settings.inbox_prefixes):
+        found.append(
+            f"inbox_prefixes ({','.join(settings.inbox_prefixes)}) can't begin as this system's own subjects do, with {own}"
+        )
+    if not found:
+        found += _tls_problems(settings)
     if found:
         raise StartupProblem(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))
     return Loaded(settings, sources)
+
+
+def _tls_problems(settings: Settings) -> list[str]:
+    """What is missing beside what is there."""
+    found = []
+    if settings.tls_cert is not None and settings.tls_key is None:
+        found.append(f"tls_cert ({settings.tls_cert}) is set without tls_key: name the certificate's key, too")
+    if settings.tls_key is not None and settings.tls_cert is None:
+        found.append(f"tls_key ({settings.tls_key}) is set without tls_cert: name the key's certificate, too")
+    if settings.client_ca is not None and settings.tls_cert is None:
+        found.append(f"client_ca ({settings.client_ca}) is set without tls_cert: clients show certificates by TLS alone")
+    return found
 
 
 def _file(given: str | None, found: list[str]) -> tuple[str, dict[str, Any]]:

@@ -146,6 +146,8 @@ class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     type: str
     server_version: str
+    namespace: str | None = None
+    """How all names in NATS begin; None of a server that doesn't say."""
     replicas: int
     streams: list[str]
 
@@ -210,3 +212,40 @@ class DebugStatus(msgspec.Struct, frozen=True, kw_only=True):
     services: ServicesHealth
     projector: Projector | None = None
     error: str | None = None
+
+
+class AuditDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """What is particular to an entry. `count` is how many acts it stands for, the first of them at `first_at`."""
+
+    operation: str = ""
+    permission: str = ""
+    target: dict[str, str] = {}
+    binding: str = "http"
+    principal_id: str = ""
+    mechanism: str = ""
+    key_prefix: str = ""
+    reason: str = ""
+    status: int = 0
+    user_agent: str = ""
+    count: int = 1
+    first_at: str = ""
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Who did what. `outcome` is `success` or `failure`."""
+
+    id: str
+    timestamp: datetime
+    event_type: str
+    principal: str
+    source_ip: str
+    correlation_id: str
+    outcome: str
+    detail: AuditDetail
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries; `after` goes on with what comes later."""
+
+    entries: list[AuditEntry]
+    after: str | None = None

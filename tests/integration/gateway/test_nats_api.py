@@ -132,7 +132,7 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
     api = NatsApi(
         [operation],
         StoreConfig(),
-        Door(KnownKeys(lambda: 0), "always", Slowing()),
+        Door(KnownKeys(lambda: 0), "always", Slowing(), lambda _call, _endpoint, _error: None),
         PayloadLimits(),
         LargeBodies(),
         Inboxes(["_INBOX"]),
@@ -184,7 +184,7 @@ async def test_nats_micro_finds_every_operation_and_its_figures(serve: Serve, as
     await serve()
 
     async def told(verb: str) -> Any:
-        return json.loads((await ask.nats.request(f"$SRV.{verb}.ojs", timeout=10)).data)
+        return json.loads((await ask.nats.request(f"$SRV.{verb}.ojs", timeout=60)).data)
 
     assert (await told("PING"))["type"] == "io.nats.micro.v1.ping_response"
     info = await told("INFO")
@@ -198,7 +198,7 @@ async def test_nats_micro_finds_every_operation_and_its_figures(serve: Serve, as
     assert (stats["getHealth"]["num_requests"], stats["getHealth"]["num_errors"]) == (1, 0)
     assert (stats["getJob"]["num_errors"], stats["getJob"]["last_error"]) == (1, "400 invalid_request")
     assert stats["getHealth"]["processing_time"] > 0
-    one = await ask.nats.request(f"$SRV.PING.ojs.{info['id']}", timeout=10)
+    one = await ask.nats.request(f"$SRV.PING.ojs.{info['id']}", timeout=60)
     assert json.loads(one.data)["id"] == info["id"]
 
 
@@ -211,7 +211,7 @@ async def test_gateways_share_the_requests(serve: Serve, ask: Asker) -> None:
     await ask.nats.publish("$SRV.STATS.ojs", reply=inbox)
     counts: list[int] = []
     for _ in range(2):
-        stats = json.loads((await answers.next_msg(timeout=10)).data)
+        stats = json.loads((await answers.next_msg(timeout=60)).data)
         counts += [endpoint["num_requests"] for endpoint in stats["endpoints"] if endpoint["name"] == "getMaintenance"]
     assert sum(counts) == 200
     assert min(counts) > 20
@@ -321,7 +321,7 @@ async def test_a_fetch_whose_client_has_died_takes_no_job(store: Store, serve: S
     await ask.nats.publish(
         f"ojs.api.fetchJobs.{queue}", json.dumps(body).encode(), reply=inbox, headers={"OJS-Interim": "true"}
     )
-    interim = await answers.next_msg(timeout=10)
+    interim = await answers.next_msg(timeout=60)
     assert (interim.headers or {})["OJS-Status"] == "102"
     await answers.unsubscribe()
     pushed = await store.jobs.push(draft(queue=queue))
@@ -359,7 +359,7 @@ async def test_a_gateway_with_too_much_to_do_says_so(serve: Serve, ask: Asker, q
     await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", body, reply=inbox)
     refused = await ask("getMaintenance._")
     assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
-    assert json.loads((await answers.next_msg(timeout=10)).data) == {"jobs": []}
+    assert json.loads((await answers.next_msg(timeout=60)).data) == {"jobs": []}
     assert (await ask("getMaintenance._")).status == 200
 
 

@@ -16,7 +16,8 @@ from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.wire.system.manifest import manifest
-from ojs_gateway import build, damage, roles
+from ojs_gateway import build
+from ojs_gateway.context import GatewayTimings
 from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore, unavailable_store
 from support.waiting import eventually
@@ -24,10 +25,9 @@ from support.waiting import eventually
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
 
 
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roles, "BEAT_S", 0.01)
-    monkeypatch.setattr(damage, "EVERY_S", 0.01)
+@pytest.fixture
+def timings() -> GatewayTimings:
+    return GatewayTimings(damage_s=0.01)
 
 
 async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> None:
