@@ -32,8 +32,5 @@ class Endpoint(NamedTuple):
     need: Need
     handler: Handler
     narrowing: Narrowing = "refused"
-
-    @property
-    def grantable(self) -> bool:
-        """Whether it may be asked for in the name of one queue."""
-        return self.narrowing not in {"refused", "worker"}
+    by_queue: bool = False
+    """Whether it may be asked for in the name of one queue."""

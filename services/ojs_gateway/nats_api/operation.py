@@ -30,4 +30,4 @@ class Operation(NamedTuple):
     @property
     def grantable(self) -> bool:
         """Whether it may be asked for under the name of one queue, and so be granted for that alone."""
-        return self.endpoint.grantable
+        return self.endpoint.by_queue or self.of_a_queue

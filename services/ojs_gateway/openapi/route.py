@@ -57,7 +57,9 @@ class Route(NamedTuple):
     test_only: bool = False
     """Whether it is there in test mode alone."""
     narrowing: Narrowing = "refused"
-    """How its answer is held to the queues and job types that its caller may reach (docs/adr/054, 078)."""
+    """How its answer is held to the queues and job types that its caller may reach (docs/adr/078)."""
+    by_queue: bool = False
+    """Whether it may be asked for over NATS in the name of one queue (docs/adr/054)."""
     http_only: bool = False
     """Whether it means nothing over NATS."""
 

@@ -117,6 +117,7 @@ BULK: Final = Part(
             body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, DEFAULT_LIMITS.max_batch_jobs)),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded"),
             narrowing="body",
+            by_queue=True,
         ),
         Route(
             BulkHandlers,
@@ -130,6 +131,7 @@ BULK: Final = Part(
             query=(_KEY,),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded", "conflict"),
             narrowing="body",
+            by_queue=True,
         ),
         _selecting(BulkHandlers.cancel, "cancel", "control", "Cancel jobs", "Active jobs are skipped. "),
         _selecting(BulkHandlers.retry, "retry", "control", "Retry jobs"),

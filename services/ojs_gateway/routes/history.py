@@ -25,6 +25,7 @@ HISTORY: Final = Part(
             query=PAGED,
             errors=("not_found",),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             HistoryHandlers,
@@ -36,6 +37,7 @@ HISTORY: Final = Part(
             "`parent_id` and `root_id` are what its client said. Children are not told.",
             errors=("not_found",),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             HistoryHandlers,

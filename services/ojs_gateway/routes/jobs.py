@@ -102,6 +102,7 @@ JOBS: Final = Part(
             body=ENVELOPE,
             errors=PUSH_REFUSALS,
             narrowing="body",
+            by_queue=True,
         ),
         Route(
             ListHandlers,
@@ -134,6 +135,7 @@ JOBS: Final = Part(
             {200: OneJob},
             errors=("not_found",),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             ProgressHandlers,
@@ -147,6 +149,7 @@ JOBS: Final = Part(
             body=_PROGRESS_BODY,
             errors=("not_found", "metadata_too_large", "unsupported"),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             ProgressHandlers,
@@ -158,6 +161,7 @@ JOBS: Final = Part(
             "1 once a job that has told of its progress is completed.",
             errors=("not_found",),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             ProgressHandlers,
@@ -190,6 +194,7 @@ JOBS: Final = Part(
             body=_CHECKPOINT_BODY,
             errors=("not_found", "conflict", "envelope_too_large"),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             CheckpointHandlers,
@@ -200,6 +205,7 @@ JOBS: Final = Part(
             {200: OneCheckpoint},
             errors=("not_found",),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             CheckpointHandlers,
@@ -210,6 +216,7 @@ JOBS: Final = Part(
             {200: Resume},
             errors=("not_found",),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             CheckpointHandlers,
@@ -220,6 +227,7 @@ JOBS: Final = Part(
             {200: DeletedCheckpoint},
             errors=("not_found",),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             ListHandlers,
@@ -273,6 +281,7 @@ JOBS: Final = Part(
             body=_CANCEL_BODY,
             errors=("not_found", "conflict"),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             AdminHandlers,
@@ -305,6 +314,7 @@ JOBS: Final = Part(
             {200: OneJob},
             errors=("not_found", "conflict"),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             JobHandlers,
@@ -317,6 +327,7 @@ JOBS: Final = Part(
             body=body_of(PriorityBody, "priority", priority=PRIORITY),
             errors=("not_found", "conflict"),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             AdminHandlers,
@@ -346,6 +357,7 @@ JOBS: Final = Part(
             ),
             errors=("not_found", "request_timeout", "result_pruned"),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             JobHandlers,

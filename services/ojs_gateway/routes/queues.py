@@ -125,6 +125,7 @@ QUEUES: Final = Part(
             body=record({"name": QUEUE_NAME}, {"config": _WANTED}, free=True),
             errors=_SET,
             narrowing="body",
+            by_queue=True,
         ),
         Route(
             QueueHandlers,

@@ -151,6 +151,7 @@ WORKERS: Final = Part(
             ),
             errors=("queue_name_too_long", "not_found", "batch_size_exceeded"),
             narrowing="body",
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,
@@ -162,6 +163,7 @@ WORKERS: Final = Part(
             body=body_of(AckBody, job_id=_IN_BODY, result=ANYTHING, **_FENCE),
             errors=(*_REPORTS, "result_too_large"),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,
@@ -179,6 +181,7 @@ WORKERS: Final = Part(
             ),
             errors=("batch_size_exceeded",),
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,
@@ -203,6 +206,7 @@ WORKERS: Final = Part(
             ),
             errors=_REPORTS,
             narrowing="job",
+            by_queue=True,
         ),
         Route(
             WorkerHandlers,

@@ -49,7 +49,7 @@ def names_a_queue(route: Route) -> bool:
     return "queue" in parameters_of(next(places(route)).path)
 
 
-GRANTABLE = sorted(name for name, route in ROUTES.items() if route.narrowing not in {"refused", "worker"})
+GRANTABLE = sorted(name for name, route in ROUTES.items() if route.by_queue or names_a_queue(route))
 
 
 async def active_job(store: Store, queue: str) -> Job:
@@ -128,7 +128,7 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
     async def forgetful(_call: Call) -> Response:
         return Response(200, b'{"secret": 1}')
 
-    operation = Operation(Endpoint("forgetful", (), "read", forgetful, "body"), "GET", "/forgetful")
+    operation = Operation(Endpoint("forgetful", (), "read", forgetful, by_queue=True), "GET", "/forgetful")
     api = NatsApi(
         [operation],
         StoreConfig(),
