@@ -11,7 +11,7 @@ from support.waiting import eventually
 
 AXE: Final = Path(__file__).parents[2] / "services/ojs_dashboard/node_modules/axe-core/axe.min.js"
 """axe-core, which `script/setup dev` brings."""
-_PATIENCE_S: Final = 60.0
+_PATIENCE_S: Final = 15.0
 _NOTED: Final = """
 globalThis.troubles = [];
 const note = (what) => globalThis.troubles.push(String(what));
@@ -47,6 +47,10 @@ class Screen:
             features = [{"name": "prefers-color-scheme", "value": "dark"}]
             await page.command("Emulation.setEmulatedMedia", {"features": features})
         return screen
+
+    async def close(self) -> None:
+        """Close the tab, and with it its streams."""
+        await self.page.command("Page.close", {})
 
     async def go(self, path: str) -> None:
         """Load a page of the dashboard; returns when what it reads is there."""

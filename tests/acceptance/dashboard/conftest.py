@@ -48,14 +48,18 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
         yield started
 
 
-@pytest.fixture
-def screen(browser: Browser, site: System) -> OpenScreen:
-    """`await screen(dark=…, width=…)`: a tab with the dashboard."""
+@pytest_asyncio.fixture(loop_scope="module")
+async def screen(browser: Browser, site: System) -> AsyncIterator[OpenScreen]:
+    """`await screen(dark=…, width=…)`: a tab with the dashboard, closed at the end: a browser has six connections to a host."""
+    tabs: list[Screen] = []
 
     async def opened(url: str = "", *, dark: bool = False, width: int = 1280) -> Screen:
-        return await Screen.opened(browser, url or site.url, dark=dark, width=width)
+        tabs.append(await Screen.opened(browser, url or site.url, dark=dark, width=width))
+        return tabs[-1]
 
-    return opened
+    yield opened
+    for tab in tabs:
+        await tab.close()
 
 
 @pytest.fixture
