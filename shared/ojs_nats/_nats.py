@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 import nats.errors
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from ojs_link.address import FILES, Address, read_address
+from ojs_link.client import LinkClient, is_refused
 from ojs_nats._errors import Refused, refused
 from ojs_nats._jobs import Job
 from ojs_nats._json import decoded
@@ -28,7 +30,8 @@ log = get_logger(__name__)
 
 _PREFIX: Final = "ojs.api"
 _ANY_QUEUE: Final = "_"
-_INBOX_PREFIX: Final = "_INBOX"
+_VARIABLE: Final = "OJS_NATS_{}"
+"""The variable that names a file of credentials, if the address names none."""
 _CONNECT_S: Final = 5
 _GIVE_UP_S: Final = 12.0
 """For each server, with all tries."""
@@ -55,16 +58,16 @@ _DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', r
 
 
 class NatsTransport(Transport):
-    """To `nats://…` and `tls://…`, or a comma list of the servers of one cluster, with `?inbox_prefix=…` where NATS lets a user
-    listen to answers below that only. Raises ValueError for other options.
+    """To `nats://…` and `tls://…`, or a comma list of the servers of one cluster, with options behind it (`ojs_link.address`).
+
+    OJS_NATS_CREDS and the like name the files that the address doesn't. Raises ValueError for what can't be used.
     """
 
     def __init__(self, url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(url, patience_s=patience_s)
         self._headers = headers or {}
-        servers, _, options = self.url.partition("?")
-        self._servers = servers.split(",")
-        self._inbox_prefix = _inbox_prefix(options)
+        files = {name: os.environ.get(_VARIABLE.format(name.upper()), "") for name in FILES}
+        self._address = read_address(self.url).with_files(files).of_role("client")
         self._opening = asyncio.Lock()
         self._keeper: AsyncGenerator[_Link] | None = None
         self._link: _Link | None = None
@@ -159,7 +162,7 @@ class NatsTransport(Transport):
         """A connection that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
         link = _Link()
         try:
-            await link.connect(self._servers, self._inbox_prefix)
+            await link.connect(self._address)
             yield link
         finally:
             self._link = self._keeper = None
@@ -181,7 +184,7 @@ class _Link:
     """One connection and those who wait for answers on it."""
 
     def __init__(self) -> None:
-        self._nats = Client()
+        self._nats = LinkClient()
         self._inbox = ""
         self._reason: Exception | None = None
         """The last trouble of the connection."""
@@ -190,22 +193,26 @@ class _Link:
         self._tokens = itertools.count(1)
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
-    async def connect(self, servers: list[str], inbox_prefix: str) -> None:
-        """Raises NotNow."""
+    async def connect(self, address: Address) -> None:
+        """Raises NotNow, Refused if NATS doesn't let this client in."""
         try:
-            async with asyncio.timeout(_GIVE_UP_S * len(servers)):  # after a handshake that failed nats-py may wait without end
-                await self._nats.connect(
-                    servers,
+            async with asyncio.timeout(
+                _GIVE_UP_S * len(address.servers)
+            ):  # after a handshake that failed nats-py may wait without end
+                await self._nats.open(
+                    address,
                     name="ojs-client",
-                    inbox_prefix=inbox_prefix,
                     error_cb=self._failed,
                     disconnected_cb=self._disconnected,
                     connect_timeout=_CONNECT_S,
-                    reconnect_time_wait=_RECONNECT_PAUSE_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
+                    reconnect_time_wait=_RECONNECT_PAUSE_S,  # nats-py sleeps for it: fractions work
                     max_reconnect_attempts=1,
                 )
         except (nats.errors.Error, OSError) as error:
-            raise NotNow(self._reason or error, carried_out=False) from error
+            reason = self._reason or error
+            if is_refused(reason):
+                raise refused("unauthenticated", f"NATS doesn't let this client in: {reason}", status=401) from None
+            raise NotNow(reason, carried_out=False) from error
         self._nats.options["max_reconnect_attempts"] = -1
         self._inbox = self._nats.new_inbox()
         await self._nats.subscribe(f"{self._inbox}.*", cb=self._answered)
@@ -310,14 +317,6 @@ async def _either(heard: asyncio.Event, seconds: float) -> None:
     except TimeoutError:
         return
     await asyncio.sleep(_STORED_S)
-
-
-def _inbox_prefix(options: str) -> str:
-    given = dict(parse_qsl(options))
-    found = given.pop("inbox_prefix", _INBOX_PREFIX)
-    if given:
-        raise ValueError(f"a NATS address has no option {next(iter(given))!r}; there is inbox_prefix")
-    return found
 
 
 def _status(said: str) -> int:

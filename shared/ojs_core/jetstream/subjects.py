@@ -14,8 +14,6 @@ from msgspec import Struct
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import shown
 
-INBOX: Final = "_INBOX"
-"""How the subjects begin that answers go to: those of services always, those of clients unless a setting says more."""
 MIN_SERVER: Final = (2, 14, 0)
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND

@@ -164,7 +164,7 @@ async def _open(name: str, settings: Settings) -> Store:
     while True:
         try:
             config = StoreConfig(replicas=settings.replicas)
-            return await Store.open(settings.nats, config, role=name, room=room, test_mode=settings.test_mode)
+            return await Store.open(settings.nats_of(name), config, role=name, room=room, test_mode=settings.test_mode)
         except Unreachable as problem:
             if loop.time() + _RETRY_SECONDS >= deadline:
                 raise

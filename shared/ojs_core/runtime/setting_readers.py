@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from ojs_core.base.masking import mask
 from ojs_core.runtime.addresses import DEFAULT_PORTS
+from ojs_link.address import read_address
 
 Reader = Callable[[object], Any]
 
@@ -24,10 +25,8 @@ _IMPORT_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.
 _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
 _HTTP_SCHEMES: Final = ("http", "https")
-_INBOX_OPTION: Final = re.compile(r"inbox_prefix=_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$|ojs\.)[!-)+\--=?-~]+")
 _INTERNAL: Final = "ojs."
-_NATS_SCHEMES: Final = ("nats", "tls", "ws", "wss")
 
 
 def text(value: object) -> str:
@@ -42,7 +41,7 @@ def path(value: object) -> Path:
     return Path(text(value)).expanduser()
 
 
-def folder(value: object) -> Path | None:
+def optional_path(value: object) -> Path | None:
     """A path, or None for `off`."""
     return None if value is False or (isinstance(value, str) and value.strip().lower() == "off") else path(value)
 
@@ -155,26 +154,8 @@ def _origin(text: str) -> str:
 
 
 def nats_urls(value: object) -> str:
-    """Return one NATS URL or a comma list of the servers of one cluster; `nats://` may be left out.
-
-    `?inbox_prefix=_INBOX…` may follow the last one.
-    """
-    urls = [url if "://" in url else f"nats://{url}" for url in _words(value)]
-    for url in urls:
-        try:
-            parts = urlsplit(url)
-            usable = parts.scheme in _NATS_SCHEMES and parts.hostname and (parts.port is None or parts.port > 0)
-        except ValueError:
-            usable = False
-        if not usable:
-            raise ValueError(f"{_quoted(mask(url))} is not a URL like nats://127.0.0.1:4222")
-    if not urls:
-        raise ValueError(f"{_quoted(value)} is not a URL like nats://127.0.0.1:4222")
-    address = ",".join(urls)
-    _, question, option = address.partition("?")
-    if question and not _INBOX_OPTION.fullmatch(option):
-        raise ValueError(f"{_quoted(mask(address))} may end in ?inbox_prefix=_INBOX…, and has no other option")
-    return address
+    """Return one NATS URL or a comma list of the servers of one cluster, with options behind it (`ojs_link.address`)."""
+    return read_address(",".join(_words(value))).url
 
 
 def other_nats_urls(value: object) -> str | None:

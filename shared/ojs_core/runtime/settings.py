@@ -20,6 +20,7 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
 from ojs_core.runtime import setting_readers
+from ojs_link.address import FILES, Address, read_address
 
 CONFIG_ENV: Final = "OJS_CONFIG"
 DEFAULT_FILE: Final = Path("ojs-nats.toml")
@@ -50,6 +51,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What one process works with. `OPTIONS` explains each field; sizes are in bytes, times in seconds."""
 
     nats: str = "nats://127.0.0.1:4222"
+    nats_creds: Path | None = None
+    nats_ca: Path | None = None
+    nats_cert: Path | None = None
+    nats_key: Path | None = None
     replicas: int = 1
     connect_timeout: float = 30.0
     host: str = "127.0.0.1"
@@ -98,6 +103,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if kind in option.kinds and option.name != "instance"
         }
 
+    def nats_of(self, role: str) -> str:
+        """The address of NATS with its files, as a process of a role uses it."""
+        return self._with_files(self.nats).of_role(role).url
+
+    @property
+    def nats_for_answers(self) -> str:
+        """The same for the connection that takes requests over NATS and answers them."""
+        return self._with_files(self.nats_api_url or self.nats).of_role("gateway-api" if self.nats_api_url else "gateway").url
+
+    def _with_files(self, url: str) -> Address:
+        """Raises ValueError."""
+        files = {name: getattr(self, f"nats_{name}") for name in FILES}
+        return read_address(url).with_files({name: str(path) for name, path in files.items() if path is not None})
+
 
 class Option(msgspec.Struct, frozen=True):
     """One row of the table: a field of `Settings` and how it is written."""
@@ -132,8 +151,23 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.nats_urls,
         "URL",
         "NATS server, or a comma list of the servers of one cluster; `dev` starts its own server unless this is given; "
-        "?inbox_prefix=_INBOX_ojs behind it if its user may listen to answers below that only",
+        "?inbox_prefix=_INBOX_ojs_{role} behind it if its user may listen to answers below that only",
     ),
+    Option(
+        "nats_creds",
+        setting_readers.optional_path,
+        "FILE|off",
+        "credentials for NATS: a .creds file, an nkey seed, user:password or a token, read anew at each connection; {role} in "
+        "the name stands for gateway, scheduler …",
+    ),
+    Option(
+        "nats_ca",
+        setting_readers.optional_path,
+        "FILE|off",
+        "certificates (PEM) of the CAs that NATS's certificate may be of; off: those that the system trusts",
+    ),
+    Option("nats_cert", setting_readers.optional_path, "FILE|off", "certificate (PEM) that this process shows NATS"),
+    Option("nats_key", setting_readers.optional_path, "FILE|off", "key (PEM) of that certificate, unencrypted"),
     Option(
         "replicas",
         setting_readers.integer(1, 5),
@@ -194,7 +228,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "storage_folder",
-        setting_readers.folder,
+        setting_readers.optional_path,
         "FOLDER|off",
         "a folder on nats-server's disk, if that is on this machine: its free room counts, too; `dev` knows its own",
     ),
@@ -445,6 +479,12 @@ def load(
             f"max_envelope_bytes ({settings.max_envelope_bytes}) is more than max_body_bytes ({settings.max_body_bytes}); "
             "a job has to fit into a request"
         )
+    if not found:
+        try:
+            settings.nats_of("config")
+            settings.nats_for_answers  # noqa: B018  # raises for what doesn't go together
+        except ValueError as error:
+            found.append(f"nats: {error}")
     if found:
         raise StartupProblem(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))
     return Loaded(settings, sources)

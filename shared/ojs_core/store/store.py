@@ -10,14 +10,13 @@ import structlog
 
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.masking import mask
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.contents import damage
 from ojs_core.jetstream.due_messages import DueMessages
-from ojs_core.jetstream.streams import check_server, provision
+from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.capacity.capacity import Capacity
 from ojs_core.store.capacity.stale_tokens import StaleTokens
@@ -129,9 +128,7 @@ class Store:
                 await nats.connect(url)
                 await bulk.connect(url)
             except CannotConnect as error:
-                raise Unreachable(
-                    f"NATS can't be reached at {mask(url)} ({error}); start nats-server, or give its address with --nats."
-                ) from None
+                raise no_way_to_nats(url, error) from None
             check_server(nats)
             config = await provision(nats, config)
             store = cls(nats, bulk, config, role, url, room or RoomSettings())
