@@ -19,6 +19,8 @@ from typing import Any, Final, NamedTuple
 import nats
 
 from ojs_command.services import SERVICES
+from support import users
+from support.nats import NatsServer
 from support.processes import end, runs
 from support.waiting import until
 
@@ -139,6 +141,10 @@ class System(Command):
         self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = (*OJS_NATS, "dev")
     ) -> None:
         self.data = folder / "data"
+        self._server = NatsServer(folder / "nats") if users.wanted() and "--nats" not in arguments else None
+        if self._server is not None:
+            self._server.start()
+            arguments = ("--nats", users.by_role(self._server.url), "--storage-limit", str(4 << 30), *arguments)
         ports = ("--port", "0", "--nats-port", "0")
         options = ("--test-mode", *ports, "--data", str(self.data), "--log-format", "json")
         super().__init__(folder, *options, *arguments, env=env, label="dev", program=program)
@@ -160,6 +166,8 @@ class System(Command):
             system.stop()
             for pid in filter(runs, pids):
                 os.kill(pid, signal.SIGKILL)
+            if system._server is not None:
+                system._server.stop()
 
     @property
     def run_file(self) -> Path:
@@ -177,13 +185,13 @@ class System(Command):
 
     @property
     def nats_url(self) -> str:
-        return str(self.state["nats_url"])
+        return str(self.state["nats_url"]) if self._server is None else self._server.url
 
     @property
     def children(self) -> dict[str, int]:
         """Process ids by name: nats-server and the services."""
         children: dict[str, int] = self.state["children"]
-        return children
+        return children if self._server is None else children | {"nats-server": self._server.pid}
 
     def wait_ready(self) -> None:
         """Return when this process has everything running."""
@@ -255,7 +263,7 @@ class Processes:
     def start(self, service: str, *arguments: str, nats_url: str | None = None) -> Command:
         """Start one more of a service, which isn't ready yet (`Command.ready`). `nats_url` is its own way to NATS."""
         ports = ("--port", "0") if service == "gateway" else ()
-        options = ("--nats", nats_url or self.nats_url, "--test-mode", "--log-format", "json")
+        options = ("--nats", users.services_url(nats_url or self.nats_url), "--test-mode", "--log-format", "json")
         label = f"{service}-{len(self.commands)}"
         command = Command(self.folder, service, *options, *ports, *arguments, label=label, program=self._program)
         self.commands.append(command)

@@ -81,6 +81,8 @@ class Failed(NamedTuple):
 
     reason: str
     sent: bool
+    denied: bool = False
+    """Whether NATS doesn't let this user ask that."""
 
 
 ReplyOrFailure = Reply | Failed
@@ -547,10 +549,10 @@ class Connection:
         for token in [token for token, (_, _, asked) in self._pending.items() if asked.lower() == subject.lower()]:
             future, _, asked = self._pending.pop(token)
             if not future.done():
-                future.set_result(Failed(f"its user may not publish on {asked}", sent=True))
+                future.set_result(Failed(f"its user may not publish on {asked}", sent=True, denied=True))
         for slot in self._busy:
             if slot.future is not None and not slot.future.done() and slot.subject.lower() == subject.lower():
-                slot.future.set_result(Failed(f"its user may not publish on {slot.subject}", sent=True))
+                slot.future.set_result(Failed(f"its user may not publish on {slot.subject}", sent=True, denied=True))
 
     def _measured(self, done: asyncio.Future[ReplyOrFailure], seconds: float) -> None:
         if not done.cancelled() and isinstance(done.result(), Reply):

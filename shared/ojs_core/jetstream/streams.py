@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import OjsError
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.jetstream.api import ask, call, put_if
+from ojs_core.jetstream.api import Denied, ask, call, put_if
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.subjects import MIN_SERVER, StoreConfig
 
@@ -75,6 +75,11 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
                 info = await create(nats, wanted)
                 if error_code(info) == _NAME_IN_USE:  # another process was faster
                     info = await call(nats, f"STREAM.INFO.{name}")
+        except Denied as error:
+            raise StartupProblem(
+                f"the NATS user of this process may not look at stream {name}, or may not make it ({error.message}); give it "
+                "the rights of its role (ojs-nats nats-conf --users), and make the streams as the operator: ojs-nats setup."
+            ) from None
         except OjsError as error:
             kind = Unreachable if nats.has_jetstream else StartupProblem
             raise kind(

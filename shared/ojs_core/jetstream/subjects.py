@@ -420,6 +420,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     # Events
 
+    @property
+    def events(self) -> str:
+        """All stored events."""
+        return "ojs.events.>"
+
     def event(self, event_type: str, scope: str, subject_id: str) -> str:
         """Subject of an event: its type, a queue name or other scope, and the id of what it happened to.
 
@@ -451,6 +456,24 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def events_stored(self) -> str:
         """Told without an answer after events were stored, with the last one's sequence, for those who wait for more."""
         return "ojs.control.events"
+
+    # What services ask each other. No stream stores it.
+
+    def query(self, name: str, *, building: bool = False) -> str:
+        """Return where projectors with a whole index hear a question; with `building` those that build theirs, who are asked
+        second.
+        """
+        return f"ojs.query.building.{name}" if building else f"ojs.query.{name}"
+
+    @property
+    def reset(self) -> str:
+        """Asks every service to forget all that it holds."""
+        return "ojs.control.reset"
+
+    @property
+    def reset_answers(self) -> str:
+        """How the subjects begin that answers to `reset` go to."""
+        return "ojs.control.answer."
 
     # The API over NATS (docs/adr/054). No stream stores it.
 

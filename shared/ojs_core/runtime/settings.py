@@ -27,12 +27,13 @@ DEFAULT_FILE: Final = Path("ojs-nats.toml")
 DEFAULT_SOURCE: Final = "default"
 _PREFIX: Final = "OJS_"
 
-SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "config"]
-"""What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, or a look at
-the settings.
+SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "setup", "config"]
+"""What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, what makes
+the streams, or a look at the settings.
 """
 
-_EVERY: Final[frozenset[SettingKind]] = frozenset(get_args(SettingKind))
+_NATS: Final[frozenset[SettingKind]] = frozenset(get_args(SettingKind))
+_EVERY: Final = _NATS - {"setup"}
 _ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "dev", "config"})
 _DELIVERS: Final[frozenset[SettingKind]] = frozenset({"gateway", "webhooks", "dev", "config"})
 _HTTP: Final[frozenset[SettingKind]] = frozenset({"gateway", "dev", "config"})
@@ -152,6 +153,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "URL",
         "NATS server, or a comma list of the servers of one cluster; `dev` starts its own server unless this is given; "
         "?inbox_prefix=_INBOX_ojs_{role} behind it if its user may listen to answers below that only",
+        _NATS,
     ),
     Option(
         "nats_creds",
@@ -159,20 +161,23 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "FILE|off",
         "credentials for NATS: a .creds file, an nkey seed, user:password or a token, read anew at each connection; {role} in "
         "the name stands for gateway, scheduler …",
+        _NATS,
     ),
     Option(
         "nats_ca",
         setting_readers.optional_path,
         "FILE|off",
         "certificates (PEM) of the CAs that NATS's certificate may be of; off: those that the system trusts",
+        _NATS,
     ),
-    Option("nats_cert", setting_readers.optional_path, "FILE|off", "certificate (PEM) that this process shows NATS"),
-    Option("nats_key", setting_readers.optional_path, "FILE|off", "key (PEM) of that certificate, unencrypted"),
+    Option("nats_cert", setting_readers.optional_path, "FILE|off", "certificate (PEM) that this process shows NATS", _NATS),
+    Option("nats_key", setting_readers.optional_path, "FILE|off", "key (PEM) of that certificate, unencrypted", _NATS),
     Option(
         "replicas",
         setting_readers.integer(1, 5),
         "N",
         "copies that NATS keeps of everything: 1 on a single server, 3 or 5 on a cluster",
+        _NATS,
     ),
     Option(
         "connect_timeout",

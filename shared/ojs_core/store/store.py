@@ -72,7 +72,7 @@ class Store:
         self.clock = ServerClock()
         self.records = Records(nats, bulk, config)
         self.presence = Presence(nats, self.records, self.clock, config, role, instance)
-        self.room = StorageRoom((nats, bulk), self.presence, config, room)
+        self.room = StorageRoom((nats, bulk), self.presence, config, room, role)
         self.blobs = Blobs(nats, self.records, config)
         self.signals = Signals()
         writer = Writer(nats, self.records, config)

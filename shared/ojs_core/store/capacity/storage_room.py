@@ -16,8 +16,9 @@ import structlog
 from ojs_core.base.errors import OjsError, storage_full
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
-from ojs_core.jetstream.api import purge
+from ojs_core.jetstream.api import Denied, purge
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.grants import purged_streams
 from ojs_core.jetstream.streams import account, create, error_code
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.capacity.disk import of_disk
@@ -44,13 +45,20 @@ class StorageRoom:
     """What is known of the room, and of writes that fail."""
 
     def __init__(
-        self, connections: Sequence[Connection], presence: Presence, config: StoreConfig, settings: RoomSettings
+        self,
+        connections: Sequence[Connection],
+        presence: Presence,
+        config: StoreConfig,
+        settings: RoomSettings,
+        role: str = "",
     ) -> None:
+        """`role` says which streams NATS may let this process purge."""
         self._connections = connections
         self._nats = connections[0]
         self._presence = presence
         self._config = config
         self._settings = settings
+        self._role = role
         self._server: int | None = settings.limit or None
         self._probed: int | None = None
         self._timeouts = 0
@@ -123,7 +131,10 @@ class StorageRoom:
         wanted = {"name": _PROBE, "subjects": [self._config.record("probe", "room")], "storage": "file", "max_bytes": _MOST}
         while high - low > _STEP:
             middle = wanted["max_bytes"] = (low + high) // 2
-            code = error_code(await create(self._nats, wanted))
+            try:
+                code = error_code(await create(self._nats, wanted))
+            except Denied:  # users without the right to make streams, which is as it should be
+                return None
             if code == _NO_STORAGE:
                 high = middle
             elif code == _OVERLAP:
@@ -143,7 +154,7 @@ class StorageRoom:
         if not suspicious:
             return None
         nothing = self._config.record("probe", "nothing")
-        for stream in (self._config.records_stream, self._config.ready_stream, self._config.events_stream):
+        for stream in purged_streams(self._config, self._role):
             with contextlib.suppress(OjsError):  # whether JetStream answers at all is another question
                 error = await purge(self._nats, stream, nothing)
                 if error is not None and error.code == 500:
