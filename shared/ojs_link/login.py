@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _MOST_BYTES: Final = 64 * 1024
-_JWT: Final = re.compile(r"-----BEGIN NATS USER JWT-----\s+([\w.-]+)\s")
+_JWT: Final = re.compile(r"-----BEGIN NATS USER JWT-----\s+([\w-]+\.[\w-]+\.[\w-]+)\s")
 _SEED: Final = re.compile(r"^(SU[A-Z2-7]{56})$", re.MULTILINE)
+_LIKE_A_SEED: Final = re.compile(r"SU[A-Z2-7]{18,}")
 _HEAD: Final = "BEGIN NATS USER JWT"
 _NEEDS: Final = "nkeys isn't installed, which {} needs: pip install 'ojs-nats[nkeys]'"
 
@@ -59,6 +60,8 @@ def read_login(path: str) -> Login:
         return _signed(path, seed[1])
     if len(lines) > 1:
         raise LoginProblem(f"the credentials {path} have {len(lines)} lines: user:password and a token are one line")
+    if _LIKE_A_SEED.fullmatch(lines[0]):
+        raise _cut(path)
     user, colon, password = lines[0].partition(":")
     if not colon:
         return Login(token=lines[0])
@@ -74,8 +77,12 @@ def _signed(path: str, seed: str) -> Login:
         pair = nkeys.from_seed(bytearray(seed.encode()))
         public = pair.public_key.decode()
     except (nkeys.NkeysError, ValueError):
-        raise LoginProblem(f"the credentials {path} have a seed that is none: it was cut or mistyped") from None
+        raise _cut(path) from None
     return Login(public_key=public, sign=lambda nonce: base64.b64encode(pair.sign(nonce.encode())))
+
+
+def _cut(path: str) -> LoginProblem:
+    return LoginProblem(f"the credentials {path} have a seed that was cut, or mistyped: it is SU and 56 characters")
 
 
 def new_seed() -> tuple[str, str]:

@@ -52,6 +52,7 @@ class NatsServer:
         self.folder = folder
         self.port = -1
         self._with_users = users.wanted() and not more
+        self._has_streams = False
         self._more = users.section() if self._with_users else more
         self._host = machine.address if machine else "127.0.0.1"
         self._within = machine.within if machine else ()
@@ -105,6 +106,9 @@ class NatsServer:
         except AssertionError:
             self.stop()
             raise
+        if self._with_users and not self._has_streams:
+            users.make_streams(self.url)
+            self._has_streams = True
         return self
 
     def kill(self) -> None:

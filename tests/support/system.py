@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import nats
 
 from ojs_command.services import SERVICES
+from ojs_core.jetstream.grants import ANSWERING
 from support import users
 from support.nats import NatsServer
 from support.processes import end, runs
@@ -144,7 +145,9 @@ class System(Command):
         self._server = NatsServer(folder / "nats") if users.wanted() and "--nats" not in arguments else None
         if self._server is not None:
             self._server.start()
-            arguments = ("--nats", users.by_role(self._server.url), "--storage-limit", str(4 << 30), *arguments)
+            arguments = ("--nats", users.by_role(self._server.url), *users.STORAGE, *arguments)
+            given = environment() if env is None else env
+            env = {**given, "OJS_NATS_API_URL": users.by_role(self._server.url, ANSWERING)}
         ports = ("--port", "0", "--nats-port", "0")
         options = ("--test-mode", *ports, "--data", str(self.data), "--log-format", "json")
         super().__init__(folder, *options, *arguments, env=env, label="dev", program=program)
@@ -254,7 +257,11 @@ class System(Command):
 class Processes:
     """Services as processes of their own, in any number, on one NATS server that the test owns."""
 
-    def __init__(self, folder: Path, nats_url: str, *, program: Sequence[str] = OJS_NATS) -> None:
+    def __init__(
+        self, folder: Path, nats_url: str, *, program: Sequence[str] = OJS_NATS, with_users: bool | None = None
+    ) -> None:
+        """`with_users` has each service work as its role's user, as it is by default where tests run with users."""
+        self._with_users = users.wanted() if with_users is None else with_users
         self.folder = folder
         self.nats_url = nats_url
         self._program = program
@@ -263,7 +270,12 @@ class Processes:
     def start(self, service: str, *arguments: str, nats_url: str | None = None) -> Command:
         """Start one more of a service, which isn't ready yet (`Command.ready`). `nats_url` is its own way to NATS."""
         ports = ("--port", "0") if service == "gateway" else ()
-        options = ("--nats", users.services_url(nats_url or self.nats_url), "--test-mode", "--log-format", "json")
+        options = (
+            *users.options(nats_url or self.nats_url, service, with_users=self._with_users),
+            "--test-mode",
+            "--log-format",
+            "json",
+        )
         label = f"{service}-{len(self.commands)}"
         command = Command(self.folder, service, *options, *ports, *arguments, label=label, program=self._program)
         self.commands.append(command)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from ojs_command.nats_conf import seeds, users_section
-from ojs_core.jetstream.grants import Team, all_grants
+from ojs_core.jetstream.grants import ANSWERING, Team, all_grants
 from ojs_core.jetstream.subjects import StoreConfig
 
 VARIABLE: Final = "OJS_TEST_NATS_USERS"
+STORAGE: Final = ("--storage-limit", str(4 << 30))
+"""nats-server's max_file_store, which users of roles can't find out."""
 _ALL: Final = "everything:secret"
 _HAS_ALL: Final = '    { user: "everything", password: "secret" }\n'
 
@@ -31,6 +35,7 @@ def folder() -> Path:
 def section(*teams: Team) -> str:
     """Return the users of all roles, and one with all rights: for tests that look into NATS themselves."""
     rows = all_grants(StoreConfig(), teams or (Team(),), test_mode=True)
+    rows[ANSWERING].publish.append("_INBOX.>")
     return users_section(rows, seeds(folder(), rows)).replace("  ]\n}", f"{_HAS_ALL}  ]\n}}")
 
 
@@ -45,6 +50,16 @@ def by_role(url: str, role: str = "{role}") -> str:
     return f"{named}?inbox_prefix=_INBOX_ojs_{role}&creds={folder()}/{role}.nk"
 
 
-def services_url(url: str) -> str:
-    """Return the URL for services where tests run with users, else the same."""
-    return by_role(url) if wanted() and _ALL in url else url
+def make_streams(url: str) -> None:
+    """Do what an operator does once."""
+    command = [sys.executable, "-m", "ojs_command", "setup"]
+    found = subprocess.run(command, env=os.environ | {"OJS_NATS": by_role(url)}, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+def options(url: str, service: str, *, with_users: bool) -> tuple[str, ...]:
+    """Return the options for a service that works with this NATS, `with_users` as its role's user."""
+    if not with_users or _ALL not in url:
+        return ("--nats", url)
+    answering = ("--nats-api-url", by_role(url, ANSWERING)) if service == "gateway" else ()
+    return ("--nats", by_role(url), *STORAGE, *answering)

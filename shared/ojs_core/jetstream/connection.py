@@ -349,7 +349,8 @@ class Connection:
                     pending_size=-1,
                 )
         except (NatsError, OSError, ValueError) as error:
-            raise CannotConnect(failure[-1] if failure else error) from None
+            # A server that refuses closes at once, which may be noticed ahead of its words.
+            raise CannotConnect(next(filter(is_refused, failure), failure[-1] if failure else error)) from None
         self._nc.options["max_reconnect_attempts"] = -1
         self.connections = 1
         self._inbox = self._nc.new_inbox() + "."

@@ -195,7 +195,8 @@ def _hints(config: StoreConfig, role: Service) -> list[str]:
     every = [config.timer(ANY, ANY), config.limit_timer(_SCOPE, ANY), config.limit_step(_SCOPE, ANY), config.step(ANY, ANY)]
     crons = [config.cron_timer(ANY, ANY)] if role in {"gateway", "scheduler", "projector"} else []
     workflows = [config.workflow_timer(ANY, ANY)] if role in {"gateway", "coordinator", "projector"} else []
-    return [*every, *crons, *workflows, *([config.batch_timer(ANY)] if role in {"gateway", "coordinator"} else [])]
+    batches = [config.batch_timer(ANY), config.record("probe", ANY)] if role in {"gateway", "scheduler", "coordinator"} else []
+    return [*every, *crons, *workflows, *batches]
 
 
 def _own(config: StoreConfig, role: Service) -> list[str]:
