@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from ojs_command.services import SERVICES
 from ojs_core.jetstream.grants import Grants, Team, all_grants
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_link.login import read_login
-from ojs_nats import App, Client, JobContext, NewJob, PermissionDenied, Worker
+from ojs_nats import App, Client, JobContext, NewJob, PermissionDenied, Retry, Worker
 from ojs_nats._worker.lifecycle import Trigger
 from support import users
 from support.nats import NatsServer
@@ -24,7 +25,9 @@ from support.system import Command, Processes, environment, send
 from support.waiting import eventually, until
 from support.webhook_target import WebhookTarget
 
-TEAMS = (Team("shop", ("email", "invoices")), Team("media", ("thumbnails",)))
+PAGE = Path(__file__).parents[2] / "docs" / "nats-users.md"
+[COMMAND] = re.findall(r"^ojs-nats (nats-conf --users --team .*) >", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+TEAMS = [Team(name, tuple(queues.split(","))) for name, queues in re.findall(r"--team (\w+)=(\S+)", COMMAND)]
 ROWS = all_grants(StoreConfig(), TEAMS, test_mode=True)
 V1 = "/ojs/v1"
 
@@ -75,7 +78,7 @@ async def test_a_whole_life_needs_no_more_than_the_rows(guarded: Guarded) -> Non
     app = App(guarded.as_user("shop-worker"))
     tried: list[int] = []
 
-    @app.job("email.send", queue="email", retry={"initial_interval": "1s"})
+    @app.job("email.send", queue="email", retry=Retry(initial=0.5))
     async def send_mail(ctx: JobContext, number: int) -> int:
         await ctx.progress(0.5)
         await ctx.save({"sent": number})
@@ -124,7 +127,7 @@ def _everything_over_http(guarded: Guarded, target: WebhookTarget) -> None:
 
     def all_have_ended() -> bool:
         done = call("GET", f"/workflows/{flow['workflow']['id']}")["workflow"]["state"] == "completed"
-        return done and state_of(guarded, delayed) == "completed" and call("GET", "/cron/mails/runs")["runs"] != []
+        return done and state_of(guarded, delayed) == "completed" and call("GET", "/cron/mails/history")["executions"] != []
 
     until(all_have_ended, 120.0)
     call("DELETE", "/cron/mails")
@@ -226,6 +229,8 @@ async def test_teams_work_in_their_own_queues_alone(guarded: Guarded) -> None:
             await shop.jobs.get(made.id)
         with pytest.raises(PermissionDenied):
             await shop.queues.pause("email")
+        with pytest.raises(PermissionDenied):
+            await shop.workflows.get(made.id)
     worker.notify(Trigger.SIGTERM)
     await running
 

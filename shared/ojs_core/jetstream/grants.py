@@ -84,7 +84,10 @@ WORKER: Final = (
     "deregisterWorker",
 )
 """The operations of a worker. The last three are about no queue."""
-_OF_NO_QUEUE: Final = frozenset({"createWorkflow", "getWorkflow", "cancelWorkflow", *WORKER[-3:]})
+_OF_ITSELF: Final = frozenset(WORKER[-3:])
+"""What a worker says of itself."""
+_OF_NO_QUEUE: Final = _OF_ITSELF | {"createWorkflow", "getWorkflow", "cancelWorkflow"}
+"""Whoever may create a workflow puts jobs into any queue: who is held to some may not."""
 _ANY_QUEUE: Final = "_"
 
 
@@ -118,7 +121,7 @@ def inbox_of(role: str) -> str:
 
 def all_grants(config: StoreConfig, teams: Sequence[Team] = (Team(),), *, test_mode: bool = False) -> dict[str, Grants]:
     """Return the rows of a whole system by the users' names. In `test_mode` services take part in resets."""
-    found = {role: _service(config, role, test_mode=test_mode) for role in SERVICES}
+    found: dict[str, Grants] = {role: _service(config, role, test_mode=test_mode) for role in SERVICES}
     asking = ["operator", *(name for team in teams for name in (team.client, team.worker))]
     answers = [f"{inbox_of(name)}.>" for name in asking]
     found[ANSWERING] = _row(ANSWERING, ["$JS.API.INFO", *answers], [config.api(ANY, REST), "$SRV.>"])
@@ -267,7 +270,8 @@ def _of_others(config: StoreConfig, role: Service) -> list[str]:
 
 def _hears(config: StoreConfig, role: Service) -> list[str]:
     if role == "gateway":
-        return [config.wake_of_queue(ANY), config.events_stored, config.live_events]
+        followed = [config.job(ANY), config.progress(ANY)]
+        return [*followed, config.wake_of_queue(ANY), config.events_stored, config.live_events]
     return [config.query(REST), config.relayed_live_events] if role == "projector" else []
 
 
@@ -288,4 +292,4 @@ def _asks(config: StoreConfig, operations: Sequence[str], queues: Sequence[str])
     if not queues:
         return [config.api(operation, REST) for operation in operations]
     named = [config.api(operation, queue) for operation in operations if operation not in _OF_NO_QUEUE for queue in queues]
-    return [*named, *(config.api(operation, _ANY_QUEUE) for operation in operations if operation in _OF_NO_QUEUE)]
+    return [*named, *(config.api(operation, _ANY_QUEUE) for operation in operations if operation in _OF_ITSELF)]

@@ -47,7 +47,7 @@ async def refusal(url: str) -> str:
 
 
 @pytest.fixture
-def reconfigured(tmp_path: Path) -> Callable[[NatsServer, str, str], None]:
+def reconfigured() -> Callable[[NatsServer, str, str], None]:
     def change(server: NatsServer, old: str, new: str) -> None:
         file = server.folder / "nats-server.conf"
         text = file.read_text(encoding="utf-8")
