@@ -214,6 +214,7 @@ def _own(config: StoreConfig, role: Service) -> list[str]:
             f"$JS.ACK.{ready}.>",
             f"$JS.API.DIRECT.GET.{events}",
             f"$JS.API.STREAM.MSG.GET.{events}",
+            f"$JS.API.CONSUMER.DELETE.{events}.*",  # of webhooks that are deleted
             config.query(REST),
             config.events,
             config.events_stored,
