@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from ojs_command.services import SERVICES
+from ojs_core.base.loops import stop_tasks
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.service import Build, session
 from ojs_core.runtime.settings import Settings
@@ -52,5 +53,4 @@ class ServiceTask:
         self._stopping.request()
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=seconds)
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await stop_tasks([self._task])

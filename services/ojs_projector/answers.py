@@ -11,6 +11,7 @@ import msgspec
 import structlog
 from msgspec import Raw
 
+from ojs_core.base.loops import stop_tasks
 from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.read.messages import (
@@ -136,9 +137,7 @@ class Answers:
     async def stop(self) -> None:
         for stop in self._stops + self._stop_whole:
             await stop()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await stop_tasks(self._tasks)
 
     def _handler(self, query: _Query) -> Callable[[Reply], None]:
         return partial(self._spawn, partial(self._answer, query))

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import start_loop
+from ojs_core.base.loops import start_loop, stop_tasks
 from ojs_core.base.problems import StartupProblem
 from ojs_core.base.waiting import within
 from ojs_core.domain.workflows.record import Workflow
@@ -153,9 +153,7 @@ class Projector:
     async def stop(self) -> None:
         if self._stop_gauges is not None:
             self._stop_gauges()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await stop_tasks(self._tasks)
         if self._keeper is not None:
             await self._keeper.stop()
         if self._relay is not None:

@@ -11,7 +11,7 @@ from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
 from ojs_core.base.errors import OjsError
-from ojs_core.base.loops import start_loop, stop_loop
+from ojs_core.base.loops import start_loop, stop_loop, stop_tasks
 from ojs_core.domain.webhooks.records import DeliveryRecord, Tally
 from ojs_core.domain.webhooks.rules import OWN, Verdict, delivery_id, judge
 from ojs_core.jetstream.event_consumer import WORKING_S
@@ -88,9 +88,7 @@ class Subscriber:
         if self._under_way and patience_s:
             await asyncio.wait(self._under_way, timeout=patience_s)
         cut_off = dict(self._under_way)
-        for task in cut_off:
-            task.cancel()
-        await asyncio.gather(*cut_off, return_exceptions=True)
+        await stop_tasks(cut_off)
         for one in cut_off.values():
             self._consumer.again(one, 0)
 

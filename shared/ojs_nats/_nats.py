@@ -13,7 +13,9 @@ from urllib.parse import urlencode
 
 import msgspec
 import nats.errors
+from nats.aio.client import Srv
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
 from ojs_link.address import FILES, Address, read_address
 from ojs_link.client import LinkClient, is_refused
@@ -39,6 +41,8 @@ _NOBODY_S: Final = 3.0
 """How long nobody may listen before another server is asked: this one may be cut off from where the gateways are."""
 _CLOSE_S: Final = 1.0
 _RECONNECT_PAUSE_S: Final = 0.25
+_PING_S: Final = 5
+"""Between two looks whether the server is there; the third without an answer ends the connection."""
 _ANSWER_S: Final = 5.0
 """For what the server answers at once: whoever has it may have been killed, which nobody tells."""
 _INTERIM: Final = "102"
@@ -78,7 +82,7 @@ class NatsTransport(Transport):
             await self._keeper.aclose()
 
     async def once(self, request: Request, body: bytes | None) -> Answer:
-        link = self._link or await self._open()
+        link = await self._open()
         answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
         headers = {"OJS-Timeout": f"{answer_s * 1_000:.0f}", "OJS-Interim": "true", **self._headers, **request.headers}
         if request.parameters:
@@ -125,7 +129,7 @@ class NatsTransport(Transport):
         after = wanted.after or await self.cursor_now()
         over = wanted.job_id is not None and await self._has_ended(wanted.job_id)
         heard = asyncio.Event()
-        link = self._link or await self._open()
+        link = await self._open()
         async with link.listening(_event_subjects(wanted), heard):
             while True:
                 heard.clear()
@@ -153,6 +157,8 @@ class NatsTransport(Transport):
 
     async def _open(self) -> _Link:
         async with self._opening:
+            if self._link is not None and self._link.has_given_up:
+                await self.close()
             if self._link is None:
                 self._keeper = self._kept_link()
                 self._link = await anext(self._keeper)
@@ -180,12 +186,59 @@ class NobodyListens(NotNow):
         super().__init__("no gateway listens there", carried_out=False)
 
 
+class _Client(LinkClient):
+    """nats-py's client that leaves no socket open: neither behind an attempt to connect, nor where nobody takes what is
+    written.
+    """
+
+    async def _attempt_reconnect(self) -> None:
+        self._abort()
+        await super()._attempt_reconnect()
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        self._abort()
+        await super()._connect_to_server(s)
+
+    async def _process_connect_init(self) -> None:
+        try:
+            await super()._process_connect_init()
+        except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
+            raise nats.errors.Error("nats: what answers there is no NATS server") from error
+
+    async def end(self) -> None:
+        """Close it, with what tries to connect it."""
+        try:
+            with suppress(TimeoutError, nats.errors.Error, OSError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self.close()
+            trying = self._reconnection_task
+            while trying is not None and not trying.done():  # `asyncio.wait_for` may swallow a cancellation
+                trying.cancel()
+                await asyncio.wait({trying}, timeout=_CLOSE_S)
+            if trying is not None:
+                await asyncio.gather(trying, return_exceptions=True)
+        finally:
+            self._abort()
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether it won't be connected again: after some complaints of the server, and errors that nats-py doesn't expect."""
+        trying = self._reconnection_task
+        return self.is_closed or (self.is_reconnecting and trying is not None and trying.done())
+
+    def _abort(self) -> None:
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+
+
 class _Link:
     """One connection and those who wait for answers on it."""
 
     def __init__(self) -> None:
-        self._nats = LinkClient()
+        self._nats = _Client()
         self._inbox = ""
+        self._answers: Subscription | None = None
         self._reason: Exception | None = None
         """The last trouble of the connection."""
         self._nobody_since: float | None = None
@@ -207,6 +260,7 @@ class _Link:
                     connect_timeout=_CONNECT_S,
                     reconnect_time_wait=_RECONNECT_PAUSE_S,  # nats-py sleeps for it: fractions work
                     max_reconnect_attempts=1,
+                    ping_interval=_PING_S,
                 )
         except (nats.errors.Error, OSError) as error:
             reason = self._reason or error
@@ -214,14 +268,25 @@ class _Link:
                 raise refused("unauthenticated", f"NATS doesn't let this client in: {reason}", status=401) from None
             raise NotNow(reason, carried_out=False) from error
         self._nats.options["max_reconnect_attempts"] = -1
+        await self._listen()
+
+    async def _listen(self) -> None:
+        """Listen to answers. Each connection has an inbox of its own: who answers a request of the one before finds nobody
+        there, and the jobs of a fetch go to others at once.
+        """
+        if self._answers is not None:
+            await self._answers.unsubscribe()
         self._inbox = self._nats.new_inbox()
-        await self._nats.subscribe(f"{self._inbox}.*", cb=self._answered)
+        self._answers = await self._nats.subscribe(f"{self._inbox}.*", cb=self._answered)
 
     async def close(self) -> None:
         if self._nats.options:  # nats-py can't close what was never asked to connect
-            with suppress(TimeoutError, nats.errors.Error, OSError):
-                async with asyncio.timeout(_CLOSE_S):
-                    await self._nats.close()
+            await self._nats.end()
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether another one has to be made."""
+        return self._nats.has_given_up
 
     async def ask(self, subject: str, body: bytes, headers: dict[str, str], seconds: float) -> Msg:
         """Raises NotNow, NobodyListens, Refused if NATS doesn't let this user ask that."""
@@ -295,6 +360,8 @@ class _Link:
 
     async def _disconnected(self) -> None:
         self._fail(NotNow("the connection to NATS was lost", carried_out=True))
+        if self._answers is not None and not self._nats.is_closed:
+            await self._listen()
 
     def _fail(self, reason: Exception, subject: str | None = None) -> None:
         for asked, answer in self._waiting.values():

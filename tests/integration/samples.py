@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -164,8 +164,12 @@ async def frozen(server: NatsServer) -> AsyncIterator[None]:
 
 
 @contextmanager
-def losing_answers(nats: Connection, beginning: str, times: int = 1) -> Iterator[list[str]]:
+def losing_answers(
+    nats: Connection, beginning: str, times: int = 1, meanwhile: Callable[[], Awaitable[object]] | None = None
+) -> Iterator[list[str]]:
     """The next `times` requests to subjects with this beginning are carried out, and then their answers are lost.
+
+    Before the loss is noticed, `meanwhile` is done.
 
     Then, and not at once: another connection's request could be carried out before one that was sent earlier.
     """
@@ -174,6 +178,8 @@ def losing_answers(nats: Connection, beginning: str, times: int = 1) -> Iterator
 
     async def unheard(answer: Awaitable[Any]) -> Failed:
         await answer
+        if meanwhile is not None:
+            await meanwhile()
         return Failed("NATS did not answer in time", sent=True)
 
     def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S) -> Any:

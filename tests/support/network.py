@@ -11,6 +11,7 @@ import random
 import socket
 import struct
 from collections.abc import Coroutine
+from functools import partial
 from threading import Thread
 from typing import Any, Final, Self, TypeVar
 
@@ -40,6 +41,8 @@ class Condition(Struct, frozen=True, kw_only=True):
     """What was on its way when the condition ends is lost, and the connections of then are reset."""
     resets: bool = False
     """Every connection is reset at once, new ones as well."""
+    strands: bool = False
+    """The connections of its beginning carry nothing more, for ever, and nobody is told; new ones are as good as any."""
 
 
 GOOD: Final = Condition(name="good")
@@ -50,9 +53,11 @@ DELAY: Final = Condition(name="200 ms each way", delay_s=0.2)
 DRIBBLE: Final = Condition(name="dribble", piece=48)
 HALF_OPEN: Final = Condition(name="half-open", up=False, down=False, forgets=True)
 RESET: Final = Condition(name="reset", resets=True)
+STRAND: Final = Condition(name="strand", strands=True)
+LOST_ANSWERS: Final = Condition(name="lost answers", down=False, forgets=True)
 
 BAD: Final = (PARTITION, UP_ALONE, DOWN_ALONE, DELAY, DRIBBLE, HALF_OPEN, RESET)
-"""All but `GOOD`."""
+"""What whole systems are tried with."""
 
 
 class Network:
@@ -94,7 +99,13 @@ class Link:
         listener = socket.create_server(("127.0.0.1", 0), backlog=1_024)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _CHUNK)  # so that who sends much notices a partition
         self.port: int = listener.getsockname()[1]
+        self.held_back = 0
+        """How often something came that it didn't carry at once."""
         self._condition = GOOD
+        self._began = 0
+        """The number of its condition: how often that has changed."""
+        self._stranded_before = 0
+        """Connections of conditions before this one are stranded."""
         self._changed = asyncio.Event()
         self._connections: set[asyncio.Task[None]] = set()
         self._server = network.run(asyncio.start_server(self._accept, sock=listener, limit=_CHUNK))
@@ -103,9 +114,12 @@ class Link:
         """Change what it does, for the connections that there are as well; returns when that is so."""
         self._network.run(self._become(condition))
 
-    async def carries(self, *, up: bool) -> Condition:
-        """Wait until it carries this way; returns its condition of then."""
-        while not (self._condition.up if up else self._condition.down):
+    async def carries(self, *, up: bool, since: int) -> Condition:
+        """Wait until it carries this way for a connection that is there `since` a condition; returns its condition of then."""
+        held = False
+        while since < self._stranded_before or not (self._condition.up if up else self._condition.down):
+            self.held_back += not held
+            held = True
             await self._changed.wait()
         return self._condition
 
@@ -116,6 +130,9 @@ class Link:
 
     async def _become(self, condition: Condition) -> None:
         before, self._condition = self._condition, condition
+        self._began += 1
+        if condition.strands:
+            self._stranded_before = self._began
         if before.forgets or condition.resets:
             await self._end_all()
         self._changed.set()
@@ -129,9 +146,10 @@ class Link:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._condition.resets:
+            self.held_back += 1
             _reset(writer)
             return
-        task = asyncio.create_task(_Connection(self, reader, writer).carry(self._target))
+        task = asyncio.create_task(_Connection(self, reader, writer, self._began).carry(self._target))
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
 
@@ -139,20 +157,21 @@ class Link:
 class _Connection:
     """One connection through a link: both ways of it."""
 
-    def __init__(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, since: int) -> None:
         self._link = link
+        self._since = since
         self._client = (reader, writer)
         self._writers = [writer]
 
     async def carry(self, target: int) -> None:
         """Connect to the server, and carry until both ends have ended. Whatever goes wrong resets both."""
         try:
-            await self._link.carries(up=True)
+            await self._link.carries(up=True, since=self._since)
             reader, writer = await asyncio.open_connection("127.0.0.1", target, limit=_CHUNK)
             self._writers.append(writer)
             async with asyncio.TaskGroup() as group:
-                up = _Way(self._link, self._client[0], writer, up=True)
-                down = _Way(self._link, reader, self._client[1], up=False)
+                up = _Way(self._link, self._client[0], writer, up=True, since=self._since)
+                down = _Way(self._link, reader, self._client[1], up=False, since=self._since)
                 for way in (up, down):
                     group.create_task(way.read())
                     group.create_task(way.write())
@@ -169,11 +188,10 @@ class _Connection:
 class _Way:
     """One direction of a connection: what was read waits in a queue for its time."""
 
-    def __init__(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, up: bool) -> None:
-        self._link = link
+    def __init__(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, up: bool, since: int) -> None:
+        self._carried = partial(link.carries, up=up, since=since)
         self._reader = reader
         self._writer = writer
-        self._up = up
         self._under_way: asyncio.Queue[tuple[float, bytes | OSError]] = asyncio.Queue(_CHUNKS)
 
     async def read(self) -> None:
@@ -192,10 +210,10 @@ class _Way:
         clock = asyncio.get_running_loop().time
         while True:
             came, data = await self._under_way.get()
-            condition = await self._link.carries(up=self._up)
+            condition = await self._carried()
             if (early := came + condition.delay_s - clock()) > 0:
                 await asyncio.sleep(early)
-                await self._link.carries(up=self._up)
+                await self._carried()
             if isinstance(data, OSError):
                 raise data
             if not data:
@@ -205,7 +223,7 @@ class _Way:
 
     async def _deliver(self, data: bytes) -> None:
         while data:
-            piece = (await self._link.carries(up=self._up)).piece
+            piece = (await self._carried()).piece
             size = random.randint(1, piece) if piece else len(data)
             self._writer.write(data[:size])
             await self._writer.drain()

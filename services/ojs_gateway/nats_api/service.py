@@ -13,6 +13,7 @@ import structlog
 
 from ojs_core.base.errors import OjsError, too_large, unavailable
 from ojs_core.base.ids import request_id_of
+from ojs_core.base.loops import stop_tasks
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.jetstream import micro
 from ojs_core.jetstream.connection import CannotConnect, Connection, Reply
@@ -91,9 +92,7 @@ class NatsApi:
         await self._nats.drain()
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=seconds)
-        for task in self._under_way:
-            task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await stop_tasks(self._under_way)
         await self._nats.flush()
         await self._nats.close()
 

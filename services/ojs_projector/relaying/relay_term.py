@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.loops import stop_tasks
 from ojs_core.domain.workflows.record import Workflow
 from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, LiveEvent, Outgoing
 from ojs_core.jetstream.feed import Record
@@ -118,10 +119,7 @@ class RelayTerm:
     async def stop(self) -> None:
         """End at once; what waits is relayed by the next tenure."""
         self._end("it was stopped")
-        tasks = [*self._asks, *([self._task] if self._task is not None else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await stop_tasks([*self._asks, *([self._task] if self._task is not None else [])])
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until everything taken is appended, or the time is up."""

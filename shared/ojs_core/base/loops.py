@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
 
 import structlog
 
@@ -17,6 +17,8 @@ _WAIT_S: Final = 0.25
 _FIRST_PAUSE_S: Final = 0.25
 _LAST_PAUSE_S: Final = 5.0
 """After a turn that has failed in an unexpected way, twice as long each time."""
+_CANCELLED_S: Final = 1.0
+"""What a task has to end in before it is cancelled again."""
 
 
 async def run_forever(name: str, turn: Callable[[], Awaitable[object]], *, every_s: float = 0.0, tell: bool = True) -> None:
@@ -51,5 +53,18 @@ def start_loop(
 async def stop_loop(task: asyncio.Task[None] | None) -> None:
     """End a loop and return when it has ended; there may be none."""
     if task is not None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await stop_tasks([task])
+
+
+async def stop_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """End tasks and return when all have ended, however they do.
+
+    What a task waits in may swallow its cancellation, as `asyncio.wait_for` does before Python 3.12, so that is repeated.
+    """
+    ending = list(tasks)
+    left = {task for task in ending if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_CANCELLED_S)
+    await asyncio.gather(*ending, return_exceptions=True)

@@ -22,7 +22,7 @@ from nats.errors import Error as NatsError
 from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MAX_CONTROL_LINE_SIZE, Parser
 
-from ojs_core.base.loops import start_loop
+from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
 from ojs_link.address import read_address
@@ -229,6 +229,22 @@ class _DirectClient(LinkClient):
         self._abort()  # an attempt that timed out would leave its socket open
         await super()._connect_to_server(s)
 
+    async def _process_connect_init(self) -> None:
+        try:
+            await super()._process_connect_init()
+        except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
+            raise NatsError("nats: what answers there is no NATS server") from error
+
+    async def end(self) -> None:
+        """Close it, and whatever nobody takes what is written to, or tries to connect."""
+        try:
+            with contextlib.suppress(TimeoutError, NatsError, OSError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self.close()
+            await stop_loop(self._reconnection_task)  # which may have connected meanwhile
+        finally:
+            self._abort()
+
     def _abort(self) -> None:
         writer = getattr(self._transport, "_io_writer", None)
         if writer is not None:
@@ -349,8 +365,12 @@ class Connection:
                     pending_size=-1,
                 )
         except (NatsError, OSError, ValueError) as error:
+            await self._nc.end()
             # A server that refuses closes at once, which may be noticed ahead of its words.
             raise CannotConnect(next(filter(is_refused, failure), failure[-1] if failure else error)) from None
+        except asyncio.CancelledError:
+            await self._nc.end()
+            raise
         self._nc.options["max_reconnect_attempts"] = -1
         self.connections = 1
         self._inbox = self._nc.new_inbox() + "."
@@ -364,10 +384,7 @@ class Connection:
                 task.cancel()
         self._fail_all("the connection to NATS was closed")
         if self._nc.options:  # nats-py can't close what was never asked to connect
-            # While it tries to reconnect, nats-py may wait for that task without end.
-            with contextlib.suppress(TimeoutError, NatsError, OSError):
-                async with asyncio.timeout(_CLOSE_S):
-                    await self._nc.close()
+            await self._nc.end()
 
     @property
     def connected(self) -> bool:

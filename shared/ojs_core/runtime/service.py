@@ -26,12 +26,10 @@ from ojs_core.runtime.connections import raise_file_limit
 from ojs_core.runtime.health import health_listener
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.stopping import CRASHED, STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.runtime.supervised import ReadyLine, Supervisor
 from ojs_core.store.store import Store
 from ojs_core.telemetry import logs, metrics, tracing
-
-CRASHED: Final = 70
 
 _CLOSE_SECONDS: Final = 0.8
 """The part of the time to stop that is kept for closing connections and leaving the interpreter."""

@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
+import time
 from collections.abc import Coroutine
+from threading import Thread
 from typing import Any, Final, TypeVar
+
+import structlog
+
+from ojs_core.base.loops import stop_tasks
 
 STOP_SECONDS: Final = 5.0
 """From the request to the end of a process that stands alone."""
@@ -14,7 +21,15 @@ STOP_SECONDS: Final = 5.0
 SUPERVISED_STOP_SECONDS: Final = 3.5
 """The same for a process under `ojs-nats dev`, which itself has `STOP_SECONDS` and stops nats-server after it."""
 
+CRASHED: Final = 70
+"""Exit code after a crash, or when work had to be cut off."""
+
+_BY_FORCE_SECONDS: Final = 4.0
+"""How long after its time a process that was asked to stop may still be there."""
+
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 
 class Stopping:
@@ -24,9 +39,14 @@ class Stopping:
         self._seconds = seconds
         self._event = asyncio.Event()
         self._deadline = 0.0
+        self._ends_process = False
 
     def on_signals(self) -> None:
-        """Listen to SIGTERM and SIGINT. The second one ends the process at once."""
+        """Listen to SIGTERM and SIGINT. The second one ends the process at once.
+
+        From then on a stop ends the process in any case, by force if something in it doesn't let itself be ended.
+        """
+        self._ends_process = True
         loop = asyncio.get_running_loop()
 
         def received(number: int) -> None:
@@ -42,6 +62,9 @@ class Stopping:
         if not self._event.is_set():
             self._deadline = asyncio.get_running_loop().time() + self._seconds
             self._event.set()
+            if self._ends_process:
+                force = Thread(target=_end_by_force, args=(self._seconds + _BY_FORCE_SECONDS,), name="by-force", daemon=True)
+                force.start()
 
     @property
     def requested(self) -> bool:
@@ -66,5 +89,12 @@ class Stopping:
         finally:
             stop.cancel()
             if not task.done():
-                task.cancel()
-                await asyncio.wait((task,))
+                await stop_tasks([task])
+
+
+def _end_by_force(seconds: float) -> None:
+    """End the process if it is still there by then: a thread may hold it, or a task that swallows its cancellation."""
+    time.sleep(seconds)
+    log.critical("ended by force: something in this process didn't stop in time", seconds=seconds)
+    sys.stdout.flush()
+    os._exit(CRASHED)

@@ -86,6 +86,25 @@ def test_a_stop_that_takes_too_long_is_cut_off(shared_nats_server: NatsServer) -
     ]
 
 
+_SWALLOWS = """
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                pass"""
+
+
+@pytest.mark.parametrize(
+    "held", [f"{_SWALLOWS}", "asyncio.get_running_loop().run_in_executor(None, __import__('time').sleep, 300)"]
+)
+def test_what_can_t_be_stopped_keeps_no_process(shared_nats_server: NatsServer, held: str) -> None:
+    process = start(shared_nats_server, stop=held)
+    until_ready(process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 70
+    assert "ended by force: something in this process didn't stop in time" in names(events(process))
+
+
 def test_a_start_that_takes_for_ever_is_stopped(shared_nats_server: NatsServer) -> None:
     process = start(shared_nats_server, start='print(\'{"event": "ready"}\', flush=True); await asyncio.Event().wait()')
     until_ready(process)

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from ojs_core.base import loops as module
 from ojs_core.base.errors import unavailable
-from ojs_core.base.loops import run_forever
+from ojs_core.base.loops import run_forever, start_loop, stop_loop, stop_tasks
 from support.waiting import eventually
 
 
@@ -69,3 +69,42 @@ async def test_pauses_grow_while_turns_fail_unexpectedly_and_only_then(pauses: l
     with capture_logs(), running(outcomes, every_s=0.1) as taken:
         await eventually(taken)
     assert pauses[:12] == [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 0.1, 0.25, 0.25, 0.25]
+
+
+async def test_a_loop_whose_turn_swallows_a_cancellation_ends_all_the_same() -> None:
+    """As a turn does that waits by `asyncio.wait_for` before Python 3.12, when what it waits for comes at that moment."""
+    swallowed: list[int] = []
+    begun = asyncio.Event()
+
+    async def turn() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            swallowed.append(len(swallowed))
+            if len(swallowed) > 2:
+                raise
+
+    loop = start_loop("test", turn)
+    await begun.wait()
+    async with asyncio.timeout(60):
+        await stop_loop(loop)
+    assert (loop.cancelled(), swallowed) == (True, [0, 1, 2])
+
+
+async def test_tasks_are_ended_however_they_end() -> None:
+    async def failing() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("at the end")
+
+    async def waiting() -> None:
+        await asyncio.Event().wait()
+
+    tasks = [asyncio.create_task(failing()), asyncio.create_task(waiting())]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await stop_tasks(tasks)
+        await stop_tasks([])
+    assert all(task.done() for task in tasks)

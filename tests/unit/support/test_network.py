@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from support.network import DELAY, DOWN_ALONE, DRIBBLE, GOOD, HALF_OPEN, PARTITION, RESET, UP_ALONE, Link, Network
+from support.network import DELAY, DOWN_ALONE, DRIBBLE, GOOD, HALF_OPEN, PARTITION, RESET, STRAND, UP_ALONE, Link, Network
 from support.waiting import until
 
 SAID = b"how do you do? " * 100
@@ -178,3 +178,19 @@ def test_a_reset_ends_connections_and_takes_none(link: Link) -> None:
     with connected(link) as client:
         client.sendall(SAID)
         assert answer(client) == SAID
+
+
+def test_a_stranded_connection_carries_nothing_more_and_a_new_one_does(link: Link, echo: Echo) -> None:
+    with connected(link) as client:
+        client.sendall(b"1")
+        assert answer(client, 1) == b"1"
+        link.become(STRAND)
+        before = link.held_back
+        client.sendall(b"2")
+        until(lambda: link.held_back > before)
+        with connected(link) as newcomer:
+            newcomer.sendall(SAID)
+            assert answer(newcomer) == SAID
+        link.become(GOOD)
+        assert says_nothing(client)
+        assert echo.heard == b"1" + SAID

@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.loops import stop_tasks
 from ojs_core.jetstream.subjects import REST, StoreConfig, lane_of
 from ojs_core.store.dispatch.claims import Claims
 from ojs_core.store.dispatch.token_reader import TokenReader
@@ -61,10 +62,7 @@ class TokenParking:
 
     async def close(self) -> None:
         """Leave the rest to others; tokens in hand come back by themselves."""
-        for task in self._tasks.values():
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks.values())
+        await stop_tasks(self._tasks.values())
 
     async def _clear(self, queue: str, subject: str) -> None:
         number, aside = _FIRST, 0

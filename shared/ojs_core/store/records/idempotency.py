@@ -19,6 +19,7 @@ from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.loops import stop_tasks
 from ojs_core.base.numbers import At
 from ojs_core.domain.job import NOTHING
 from ojs_core.jetstream.reading import RecordReader
@@ -97,9 +98,7 @@ class Idempotency:
 
     async def close(self) -> None:
         """Leave what can't be written yet."""
-        for task in self._under_way:
-            task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await stop_tasks(self._under_way)
 
     async def run(self, operation: str, key: str, request: bytes, work: RunOnce) -> tuple[int, bytes]:
         """Status and body of `work`, or those of the first time.

@@ -20,6 +20,10 @@ from ojs_core.store.records.records import Records
 
 T = TypeVar("T")
 
+SUPERSEDED: Final = 1
+"""What takes the place of the sequence of a write that is stored, and was followed by another one before it was heard of. A
+record's last sequence is never 1 by then, so nothing can be written over it without reading the record (docs/adr/068).
+"""
 CHUNK: Final = 500
 """Messages written, or records read, between two looks at the event loop."""
 DEADLINE_S: Final = 3.0
@@ -138,7 +142,7 @@ class Writer:
         self._config = config
 
     async def write(self, write: Write) -> int:
-        """The record's new sequence once it and its hints are stored.
+        """The record's new sequence once it and its hints are stored; SUPERSEDED if another write came after it.
 
         Raises Conflict if another write was faster (Overtaken if this one may have been before it), OjsError storage_full, or
         backend_unavailable, which may leave it open.
@@ -235,7 +239,7 @@ class Writer:
         purge_unheard(self._nats, self._config.records_stream, subject)
 
     async def _look(self, write: Write, deadline: float, look_s: float) -> int:
-        """The sequence if the write is stored, 0 if its place is still free; Overtaken otherwise."""
+        """The sequence if the write is stored (SUPERSEDED if another followed), 0 if its place is free; Overtaken otherwise."""
         pause = FIRST_PAUSE_S
         while True:
             try:
@@ -245,7 +249,9 @@ class Writer:
                 continue
             sequence, body = found or (0, b"")
             if body and write.mine(body):
-                return sequence
+                # The sequence of a later revision says nothing of what this write stored: a caller would write over content
+                # that it has never read.
+                return sequence if body == write.body else SUPERSEDED
             if sequence == write.expected:
                 return 0
             raise Overtaken

@@ -51,6 +51,40 @@ async def test_a_lost_answer_over_anothers_write_is_a_conflict(store: Store, oth
         await store.jobs.change(pushed.id, acked)
 
 
+async def test_a_push_that_is_heard_of_after_its_job_is_done_does_not_run_it_again(
+    store: Store, other: Store, queue: str
+) -> None:
+    job = draft(queue=queue)
+
+    async def done_elsewhere() -> None:
+        await eventually(lambda: fetch(other, queue))
+        await other.jobs.change(job.id, acked)
+
+    # The token's answer is lost as well, so the token is sent once more.
+    with (
+        losing_answers(store.nats, "ojs.ready."),
+        losing_answers(store.nats, job_subjects(store), meanwhile=done_elsewhere),
+    ):
+        await store.jobs.push(job)
+    assert await fetch(store, queue) == []
+    assert [entry.event for entry in (await other.jobs.get(job.id)).transitions] == ["pushed", "claimed", "acked"]
+
+
+async def test_a_claim_that_is_heard_of_after_a_cancellation_does_not_let_the_ack_undo_it(
+    store: Store, other: Store, queue: str
+) -> None:
+    pushed = await store.jobs.push(draft(queue=queue))
+
+    async def cancelled_elsewhere() -> None:
+        await other.jobs.change(pushed.id, transitions.cancel)
+
+    with losing_answers(store.nats, job_subjects(store), meanwhile=cancelled_elsewhere):
+        await fetch(store, queue)
+    with refusal("conflict"):
+        await store.jobs.change(pushed.id, acked)
+    assert (await other.jobs.get(pushed.id)).state is State.CANCELLED
+
+
 async def test_a_heartbeat_whose_answer_is_lost_is_recognised_by_its_timer(store: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     await fetch(store, queue, worker="w", lease_ms=60_000)
