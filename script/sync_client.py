@@ -23,12 +23,14 @@ HEAD: Final = '''"""The client for code without an event loop. Made by script/sy
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from ojs_nats import _portal
 from ojs_nats._clients import Clients
 from ojs_nats._closing import SyncClosing
+from ojs_nats._tls import Tls, check_scheme
 '''
 
 SAID: Final = '''    """`Client` for code without an event loop: `with SyncClient() as client:` closes its connections.
@@ -65,11 +67,16 @@ def sync_client(client: ast.ClassDef, groups: dict[str, str]) -> str:
         "class SyncClient(SyncClosing):",
         SAID,
         "    def __init__(",
-        "        self, url: str | None = None, *, patience: Duration = 30.0, headers: Mapping[str, str] | None = None,",
-        "        clients: Clients | None = None,",
+        "        self, url: str | None = None, *, patience: Duration = 30.0, token: str | None = None,",
+        "        headers: Mapping[str, str] | None = None,",
+        "        tls: Tls | ssl.SSLContext | None = None, clients: Clients | None = None,",
         "    ) -> None:",
         "        self.url = url_of(url)",
-        "        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, headers=headers))",
+        "        if clients is None:",
+        "            check_scheme(self.url, tls)",
+        "        self._clients = clients or Clients(",
+        "            lambda: Client(self.url, patience=patience, token=token, headers=headers, tls=tls)",
+        "        )",
         *(f"        self.{name} = Sync{kind}(lambda: self._client().{name})" for name, kind in groups.items()),
         "    def _client(self) -> Client:",
         "        return self._clients.of(_portal.loop())",

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import hypothesis
@@ -9,20 +11,26 @@ import pytest
 import structlog
 
 from support import users
+from support.examples import amount, examples
 from support.nats import NatsServer
+from support.processes import family
 from support.system import Processes
 
-# `quick` is for the fast lane (script/check). `ci` tries more, and the same each time: a gate is to fail for what a change
-# does, not for what it happens to draw. The others draw anew; what fails is printed as a blob, and the seed stands in the
-# header. How fast examples are drawn is the machine's affair.
-steady = hypothesis.settings(
-    deadline=None, print_blob=True, derandomize=False, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+# How fast examples are drawn is the machine's affair. A gate is to fail for what a change does, not for what it happens to
+# draw: where many are tried, they are the same each time. Elsewhere they are drawn anew; what fails is printed as a blob, and
+# the seed stands in the header.
+hypothesis.settings.register_profile(
+    "ojs",
+    deadline=None,
+    print_blob=True,
+    derandomize=amount() == "many",
+    max_examples=examples(300),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
-hypothesis.settings.register_profile("dev", steady)
-hypothesis.settings.register_profile("ci", steady, max_examples=300, derandomize=True)
-hypothesis.settings.register_profile("quick", steady, max_examples=20)
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
-hypothesis.settings.load_profile(PROFILE)
+hypothesis.settings.load_profile("ojs")
+
+# Set by .ci/run: so many seconds of CPU may a test take that isn't marked `slow` or `faults`.
+MOST_CPU_S = float(os.environ.get("OJS_MOST_CPU_S", "inf"))
 
 
 # With rich installed, as a tool of lint brings it, structlog's own way to show a traceback takes seconds each.
@@ -51,7 +59,34 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"hypothesis: profile {PROFILE}, --hypothesis-seed={config.option.hypothesis_seed or 'random'}"
+    return f"hypothesis: OJS_EXAMPLES={amount()}, --hypothesis-seed={config.option.hypothesis_seed or 'random'}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread the files of fault tests among the others: two beside each other have too little of the machine."""
+    files: dict[Path, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        files[item.path].append(item)
+    faults = [path for path, tests in files.items() if tests[0].get_closest_marker("faults")]
+    others = [path for path in files if path not in set(faults)]
+    order = others.copy()
+    for number, path in reversed(list(enumerate(faults))):
+        order.insert(number * len(others) // len(faults), path)
+    items[:] = [item for path in order for item in files[path]]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that takes too much of the processors for the daily run; a random one takes what its examples take."""
+    quick = not any(item.get_closest_marker(name) for name in ("slow", "faults", "hypothesis"))
+    before = _used_s() if quick and inf > MOST_CPU_S else 0.0
+    yield
+    if quick and inf > MOST_CPU_S and (used := _used_s() - before) > MOST_CPU_S:
+        pytest.fail(f"it took {used:.1f} s of CPU, {MOST_CPU_S:g} are the limit: make it cheaper, or mark it slow")
+
+
+def _used_s() -> float:
+    return sum(family(os.getpid()).values())
 
 
 @pytest.fixture
@@ -61,9 +96,9 @@ def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    """A NATS server for all tests of a module, which leave it running."""
+    """A NATS server for all tests of this process, which leave it running and keep apart by their module's `namespace`."""
     with NatsServer(tmp_path_factory.mktemp("nats")) as server:
         yield server
 

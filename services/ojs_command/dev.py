@@ -16,7 +16,7 @@ from ojs_command.embedded import EmbeddedServer, find_server
 from ojs_command.folder import DataFolder, RunState
 from ojs_command.services import SERVICES
 from ojs_command.together import ServiceTask, load_services
-from ojs_core.runtime.service import prepare
+from ojs_core.runtime.service import configure_logs, prepare
 from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
 from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.telemetry import logs
@@ -37,7 +37,7 @@ async def run_dev(loaded: Loaded) -> int:
     if settings.together:
         prepare("dev", settings)
     else:
-        logs.configure(service="dev", instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+        configure_logs("dev", settings)
     stopping = Stopping()
     stopping.on_signals()
     embedded = loaded.sources["nats"] == DEFAULT_SOURCE

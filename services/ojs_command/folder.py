@@ -14,7 +14,6 @@ import msgspec
 
 from ojs_core.base.problems import StartupProblem
 
-_SERVER_SECONDS: Final = 3.0
 _POLL_SECONDS: Final = 0.05
 
 
@@ -32,7 +31,9 @@ class RunState(msgspec.Struct, frozen=True):
 class DataFolder:
     """One folder, used by one `ojs-nats dev` at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, server_seconds: float = 3.0) -> None:
+        """`server_seconds` is how long the nats-server of an earlier run is waited for."""
+        self._server_seconds = server_seconds
         self.path = path.resolve()
 
     @contextmanager
@@ -86,7 +87,7 @@ class DataFolder:
 
     def _wait_for_server(self, lock: int) -> None:
         # A `dev` that was killed leaves a nats-server which is just about to stop.
-        deadline = time.monotonic() + _SERVER_SECONDS
+        deadline = time.monotonic() + self._server_seconds
         while not _locked(lock):
             if time.monotonic() > deadline:
                 pid = _text(self.path / "nats-server.pid") or "unknown"

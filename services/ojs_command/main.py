@@ -146,11 +146,15 @@ def _unknown(word: str, given: argparse.Namespace) -> str:
 
 
 def _shown(loaded: Loaded, *, as_json: bool) -> str:
-    rows = [(option, mask(written(getattr(loaded.settings, option.name))), loaded.sources[option.name]) for option in OPTIONS]
+    rows = [(option, _told(option, getattr(loaded.settings, option.name)), loaded.sources[option.name]) for option in OPTIONS]
     if as_json:
         return json.dumps({option.name: {"value": value, "source": source} for option, value, source in rows}, indent=2)
     names, values = max(len(row[0].name) for row in rows), max(len(row[1]) for row in rows)
     return "\n".join(f"{option.name:<{names}}  {value:<{values}}  {source}" for option, value, source in rows)
+
+
+def _told(option: Option, value: object) -> str:
+    return "***" if option.secret and value is not None else mask(written(value))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -200,9 +204,24 @@ def _add_command(
 
 
 def _add_option(command: argparse.ArgumentParser, option: Option) -> None:
+    if option.secret:
+        return
     notes = f"[{option.env}; default {option.default_text or 'none'}]"
     explained = f"{option.help} {notes}".replace("%", "%%")
-    if option.metavar:
+    if option.alone is not None:
+        command.add_argument(
+            option.flag,
+            dest=option.name,
+            metavar=option.metavar,
+            nargs="?",
+            const=option.alone,
+            default=argparse.SUPPRESS,
+            help=explained,
+        )
+        command.add_argument(
+            f"--no-{option.flag[2:]}", dest=option.name, action="store_const", const="off", default=argparse.SUPPRESS
+        )
+    elif option.metavar:
         command.add_argument(option.flag, dest=option.name, metavar=option.metavar, default=argparse.SUPPRESS, help=explained)
     else:
         command.add_argument(

@@ -17,7 +17,8 @@ def reference() -> str:
 # Metrics
 
 Every process serves `/metrics` in Prometheus' text format: a gateway on its own port, every other service on its
-`--health-port`. `deploy/prometheus.yml` scrapes them. Clients aren't authenticated there either. Of gateways that share a port
+`--health-port`. `deploy/prometheus.yml` scrapes them.
+Those ports ask for no key; a gateway's own does, once there are keys. Of gateways that share a port
 (`--processes`) any may answer there: scrape each on its own, at `--health-port` and the ports after it.
 
 Each process counts what it did itself since it started: the gateway a push, the reaper a job whose time was up. So a figure of
@@ -39,8 +40,8 @@ Metrics of jobs have the names of ojs-observability; those of ojs-events (`ojs_j
 
 {_table(metrics.FAMILIES)}
 
-Besides, `ojs_build_info` says which service and version a process is, and `process_…` what it uses of CPU, memory and file
-descriptors.
+Besides, `ojs_build_info` says which service and version a process is and in which namespace, and `process_…` what it
+uses of CPU, memory and file descriptors.
 
 ## Gateways
 

@@ -18,10 +18,10 @@ from ojs_command.children import ServiceChild, start_all
 from ojs_command.services import ServiceEntry
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.listen import kept_port
+from ojs_core.runtime.service import configure_logs
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.runtime.supervised import ReadyLine, Supervisor
-from ojs_core.telemetry import logs
 
 _CHILDREN_SECONDS: Final = SUPERVISED_STOP_SECONDS + 0.1
 
@@ -38,7 +38,7 @@ async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int
             f"--processes {settings.processes}: connections are spread over the processes of a port by Linux alone; here, "
             "start a gateway for each of several ports, behind a proxy"
         )
-    logs.configure(service=entry.name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    configure_logs(entry.name, settings)
     stopping = Stopping()
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
-from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.settings import Settings
 
 ROLE = "operator"
@@ -17,7 +16,7 @@ async def set_up(settings: Settings) -> int:
     try:
         await nats.connect(url)
         check_server(nats)
-        config = await provision(nats, StoreConfig(replicas=settings.replicas))
+        config = await provision(nats, settings.streams)
     except CannotConnect as error:
         raise no_way_to_nats(url, error) from None
     finally:

@@ -47,6 +47,7 @@ def add_worker_command(commands: argparse._SubParsersAction[argparse.ArgumentPar
     parser.add_argument("--processes", type=int, metavar="N", help="processes for jobs that run in them [the CPUs]")
     parser.add_argument("--health-port", type=int, metavar="PORT", help="serve /healthz, /readyz and /metrics there [nowhere]")
     parser.add_argument("--health-host", default="127.0.0.1", metavar="HOST", help="[127.0.0.1]")
+    parser.add_argument("--token-file", metavar="FILE", help="a file with the key to show [OJS_AUTH_TOKEN, OJS_API_KEY]")
     parser.add_argument("--reload", action="store_true", help="begin anew when a .py file below this folder changes")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="[info]")
     parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto", help="[auto, by the terminal]")
@@ -54,6 +55,8 @@ def add_worker_command(commands: argparse._SubParsersAction[argparse.ArgumentPar
 
 def run_worker(given: argparse.Namespace) -> int:
     """The exit code: 0 once it has been told to stop."""
+    from ojs_command.client.arguments import token_in  # noqa: PLC0415
+    from ojs_command.client.problems import UsageProblem  # noqa: PLC0415
     from ojs_nats import Missing  # noqa: PLC0415
     from ojs_nats._worker import reload  # noqa: PLC0415
     from ojs_nats._worker.process import CannotStart, WorkerOptions, run  # noqa: PLC0415  # services start without the client
@@ -69,10 +72,12 @@ def run_worker(given: argparse.Namespace) -> int:
         health=None if given.health_port is None else (given.health_host, given.health_port),
     )
     try:
+        if given.token_file is not None:
+            os.environ["OJS_AUTH_TOKEN"] = token_in(given.token_file)  # apps read it when they are made, here and in children
         if given.reload:
             return reload.run(_without_reload(), Path.cwd())
         run(given.modules, **options)
-    except (CannotStart, Missing) as problem:
+    except (CannotStart, Missing, UsageProblem) as problem:
         print(f"ojs-nats worker: {problem}", file=sys.stderr)
         return CANNOT_START
     return 0

@@ -7,10 +7,14 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct
+
+from ojs_core.access.known_keys import KnownKeys
 from ojs_core.base.payload_limits import PayloadLimits
+from ojs_core.domain.strict import Strict
 from ojs_core.operations.rejections import RejectionEvents
 from ojs_core.read.client import Queries
-from ojs_core.runtime.preparation import Preparation
+from ojs_core.runtime.preparation import Preparation, checks
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.workers.notes import WorkerNotes
 from ojs_gateway.damage import Damage
@@ -20,8 +24,18 @@ from ojs_gateway.roles import Roles
 if TYPE_CHECKING:
     from ojs_core.runtime.middleware import EnqueueChain
     from ojs_core.store.store import Store
+    from ojs_gateway.auditing import Auditor
 
 T = TypeVar("T")
+
+
+class GatewayTimings(Struct, frozen=True, kw_only=True):
+    """How often a gateway looks after things, and says that a stream lives."""
+
+    damage_s: float = 10.0
+    """Between two looks whether nats-server has lost data."""
+    keep_alive_s: float = 15.0
+    """After this long of silence a stream says that it is there (ojs-realtime §2.4)."""
 
 
 class Context:
@@ -39,24 +53,33 @@ class Context:
         webhook_insecure: bool = False,
         webhook_private: bool = False,
         nats_api: bool = True,
+        strict: Strict | None = None,
+        keys: KnownKeys | None = None,
+        auditor: Auditor | None = None,
+        timings: GatewayTimings = GatewayTimings(),
     ) -> None:
+        self.timings = timings
         self.store = store
+        self.auditor = auditor
         self.queries = Queries(store)
         self.worker_notes = WorkerNotes(store.nats, store.clock, store.config, store.instance)
         store.on_reset(self.worker_notes.reset)
         self.refusals = RejectionEvents(store)
         self.roles = Roles(store.presence, store.webhooks.wanted)
-        self.damage = Damage(store)
+        self.damage = Damage(store, timings.damage_s)
         self.limits = limits
         self.webhook_insecure = webhook_insecure
         self.targets = Targets(insecure=webhook_insecure, private=webhook_private)
         self.aside = LargeBodies()
         self.middleware = chain.names
         """What every push goes through, the outermost first."""
-        self.prepare = Preparation(chain, limits, store.clock.now, store.schemas.check)
+        self.prepare = Preparation(chain, limits, store.clock.now, checks(store.schemas, strict))
+        self.strict = strict
         self.max_subscriptions = max_subscriptions
         self.test_mode = test_mode
         self.nats_api = nats_api
+        self.keys = keys or KnownKeys(store.clock.now)
+        """Those that this gateway knows by heart."""
         self.unconfirmed_bulk = unconfirmed_bulk
         """Whether bulk operations by a broad filter are done without `confirm: true`."""
         self.stopping = False

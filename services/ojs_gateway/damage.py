@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 import structlog
 
@@ -12,20 +11,19 @@ from ojs_core.store.store import Store
 
 log = structlog.get_logger(__name__)
 
-EVERY_S: Final = 10.0
-
 
 class Damage:
     """Looks now and then, since a health answer must not wait for a stream without a leader."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, every_s: float) -> None:
+        self._every_s = every_s
         self._store = store
         self._task: asyncio.Task[None] | None = None
         self.found: str | None = None
         """As of the last look that was answered."""
 
     def start(self) -> None:
-        self._task = start_loop("damage", self.look, every_s=EVERY_S, tell=False)
+        self._task = start_loop("damage", self.look, every_s=self._every_s, tell=False)
 
     async def stop(self) -> None:
         await stop_loop(self._task)

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.store.workers.presence import BEAT_S, ROLES, Presence
+from ojs_core.store.workers.presence import ROLES, Presence
 from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -50,7 +50,7 @@ class Roles:
 
     async def _run(self) -> None:
         await self.look()
-        await asyncio.sleep(BEAT_S)
+        await asyncio.sleep(self._presence.timings.beat_s)
 
     async def look(self) -> None:
         """Count the processes of each role. Raises OjsError backend_unavailable."""

@@ -6,12 +6,17 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
+from ojs_core.access.known_keys import KnownKeys
+from ojs_core.audit.trail import Trail
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.runtime.browsers import Browsers
 from ojs_core.runtime.connections import Connections
 from ojs_core.runtime.listen import Listener
-from ojs_gateway.context import Context
+from ojs_core.runtime.preparation import strict_of
+from ojs_gateway.access import Access, own_key
+from ojs_gateway.auditing import Auditor
+from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.routes import bound, operations, router
@@ -19,6 +24,7 @@ from ojs_gateway.routes import bound, operations, router
 if TYPE_CHECKING:
     from ojs_core.runtime.middleware import EnqueueChain
     from ojs_core.runtime.settings import Settings
+    from ojs_core.runtime.tls import TlsDoor
     from ojs_core.store.store import Store
 
 _SHUTDOWN_S: Final = 1.8
@@ -32,7 +38,9 @@ cut off clients that ask again and again."""
 class Gateway:
     """The API over one store, by HTTP and NATS. `chain` is frozen when it starts; add to it before."""
 
-    def __init__(self, store: Store, settings: Settings, chain: EnqueueChain) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, chain: EnqueueChain, timings: GatewayTimings = GatewayTimings()
+    ) -> None:
         self.chain = chain
         self._settings = settings
         limits = PayloadLimits(
@@ -40,6 +48,9 @@ class Gateway:
             max_envelope_bytes=settings.max_envelope_bytes,
             default_wait_ms=settings.default_wait_ms,
         )
+        known = KnownKeys(store.clock.now, own_key(settings))
+        self._auditor = Auditor(Trail(store.nats, store.config), store.clock.now)
+        self._access = Access(store.keys, known, settings, self._auditor.refused)
         self._context = Context(
             store,
             limits,
@@ -49,16 +60,26 @@ class Gateway:
             max_subscriptions=settings.max_subscriptions,
             webhook_insecure=settings.webhook_insecure,
             webhook_private=settings.webhook_private,
-            nats_api=settings.nats_api,
+            strict=strict_of(settings),
+            nats_api=settings.nats_api != "off",
+            keys=known,
+            auditor=self._auditor,
+            timings=timings,
         )
         browsers = Browsers(settings.host, settings.allowed_hosts, settings.allowed_origins)
         routes = list(bound(self._context))
-        self._edge = Edge(router(routes), limits, browsers, self._context.aside)
+        self._edge = Edge(router(routes), limits, browsers, self._access.http, self._context.aside)
         self._nats_api: NatsApi | None = None
-        if settings.nats_api:
+        if settings.nats_api != "off":
             inboxes = Inboxes(settings.inbox_prefixes)
             self._nats_api = NatsApi(
-                operations(routes), store.config, limits, self._context.aside, inboxes, most=settings.max_connections
+                operations(routes),
+                store.config,
+                self._access.nats,
+                limits,
+                self._context.aside,
+                inboxes,
+                most=settings.max_connections,
             )
         self._listener: Listener | None = None
 
@@ -69,15 +90,22 @@ class Gateway:
         return self._listener.url
 
     async def start(self) -> None:
-        """Listen. Raises StartupProblem if the address can't be had, or NATS not reached."""
+        """Listen. Raises StartupProblem if the address can't be had, a certificate not used, or NATS not reached."""
         self.chain.freeze()
         settings = self._settings
+        await self._access.start()
+        self._auditor.start()
         connections = Connections(
             settings.max_connections, settings.max_connections_per_address, settings.header_timeout, settings.idle_timeout
         )
         bare = server(self._edge, self._context.limits, connections)
         self._listener = Listener(
-            bare, settings.host, settings.port, shares_port=settings.processes > 1, shutdown_timeout=_SHUTDOWN_S
+            bare,
+            settings.host,
+            settings.port,
+            shares_port=settings.processes > 1,
+            door=_door(settings, connections),
+            shutdown_timeout=_SHUTDOWN_S,
         )
         await self._listener.start()
         if self._nats_api is not None:
@@ -95,8 +123,21 @@ class Gateway:
         if self._nats_api is not None:
             closing.append(self._nats_api.stop(_SHUTDOWN_S))
         await asyncio.gather(*closing)
+        await self._access.stop()
+        await self._auditor.stop()
         await self._context.roles.stop()
         await self._context.damage.stop()
         await self._context.worker_notes.stop()
         await self._context.targets.close()
         self._context.aside.close()
+
+
+def _door(settings: Settings, connections: Connections) -> TlsDoor | None:
+    """What TLS begins with, where there is a certificate. Raises StartupProblem."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    from ojs_core.runtime.certificates import Certificates, TlsFiles  # noqa: PLC0415  # takes a library that is for TLS alone
+    from ojs_core.runtime.tls import FailedHandshakes, TlsDoor  # noqa: PLC0415
+
+    certificates = Certificates(TlsFiles(settings.tls_cert, settings.tls_key, settings.client_ca))
+    return TlsDoor(certificates, connections, FailedHandshakes().note)

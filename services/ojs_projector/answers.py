@@ -31,7 +31,6 @@ from ojs_core.read.messages import (
     UnreadableAsk,
     WorkersAsk,
     WorkflowsAsk,
-    query_subject,
 )
 from ojs_core.read.numbers import HistoryAsk
 from ojs_core.store.store import Store
@@ -75,8 +74,13 @@ class Answers:
         relay: Relay,
         status: Callable[[], ProjectorStatus],
         dead_letters: int,
+        round_ms: int,
+        wait_s: float = WAIT_S,
     ) -> None:
+        """`wait_s` is how long a question waits until the index has come so far; whoever asks waits a little longer."""
+        self._wait_s = wait_s
         self._nats = store.bulk
+        self._config = store.config
         self._model = model
         self._reached = reached
         self._relay = relay
@@ -100,7 +104,7 @@ class Answers:
             "dead_letter_stats": _Query(
                 StatsAsk,
                 lambda ask: msgspec.structs.replace(
-                    lists.dead_letter_stats(model, ask.queue), max_count=dead_letters, next_prune_at=next_round(now())
+                    lists.dead_letter_stats(model, ask.queue), max_count=dead_letters, next_prune_at=next_round(now(), round_ms)
                 ),
             ),
             "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
@@ -116,7 +120,7 @@ class Answers:
     async def start(self) -> None:
         self._stops = await self._listen(building=True)
         await self.fit()
-        relayed = query_subject("relayed")
+        relayed = self._config.query("relayed")
         self._stops.append(await self._nats.listen(relayed, partial(self._spawn, self._answer_relayed)))
 
     async def fit(self) -> None:
@@ -130,7 +134,7 @@ class Answers:
 
     async def _listen(self, *, building: bool) -> list[Callable[[], Awaitable[None]]]:
         return [
-            await self._nats.listen(query_subject(name, building=building), self._handler(query), group=_GROUP)
+            await self._nats.listen(self._config.query(name, building=building), self._handler(query), group=_GROUP)
             for name, query in self._queries.items()
         ]
 
@@ -153,9 +157,9 @@ class Answers:
         try:
             ask = msgspec.json.decode(message.data, type=query.ask)
             partial = self._model.partial
-            reached = await self._reached.until(ask.barrier, _PARTIAL_WAIT_S if partial else WAIT_S)
+            reached = await self._reached.until(ask.barrier, _PARTIAL_WAIT_S if partial else self._wait_s)
             if not reached and partial and not self._model.partial:  # it has become whole: now it is worth waiting for
-                reached = await self._reached.until(ask.barrier, WAIT_S - _PARTIAL_WAIT_S)
+                reached = await self._reached.until(ask.barrier, self._wait_s - _PARTIAL_WAIT_S)
             # While the index is built anew nobody waits for long: what is there is answered, and marked.
             if reached or self._model.partial:
                 self._send(message, AskOutcome(answer=Raw(_encode(query.answer(ask)))))
@@ -169,7 +173,7 @@ class Answers:
         """All replicas are asked; the one that relays answers, or the one that comes to relay meanwhile."""
         ask = msgspec.json.decode(message.data, type=StatsAsk)
         try:
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(self._wait_s):
                 await self._relay.until_relayed(ask.barrier)
         except TimeoutError:
             if self._relay.leading:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_tasks
@@ -24,7 +25,7 @@ from ojs_core.jetstream.feed import Feed, Record
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.reading import Unreadable
 from ojs_core.jetstream.subjects import REST
-from ojs_core.read.messages import ProjectorStatus
+from ojs_core.read.messages import WAIT_S, ProjectorStatus
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
@@ -44,11 +45,11 @@ from ojs_projector.index.checkpoints import Checkpoints
 from ojs_projector.index.file import IndexFile
 from ojs_projector.index.model import Model, Seen
 from ojs_projector.index.watermark import Watermark
-from ojs_projector.relaying.relay import Relay
-from ojs_projector.safety_net.completeness import Completeness
-from ojs_projector.safety_net.pruning import Pruner
-from ojs_projector.safety_net.safety import SafetyNet
-from ojs_projector.statistics_writer import StatisticsWriter
+from ojs_projector.relaying.relay import Relay, RelayTimings
+from ojs_projector.safety_net.completeness import Completeness, CompletenessTimings
+from ojs_projector.safety_net.pruning import Pruner, PruningTimings
+from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
+from ojs_projector.statistics_writer import StatisticsTimings, StatisticsWriter
 
 log = structlog.get_logger(__name__)
 
@@ -61,8 +62,22 @@ PARK_S: Final = 0.25
 _AT_ONCE: Final = 250
 """Records that are taken up before somebody who asks has a turn: 10 to 20 ms, more if they are of old jobs."""
 _PAUSE_S: Final = 0.5
-_FULL_S: Final = 5.0
-_SAFETY_S: Final = 10.0
+
+
+class ProjectorTimings(Struct, frozen=True, kw_only=True):
+    """The times of a projector's parts, and how much they do at once: only tests have others than these."""
+
+    full_s: float = 5.0
+    """How long reading rests while the index's disk is full."""
+    safety_s: float = 10.0
+    """How often lost hints are looked for."""
+    wait_s: float = WAIT_S
+    """How long a question waits until the index has come so far."""
+    relay: RelayTimings = RelayTimings()
+    safety: SafetyTimings = SafetyTimings()
+    completeness: CompletenessTimings = CompletenessTimings()
+    pruning: PruningTimings = PruningTimings()
+    statistics: StatisticsTimings = StatisticsTimings()
 
 
 class Projector:
@@ -72,7 +87,17 @@ class Projector:
     is kept for lists; 0 for none. `dead_letters` is how many each queue keeps that doesn't say otherwise; 0 for any number.
     """
 
-    def __init__(self, store: Store, folder: Path | None, *, searched: int = 0, copied: int = 0, dead_letters: int = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        folder: Path | None,
+        *,
+        searched: int = 0,
+        copied: int = 0,
+        dead_letters: int = 0,
+        timings: ProjectorTimings = ProjectorTimings(),
+    ) -> None:
+        self._timings = timings
         self._store = store
         self._searched = searched
         self._copied = copied
@@ -130,21 +155,33 @@ class Projector:
             store.config,
             self._workflow,
             store.instance,
+            self._timings.relay,
         )
         store.on_reset(relay.clear)
-        self._safety = safety = SafetyNet(store, model)
-        self._completeness = completeness = Completeness(store, model)
-        self._keeper = keeper = StatisticsWriter(store, model, lambda: relay.leading)
+        self._safety = safety = SafetyNet(store, model, self._timings.safety)
+        self._completeness = completeness = Completeness(store, model, self._timings.completeness)
+        self._keeper = keeper = StatisticsWriter(store, model, lambda: relay.leading, self._timings.statistics)
         store.on_reset(keeper.clear)
-        pruner = Pruner(store, model, self.reached, lambda: relay.leading, self._dead_letters)
-        self._answers = Answers(store, model, self.reached, relay, self.status, self._dead_letters)
+        pruner = Pruner(store, model, self.reached, lambda: relay.leading, self._dead_letters, self._timings.pruning)
+        self._answers = Answers(
+            store,
+            model,
+            self.reached,
+            relay,
+            self.status,
+            self._dead_letters,
+            self._timings.pruning.round_ms,
+            self._timings.wait_s,
+        )
         await self._answers.start()
         await store.queues.all()  # from now on they are known by heart
         await relay.start()
         await keeper.start()
         self._tasks = [
             start_loop("projector", partial(self._read, model, feed, relay, keeper, self._answers)),
-            start_loop("projector-tend", partial(self._tend, model, relay, safety, completeness), every_s=_SAFETY_S),
+            start_loop(
+                "projector-tend", partial(self._tend, model, relay, safety, completeness), every_s=self._timings.safety_s
+            ),
             start_loop("projector-prune", pruner.run),
         ]
         self._stop_gauges = metrics.refresh_with(Gauges(model, self.status, store.queues.bound).refresh)
@@ -187,7 +224,7 @@ class Projector:
         )
 
     async def _connect(self, purpose: str) -> Connection:
-        nats = await self._store.connect(f"ojs-projector-{purpose}")
+        nats = await self._store.connect(f"{self._store.config.namespace}-projector-{purpose}")
         self._connections.append(nats)
         return nats
 
@@ -225,7 +262,7 @@ class Projector:
             self._broken = not self._full
             if self._full:
                 log.error("the index can't be written: its disk is full; reading waits until there is room")
-                await asyncio.sleep(_FULL_S)
+                await asyncio.sleep(self._timings.full_s)
             else:
                 log.error("the index is broken and is built anew", error=str(error))
                 await asyncio.sleep(_PAUSE_S)

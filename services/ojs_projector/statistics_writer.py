@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.domain.statistics.activity import Activity
@@ -22,11 +23,6 @@ from ojs_projector.index.model import Model
 
 log = structlog.get_logger(__name__)
 
-LOOK_S: Final = 2.0
-GRACE_MS: Final = 30_000
-"""From the end of a minute until it is kept: ten times as long as a commit is tried."""
-STEADY_MS: Final = 5_000
-"""How long records must have come without a break: what was on its way when NATS stood still has arrived by then."""
 _BREAK_MS: Final = 2_000
 _RESET_MS: Final = 5_000
 _NAMES: Final = {MINUTE_MS: "minute", HOUR_MS: "hour"}
@@ -36,10 +32,21 @@ _QUEUES_AT_ONCE: Final = 20
 _encode: Final = msgspec.json.Encoder().encode
 
 
+class StatisticsTimings(Struct, frozen=True, kw_only=True):
+    """When a minute's numbers are kept."""
+
+    look_s: float = 2.0
+    grace_ms: int = 30_000
+    """From the end of a minute until it is kept: ten times as long as a commit is tried."""
+    steady_ms: int = 5_000
+    """How long records must have come without a break: what was on its way when NATS stood still has arrived by then."""
+
+
 class StatisticsWriter:
     """`leading` says whether this replica is the one to write."""
 
-    def __init__(self, store: Store, model: Model, leading: Callable[[], bool]) -> None:
+    def __init__(self, store: Store, model: Model, leading: Callable[[], bool], timings: StatisticsTimings) -> None:
+        self._timings = timings
         self._store = store
         self._model = model
         self._leading = leading
@@ -50,7 +57,7 @@ class StatisticsWriter:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        self._task = start_loop("statistics", self._run, every_s=LOOK_S)
+        self._task = start_loop("statistics", self._run, every_s=self._timings.look_s)
 
     async def stop(self) -> None:
         await stop_loop(self._task)
@@ -78,9 +85,9 @@ class StatisticsWriter:
     async def look(self) -> None:
         """Write what is over and not kept yet, in order. Raises OjsError backend_unavailable."""
         at = self._caught_up_at
-        if at - self._steady_since < STEADY_MS or at < self._held_until:
+        if at - self._steady_since < self._timings.steady_ms or at < self._held_until:
             return
-        over = at - GRACE_MS
+        over = at - self._timings.grace_ms
         minutes_since = at - KEPT_MS[MINUTE_MS]
         spans = self._model.time_buckets
         # Of a time for which no minutes are kept any more there are only hours; they come first, being older.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from ojs_core.base.lru import Lru
 from ojs_core.domain.transitions import LIVENESS_MS, Liveness
 from ojs_core.domain.worker import CompleteList
@@ -11,15 +13,22 @@ from ojs_core.store.announce import announce_lost
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import STOPPED, covers
 
-_FRESH_MS: Final = 500
 _TOLD_BYTES: Final = 1_000_000
 _ENTRY_BYTES: Final = 200
+
+
+class LivenessTimings(Struct, frozen=True, kw_only=True):
+    """How long an answer about a worker counts."""
+
+    fresh_ms: int = 500
+    """Many jobs may ask for one worker at once."""
 
 
 class WorkerLiveness:
     """Reads worker records and gateway beats; answers are shared for half a second, since a dead worker held many jobs."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, timings: LivenessTimings = LivenessTimings()) -> None:
+        self._timings = timings
         self._store = store
         self._known: dict[str, tuple[int, Liveness]] = {}
         self._told = Lru[int](_TOLD_BYTES)
@@ -28,7 +37,7 @@ class WorkerLiveness:
     async def of(self, worker_id: str, now: int) -> Liveness:
         """What is known of a worker at `now` (server time, Unix ms)."""
         at = self._store.clock.now()
-        self._known = {worker: known for worker, known in self._known.items() if at - known[0] < _FRESH_MS}
+        self._known = {worker: known for worker, known in self._known.items() if at - known[0] < self._timings.fresh_ms}
         if worker_id not in self._known:
             self._known[worker_id] = (at, await self._read(worker_id, now))
         return self._known[worker_id][1]
@@ -38,7 +47,7 @@ class WorkerLiveness:
         if record is None:
             return Liveness(seen_at=None, covered=False)
         beats = await self._store.presence.of("gateway")
-        covered = covers(beats, now - LIVENESS_MS, now)
+        covered = covers(beats, now - LIVENESS_MS, now, self._store.presence.timings.max_gap_ms)
         dead = covered and record.state != STOPPED and record.seen_at + LIVENESS_MS <= now
         if dead and self._told.get(worker_id) != record.seen_at:
             self._told.put(worker_id, record.seen_at, len(worker_id) + _ENTRY_BYTES)

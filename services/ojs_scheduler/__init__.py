@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.transitions import Liveness
 from ojs_core.runtime.dueloop import DueLoop
-from ojs_core.runtime.preparation import Preparation, configured_chain
+from ojs_core.runtime.preparation import Preparation, checks, configured_chain, strict_of
 from ojs_core.runtime.timekeeping import Timekeeper
 from ojs_scheduler.blocked_jobs import BlockedJobsWorker
 from ojs_scheduler.crons import CronWorker
@@ -45,7 +45,7 @@ def build(store: Store, settings: Settings) -> Service:
     """A scheduler that is not started yet. Raises StartupProblem if an enqueue middleware can't be imported."""
     chain = configured_chain(settings)
     chain.freeze()
-    prepare = Preparation(chain, PayloadLimits(), store.clock.now, store.schemas.check)
+    prepare = Preparation(chain, PayloadLimits(), store.clock.now, checks(store.schemas, strict_of(settings)))
     outbox = store.outbox()
     batches = DueLoop("batch", outbox.messages, outbox.handle)
     return Scheduler(

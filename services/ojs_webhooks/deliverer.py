@@ -12,7 +12,7 @@ from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.waiting import within
 from ojs_core.telemetry import metrics
 from ojs_webhooks.pausing import pause
-from ojs_webhooks.subscriber import Subscriber
+from ojs_webhooks.subscriber import Subscriber, SubscriberTimings
 
 if TYPE_CHECKING:
     from ojs_core.domain.webhooks.records import Subscription, Tally
@@ -31,7 +31,8 @@ _RESET_S: Final = 0.2
 class Deliverer:
     """The process. What it has in hand when it dies comes to another one."""
 
-    def __init__(self, store: Store, targets: Targets) -> None:
+    def __init__(self, store: Store, targets: Targets, timings: SubscriberTimings = SubscriberTimings()) -> None:
+        self._timings = timings
         self._store = store
         self._webhooks = store.webhooks
         self._targets = targets
@@ -66,7 +67,7 @@ class Deliverer:
             if subscriber is not None:
                 subscriber.change(subscription)
                 continue
-            self._subscribers[subscription.id] = begun = Subscriber(self._store, self._targets, subscription)
+            self._subscribers[subscription.id] = begun = Subscriber(self._store, self._targets, subscription, self._timings)
             await begun.start()
         metrics.WEBHOOK_SUBSCRIPTIONS.set(len(active))
         await within(_LOOK_S, self._news)

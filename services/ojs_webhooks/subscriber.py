@@ -32,11 +32,16 @@ log = structlog.get_logger(__name__)
 
 _AT_ONCE: Final = 8
 """Events that a process brings at a time to one target, and as many failed ones that it tries again."""
-_AGAIN_MS: Final = 30_000
-"""When an attempt whose outcome could not be stored is made again: as after the first failure."""
 _FIRST_REST_S: Final = 0.5
 _LONGEST_REST_S: Final = 30.0
 """Between pulls while a target fails: its events wait in the stream, and their attempts aren't used up together."""
+
+
+class SubscriberTimings(Struct, frozen=True, kw_only=True):
+    """When deliveries are made again."""
+
+    again_ms: int = 30_000
+    """When an attempt whose outcome could not be stored is made again: as after the first failure."""
 
 
 class _Envelope(Struct):
@@ -49,7 +54,8 @@ _envelope: Final = Decoder(_Envelope).decode
 class Subscriber:
     """Begins with `start`, ends with `stop`."""
 
-    def __init__(self, store: Store, targets: Targets, subscription: Subscription) -> None:
+    def __init__(self, store: Store, targets: Targets, subscription: Subscription, timings: SubscriberTimings) -> None:
+        self._timings = timings
         self._store = store
         self._webhooks = store.webhooks
         self._deliveries = store.webhooks.deliveries
@@ -122,10 +128,10 @@ class Subscriber:
             self._consumer.done(one)
         except OjsError as error:
             self._waits(error)
-            self._consumer.again(one, _AGAIN_MS)
+            self._consumer.again(one, self._timings.again_ms)
         except Exception:  # one event's trouble must not keep the others waiting
             log.exception("webhook's delivery failed and will come back", subscription_id=self.subscription.id)
-            self._consumer.again(one, _AGAIN_MS)
+            self._consumer.again(one, self._timings.again_ms)
 
     def _first(self, one: ConsumedEvent) -> DeliveryRecord:
         event_id = _envelope(one.event.body).id
@@ -152,7 +158,7 @@ class Subscriber:
             await self._due.done([due])
         except OjsError as error:
             self._waits(error)
-            self._due.later(due, _AGAIN_MS)
+            self._due.later(due, self._timings.again_ms)
 
     # Both
 

@@ -1,4 +1,4 @@
-"""The address of NATS: servers, and behind them where answers are listened to and which files have the credentials."""
+"""The address of NATS: servers, and behind them the inbox, the namespace and the files of the credentials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ ROLE: Final = "{role}"
 """Stands for the role of a process in the names of files and in the inbox prefix."""
 FILES: Final = ("creds", "ca", "cert", "key")
 """The options of an address that name files."""
-_OPTIONS: Final = ("inbox_prefix", *FILES)
+_BY_ROLE: Final = ("inbox_prefix", *FILES)
+_OPTIONS: Final = ("namespace", *_BY_ROLE)
+_VARIABLE: Final = "OJS_NATS_{}"
 _SCHEMES: Final = ("nats", "tls", "ws", "wss")
 _INBOX_PREFIX: Final = re.compile(r"_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _EXAMPLE: Final = "is not a URL like nats://127.0.0.1:4222"
@@ -26,11 +28,13 @@ class Address(Struct, frozen=True, kw_only=True):
     """Where NATS is, and who one is there.
 
     `creds` names a file with credentials (`ojs_link.login`), `ca` one with the certificates to trust, `cert` and `key` those
-    of this client. An empty text stands for none.
+    of this client. `namespace` is that of the system which a client asks; services have a setting instead. An empty text
+    stands for none.
     """
 
     servers: tuple[str, ...]
     inbox_prefix: str = INBOX
+    namespace: str = ""
     creds: str = ""
     ca: str = ""
     cert: str = ""
@@ -54,7 +58,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
     def of_role(self, role: str) -> Address:
         """Return the address that a process of a role uses."""
-        named = {name: getattr(self, name).replace(ROLE, role) for name in _OPTIONS}
+        named = {name: getattr(self, name).replace(ROLE, role) for name in _BY_ROLE}
         return replace(self, **named)
 
     @property
@@ -65,6 +69,11 @@ class Address(Struct, frozen=True, kw_only=True):
             del options["inbox_prefix"]
         said = "&".join(f"{name}={quote(value, safe='/{}')}" for name, value in options.items() if value)
         return ",".join(self.servers) + (f"?{said}" if said else "")
+
+
+def files_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what `Address.with_files` takes, of the variables OJS_NATS_CREDS and so on."""
+    return {name: environ.get(_VARIABLE.format(name.upper()), "") for name in FILES}
 
 
 def read_address(url: str) -> Address:

@@ -43,6 +43,7 @@ from ojs_nats._errors import (
     ResultTimeout,
     ServerFailed,
     TooLarge,
+    Unauthorized,
     Unavailable,
     Unsupported,
     WorkflowCancelled,
@@ -51,6 +52,7 @@ from ojs_nats._errors import (
 from ojs_nats._jobs import Job, JobError, NewJob
 from ojs_nats._options import Options, Rate, RateLimit, Retry, Unique
 from ojs_nats._sync import SyncClient, SyncJobHandle, SyncWorkflowHandle
+from ojs_nats._tls import Tls
 from ojs_nats._worker.context import JobContext
 from ojs_nats._worker.outcome import DeadLetter, Discard, RetryLater, Snooze, SoftTimeout
 from ojs_nats._worker.worker import Worker
@@ -104,7 +106,9 @@ __all__ = [
     "SyncClient",
     "SyncJobHandle",
     "SyncWorkflowHandle",
+    "Tls",
     "TooLarge",
+    "Unauthorized",
     "Unavailable",
     "Unique",
     "Unsupported",

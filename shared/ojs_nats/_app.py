@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
@@ -11,12 +12,13 @@ from ojs_nats._chains import EnqueueChain, ExecutionChain
 from ojs_nats._client import Client
 from ojs_nats._clients import Clients
 from ojs_nats._closing import Closing
-from ojs_nats._connect import url_of
+from ojs_nats._connect import authorized, url_of
 from ojs_nats._definitions import JobDecorator, JobDefinition
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._enqueue import AppSurroundings, Codec
 from ojs_nats._options import DefinitionOptions
 from ojs_nats._sync import SyncClient
+from ojs_nats._tls import HTTPS, Tls, check_scheme
 from ojs_nats._worker.context import JobContext
 
 P = ParamSpec("P")
@@ -27,8 +29,9 @@ Lifespan = TypeVar("Lifespan", bound=Callable[[], AsyncIterator[Any]])
 class App(Closing):
     """The jobs of an application. `url` is the server's, else OJS_URL, else http://127.0.0.1:8080.
 
-    `headers` go with every request, of workers too: what a proxy before the server asks for, such as `Authorization`. Requests
-    are repeated for up to `patience` while nobody answers, as `Client` has it.
+    `token` is the key that the server asks for, of its workers too, else OJS_AUTH_TOKEN, else OJS_API_KEY. `headers` go with
+    every request: what a proxy before the server asks for. Requests are repeated for up to `patience` while nobody answers,
+    and `tls` is for `https://` addresses, as `Client` has it.
 
     `enqueue` is the middleware around its pushes, `execution` that around its handlers; `codec` reads results that middleware
     has encoded.
@@ -37,9 +40,20 @@ class App(Closing):
     the client of code without a loop.
     """
 
-    def __init__(self, url: str | None = None, *, headers: Mapping[str, str] | None = None, patience: Duration = 30.0) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        patience: Duration = 30.0,
+        tls: Tls | ssl.SSLContext | None = None,
+    ) -> None:
+        """Raises ValueError for an address that names no server, and for files of TLS that can't be used."""
         self.url = url_of(url)
-        self.headers = headers
+        check_scheme(self.url, tls)
+        self.tls = tls
+        self.headers = authorized(headers, token)
         self.patience_s = milliseconds(patience) / 1_000
         self.enqueue = EnqueueChain()
         self.execution = ExecutionChain()
@@ -50,7 +64,8 @@ class App(Closing):
         self.sync = SyncClient(self.url, clients=self._clients)
 
     def _connect(self) -> Client:
-        return Client(self.url, patience=self.patience_s, headers=self.headers, surroundings=AppSurroundings(self))
+        tls = self.tls if self.url.startswith(HTTPS) else None  # it may have been moved
+        return Client(self.url, patience=self.patience_s, headers=self.headers, tls=tls, surroundings=AppSurroundings(self))
 
     @property
     def client(self) -> Client:

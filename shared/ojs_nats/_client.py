@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 from uuid import uuid4
@@ -12,6 +13,7 @@ from ojs_nats._api.crons import Crons
 from ojs_nats._api.dead_letters import DeadLetters
 from ojs_nats._api.events import Events
 from ojs_nats._api.jobs import Jobs
+from ojs_nats._api.keys import Keys
 from ojs_nats._api.pools import Pools
 from ojs_nats._api.queues import Queues
 from ojs_nats._api.rate_limits import RateLimits
@@ -22,12 +24,13 @@ from ojs_nats._api.webhooks import Webhooks
 from ojs_nats._api.workers import Workers
 from ojs_nats._api.workflows import Workflows
 from ojs_nats._closing import Closing
-from ojs_nats._connect import transport, url_of
+from ojs_nats._connect import authorized, transport, url_of
 from ojs_nats._durations import Duration, milliseconds
 from ojs_nats._enqueue import Surroundings
 from ojs_nats._errors import Duplicate, JobCancelled, JobDropped, JobFailed, NotFound, Refused, refused
 from ojs_nats._jobs import Job, NewJob
 from ojs_nats._operations import GET_JOB, PUSH, PUSH_BULK, PUSH_MANY, Operation, Request
+from ojs_nats._tls import Tls, check_scheme
 from ojs_nats.answers.jobs import BulkPushed, PushedItem
 
 R = TypeVar("R")
@@ -50,7 +53,9 @@ class Client(Closing):
 
     Requests are repeated for up to `patience` while nobody answers, or who answers can't work, unless they might be done
     twice by that; a push never makes two jobs, since it names its job. Everything raises `Refused` by what the server said,
-    and `Unavailable`. `headers` go with every request: what a proxy before the server asks for, such as `Authorization`.
+    and `Unavailable`. `token` is the key that the server asks for, else OJS_AUTH_TOKEN, else OJS_API_KEY. `headers` go with
+    every request: what a proxy before the server asks for. `tls` is for `https://` addresses: a CA of one's own, a client's
+    certificate; without it, what OJS_CA_FILE, OJS_CERT_FILE and OJS_KEY_FILE name counts.
     """
 
     def __init__(
@@ -58,12 +63,17 @@ class Client(Closing):
         url: str | None = None,
         *,
         patience: Duration = 30.0,
+        token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        tls: Tls | ssl.SSLContext | None = None,
         surroundings: Surroundings | None = None,
     ) -> None:
+        """Raises ValueError for an address that names no server, and for files of TLS that can't be used."""
         self.url = url_of(url)
+        check_scheme(self.url, tls)
         self.surroundings = surroundings or Surroundings()
-        self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000, headers=headers)
+        shown = authorized(headers, token)
+        self.transport = transport(self.url, patience_s=milliseconds(patience) / 1_000, headers=shown, tls=tls)
         self.jobs = Jobs(self.transport)
         self.queues = Queues(self.transport)
         self.dead_letters = DeadLetters(self.transport)
@@ -75,6 +85,7 @@ class Client(Closing):
         self.schemas = Schemas(self.transport)
         self.rate_limits = RateLimits(self.transport)
         self.pools = Pools(self.transport)
+        self.keys = Keys(self.transport)
         self.system = ServerSystem(self.transport)
 
     async def close(self) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from ojs_nats._http import HttpTransport
-from ojs_nats._nats import NatsTransport
+from ojs_nats._nats import NatsTransport, nats_address
+from ojs_nats._tls import Tls
 from ojs_nats._transport import Transport, masked
 
 _NATS: Final = ("nats://", "tls://")
@@ -18,17 +20,41 @@ stand_ins: Final[dict[str, Callable[[], Transport]]] = {}
 
 
 def url_of(url: str | None) -> str:
-    """As given, else OJS_URL, else a server on this machine. Raises ValueError for another scheme."""
+    """As given, else OJS_URL, else a server on this machine. Raises ValueError for another scheme, or options of a NATS address
+    that there aren't.
+    """
     found = url or os.environ.get("OJS_URL") or DEFAULT_URL
     if not found.startswith((*_NATS, "http://", "https://")):
         raise ValueError(f"a server is named by its http://, https://, nats:// or tls:// address, not {masked(found)!r}")
+    if found.startswith(_NATS):
+        nats_address(found)
     return found
 
 
-def transport(url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> Transport:
-    """The transport that the scheme of `url`, which `url_of` has checked, names."""
+def authorized(headers: Mapping[str, str] | None, token: str | None) -> Mapping[str, str]:
+    """Headers with the key to show: `token`, else what they have, else OJS_AUTH_TOKEN, else OJS_API_KEY; maybe none."""
+    found = dict(headers or {})
+    named = any(name.lower() == "authorization" for name in found)
+    shown = token or (None if named else os.environ.get("OJS_AUTH_TOKEN") or os.environ.get("OJS_API_KEY"))
+    if shown:
+        found = {name: value for name, value in found.items() if name.lower() != "authorization"}
+        found["Authorization"] = f"Bearer {shown.strip()}"
+    return found
+
+
+def transport(
+    url: str,
+    *,
+    patience_s: float = 30.0,
+    headers: Mapping[str, str] | None = None,
+    tls: Tls | ssl.SSLContext | None = None,
+) -> Transport:
+    """The transport that the scheme of `url`, which `url_of` has checked, names. `tls` counts for https:// alone.
+
+    Raises ValueError for files of TLS that can't be used.
+    """
     if (made := stand_ins.get(url)) is not None:
         return made()
     if url.startswith(_NATS):
         return NatsTransport(url, patience_s=patience_s, headers=headers)
-    return HttpTransport(url, patience_s=patience_s, headers=headers)
+    return HttpTransport(url, patience_s=patience_s, headers=headers, tls=tls)

@@ -42,7 +42,11 @@ class TooLarge(Refused):
 
 
 class PermissionDenied(Refused):
-    """The server's settings don't allow who asks."""
+    """Who asks may not do that: the key lacks a permission, which `details` name, or settings don't allow it."""
+
+
+class Unauthorized(Refused):
+    """The server asks for a key, or the one that was sent isn't right, or has ended."""
 
 
 class NotFound(Refused):
@@ -143,6 +147,8 @@ _BY_CODE: Final[dict[str, type[Refused]]] = {
     "schema_validation": InvalidRequest,
     "queue_name_too_long": InvalidRequest,
     "job_type_too_long": InvalidRequest,
+    "job_type_not_registered": InvalidRequest,
+    "unknown_attributes": InvalidRequest,
     "unsupported": Unsupported,
     "extension_not_supported": Unsupported,
     "unsupported_compression": Unsupported,
@@ -151,6 +157,7 @@ _BY_CODE: Final[dict[str, type[Refused]]] = {
     "metadata_too_large": TooLarge,
     "batch_size_exceeded": TooLarge,
     "result_too_large": TooLarge,
+    "unauthenticated": Unauthorized,
     "permission_denied": PermissionDenied,
     "not_found": NotFound,
     "conflict": Conflict,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from ojs_nats._json import decoded
 from ojs_nats._lookups import Lookups
 from ojs_nats._operations import STREAM_EVENTS, STREAM_JOB_EVENTS, Operation, Request
 from ojs_nats._sse import frames
+from ojs_nats._tls import HTTPS, Tls, Trust
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, error_of, in_time
 from ojs_nats.answers.events import Event
 
@@ -41,9 +43,18 @@ _NAME: Final = re.compile(r"\{(\w+)\}")
 class HttpTransport(Transport):
     """To `http://…` and `https://…`."""
 
-    def __init__(self, url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        patience_s: float = 30.0,
+        headers: Mapping[str, str] | None = None,
+        tls: Tls | ssl.SSLContext | None = None,
+    ) -> None:
+        """Raises ValueError for files of TLS that can't be used."""
         super().__init__(url, patience_s=patience_s)
         self._headers = headers or {}
+        self._trust = Trust(tls) if url.startswith(HTTPS) else None
         self._keeper: AsyncGenerator[aiohttp.ClientSession] | None = None
         self._session: aiohttp.ClientSession | None = None
 
@@ -57,13 +68,14 @@ class HttpTransport(Transport):
         answer_s = _ANSWER_S if request.answer_s is None else request.answer_s
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
 
-        async def asked() -> Answer:
+        async def answered() -> Answer:
             method, data = request.operation.method, _as_sent(body)
-            async with session.request(method, url, data=data, headers=request.headers, timeout=timeout) as answer:
+            asked = session.request(method, url, data=data, headers=request.headers, timeout=timeout, ssl=self._tls())
+            async with asked as answer:
                 return Answer(answer.status, await answer.read(), answer.headers.get("Retry-After"))
 
         try:
-            return await in_time(asked(), answer_s)
+            return await in_time(answered(), answer_s)
         except aiohttp.ClientConnectorError as error:
             raise NotNow(error, carried_out=False) from error
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -109,7 +121,7 @@ class HttpTransport(Transport):
             url = self._address(STREAM_JOB_EVENTS, {"job_id": wanted.job_id, **said})
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_READ_S)
         try:
-            async with session.get(url, timeout=timeout, read_bufsize=_BUFFER) as answer:
+            async with session.get(url, timeout=timeout, read_bufsize=_BUFFER, ssl=self._tls()) as answer:
                 if answer.status != 200:
                     raise error_of(Answer(answer.status, await answer.read(), answer.headers.get("Retry-After")))
                 yield answer.content
@@ -122,6 +134,10 @@ class HttpTransport(Transport):
         asked = {name: value for name, value in parameters.items() if name not in placed}
         url = URL(self.url + path, encoded=True)
         return url.with_query(asked) if asked else url
+
+    def _tls(self) -> ssl.SSLContext | bool:
+        """What a connection is made with, if one has to be; True is aiohttp's own, which http:// has no use for."""
+        return True if self._trust is None else self._trust.context()
 
     async def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

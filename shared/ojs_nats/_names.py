@@ -10,6 +10,7 @@ from typing import Any, Final
 _TYPE: Final = re.compile(r"[a-z][a-zA-Z0-9_-]*(?:\.[a-z][a-zA-Z0-9_-]*)*", re.ASCII)
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.\-]*", re.ASCII)
 _LIMIT_KEY: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]*", re.ASCII)
+_NAMESPACE: Final = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST: Final = 255
 _MOST_TEXTS: Final = 100
@@ -36,6 +37,11 @@ def queue_name(name: Any) -> str:
 def is_queue_name(name: str) -> bool:
     """Return whether a queue may have that name."""
     return len(name) <= _LONGEST and _QUEUE.fullmatch(name) is not None
+
+
+def namespace(name: Any) -> str:
+    """Return the namespace of a system in NATS. Raises ValueError for what isn't one."""
+    return _matching(name, _NAMESPACE, "a namespace has lower-case letters, digits and -, and begins with a letter", 32)
 
 
 def limit_key(key: Any) -> str:
@@ -92,10 +98,10 @@ def check_worked_types(types: Collection[str]) -> None:
         )
 
 
-def _matching(name: Any, form: re.Pattern[str], rule: str) -> str:
-    if isinstance(name, str) and len(name) <= _LONGEST and form.fullmatch(name):
+def _matching(name: Any, form: re.Pattern[str], rule: str, longest: int = _LONGEST) -> str:
+    if isinstance(name, str) and len(name) <= longest and form.fullmatch(name):
         return name
-    raise ValueError(f"{rule}, up to {_LONGEST} characters; not {_shown(name)}")
+    raise ValueError(f"{rule}, up to {longest} characters; not {_shown(name)}")
 
 
 def _shown(value: Any) -> str:

@@ -17,26 +17,23 @@ from nats.aio.client import Srv
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from ojs_link.address import FILES, Address, read_address
+from ojs_link.address import Address, files_of, read_address
 from ojs_link.client import LinkClient, is_refused
 from ojs_nats._errors import Refused, refused
 from ojs_nats._jobs import Job
 from ojs_nats._json import decoded
 from ojs_nats._logging import get_logger
-from ojs_nats._names import is_queue_name
+from ojs_nats._names import is_queue_name, namespace
 from ojs_nats._operations import GET_JOB, LIST_EVENTS, Request
 from ojs_nats._transport import Answer, EventFilter, NotNow, Transport, in_time
 from ojs_nats.answers.events import Event, EventPage
 
 log = get_logger(__name__)
 
-_PREFIX: Final = "ojs.api"
+_NAMESPACE: Final = "ojs"
+"""Of a system that names none."""
 _ANY_QUEUE: Final = "_"
-_VARIABLE: Final = "OJS_NATS_{}"
-"""The variable that names a file of credentials, if the address names none."""
 _CONNECT_S: Final = 5
-_GIVE_UP_S: Final = 12.0
-"""For each server, with all tries."""
 _NOBODY_S: Final = 3.0
 """How long nobody may listen before another server is asked: this one may be cut off from where the gateways are."""
 _CLOSE_S: Final = 1.0
@@ -53,7 +50,6 @@ _HEAD_BYTES: Final = 4_096
 """What a request's headers may take of NATS's max_payload."""
 _NO_STATUS: Final = 502
 """Of an answer without a status of its own, which isn't an OJS server's."""
-_EVENTS: Final = "ojs.events"
 _LAST: Final = frozenset({"job.completed", "job.discarded", "job.cancelled"})
 _PAGE: Final = "1000"
 _LOOK_AGAIN_S: Final = 1.0
@@ -67,11 +63,15 @@ class NatsTransport(Transport):
     OJS_NATS_CREDS and the like name the files that the address doesn't. Raises ValueError for what can't be used.
     """
 
-    def __init__(self, url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, url: str, *, patience_s: float = 30.0, headers: Mapping[str, str] | None = None, give_up_s: float = 12.0
+    ) -> None:
+        """`give_up_s` is how long a connection may take, for each server, with all tries."""
+        self._give_up_s = give_up_s
         super().__init__(url, patience_s=patience_s)
         self._headers = headers or {}
-        files = {name: os.environ.get(_VARIABLE.format(name.upper()), "") for name in FILES}
-        self._address = read_address(self.url).with_files(files).of_role("client")
+        self._address = nats_address(self.url).with_files(files_of(os.environ)).of_role("client")
+        self._namespace = self._address.namespace or _NAMESPACE
         self._opening = asyncio.Lock()
         self._keeper: AsyncGenerator[_Link] | None = None
         self._link: _Link | None = None
@@ -90,12 +90,12 @@ class NatsTransport(Transport):
         name, seconds = request.operation.name, answer_s + _LATE_S
         queue = _ANY_QUEUE if name in self._of_no_queue else _queue(request)
         try:
-            answer = await link.ask(_subject(name, queue), body or b"", headers, seconds)
+            answer = await link.ask(self._subject(name, queue), body or b"", headers, seconds)
         except NobodyListens:
             if queue == _ANY_QUEUE:
                 raise
             # It may be about one queue, and yet not be asked for in the name of one.
-            answer = await link.ask(_subject(name, _ANY_QUEUE), body or b"", headers, seconds)
+            answer = await link.ask(self._subject(name, _ANY_QUEUE), body or b"", headers, seconds)
             self._of_no_queue.add(name)
         answer = await self._elsewhere(link, request, queue, body, headers, seconds, answer)
         said = answer.headers or {}
@@ -118,7 +118,7 @@ class NatsTransport(Transport):
         if not missing or queue == _ANY_QUEUE or "job_id" not in request.parameters:
             return answer
         try:
-            return await link.ask(_subject(request.operation.name, _ANY_QUEUE), body or b"", headers, seconds)
+            return await link.ask(self._subject(request.operation.name, _ANY_QUEUE), body or b"", headers, seconds)
         except Refused:
             return answer
 
@@ -130,7 +130,7 @@ class NatsTransport(Transport):
         over = wanted.job_id is not None and await self._has_ended(wanted.job_id)
         heard = asyncio.Event()
         link = await self._open()
-        async with link.listening(_event_subjects(wanted), heard):
+        async with link.listening(self._event_subjects(wanted), heard):
             while True:
                 heard.clear()
                 page = await self._page(wanted, after)
@@ -143,6 +143,16 @@ class NatsTransport(Transport):
                     return
                 if not page.events:
                     await _either(heard, _LOOK_AGAIN_S)
+
+    def _subject(self, operation: str, queue: str) -> str:
+        return f"{self._namespace}.api.{operation}.{queue}"
+
+    def _event_subjects(self, wanted: EventFilter) -> list[str]:
+        """Return where the events are published that are wanted, and perhaps others (docs/events.md)."""
+        events = f"{self._namespace}.events"
+        if wanted.job_id is not None:
+            return [f"{events}.job.*.*.{wanted.job_id}"]
+        return [f"{events}.{kind.removesuffix('.*')}.>" for kind in wanted.types] or [f"{events}.>"]
 
     async def _page(self, wanted: EventFilter, after: str) -> EventPage:
         asked = {"types": wanted.types, "queues": wanted.queues, "job_types": wanted.job_types}
@@ -168,7 +178,7 @@ class NatsTransport(Transport):
         """A connection that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
         link = _Link()
         try:
-            await link.connect(self._address)
+            await link.connect(self._address, self._give_up_s)
             yield link
         finally:
             self._link = self._keeper = None
@@ -182,8 +192,8 @@ class _One(msgspec.Struct):
 class NobodyListens(NotNow):
     """NATS says so: nothing was done."""
 
-    def __init__(self) -> None:
-        super().__init__("no gateway listens there", carried_out=False)
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no gateway listens there for the namespace {name}", carried_out=False)
 
 
 class _Client(LinkClient):
@@ -202,6 +212,8 @@ class _Client(LinkClient):
     async def _process_connect_init(self) -> None:
         try:
             await super()._process_connect_init()
+        except OSError:  # a certificate that isn't trusted is a ValueError, too
+            raise
         except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
             raise nats.errors.Error("nats: what answers there is no NATS server") from error
 
@@ -246,12 +258,11 @@ class _Link:
         self._tokens = itertools.count(1)
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
-    async def connect(self, address: Address) -> None:
+    async def connect(self, address: Address, give_up_s: float) -> None:
         """Raises NotNow, Refused if NATS doesn't let this client in."""
+        patience_s = give_up_s * len(address.servers)
         try:
-            async with asyncio.timeout(
-                _GIVE_UP_S * len(address.servers)
-            ):  # after a handshake that failed nats-py may wait without end
+            async with asyncio.timeout(patience_s):  # after a handshake that failed nats-py may wait without end
                 await self._nats.open(
                     address,
                     name="ojs-client",
@@ -314,7 +325,7 @@ class _Link:
             del self._waiting[token]
         if not found.data and found.headers is not None and found.headers.get("Status") == "503":
             await self._look_elsewhere()
-            raise NobodyListens
+            raise NobodyListens(subject.partition(".")[0])
         self._nobody_since = None
         return found
 
@@ -369,13 +380,6 @@ class _Link:
                 answer.set_exception(reason)
 
 
-def _event_subjects(wanted: EventFilter) -> list[str]:
-    """Where the events are published that are wanted, and perhaps others (docs/events.md)."""
-    if wanted.job_id is not None:
-        return [f"{_EVENTS}.job.*.*.{wanted.job_id}"]
-    return [f"{_EVENTS}.{kind.removesuffix('.*')}.>" for kind in wanted.types] or [f"{_EVENTS}.>"]
-
-
 async def _either(heard: asyncio.Event, seconds: float) -> None:
     """Until it is set and a moment has passed, in which what was published is stored, or so long."""
     try:
@@ -386,6 +390,14 @@ async def _either(heard: asyncio.Event, seconds: float) -> None:
     await asyncio.sleep(_STORED_S)
 
 
+def nats_address(url: str) -> Address:
+    """Read the address of a client. Raises ValueError."""
+    address = read_address(url)
+    if address.namespace:
+        namespace(address.namespace)
+    return address
+
+
 def _status(said: str) -> int:
     return int(said) if len(said) == 3 and said.isascii() and said.isdigit() else _NO_STATUS
 
@@ -394,7 +406,3 @@ def _queue(request: Request) -> str:
     """Return the queue to name in the subject: any, if no subject can name it. The server says what is wrong."""
     queue = request.queue or _ANY_QUEUE
     return queue if is_queue_name(queue) and "" not in queue.split(".") else _ANY_QUEUE
-
-
-def _subject(operation: str, queue: str) -> str:
-    return f"{_PREFIX}.{operation}.{queue}"

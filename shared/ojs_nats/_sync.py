@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, Unpack
@@ -11,6 +12,7 @@ from ojs_nats._api.crons import Crons, Overlap
 from ojs_nats._api.dead_letters import DeadLetterFilter, DeadLetters
 from ojs_nats._api.events import Events
 from ojs_nats._api.jobs import JobFilter, Jobs, Priority
+from ojs_nats._api.keys import Keys, Role
 from ojs_nats._api.pools import Pools
 from ojs_nats._api.queues import ALL_QUEUES, Period, Prevention, QueueOptions, Queues
 from ojs_nats._api.rate_limits import RateLimits
@@ -29,6 +31,7 @@ from ojs_nats._errors import (
 )
 from ojs_nats._jobs import Checkpoint, Job, NewJob
 from ojs_nats._options import Options, Rate, Retry
+from ojs_nats._tls import Tls, check_scheme
 from ojs_nats._workflows import Flow
 from ojs_nats.answers.crons import Cron, CronRun, TriggeredCron
 from ojs_nats.answers.dead_letters import DeadLetterStats, DeletedDeadLetters, RetriedDeadLetters
@@ -46,6 +49,7 @@ from ojs_nats.answers.jobs import (
     Progress,
     UniqueJob,
 )
+from ojs_nats.answers.keys import Key, MadeKey
 from ojs_nats.answers.pools import ListedPool, Pool, SchedulingStats
 from ojs_nats.answers.queues import (
     ConfiguredQueue,
@@ -61,6 +65,8 @@ from ojs_nats.answers.rate_limits import Limit
 from ojs_nats.answers.schemas import Schema, SchemaHead, SchemaVersion
 from ojs_nats.answers.statistics import Statistics
 from ojs_nats.answers.system import (
+    AuditEntry,
+    AuditPage,
     DebugStatus,
     Health,
     Maintenance,
@@ -89,11 +95,15 @@ class SyncClient(SyncClosing):
         url: str | None = None,
         *,
         patience: Duration = 30.0,
+        token: str | None = None,
         headers: Mapping[str, str] | None = None,
+        tls: Tls | ssl.SSLContext | None = None,
         clients: Clients | None = None,
     ) -> None:
         self.url = url_of(url)
-        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, headers=headers))
+        if clients is None:
+            check_scheme(self.url, tls)
+        self._clients = clients or Clients(lambda: Client(self.url, patience=patience, token=token, headers=headers, tls=tls))
         self.jobs = SyncJobs(lambda: self._client().jobs)
         self.queues = SyncQueues(lambda: self._client().queues)
         self.dead_letters = SyncDeadLetters(lambda: self._client().dead_letters)
@@ -105,6 +115,7 @@ class SyncClient(SyncClosing):
         self.schemas = SyncSchemas(lambda: self._client().schemas)
         self.rate_limits = SyncRateLimits(lambda: self._client().rate_limits)
         self.pools = SyncPools(lambda: self._client().pools)
+        self.keys = SyncKeys(lambda: self._client().keys)
         self.system = SyncServerSystem(lambda: self._client().system)
 
     def _client(self) -> Client:
@@ -867,6 +878,44 @@ class SyncPools:
         return _portal.call(self._its().scheduling_stats())
 
 
+class SyncKeys:
+    """`client.keys`. What is about one key raises NotFound; who may not see keys gets PermissionDenied."""
+
+    def __init__(self, its: Callable[[], Keys]) -> None:
+        self._its = its
+
+    def list(self, *, every: bool = False) -> Sequence[Key]:
+        """Those that have not ended, or `every` one, by the time they were made."""
+        return _portal.call(self._its().list(every=every))
+
+    def create(
+        self,
+        name: str,
+        role: Role,
+        *,
+        permissions: Sequence[str] = (),
+        queues: Sequence[str] = (),
+        types: Sequence[str] = (),
+        expires_at: datetime | None = None,
+    ) -> MadeKey:
+        """Make one. `permissions` are for the role `custom`; `queues` and `types` narrow it, and may have `*` in them."""
+        return _portal.call(
+            self._its().create(name, role, permissions=permissions, queues=queues, types=types, expires_at=expires_at)
+        )
+
+    def get(self, key_id: str) -> Key:
+
+        return _portal.call(self._its().get(key_id))
+
+    def rotate(self, key_id: str, *, overlap: Duration | None = None) -> MadeKey:
+        """Make a new one for the same; the old one goes on for `overlap`, a day if it isn't named. Raises Conflict."""
+        return _portal.call(self._its().rotate(key_id, overlap=overlap))
+
+    def revoke(self, key_id: str) -> Key:
+        """It lets nobody in from now on."""
+        return _portal.call(self._its().revoke(key_id))
+
+
 class SyncServerSystem:
     """`client.system`."""
 
@@ -906,6 +955,56 @@ class SyncServerSystem:
     def failures(self, *, queue: str | None = None, limit: int | None = None) -> Iterator[Failure]:
         """Failed attempts of all jobs, the latest first, as long as events are kept."""
         return _portal.each(self._its().failures(queue=queue, limit=limit))
+
+    def audit(
+        self,
+        *,
+        event_type: str | None = None,
+        principal: str | None = None,
+        operation: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> Iterator[AuditEntry]:
+        """Who did what, the newest first; `event_type` may end in `.*`."""
+        return _portal.each(
+            self._its().audit(
+                event_type=event_type,
+                principal=principal,
+                operation=operation,
+                target=target,
+                outcome=outcome,
+                since=since,
+                until=until,
+                limit=limit,
+            )
+        )
+
+    def audit_page(
+        self,
+        *,
+        after: str | None = None,
+        event_type: str | None = None,
+        principal: str | None = None,
+        operation: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        limit: int | None = None,
+    ) -> AuditPage:
+        """The newest entries, or those `after` an earlier page, the oldest first: for who follows the audit."""
+        return _portal.call(
+            self._its().audit_page(
+                after=after,
+                event_type=event_type,
+                principal=principal,
+                operation=operation,
+                target=target,
+                outcome=outcome,
+                limit=limit,
+            )
+        )
 
     def maintenance(self) -> Maintenance:
         """Whether there is any."""

@@ -8,13 +8,14 @@ import aiohttp
 import pytest
 
 from support.described import Described
+from support.nats import NatsServer
 from support.python_worker import WorkerProcess, imported, installed
-from support.system import System
+from support.system import TOGETHER, System
 
 
 @pytest.fixture(scope="session")
 def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    with System.started(tmp_path_factory.mktemp("system"), "--searched-args", "1024") as system:
+    with System.started(tmp_path_factory.mktemp("system"), TOGETHER, "--searched-args", "1024") as system:
         system.observe = Described.by(system.url).check
         yield system
 
@@ -23,7 +24,7 @@ def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]
 def system(_shared_system: System) -> System:
     """The whole server, emptied. What it answers to `request` is held to its own description.
 
-    It is shared: tests that kill or stop it use `own_system`.
+    It is shared: tests that stop it use `own_system`, those that kill a service `own_services`.
     """
     _shared_system.reset()
     return _shared_system
@@ -31,7 +32,21 @@ def system(_shared_system: System) -> System:
 
 @pytest.fixture
 def own_system(tmp_path: Path) -> Iterator[System]:
-    """A whole server of the test's own, which it may harm."""
+    """A whole server of the test's own, which it may stop or set up otherwise."""
+    with System.started(tmp_path / "own", TOGETHER) as system:
+        yield system
+
+
+@pytest.fixture(scope="module")
+def shared_nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """A NATS server for the processes that a module starts."""
+    with NatsServer(tmp_path_factory.mktemp("nats")) as server:
+        yield server
+
+
+@pytest.fixture
+def own_services(tmp_path: Path) -> Iterator[System]:
+    """A whole server of the test's own, with a process for each service, which it may kill."""
     with System.started(tmp_path / "own") as system:
         yield system
 

@@ -52,7 +52,7 @@ async def test_a_worker_drains_a_queue_and_never_has_more_active_jobs_than_place
     link = await nats.connect(system.nats_url)
 
     async def by_nats(body: Any) -> Any:
-        answer = await link.request(f"ojs.api.fetchJobs.{QUEUE}", msgspec.json.encode(body), timeout=30)
+        answer = await link.request(f"ojs.api.fetchJobs.{QUEUE}", msgspec.json.encode(body), timeout=60)
         return msgspec.json.decode(answer.data)
 
     async def by_http(body: Any) -> Any:

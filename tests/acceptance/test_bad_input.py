@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
-import os
 import socket
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -14,12 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.examples import examples
 from support.system import System
 
 OJS_TYPE = "application/openjobspec+json"
 GOOD: dict[str, Any] = {"type": "good.job", "args": [1]}
 UNKNOWN_ID = "01900000-0000-7000-8000-000000000000"
-EXAMPLES = int(os.environ.get("OJS_EXAMPLES", "1500"))
+EXAMPLES = examples(2_000)
 
 
 class Got(NamedTuple):
@@ -32,7 +32,7 @@ def ask(system: System, method: str, path: str, body: bytes | None = None, **hea
     """One raw request; header names are given with underscores."""
     address = urlsplit(system.url)
     assert address.hostname is not None
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     named = {"Content-Type": OJS_TYPE} | {name.replace("_", "-"): value for name, value in headers.items()}
     try:
         connection.request(method, path, body, named)
@@ -277,7 +277,7 @@ def test_what_is_not_http_gets_an_answer_or_a_closed_connection_and_harms_nobody
         b"POST /ojs/v1/jobs HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
         b"A" * 20_000,
     ):
-        with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+        with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
             connection.sendall(noise)
             connection.shutdown(socket.SHUT_WR)
             answer = connection.makefile("rb").read()

@@ -85,6 +85,7 @@ def test_a_name_that_no_server_takes_is_refused_in_a_sentence(cli: Cli, words: t
     assert "Traceback" not in told.err
 
 
+@pytest.mark.slow
 def test_a_push_may_wait_for_its_end(cli: Cli, system: System) -> None:
     with cli.started("push", "t", "--wait", "--timeout", "1m") as waiting:
         [job] = until(lambda: fetched(system)) or []
@@ -167,6 +168,7 @@ def test_a_job_is_shown_with_its_errors_and_history(cli: Cli, system: System) ->
     assert "not" in said.err
 
 
+@pytest.mark.slow
 def test_jobs_are_listed_by_filters(cli: Cli) -> None:
     for queue, tag in (("a", "x"), ("a", "y"), ("b", "x")):
         cli.asked("push", f"t.{queue}", "--queue", queue, "--tag", tag, "--meta", f"of={tag}")
@@ -193,6 +195,7 @@ def test_jobs_are_cancelled_and_retried_by_id(cli: Cli, system: System) -> None:
     assert system.call("GET", f"/jobs/{ids[0]}")["job"]["state"] == "available"
 
 
+@pytest.mark.slow
 def test_many_jobs_are_cancelled_by_a_filter_once_that_is_confirmed(cli: Cli) -> None:
     cli.asked("push", "t", "-", "--queue", "q", stdin="[1]\n" * 1_100)
     asked = cli("cancel", "--queue", "q")
@@ -212,6 +215,7 @@ def test_a_selection_that_says_nothing_or_too_much_is_a_usage_error(cli: Cli, wo
 # Queues, workers, dead letters, cron entries, workflows
 
 
+@pytest.mark.slow
 def test_queues(cli: Cli) -> None:
     cli.asked("push", "t", "--queue", "q")
     assert "q " in cli.asked("queues")
@@ -232,6 +236,7 @@ def test_queues(cli: Cli) -> None:
     assert cli("queues", "get", "nothing").code == 1
 
 
+@pytest.mark.slow
 def test_workers(cli: Cli, system: System) -> None:
     assert cli("workers").err.startswith("No workers")
     for worker in ("w1", "w2"):
@@ -248,6 +253,7 @@ def test_workers(cli: Cli, system: System) -> None:
     assert cli("workers", "quiet").code == 2
 
 
+@pytest.mark.slow
 def test_dead_letters(cli: Cli, system: System) -> None:
     system.call("PUT", "/queues/default/config", {"default_retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}})
     ids = []
@@ -272,6 +278,7 @@ def test_dead_letters(cli: Cli, system: System) -> None:
     assert cli.asked("dead-letter", "purge", "--yes") == "1 dead letter deleted.\n"
 
 
+@pytest.mark.slow
 def test_cron_entries(cli: Cli) -> None:
     options = ["--queue", "r", "--timezone", "Europe/Berlin", "--overlap", "skip"]
     made = cli.json("cron", "add", "nightly", "0 3 * * *", "report", "daily", *options)
@@ -289,6 +296,7 @@ def test_cron_entries(cli: Cli) -> None:
     assert cli("cron", "add", "bad", "61 * * * *", "t").code == 1
 
 
+@pytest.mark.slow
 def test_workflows(cli: Cli, system: System) -> None:
     step = {"type": "t", "args": [], "options": {"queue": "q"}}
     inner = {"type": "group", "jobs": [step, step]}
@@ -308,6 +316,7 @@ def test_workflows(cli: Cli, system: System) -> None:
 # What happens
 
 
+@pytest.mark.slow
 def test_events_that_have_happened_are_shown_the_last_ones_last(cli: Cli) -> None:
     for n in range(3):
         cli.asked("push", f"t.n{n}")
@@ -324,11 +333,11 @@ def test_events_are_followed_until_somebody_stops(cli: Cli) -> None:
         assert tail.stdout is not None
         _await_follower(cli, tail)
         tail.send_signal(signal.SIGINT)
-        _, err = tail.communicate(timeout=30)
+        _, err = tail.communicate(timeout=60)
         assert (tail.returncode, err) == (130, "")
     with cli.started("events", "--follow", "--limit", "1") as tail:
         _await_follower(cli, tail)
-        tail.communicate(timeout=30)
+        tail.communicate(timeout=60)
         assert tail.returncode == 0
 
 

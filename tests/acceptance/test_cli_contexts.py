@@ -60,6 +60,7 @@ class Proxy:
             proxy._server.server_close()
 
 
+@pytest.mark.slow
 def test_a_context_names_a_server(cli: Cli, system: System) -> None:
     assert cli("queues", "--server", "http://127.0.0.1:1").code == 3
     cli.asked("context", "set", "here", "--server", system.url)
@@ -77,6 +78,7 @@ def test_a_context_names_a_server(cli: Cli, system: System) -> None:
     assert "OJS_URL is set" in cli._replace(url=system.url)("context", "use", "here").err
 
 
+@pytest.mark.slow
 def test_contexts_are_kept_for_their_owner_alone_and_shown_masked(cli: Cli) -> None:
     cli.asked("context", "set", "prod", "--server", "https://me:pa55@jobs.example.org", "--header", f"Authorization: {SECRET}")
     file = cli.folder / "ojs-nats" / "contexts.toml"
@@ -99,6 +101,7 @@ def test_contexts_are_kept_for_their_owner_alone_and_shown_masked(cli: Cli) -> N
     assert cli("context", "use", "prod").code == 2
 
 
+@pytest.mark.slow
 def test_a_context_may_be_a_nats_server(cli: Cli, system: System) -> None:
     cli.asked("context", "set", "nats", "--server", system.nats_url)
     assert cli.json("get", cli.asked("push", "t").strip())["state"] == "available"

@@ -28,6 +28,7 @@ def test_tables_have_lines_and_states_have_colours(cli: Cli) -> None:
     assert "─" not in plain
 
 
+@pytest.mark.slow
 def test_what_others_have_put_into_jobs_does_nothing_to_the_terminal(cli: Cli, system: System) -> None:
     cli.asked("push", "t", "\x1b]0;owned\x07", "--meta", 'x="[bold]\\u001b[31m"')
     job_id = cli.json("list")[0]["id"]
@@ -41,6 +42,7 @@ def test_what_others_have_put_into_jobs_does_nothing_to_the_terminal(cli: Cli, s
         terminal.until("\\x1b]0;owned\\x07[red]")
 
 
+@pytest.mark.slow
 def test_bulk_commands_ask_first(cli: Cli) -> None:
     cli.asked("push", "t", "--queue", "q")
     with cli.on_terminal("cancel", "--queue", "q") as terminal:

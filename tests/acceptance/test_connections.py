@@ -31,7 +31,7 @@ def small(tmp_path: Path) -> Iterator[System]:
 
 def connected(system: System) -> socket.socket:
     address = urlsplit(system.url)
-    return socket.create_connection((address.hostname, address.port), timeout=20)
+    return socket.create_connection((address.hostname, address.port), timeout=60)
 
 
 def rest(connection: socket.socket) -> bytes:
@@ -39,6 +39,7 @@ def rest(connection: socket.socket) -> bytes:
     return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
+@pytest.mark.slow
 def test_connections_beyond_the_limit_get_an_answer_and_files_are_as_many_as_may_be(small: System) -> None:
     with ExitStack() as stack:
         kept = [stack.enter_context(connected(small)) for _ in range(4)]

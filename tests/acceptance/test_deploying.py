@@ -91,6 +91,7 @@ def _choose_ports(machine: Machine, free: dict[str, str]) -> None:
         file.write_text(text, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_system_made_as_the_page_says_runs_workflows_and_answers_lists(machine: Machine) -> None:
     url = {service: f"http://127.0.0.1:{port}" for service, port in machine.ports.items()}
 

@@ -27,6 +27,16 @@ ELSEWHERE: Final = {
     ("GET", "/ojs/v1/admin/stats/stream"),
     ("GET", "/ojs/v1/ws"),
 }
+KEYED: Final = {
+    ("GET", "/ojs/v1/admin/keys"),  # a key would shut the door to other tests: tests/acceptance/test_keys.py
+    ("POST", "/ojs/v1/admin/keys"),
+    ("GET", "/ojs/v1/admin/keys/{key_id}"),
+    ("DELETE", "/ojs/v1/admin/keys/{key_id}"),
+    ("POST", "/ojs/v1/admin/keys/{key_id}/rotate"),
+    ("GET", "/ojs/v1/session"),
+    ("POST", "/ojs/v1/session"),
+    ("DELETE", "/ojs/v1/session"),
+}
 
 
 class Client:
@@ -411,6 +421,7 @@ def system_itself(client: Client) -> None:
     client("GET", "/metrics?format=xml", status=400)
     client("POST", "/admin/system/maintenance", {"enabled": True, "reason": "r", "duration": "PT1H", "estimated_duration": 60})
     client("GET", "/admin/system/maintenance")
+    client("GET", "/admin/audit?operation=setMaintenance&limit=1")
     client("POST", "/admin/system/maintenance", {"enabled": False})
     client("GET", "/admin/system/config")
     client("GET", "/middleware")
@@ -441,14 +452,16 @@ def test_every_operation_answers_as_it_is_described(client: Client, described: D
         walk(client)
     own = {key for key, one in described.operations.items() if not one.get("description", "").startswith("Another name of")}
     met = {(method, path) for method, path, status in described.answered if status < 300}
-    assert own - met - ELSEWHERE == {("DELETE", "/ojs/v1/admin/workers/{worker_id}")}  # of a worker that is silent for 30 s
+    assert own - met - ELSEWHERE - KEYED == {
+        ("DELETE", "/ojs/v1/admin/workers/{worker_id}")
+    }  # of a worker that is silent for 30 s
 
 
 def test_streams_and_texts_have_the_media_type_of_their_description(system: System, described: Described) -> None:
     job_id = send("POST", f"{system.url}{API}/jobs", JOB).body["job"]["id"]
     paths = {template: template.format(job_id=job_id, queue="default") for _, template in ELSEWHERE if "/ws" not in template}
     for template, path in paths.items():
-        with urllib.request.urlopen(system.url + path, timeout=10) as answer:
+        with urllib.request.urlopen(system.url + path, timeout=60) as answer:
             assert [answer.headers["Content-Type"]] == list(
                 described.operations["GET", template]["responses"]["200"]["content"]
             )

@@ -3,18 +3,24 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.nats import NatsServer
-from support.processes import end, runs
+from support.processes import runs
 from support.system import Command, System, environment, send
 from support.waiting import until
 
 EVERYTHING = {"nats-server", "gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"}
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A system with a process for each service, which tests leave running."""
+    with System.started(tmp_path_factory.mktemp("services")) as system:
+        yield system
 
 
 @pytest.fixture
@@ -35,17 +41,17 @@ def state_of(system: System, job_id: str) -> str:
     return str(system.request("GET", f"/ojs/v1/jobs/{job_id}").body["job"]["state"])
 
 
-def test_one_command_starts_everything_and_says_how_to_go_on(system: System) -> None:
-    assert set(system.children) == EVERYTHING
-    assert all(runs(pid) for pid in system.children.values())
-    ready = [line for line in system.events("ready") if line["service"] == "dev"]
-    assert [line["url"] for line in ready] == [system.url]
-    assert f"{system.url}/ojs/v1/jobs" in ready[0]["push"]
-    assert send("GET", f"{system.url}/ojs/v1/health").body["status"] == "ok"
+def test_one_command_starts_everything_and_says_how_to_go_on(services: System) -> None:
+    assert set(services.children) == EVERYTHING
+    assert all(runs(pid) for pid in services.children.values())
+    ready = [line for line in services.events("ready") if line["service"] == "dev"]
+    assert [line["url"] for line in ready] == [services.url]
+    assert f"{services.url}/ojs/v1/jobs" in ready[0]["push"]
+    assert send("GET", f"{services.url}/ojs/v1/health").body["status"] == "ok"
 
 
-def test_every_service_without_an_api_has_health_endpoints(system: System) -> None:
-    urls = system.state["urls"]
+def test_every_service_without_an_api_has_health_endpoints(services: System) -> None:
+    urls = services.state["urls"]
     for name in EVERYTHING - {"nats-server", "gateway"}:
         assert send("GET", f"{urls[name]}/healthz").body["service"] == name
         ready = send("GET", f"{urls[name]}/readyz")
@@ -53,14 +59,12 @@ def test_every_service_without_an_api_has_health_endpoints(system: System) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_everything_within_five_seconds(own_system: System, number: signal.Signals) -> None:
-    pids = list(own_system.children.values())
-    began = time.monotonic()
-    assert end(own_system.process, number) == 0
-    assert time.monotonic() - began < 5
+def test_a_signal_stops_everything(own_services: System, number: signal.Signals) -> None:
+    pids = list(own_services.children.values())
+    assert own_services.stop(number) == 0
     assert [pid for pid in pids if runs(pid)] == []
-    assert not own_system.run_file.exists()
-    stopped = [line["service"] for line in own_system.events("stopped")]
+    assert not own_services.run_file.exists()
+    stopped = [line["service"] for line in own_services.events("stopped")]
     assert stopped[-1] == "dev"
     assert set(stopped) == EVERYTHING - {"nats-server"} | {"dev"}
 
@@ -73,49 +77,51 @@ def test_a_stop_in_the_middle_of_the_start_leaves_nothing(tmp_path: Path) -> Non
     assert [pid for pid in pids if runs(pid)] == []
 
 
-def test_a_waiting_fetch_is_answered_when_the_system_stops(own_system: System) -> None:
-    address = own_system.url.removeprefix("http://").split(":")
+def test_a_waiting_fetch_is_answered_when_the_system_stops(own_services: System) -> None:
+    address = own_services.url.removeprefix("http://").split(":")
     body = json.dumps({"queues": ["idle"], "wait_ms": 30_000}).encode()
     headers = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     head = f"POST /ojs/v1/workers/fetch HTTP/1.1\r\n{headers}\r\n\r\n"
-    with socket.create_connection((address[0], int(address[1])), timeout=20) as client:
+    with socket.create_connection((address[0], int(address[1])), timeout=60) as client:
         client.sendall(head.encode() + body)
         client.settimeout(0.3)
         with pytest.raises(TimeoutError):
             client.recv(1)
         client.settimeout(20)
-        assert end(own_system.process) == 0
+        assert own_services.stop() == 0
         assert client.recv(4096).startswith(b"HTTP/1.1 ")
 
 
 @pytest.mark.parametrize("name", sorted(EVERYTHING))
-def test_a_child_that_is_killed_is_started_again(own_system: System, name: str) -> None:
-    job_id, url, nats_url = push(own_system), own_system.url, own_system.nats_url
-    others = {child: pid for child, pid in own_system.children.items() if child != name}
-    own_system.wait_restarted(name, own_system.kill_child(name))
-    assert {child: pid for child, pid in own_system.children.items() if child != name} == others
-    assert (own_system.url, own_system.nats_url) == (url, nats_url)
-    until(lambda: own_system.request("GET", "/ojs/v1/health").status == 200)
-    assert state_of(own_system, job_id) == "available"
-    assert [line["status"] for line in own_system.events("died") if line["child"] == name] == ["killed by signal 9"]
+def test_a_child_that_is_killed_is_started_again(services: System, name: str) -> None:
+    job_id, url, nats_url = push(services), services.url, services.nats_url
+    others = {child: pid for child, pid in services.children.items() if child != name}
+    services.wait_restarted(name, services.kill_child(name))
+    assert {child: pid for child, pid in services.children.items() if child != name} == others
+    assert (services.url, services.nats_url) == (url, nats_url)
+    until(lambda: services.request("GET", "/ojs/v1/health").status == 200)
+    assert state_of(services, job_id) == "available"
+    assert [line["status"] for line in services.events("died") if line["child"] == name] == ["killed by signal 9"]
 
 
-def test_a_child_that_dies_again_and_again_is_started_more_and_more_slowly(own_system: System) -> None:
+@pytest.mark.slow
+def test_a_child_that_dies_again_and_again_is_started_more_and_more_slowly(own_services: System) -> None:
     for _ in range(4):
-        own_system.wait_restarted("reaper", own_system.kill_child("reaper"))
+        own_services.wait_restarted("reaper", own_services.kill_child("reaper"))
 
     def pauses() -> list[float]:
-        return [line["after_s"] for line in own_system.events("started again") if line["child"] == "reaper"]
+        return [line["after_s"] for line in own_services.events("started again") if line["child"] == "reaper"]
 
     until(lambda: pauses() == [0.2, 0.4, 0.8, 1.6])
 
 
-def test_no_process_outlives_a_dev_that_is_killed(own_system: System) -> None:
-    pids = list(own_system.children.values())
-    own_system.kill()
+def test_no_process_outlives_a_dev_that_is_killed(own_services: System) -> None:
+    pids = list(own_services.children.values())
+    own_services.kill()
     until(lambda: not [pid for pid in pids if runs(pid)])
 
 
+@pytest.mark.slow
 def test_dev_starts_at_once_after_it_was_killed_and_has_its_jobs(tmp_path: Path) -> None:
     with System.started(tmp_path) as first:
         job_id = push(first)
@@ -124,6 +130,7 @@ def test_dev_starts_at_once_after_it_was_killed_and_has_its_jobs(tmp_path: Path)
             assert state_of(second, job_id) == "available"
 
 
+@pytest.mark.slow
 def test_a_restart_keeps_the_data(tmp_path: Path) -> None:
     with System.started(tmp_path) as system:
         job_id = push(system)
@@ -134,19 +141,20 @@ def test_a_restart_keeps_the_data(tmp_path: Path) -> None:
         assert [job["id"] for job in fetched.body["jobs"]] == [job_id]
 
 
-def test_a_second_dev_on_the_same_data_is_refused(system: System, tmp_path: Path) -> None:
-    second = Command(tmp_path, "dev", "--port", "0", "--nats-port", "0", "--data", str(system.data))
-    assert second.process.wait(20) == 1
+def test_a_second_dev_on_the_same_data_is_refused(services: System, tmp_path: Path) -> None:
+    second = Command(tmp_path, "dev", "--port", "0", "--nats-port", "0", "--data", str(services.data))
+    assert second.process.wait(60) == 1
     assert second.output == (
-        f"ojs-nats dev: another 'ojs-nats dev' (pid {system.pid}, {system.url}) uses {system.data}: "
+        f"ojs-nats dev: another 'ojs-nats dev' (pid {services.pid}, {services.url}) uses {services.data}: "
         "stop it, or choose another folder with --data\n"
     )
-    assert send("GET", f"{system.url}/ojs/v1/health").status == 200
+    assert send("GET", f"{services.url}/ojs/v1/health").status == 200
 
 
+@pytest.mark.slow
 def test_a_taken_http_port_is_told_in_one_sentence_and_nothing_is_left(tmp_path: Path, taken_port: int) -> None:
     command = Command(tmp_path, "dev", "--port", str(taken_port), "--nats-port", "0")
-    assert command.process.wait(30) == 1
+    assert command.process.wait(60) == 1
     assert f"127.0.0.1:{taken_port} is taken: stop what listens there" in command.output
     assert "Traceback" not in command.output
     assert not runs(int((tmp_path / "data" / "nats-server.pid").read_text()))
@@ -154,7 +162,7 @@ def test_a_taken_http_port_is_told_in_one_sentence_and_nothing_is_left(tmp_path:
 
 def test_a_taken_nats_port_is_told_in_one_sentence(tmp_path: Path, taken_port: int) -> None:
     command = Command(tmp_path, "dev", "--port", "0", "--nats-port", str(taken_port))
-    assert command.process.wait(30) == 1
+    assert command.process.wait(60) == 1
     assert command.output == (
         f"ojs-nats dev: 127.0.0.1:{taken_port} is taken: choose another port with --nats-port (0 for any free one), or, if a "
         f"NATS server listens there, use it with --nats nats://127.0.0.1:{taken_port}\n"
@@ -163,7 +171,7 @@ def test_a_taken_nats_port_is_told_in_one_sentence(tmp_path: Path, taken_port: i
 
 def test_a_missing_nats_server_is_told_in_one_sentence(tmp_path: Path) -> None:
     command = Command(tmp_path, "dev", "--nats-server", "/nowhere/nats-server")
-    assert command.process.wait(20) == 1
+    assert command.process.wait(60) == 1
     assert command.output == ("ojs-nats dev: /nowhere/nats-server is no program that can be run; correct --nats-server\n")
 
 
@@ -182,6 +190,7 @@ def test_a_file_of_the_data_folder_that_can_not_be_written_is_told_in_one_senten
     assert name in command.output
 
 
+@pytest.mark.slow
 def test_dev_uses_a_nats_server_that_runs_already(tmp_path: Path, nats_server: NatsServer) -> None:
     with System.started(tmp_path, "--nats", nats_server.url) as system:
         assert set(system.children) == EVERYTHING - {"nats-server"}
@@ -191,6 +200,7 @@ def test_dev_uses_a_nats_server_that_runs_already(tmp_path: Path, nats_server: N
     assert runs(nats_server.pid)
 
 
+@pytest.mark.slow
 def test_settings_of_dev_reach_its_children(tmp_path: Path) -> None:
     with System.started(tmp_path, env=environment(OJS_LOG_LEVEL="debug", OJS_MAX_ENVELOPE_BYTES="2000")) as system:
         answer = system.request("POST", "/ojs/v1/jobs", {"type": "hello", "args": ["x" * 3000]})

@@ -69,9 +69,9 @@ def test_nobody_at_home(tmp_path: Path) -> None:
     assert Cli(tmp_path)("doctor", "--server", "http://127.0.0.1:1", "--nats", "http://x").code == 2
 
 
-def test_a_projector_that_does_not_answer(own_system: System, tmp_path: Path) -> None:
-    cli = Cli(tmp_path, own_system.url)
-    with stopped(own_system.children["projector"]):
+def test_a_projector_that_does_not_answer(own_services: System, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, own_services.url)
+    with stopped(own_services.children["projector"]):
         said = cli("doctor", "--json")
         assert said.code == 1
         trouble = found(said)["projector"]

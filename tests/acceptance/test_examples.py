@@ -24,6 +24,8 @@ from support.python_worker import WorkerProcess
 from support.system import System, environment, send
 from support.waiting import until
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 ORDER = {"item": "a book", "email": "ada@example.org"}
 Run = Callable[..., "subprocess.Popen[bytes]"]
@@ -49,13 +51,13 @@ def run(tmp_path: Path) -> Iterator[Run]:
     for process in reversed(running):
         process.send_signal(signal.SIGTERM)
     for process in running:
-        process.wait(timeout=30)
+        process.wait(timeout=60)
 
 
 def answered(url: str) -> Any:
     """What is read there, as JSON if it is; None while nobody answers, or as long as there is nothing."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as refusal:
         return refusal.code

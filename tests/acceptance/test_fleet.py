@@ -103,7 +103,7 @@ def test_what_a_worker_holds_when_it_deregisters_comes_back_at_once_and_does_not
         found.update(fetched("next"))
         return found == pushed
 
-    until(all_come_back, 20)
+    until(all_come_back)
     assert {system.call("GET", f"/jobs/{job_id}")["job"]["state"] for job_id in pushed} == {"active"}
 
 

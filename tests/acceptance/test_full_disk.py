@@ -14,6 +14,8 @@ from support.disks import fill
 from support.system import System
 from support.waiting import until
 
+pytestmark = pytest.mark.slow
+
 SIZE_MIB: Final = 128
 RECOVERY_S: Final = 60.0
 

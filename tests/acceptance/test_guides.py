@@ -23,6 +23,8 @@ from support.units import Machine, Unit
 from support.waiting import until
 from support.walks import ROOT, File, at_work, files, output, walked
 
+pytestmark = pytest.mark.slow
+
 TUTORIAL: Final = "docs/tutorial.md"
 STEPS: Final = ["A job", "When it fails", "Every night", "In steps"]
 UNIT: Final = "/etc/systemd/system/reports-worker.service"

@@ -72,7 +72,7 @@ def test_a_queue_is_text_for_clients_that_name_their_version(system: System) -> 
     push(system, "ls.text")
     address = urlsplit(system.url)
     assert address.hostname is not None
-    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=20)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     connection.request("GET", "/ojs/v1/queues/ls.text/stats", headers={"OJS-Version": "1.0"})
     assert json.loads(connection.getresponse().read())["queue"] == "ls.text"
     connection.close()

@@ -37,7 +37,7 @@ async def test_a_waiting_worker_gets_a_job_at_once(http: aiohttp.ClientSession) 
         started = time.monotonic()
         job_id = await push(http)
         assert [job["id"] for job in await waiting] == [job_id]
-        assert time.monotonic() - started < 0.5
+        assert time.monotonic() - started < 10, "sooner than its wait ends"
 
 
 async def test_each_job_goes_to_one_of_the_workers_that_wait(http: aiohttp.ClientSession) -> None:
@@ -82,5 +82,5 @@ async def test_a_gateway_that_stops_answers_those_who_wait(nats_server: NatsServ
         started = time.monotonic()
         gateway.process.send_signal(signal.SIGTERM)
         assert [await wait for wait in others] == [[]] * 4
-        assert time.monotonic() - started < 2
-    assert await asyncio.to_thread(gateway.process.wait, 10) == 0
+        assert time.monotonic() - started < 20, "sooner than their wait ends"
+    assert await asyncio.to_thread(gateway.process.wait, 60) == 0

@@ -61,7 +61,7 @@ STARTED = {("ojs_job_queue_time_seconds_count", QUEUE, TYPE): 1.0}
 
 def test_every_process_says_what_it_is(system: System) -> None:
     for name, url in system.state["urls"].items():
-        assert [labels[0] for labels in scrape(url).of("ojs_build_info")] == [name]
+        assert [labels[1] for labels in scrape(url).of("ojs_build_info")] == [name]
 
 
 def test_each_step_of_a_job_moves_its_own_counters_and_no_others(system: System) -> None:
@@ -189,4 +189,4 @@ def test_the_summary_is_of_the_whole_system(system: System) -> None:
 
 def test_the_command_line_may_ask_for_prometheus_text_under_the_prefix(system: System) -> None:
     found = scrape(system.url, path="/ojs/v1/metrics?format=prometheus")
-    assert [labels[0] for labels in found.of("ojs_build_info")] == ["gateway"]
+    assert [labels[1] for labels in found.of("ojs_build_info")] == ["gateway"]

@@ -21,13 +21,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from ojs_core.base.ids import new_job_id
+from support.examples import examples
 from support.model import ABSENT, ModelJob, Refusal, Server, shown
 from support.system import System
 from support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)  # hypothesis makes a failure small for up to five minutes
 
-EXAMPLES = 400
+EXAMPLES = examples(500)
 ROUND = 25
 STEPS = 25
 BUDGET_S = 60.0
@@ -352,6 +353,7 @@ def is_dead(job: ModelJob) -> bool:
     return job.dead and not job.deleted
 
 
+@pytest.mark.hypothesis
 def test_the_system_does_what_the_model_does(system: System, pytestconfig: pytest.Config) -> None:
     api = Api(system.url)
 

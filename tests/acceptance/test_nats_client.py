@@ -61,7 +61,7 @@ async def test_a_queue_that_no_subject_can_name_is_refused_by_the_server(system:
 async def test_the_gateway_holds_a_user_to_the_queue_that_nats_let_it_name(guarded: NatsServer) -> None:
     link = await nats.connect(f"nats://shop:secret@127.0.0.1:{guarded.port}", inbox_prefix="_INBOX_shop")
     body = json.dumps(job_for("billing").envelope()).encode()
-    answer = await link.request("ojs.api.createJob.email", body, timeout=10)
+    answer = await link.request("ojs.api.createJob.email", body, timeout=60)
     assert answer.headers is not None
     assert answer.headers["OJS-Status"] == "403"
     assert json.loads(answer.data)["error"]["code"] == "permission_denied"
@@ -105,7 +105,7 @@ async def test_jobs_whose_answer_the_gateway_may_not_publish_are_back_at_once(gu
     wanted = {"queues": ["email"], "worker_id": "w1", "wait_ms": 20_000}
     await link.publish("ojs.api.fetchJobs.email", json.dumps(wanted).encode(), reply="_INBOX_unknown.a")
     wanted["worker_id"] = "w2"
-    answer = await link.request("ojs.api.fetchJobs.email", json.dumps(wanted).encode(), timeout=30)
+    answer = await link.request("ojs.api.fetchJobs.email", json.dumps(wanted).encode(), timeout=60)
     [job] = json.loads(answer.data)["jobs"]
     assert (job["id"], job["worker_id"]) == (pushed.id, "w2")
     assert job["attempt"] == 2, "the first is not counted, and has its number"

@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 from ojs_command.services import SERVICES
 from ojs_nats import App, Client, JobContext, NewJob, Worker
 from ojs_nats._worker.lifecycle import Trigger
-from support.binding import guarded_nats, in_accounts, operations_of, url_of, without_answering_user
+from support.binding import guarded_nats, in_accounts, in_namespace, operations_of, url_of, without_answering_user
 from support.nats import NatsServer
 from support.system import Processes
 from support.waiting import eventually
@@ -37,7 +37,7 @@ class Guarded(NamedTuple):
     @property
     def refused(self) -> int:
         """How many requests the gateway has refused for their reply subjects."""
-        with urllib.request.urlopen(f"{self.gateway}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.gateway}/metrics", timeout=60) as answer:
             [count] = re.findall(r"^ojs_nats_replies_refused_total (\S+)$", answer.read().decode(), re.MULTILINE)
         return int(float(count))
 
@@ -54,15 +54,20 @@ def worst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             processes.stop()
 
 
+@pytest.fixture(params=["ojs", "shop"])
+def namespace(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def system(tmp_path: Path) -> Iterator[tuple[NatsServer, Processes]]:
+def system(namespace: str, tmp_path: Path) -> Iterator[tuple[NatsServer, Processes]]:
     """All services with the rights that the page gives them, and a gateway that answers as a user of its own."""
-    with guarded_nats(tmp_path / "nats") as server:
+    with guarded_nats(tmp_path / "nats", in_namespace(namespace)) as server:
         processes = Processes(tmp_path / "processes", url_of(server, "ojs"))
         try:
             for entry in SERVICES:
                 own = ("--nats-api-url", url_of(server, "gateway")) if entry.name == "gateway" else ()
-                processes.start(entry.name, *own)
+                processes.start(entry.name, "--namespace", namespace, *own)
             for command in processes.commands:
                 command.ready()
             yield server, processes
@@ -227,9 +232,11 @@ async def test_questions_about_the_service_are_answered_on_inboxes_alone(
     await client.close()
 
 
-async def test_the_documented_rights_are_all_that_the_services_need(system: tuple[NatsServer, Processes]) -> None:
+async def test_the_documented_rights_are_all_that_the_services_need(
+    namespace: str, system: tuple[NatsServer, Processes]
+) -> None:
     server, processes = system
-    app = App(url_of(server, "mailer"))
+    app = App(f"{url_of(server, 'mailer')}&namespace={namespace}")
     ran: list[int] = []
 
     @app.job("email.send", queue="email")
@@ -243,20 +250,20 @@ async def test_the_documented_rights_are_all_that_the_services_need(system: tupl
 
     worker = Worker(app)
     running = asyncio.create_task(worker.run())
-    async with Client(url_of(server, "shop")) as client:
+    async with Client(f"{url_of(server, 'shop')}&namespace={namespace}") as client:
         jobs = [NewJob[int]("email.send", (number,), {"queue": "email"}) for number in range(10)]
         handles = await client.push_many(jobs)
         assert [await handle.result("60s") for handle in handles] == list(range(10))
     worker.notify(Trigger.SIGTERM)
     await running
     admin = await connected(server, "admin")
-    await answered(admin, "ojs.api.pauseQueue.email", None)
-    listed = await answered(admin, "ojs.api.listJobs._", None, OJS_Parameters="limit=100")
+    await answered(admin, f"{namespace}.api.pauseQueue.email", None)
+    listed = await answered(admin, f"{namespace}.api.listJobs._", None, OJS_Parameters="limit=100")
     assert len(listed["jobs"]) == 10
-    events = await answered(admin, "ojs.api.listEvents._", None, OJS_Parameters="types=job.completed&limit=100")
+    events = await answered(admin, f"{namespace}.api.listEvents._", None, OJS_Parameters="types=job.completed&limit=100")
     assert len(events["events"]) == 10
-    await answered(admin, "ojs.api.resumeQueue.email", None)
-    assert json.loads((await admin.request("$SRV.PING.ojs", timeout=10)).data)["name"] == "ojs"
+    await answered(admin, f"{namespace}.api.resumeQueue.email", None)
+    assert json.loads((await admin.request(f"$SRV.PING.{namespace}", timeout=60)).data)["name"] == namespace
     await admin.close()
     for command in processes.commands:
         assert "iolation" not in command.output, command.arguments
@@ -311,7 +318,7 @@ async def test_a_client_of_another_account_works_and_reaches_no_subject_of_the_s
             running = asyncio.create_task(worker.run())
             async with Client(url) as client:
                 pushed = await client.push(NewJob[None]("email.send", (), {"queue": "email"}))
-                async with asyncio.timeout(20):  # a fetch that waits has two answers
+                async with asyncio.timeout(60):  # a fetch that waits has two answers
                     await ran.wait()
                 link = await nats.connect(url)
                 asked = {"OJS-Parameters": f"job_id={pushed.id}"}

@@ -59,9 +59,8 @@ async def test_who_trusts_the_certificate_works(
         assert system.call("GET", f"/jobs/{handle.id}")["job"]["state"] == "available"
 
 
-async def test_a_client_that_does_not_trust_it_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_nats, "_GIVE_UP_S", 2.0)
-    transport = _nats.NatsTransport(url, patience_s=0.0)
+async def test_a_client_that_does_not_trust_it_is_told(url: str) -> None:
+    transport = _nats.NatsTransport(url, patience_s=0.0, give_up_s=2.0)
     with pytest.raises(Unavailable, match="certificate verify failed"):
         await transport.send(Request(GET_JOB, {"job_id": "any"}))
     await transport.close()

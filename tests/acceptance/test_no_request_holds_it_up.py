@@ -8,7 +8,7 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ import pytest
 
 from support.system import System
 from support.waiting import eventually
+
+pytestmark = pytest.mark.slow
 
 Session = aiohttp.ClientSession
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -32,6 +34,13 @@ TRIES = 4
 TICKS = os.sysconf("SC_CLK_TCK")
 JSON = {"Content-Type": "application/json"}
 NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def _shared_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """One whose gateway computes in a process of its own."""
+    with System.started(tmp_path_factory.mktemp("services")) as system:
+        yield system
 
 
 def nested(size: int) -> str:

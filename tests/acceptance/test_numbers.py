@@ -168,6 +168,7 @@ def _with(body: Any, place: Path, value: Any) -> Any:
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_no_number_of_any_request_makes_a_500(system: System) -> None:
     numbers = Numbers(system, Described.by(system.url))

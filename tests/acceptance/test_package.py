@@ -20,6 +20,8 @@ import pytest
 from support.system import Command, System, environment
 from support.walks import ROOT, blocks, walked
 
+pytestmark = pytest.mark.slow
+
 SERVER_ONLY = {"croniter", "jsonschema-rs", "prometheus-client", "rfc8785", "tzdata", "uvloop"}
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 
@@ -89,6 +91,7 @@ def test_what_is_built_is_fit_for_an_index(built: Built, tmp_path: Path) -> None
         metadata = BytesParser(policy=compat32).parsebytes(wheel.read(of_metadata))
     assert metadata["License-Expression"] == "Apache-2.0"
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+    assert any(name.endswith(".dist-info/sboms/ojs-nats.cdx.json") for name in names)
     assert "ojs_nats/py.typed" in names
     assert {name.split("/")[0].partition("-")[0] for name in names} == {
         *(path.name for root in ("shared", "services") for path in (ROOT / root).iterdir() if (path / "__init__.py").exists())
@@ -131,7 +134,7 @@ def test_the_server_comes_with_an_extra_and_serves(built: Built, tmp_path: Path)
     server = Command(tmp_path / "run", "dev", *ports, "--log-format", "json", program=[whole.command])
     try:
         url = server.ready()["url"]
-        with urllib.request.urlopen(f"{url}/ojs/manifest", timeout=30) as answer:
+        with urllib.request.urlopen(f"{url}/ojs/manifest", timeout=60) as answer:
             assert answer.status == 200
     finally:
         assert server.stop() == 0

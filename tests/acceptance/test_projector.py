@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 
 import msgspec
+import pytest
 from msgspec import Raw
 
 from ojs_core.base.errors import OjsError
@@ -22,6 +23,7 @@ from support.system import Processes
 from support.waiting import eventually
 
 
+@pytest.mark.slow
 async def test_killed_projectors_lose_nothing(processes: Processes, nats_server: NatsServer) -> None:
     running = [processes.start("projector", "--projector-data", str(processes.folder / "index")) for _ in range(2)]
     for process in running:

@@ -403,15 +403,15 @@ async def test_the_events_of_a_job_end_with_it(system: System, client: Client) -
     handle = await client.push(new())
     [job] = fetched(system)
     system.call("POST", "/workers/ack", {"job_id": job["id"]})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         types = [event.type async for event in client.events(job_id=handle.id, after=after)]
     assert types == ["job.enqueued", "job.started", "job.completed"]
     with pytest.raises(NotFound):
         await heard(client, 1, job_id=NOWHERE)
 
 
-async def test_events_go_on_when_a_gateway_is_killed(own_system: System) -> None:
-    async with Client(own_system.url) as client:
+async def test_events_go_on_when_a_gateway_is_killed(own_services: System) -> None:
+    async with Client(own_services.url) as client:
         after = await client.events.cursor()
         found: list[str] = []
 
@@ -423,8 +423,8 @@ async def test_events_go_on_when_a_gateway_is_killed(own_system: System) -> None
         following = asyncio.create_task(follow())
         pushed = [(await client.push(new())).id]
         await eventually(lambda: found == pushed)
-        killed = await asyncio.to_thread(own_system.kill_child, "gateway")
-        await asyncio.to_thread(own_system.wait_restarted, "gateway", killed)
+        killed = await asyncio.to_thread(own_services.kill_child, "gateway")
+        await asyncio.to_thread(own_services.wait_restarted, "gateway", killed)
         pushed += [(await client.push(new())).id]
         await eventually(lambda: list(dict.fromkeys(found)) == pushed)
         following.cancel()

@@ -245,7 +245,7 @@ async def test_processes_end_with_their_worker(jobs: Any, start: Start, number: 
     handle = await jobs.endless.push()
     until(lambda: begun(worker))
     worker.signal(number)
-    assert worker.process.wait(timeout=30) == (0 if number is signal.SIGTERM else -number)
+    assert worker.process.wait(timeout=60) == (0 if number is signal.SIGTERM else -number)
     until(lambda: not alive(begun(worker)[0]))
     if number is signal.SIGTERM:
         assert (await handle.job()).state in {"available", "retryable"}
@@ -319,6 +319,7 @@ def test_a_port_that_is_taken_is_one_sentence(system: System, folder: Path) -> N
 # Development
 
 
+@pytest.mark.slow
 async def test_a_change_begins_the_worker_anew_and_loses_no_job(jobs: Any, start: Start, folder: Path) -> None:
     worker = start("--reload")
     handle = await jobs.patient_enough.push()

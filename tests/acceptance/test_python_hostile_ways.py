@@ -64,6 +64,7 @@ def way(_way: Way) -> Iterator[Way]:
     _way.proxy.clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_an_end_that_meets_it_on_its_way_arrives_once(way: Way, trouble: str) -> None:
     proxy, met = way.proxy, TROUBLES[trouble]

@@ -35,6 +35,7 @@ def of_the_shop(folder: Path, file: str, *arguments: str) -> dict[str, str]:
     return outcomes(folder, "-c", str(SHOP / "pytest.ini"), str(SHOP / file), *arguments, path=TESTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_a_user_s_tests_pass_alone_and_side_by_side(tmp_path: Path, processes: str) -> None:
     said = of_the_shop(tmp_path, "shop_tests.py", "--numprocesses", processes)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TYPED = Path(__file__).parent.parent / "fixtures" / "python" / "typed.py"
 LINES = list(enumerate(TYPED.read_text(encoding="utf-8").splitlines(), 1))
 WRONG = [(number, code) for number, line in LINES if "# E: " in line for code in line.rpartition("# E: ")[2].split(", ")]

@@ -183,7 +183,7 @@ def test_a_program_that_takes_all_threads_keeps_nobody_from_the_server(
         loop = asyncio.get_running_loop()
         waiting = [loop.run_in_executor(None, over.wait) for _ in range(64)]
         try:
-            async with asyncio.timeout(30), Client(address) as client:
+            async with asyncio.timeout(60), Client(address) as client:
                 return (await client.system.health()).status
         finally:
             over.set()

@@ -209,7 +209,7 @@ async def test_the_server_says_what_to_be(system: System, start: Start, directiv
     if directive == "quiet":
         until(lambda: worker.state(system) == "quiet")
     else:
-        assert worker.process.wait(timeout=30) == 0
+        assert worker.process.wait(timeout=60) == 0
 
 
 @both_ways
@@ -258,16 +258,16 @@ def test_what_keeps_a_worker_from_starting_is_one_sentence(folder: Path, argumen
 
 
 @pytest.mark.parametrize("way", ["http", "nats"])
-def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_system: System, folder: Path, way: str) -> None:
-    worker = WorkerProcess.started(folder, "handlers", url=own_system.nats_url if way == "nats" else own_system.url)
+def test_a_gateway_that_is_killed_costs_a_worker_nothing(own_services: System, folder: Path, way: str) -> None:
+    worker = WorkerProcess.started(folder, "handlers", url=own_services.nats_url if way == "nats" else own_services.url)
 
     def runs(greeting: str) -> None:
         body: dict[str, Any] = {"type": "py.greet", "args": ["Ada", greeting], "options": {"queue": "py"}}
-        job_id = own_system.call("POST", "/jobs", body, 201)["job"]["id"]
-        until(lambda: own_system.call("GET", f"/jobs/{job_id}")["job"]["state"] == "completed", 60)
+        job_id = own_services.call("POST", "/jobs", body, 201)["job"]["id"]
+        until(lambda: own_services.call("GET", f"/jobs/{job_id}")["job"]["state"] == "completed", 60)
 
     runs("before")
-    own_system.wait_restarted("gateway", own_system.kill_child("gateway"))
+    own_services.wait_restarted("gateway", own_services.kill_child("gateway"))
     runs("after")
     worker.signal(signal.SIGTERM)
-    assert worker.process.wait(timeout=30) == 0
+    assert worker.process.wait(timeout=60) == 0

@@ -25,6 +25,7 @@ def runs(notes: list[str]) -> Counter[int]:
     return Counter(int(note.partition(" ")[0]) for note in notes)
 
 
+@pytest.mark.slow
 async def test_workers_are_restarted_in_turn_under_load(system: System, tmp_path: Path) -> None:
     """As a deployment does it: a new one starts, an old one is told to stop; meanwhile jobs keep coming."""
     installed("ledger", tmp_path)
@@ -84,11 +85,11 @@ async def test_a_frozen_worker_loses_its_jobs_and_finds_out(jobs: ModuleType, st
 
 @pytest.mark.parametrize("end", ["while it is away", "after it is back"])
 async def test_a_server_that_is_away_costs_no_job(
-    own_system: System, jobs: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
+    own_services: System, jobs: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    monkeypatch.setattr(jobs.app, "url", own_system.url)
-    worker = WorkerProcess.started(folder, "handlers", url=own_system.url)
-    gateway = own_system.children["gateway"]
+    monkeypatch.setattr(jobs.app, "url", own_services.url)
+    worker = WorkerProcess.started(folder, "handlers", url=own_services.url)
+    gateway = own_services.children["gateway"]
     try:
         handle = await jobs.wait.push("a", "go")
         until(lambda: worker.notes() == ["a began 1"])

@@ -35,6 +35,7 @@ def count(system: System, state: str) -> int:
 # Many places
 
 
+@pytest.mark.slow
 @both_ways
 def test_more_jobs_than_a_heartbeat_names_run_once_each(system: System, start: Start) -> None:
     """They take longer than their lease lasts without a heartbeat."""
@@ -62,6 +63,7 @@ def test_a_worker_of_more_queues_than_a_fetch_names_serves_all(system: System, s
 # What handlers share with their worker
 
 
+@pytest.mark.slow
 @both_ways
 def test_handlers_that_fill_the_loop_s_own_threads_hold_up_nothing_else(
     system: System, address: str, start: Start, folder: Path

@@ -181,6 +181,7 @@ async def test_events_of_a_workflow(started: App) -> None:
     assert told.count("workflow.step_completed") == 2
 
 
+@pytest.mark.slow
 async def test_large_ones_are_read_in_pages(started: App) -> None:
     handle = await started.client.workflows.start(group(*(add.s(n) for n in range(1_200))))
     assert await handle.result("60s") == list(range(1_200))

@@ -198,6 +198,7 @@ def test_an_unknown_queue_is_not_found(system: System) -> None:
     assert call(system, "POST", "/queues/nobodys/resume")["queue"]["paused"] is False
 
 
+@pytest.mark.slow
 def test_a_pause_through_one_gateway_holds_on_the_other_at_once(processes: Processes) -> None:
     processes.start("scheduler").ready()
     urls = [processes.start("gateway").ready()["url"] for _ in range(2)]

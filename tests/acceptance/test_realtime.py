@@ -166,7 +166,7 @@ async def test_a_filter_of_a_stream_that_can_not_be_kept_is_refused(http: Sessio
 @pytest.mark.parametrize("path", ["/jobs/{id}/events", "/queues/ev.head/events", "/events/stream", "/admin/stats/stream"])
 async def test_head_of_a_stream_ends_at_once(http: Session, path: str) -> None:
     job_id = await push(http, "ev.head")
-    async with asyncio.timeout(20), http.head(f"/ojs/v1{path.format(id=job_id)}") as answer:
+    async with asyncio.timeout(60), http.head(f"/ojs/v1{path.format(id=job_id)}") as answer:
         assert (answer.status, answer.content_type) == (200, "text/event-stream")
 
 

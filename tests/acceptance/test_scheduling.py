@@ -116,6 +116,7 @@ def test_a_pool_that_changes_is_an_event(gateways: Gateways) -> None:
     assert [event["data"] for event in events] == [told]
 
 
+@pytest.mark.slow
 def test_all_levels_come_in_exact_order_through_two_gateways(gateways: Gateways) -> None:
     chance = random.Random(201)
     levels = [level for level in LEVELS for _ in range(2)]

@@ -31,7 +31,7 @@ def gateways(command: Command) -> list[dict[str, Any]]:
 
 def pushed(gateway: dict[str, Any]) -> int:
     """How many pushes a process says that it has answered."""
-    with urllib.request.urlopen(f"{gateway['health_url']}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"{gateway['health_url']}/metrics", timeout=60) as answer:
         found = _COUNTED.search(answer.read())
     return int(found[1]) if found else 0
 
@@ -102,7 +102,7 @@ def test_none_outlives_the_one_above_them(pair: Command) -> None:
 def test_whoever_does_not_belong_to_them_finds_the_port_taken(processes: Processes, pair: Command, number: str) -> None:
     port = pair.ready()["url"].rpartition(":")[2]
     other = processes.start("gateway", "--processes", number, "--port", port)
-    assert other.process.wait(20) == 1
+    assert other.process.wait(60) == 1
     assert other.output.splitlines()[-1].startswith(f"ojs-nats gateway: 127.0.0.1:{port} is taken")
 
 

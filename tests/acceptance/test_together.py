@@ -72,7 +72,7 @@ def test_a_taken_port_is_told_in_one_sentence(tmp_path: Path) -> None:
         holder.listen()
         port = holder.getsockname()[1]
         command = Command(tmp_path, "dev", "--together", "--port", str(port), "--nats-port", "0")
-        assert command.process.wait(30) == 1
+        assert command.process.wait(60) == 1
     assert f"127.0.0.1:{port} is taken: stop what listens there" in command.output
     assert "Traceback" not in command.output
     assert not runs(int((tmp_path / "data" / "nats-server.pid").read_text()))

@@ -15,6 +15,8 @@ from aiohttp import web
 from support.browser import Browser, Page, browser_program
 from support.system import System
 
+pytestmark = pytest.mark.slow
+
 LOOPBACK = "127.0.0.1"
 NAMES = {"evil.example": LOOPBACK, "friend.example": LOOPBACK, "rebound.example": LOOPBACK}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.nats import NatsServer
-from support.system import Answer, Processes, System, send
+from support.system import TOGETHER, Answer, Processes, System, send
 from support.waiting import until
 from support.webhook_target import Got, WebhookTarget
 
@@ -35,7 +35,7 @@ def push(url: str) -> str:
 
 
 def test_a_subscription_over_http_gets_signed_events_until_it_is_deleted(tmp_path: Path, target: WebhookTarget) -> None:
-    with System.started(tmp_path, *LOCAL) as system:
+    with System.started(tmp_path, TOGETHER, *LOCAL) as system:
         made = subscribe(system.url, target, "job.enqueued")
         one = f"{system.url}{SUBSCRIPTIONS}/{made['id']}"
         first = push(system.url)
@@ -65,7 +65,7 @@ def test_a_subscription_over_http_gets_signed_events_until_it_is_deleted(tmp_pat
 
 def test_a_dead_delivery_can_be_tried_again(tmp_path: Path, target: WebhookTarget) -> None:
     target.answer = lambda _got: (400, {})
-    with System.started(tmp_path, *LOCAL) as system:
+    with System.started(tmp_path, TOGETHER, *LOCAL) as system:
         made = subscribe(system.url, target, "job.enqueued")
         push(system.url)
 

@@ -74,7 +74,7 @@ async def test_a_batch_is_there_wholly_or_not_at_all(
             numbers += fetched(url, number)
             return len(numbers) >= SIZE
 
-        await eventually(all_are_fetched, 30.0)
+        await eventually(all_are_fetched)
         assert sorted(numbers) == list(range(SIZE))
         if victim == "nats-server":
             target.kill()

@@ -168,7 +168,7 @@ async def test_nobody_heeds_a_date_that_is_set(stepped: System, dates: Path, see
         except AssertionError:
             left = Counter(queue for name, queue in load.pushed.items() if name not in load.done)
             pytest.fail(f"of {len(load.pushed)} jobs these are left: {left}; and {load.wrong}")
-        await eventually(the_workflows_are_done, 30.0)
+        await eventually(the_workflows_are_done)
         so_far = len(load.ticks)
         await eventually(lambda: len(load.ticks) > so_far + 1, 30.0)
         for worker in workers:

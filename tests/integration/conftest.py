@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import nats
 import pytest
+from nats.js.errors import NotFoundError
 
+from integration.samples import from_durables, from_heads
 from ojs_core.base.problems import Unreachable
-from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.dispatch import queue_consumers
-from ojs_core.store.store import Store
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
+from ojs_core.store.store import Connect, Store, StoreTimings
 from support.cluster import NatsCluster
 from support.nats import NatsServer
+from support.outside import SteeredClock, TappedConnection
 from support.waiting import eventually
 
 OpenStore = Callable[..., Awaitable[Store]]
@@ -28,21 +33,49 @@ def queue() -> str:
 
 
 @pytest.fixture(params=["head", "durable"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest) -> str:
     """How tokens are had: from the heads of their subjects, as of those that are asked for seldom, or from durables."""
-    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 1_000_000 if request.param == "head" else 0)
     return str(request.param)
 
 
 @pytest.fixture
-async def open_store() -> AsyncIterator[OpenStore]:
-    """`await open_store(url, role=…, replicas=…, test_mode=…)`; all are closed at the end. A cluster may take its time."""
+def timings(request: pytest.FixtureRequest) -> StoreTimings:
+    """The times of a test's stores; `samples.timed` gives it others."""
+    if "way" not in request.fixturenames:
+        return StoreTimings()
+    return from_heads() if request.getfixturevalue("way") == "head" else from_durables()
+
+
+@pytest.fixture
+async def open_store(timings: StoreTimings) -> AsyncIterator[OpenStore]:
+    """`await open_store(url, role=…, replicas=…, test_mode=…, namespace=…, timings=…)`; all are closed at the end. A cluster
+    may take its time.
+    """
     opened: list[Store] = []
 
-    async def open_one(url: str, *, role: str = "gateway", replicas: int = 1, test_mode: bool = True) -> Store:
+    async def open_one(
+        url: str,
+        *,
+        role: str = "gateway",
+        replicas: int = 1,
+        test_mode: bool = True,
+        namespace: str = DEFAULT_NAMESPACE,
+        timings: StoreTimings = timings,
+        connect: Connect = TappedConnection,
+    ) -> Store:
+        config = StoreConfig(namespace=namespace, replicas=replicas)
+
         async def attempt() -> Store | None:
             try:
-                return await Store.open(url, StoreConfig(replicas=replicas), role=role, test_mode=test_mode)
+                return await Store.open(
+                    url,
+                    config,
+                    role=role,
+                    test_mode=test_mode,
+                    timings=timings,
+                    clock=SteeredClock(),
+                    connect=connect,
+                )
             except Unreachable:
                 if replicas == 1:
                     raise
@@ -58,16 +91,34 @@ async def open_store() -> AsyncIterator[OpenStore]:
         await store.close()
 
 
-@pytest.fixture
-async def store(shared_nats_server: NatsServer, open_store: OpenStore) -> Store:
-    """A store on the module's server; tests keep apart by job ids and queues of their own."""
-    return await open_store(shared_nats_server.url)
+@pytest.fixture(scope="module")
+def namespace(shared_nats_server: NatsServer) -> Iterator[str]:
+    """The module's namespace on the shared server, which is taken away after its tests."""
+    name = f"module-{next(_names)}"
+    yield name
+    asyncio.run(_deleted(shared_nats_server.url, StoreConfig(namespace=name)))
+
+
+async def _deleted(url: str, config: StoreConfig) -> None:
+    client = await nats.connect(url)
+    try:
+        for stream in config.streams():
+            with contextlib.suppress(NotFoundError):  # no test opened a store
+                await client.jetstream().delete_stream(str(stream["name"]))
+    finally:
+        await client.close()
 
 
 @pytest.fixture
-async def other(shared_nats_server: NatsServer, open_store: OpenStore) -> Store:
-    """A second process's store on the same server."""
-    return await open_store(shared_nats_server.url)
+async def store(shared_nats_server: NatsServer, open_store: OpenStore, namespace: str) -> Store:
+    """A store in the module's namespace; tests keep apart by job ids and queues of their own."""
+    return await open_store(shared_nats_server.url, namespace=namespace)
+
+
+@pytest.fixture
+async def other(shared_nats_server: NatsServer, open_store: OpenStore, namespace: str) -> Store:
+    """A second process's store in the same namespace."""
+    return await open_store(shared_nats_server.url, namespace=namespace)
 
 
 @pytest.fixture(scope="session")

@@ -22,10 +22,13 @@ from ojs_core.domain.queues.config import QueueConfig
 from ojs_core.domain.queues.record import configured
 from ojs_core.domain.transitions import Failure, JobHolder, Moment, Transition, ack, nack
 from ojs_core.jetstream import contents
-from ojs_core.jetstream.connection import REQUEST_TIMEOUT_S, Connection, Failed, ReplyOrFailure
+from ojs_core.jetstream.connection import Connection, Failed, ReplyOrFailure
 from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.store import Store
+from ojs_core.store.dispatch.dispatcher import DispatchTimings
+from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
+from ojs_core.store.store import Store, StoreTimings
 from support.nats import NatsServer
+from support.outside import Send, tapped
 from support.waiting import eventually
 
 ANYONE: Final = JobHolder()
@@ -67,6 +70,28 @@ def refusal(code: str) -> Iterator[None]:
     with pytest.raises(OjsError) as caught:
         yield
     assert caught.value.code == code, caught.value.message
+
+
+# Times of the stores
+
+
+def timed(**parts: Any) -> pytest.MarkDecorator:
+    """Give a test's stores other times."""
+    return pytest.mark.parametrize("timings", [StoreTimings(**parts)], ids=["timed"])
+
+
+def dispatching(**parts: Any) -> StoreTimings:
+    return StoreTimings(dispatch=DispatchTimings(**parts))
+
+
+def from_heads(**dispatch: Any) -> StoreTimings:
+    """Have tokens taken from the heads of their subjects, as of those that are asked for seldom."""
+    return dispatching(consumers=ConsumerTimings(busy_pulls=1_000_000), **dispatch)
+
+
+def from_durables(**dispatch: Any) -> StoreTimings:
+    """Have tokens pulled from durables, as of busy subjects."""
+    return dispatching(consumers=ConsumerTimings(busy_pulls=0), **dispatch)
 
 
 # Queues with settings
@@ -173,7 +198,6 @@ def losing_answers(
 
     Then, and not at once: another connection's request could be carried out before one that was sent earlier.
     """
-    original = nats.request
     lost: list[str] = []
 
     async def unheard(answer: Awaitable[Any]) -> Failed:
@@ -182,37 +206,29 @@ def losing_answers(
             await meanwhile()
         return Failed("NATS did not answer in time", sent=True)
 
-    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = REQUEST_TIMEOUT_S) -> Any:
-        answer = original(subject, payload, headers, timeout_s)
-        if subject.startswith(beginning) and len(lost) < times:
-            lost.append(subject)
-            return asyncio.ensure_future(unheard(answer))
-        return answer
+    def tap(send: Send, subject: str, payload: bytes, headers: str, timeout_s: float) -> Awaitable[ReplyOrFailure] | None:
+        if not subject.startswith(beginning) or len(lost) >= times:
+            return None
+        lost.append(subject)
+        return unheard(send(subject, payload, headers, timeout_s))
 
-    nats.request = request  # type: ignore[method-assign]
-    try:
+    with tapped(nats, tap):
         yield lost
-    finally:
-        nats.request = original  # type: ignore[method-assign]
 
 
 @contextmanager
 def unreachable(nats: Connection, beginning: str, times: int = 1) -> Iterator[list[str]]:
     """The next `times` requests to subjects with this beginning meet no leader: they are refused and do nothing."""
-    original = nats.request
     refused: list[str] = []
 
-    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = 2.0) -> Any:
-        if subject.startswith(beginning) and len(refused) < times:
-            refused.append(subject)
-            return _settled(Failed("NATS has no leader for this yet", sent=False))
-        return original(subject, payload, headers, timeout_s)
+    def tap(_send: Send, subject: str, _payload: bytes, _headers: str, _timeout_s: float) -> Awaitable[ReplyOrFailure] | None:
+        if not subject.startswith(beginning) or len(refused) >= times:
+            return None
+        refused.append(subject)
+        return _settled(Failed("NATS has no leader for this yet", sent=False))
 
-    nats.request = request  # type: ignore[method-assign]
-    try:
+    with tapped(nats, tap):
         yield refused
-    finally:
-        nats.request = original  # type: ignore[method-assign]
 
 
 class Held:
@@ -233,32 +249,27 @@ class Held:
 @contextmanager
 def holding(nats: Connection, ending: str, number: int = 1) -> Iterator[Held]:
     """Writes to subjects with this ending are not sent until they are let go, from the `number`-th on."""
-    original = nats.request
     held = Held()
     met = count(1)
 
-    async def late(answer: asyncio.Future[ReplyOrFailure], *request: Any) -> None:
+    async def late(send: Send, *request: Any) -> ReplyOrFailure:
         await held.go.wait()
-        answer.set_result(await original(*request))
+        return await send(*request)
 
-    def request(subject: str, payload: bytes = b"", headers: str = "", timeout_s: float = 2.0) -> Any:
+    def tap(send: Send, subject: str, payload: bytes, headers: str, timeout_s: float) -> Awaitable[ReplyOrFailure] | None:
         if subject.startswith("$JS.API.") or not subject.endswith(ending) or next(met) < number:
-            return original(subject, payload, headers, timeout_s)
+            return None
         held.waits.set()
-        answer: asyncio.Future[ReplyOrFailure] = asyncio.get_running_loop().create_future()
-        tasks.append(asyncio.create_task(late(answer, subject, payload, headers, timeout_s)))
-        return answer
+        return late(send, subject, payload, headers, timeout_s)
 
-    tasks: list[asyncio.Task[None]] = []
-    nats.request = request  # type: ignore[method-assign]
-    try:
-        yield held
-    finally:
-        nats.request = original  # type: ignore[method-assign]
-        held.go.set()
+    with tapped(nats, tap):
+        try:
+            yield held
+        finally:
+            held.go.set()
 
 
-def _settled(answer: ReplyOrFailure) -> Any:
+def _settled(answer: ReplyOrFailure) -> asyncio.Future[ReplyOrFailure]:
     future: asyncio.Future[ReplyOrFailure] = asyncio.get_running_loop().create_future()
     future.set_result(answer)
     return future

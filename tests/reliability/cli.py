@@ -15,6 +15,7 @@ import msgspec
 import structlog
 import uvloop
 
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
 from reliability.judgement import RULES
 from reliability.report import markdown, summary
 from reliability.run import Result, run
@@ -60,6 +61,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="each scenario N times, with seeds from --seed on")
     parser.add_argument("--seconds", type=_positive, default=60.0, metavar="S", help="of faults in each run (%(default)g)")
     parser.add_argument("--rate", type=_positive, metavar="N", help="requests of producers a second (40; soak: 200 jobs)")
+    parser.add_argument(
+        "--namespace",
+        type=checked_namespace,
+        default=DEFAULT_NAMESPACE,
+        metavar="NAME",
+        help="of the system, but for a soak (%(default)s)",
+    )
     parser.add_argument("--minutes", type=_positive, default=60.0, metavar="M", help="of a soak (%(default)g)")
     parser.add_argument("--kept", type=int, default=300, metavar="S", help="how long a soak's finished jobs stay (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="store the results")
@@ -116,7 +124,15 @@ def _runs(name: str, options: argparse.Namespace) -> list[Result]:
         _say(f"{name}, seed {seed}: {SCENARIOS[name].about}")
         try:
             result = uvloop.run(
-                run(name, seed, options.seconds, rate=options.rate or 40.0, say=lambda text: _say(f"  {text}"), keep=keep)
+                run(
+                    name,
+                    seed,
+                    options.seconds,
+                    rate=options.rate or 40.0,
+                    say=lambda text: _say(f"  {text}"),
+                    keep=keep,
+                    namespace=options.namespace,
+                )
             )
         except CannotBeDone as error:
             _say(f"  left out: {error}")

@@ -108,9 +108,9 @@ async def _flows_ended(web: Web) -> bool:
     return answer.done and not answer.body["workflows"]
 
 
-async def read(nats_url: str, replicas: int, web: Web, ledger: Ledger, listener: Listener) -> Reading:
+async def read(nats_url: str, config: StoreConfig, web: Web, ledger: Ledger, listener: Listener) -> Reading:
     """Look through every door. The system must be whole."""
-    store = await Store.open(nats_url, StoreConfig(replicas=replicas), role="test")
+    store = await Store.open(nats_url, config, role="test")
     try:
         listed = await _listed(web)
         queues = (await web.insist("GET", "/ojs/v1/queues?limit=100")).body["queues"]

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
 from reliability.judgement import RULES, Wrong, judge
 from reliability.ledger import Kind, Verdict
 from reliability.reading import Listener, read, settled
@@ -61,20 +62,29 @@ class Result(Struct, kw_only=True):
     """Where the logs are, if anything is wrong."""
 
 
-async def run(name: str, seed: int, seconds: float, *, rate: float, say: Say, keep: Path | None = None) -> Result:
+async def run(
+    name: str,
+    seed: int,
+    seconds: float,
+    *,
+    rate: float,
+    say: Say,
+    keep: Path | None = None,
+    namespace: str = DEFAULT_NAMESPACE,
+) -> Result:
     """Run a scenario in a folder of its own, which stays if something is wrong, or if it is asked for."""
     folder = keep or Path(tempfile.mkdtemp(prefix=f"ojs-{name}-"))
-    result = await _run(folder, name, seed, seconds, rate, say)
+    result = await _run(folder, name, seed, seconds, rate, say, namespace)
     if result.wrong or keep is not None:
         return replace(result, kept=str(folder))
     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     return result
 
 
-async def _run(folder: Path, name: str, seed: int, seconds: float, rate: float, say: Say) -> Result:
+async def _run(folder: Path, name: str, seed: int, seconds: float, rate: float, say: Say, namespace: str) -> Result:
     scenario = SCENARIOS[name]
     say("starting the system")
-    with scenario.start(folder, seed) as site:
+    with scenario.start(folder, seed, namespace=namespace) as site:
         ledger = site.ledger
         chance = random.Random(seed)
         web = Web(site.urls, chance)
@@ -86,7 +96,7 @@ async def _run(folder: Path, name: str, seed: int, seconds: float, rate: float, 
             await traffic.begin()
             await traffic.run(lambda: scenario.disturb(site, seconds), lambda: settled(web, _PATIENCE_S))
             say("reading everything")
-            reading = await read(site.nats_url, site.replicas, web, ledger, listener)
+            reading = await read(site.nats_url, site.config, web, ledger, listener)
         finally:
             if listening.done():
                 ledger.failures.append(f"the reader of events ended: {listening.exception()!r}")

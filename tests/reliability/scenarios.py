@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +17,7 @@ from msgspec import Struct
 from ojs_core.base.ids import new_job_id
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.connection import Failed
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.subjects import ANY
 from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
 from reliability.crowd import Crowd
@@ -41,7 +40,7 @@ class Scenario(Struct, frozen=True):
 
     about: str
     disturb: Disturb
-    start: Callable[[Path, int], AbstractContextManager[Site | Dev]] = Site.started
+    start: Callable[..., AbstractContextManager[Site | Dev]] = Site.started
     planted: bool = False
     """Promises are broken on purpose, to see that this is found."""
 
@@ -115,7 +114,7 @@ async def _rolling(site: Site, seconds: float) -> None:
 
 
 async def _kill_leaders(site: Site, seconds: float) -> None:
-    streams = ("KV_ojs", "OJS_READY", "OJS_EVENTS")
+    streams = [str(stream["name"]) for stream in site.config.streams()]
     async for number in _rounds(site, seconds, (2, 4)):
         await site.away([await site.leader(streams[number % 3])], 1.0)
         await site.until_whole()
@@ -129,7 +128,7 @@ async def _kill_two(site: Site, seconds: float) -> None:
 
 async def _pause_node(site: Site, seconds: float) -> None:
     async for _ in _rounds(site, seconds, (3, 6)):
-        leader = await site.leader("KV_ojs")
+        leader = await site.leader(site.config.records_stream)
         await site.paused(
             [leader if site.chance.random() < 0.5 else site.chance.choice(site.servers)], site.chance.uniform(5, 15)
         )
@@ -253,7 +252,7 @@ async def _connections(site: Site, seconds: float) -> None:
 async def _plant(site: Site, seconds: float) -> None:
     """Take a record away, add one that nobody asked for, and take an event away."""
     await asyncio.sleep(seconds / 2)
-    store = await Store.open(site.nats_url, StoreConfig(replicas=site.replicas), role="test")
+    store = await Store.open(site.nats_url, site.config, role="test")
     try:
         done = [hold.job_id for hold in site.ledger.holds if hold.kind is Kind.PLAIN and hold.verdict is Verdict.DONE]
         lost, copied, untold = done[:3]
@@ -263,7 +262,7 @@ async def _plant(site: Site, seconds: float) -> None:
         await _written(store, stranger.id, msgspec.json.encode(stranger))
         await answered(Queries(store).until_relayed, patience_s=120.0)  # what is taken away has been told of
         await _gone(store, store.config.records_stream, store.config.record("job", lost))
-        await _gone(store, store.config.events_stream, f"ojs.events.job.completed.*.{untold}")
+        await _gone(store, store.config.events_stream, store.config.event("job.completed", ANY, untold))
     finally:
         await store.close()
     await asyncio.sleep(seconds / 2)

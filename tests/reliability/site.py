@@ -14,6 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from reliability.ledger import Disturbance, Ledger
 from support import disks
 from support.cluster import NatsCluster
@@ -35,11 +36,20 @@ class CannotBeDone(Exception):
 
 
 class _Ground:
-    """What every system has: a ledger, and chance."""
+    """What every system has: a namespace, a ledger, and chance."""
 
-    def __init__(self, seed: int) -> None:
+    replicas: int
+    """Copies that NATS keeps."""
+
+    def __init__(self, seed: int, namespace: str) -> None:
+        self._namespace = namespace
         self.ledger = Ledger()
         self.chance = random.Random(seed)
+
+    @property
+    def config(self) -> StoreConfig:
+        """The names of what it stores."""
+        return StoreConfig(namespace=self._namespace, replicas=self.replicas)
 
     @asynccontextmanager
     async def fault(self, what: str) -> AsyncIterator[None]:
@@ -55,13 +65,16 @@ class _Ground:
 class Site(_Ground):
     """Two of every service on one nats-server, or on a cluster of three. Processes go by names: `gateway-1`, …, `nats-1`."""
 
-    def __init__(self, fleet: Fleet, servers: Sequence[NatsServer], cluster: NatsCluster | None, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(
+        self, fleet: Fleet, servers: Sequence[NatsServer], cluster: NatsCluster | None, seed: int, namespace: str
+    ) -> None:
+        super().__init__(seed, namespace)
         self.fleet = fleet
         self.nodes = cluster
         self.machine: Machine | None = None
         """That of nats-server, if it has one of its own."""
         self._servers = {f"nats-{number}": server for number, server in enumerate(servers, 1)}
+        self.replicas = len(self._servers)
 
     @classmethod
     @contextmanager
@@ -70,6 +83,7 @@ class Site(_Ground):
         folder: Path,
         seed: int,
         *,
+        namespace: str = DEFAULT_NAMESPACE,
         cluster: bool = False,
         links: bool = False,
         cable: bool = False,
@@ -93,11 +107,17 @@ class Site(_Ground):
                 server = NatsServer(folder / "nats", max_file_store=storage or "4GB", machine=machine)
                 servers = [stack.enter_context(server)]
             url = ",".join(server.url for server in servers)
-            more = ("--replicas", str(len(servers)), *(("--storage-limit", storage) if storage else ()))
+            more = (
+                "--namespace",
+                namespace,
+                "--replicas",
+                str(len(servers)),
+                *(("--storage-limit", storage) if storage else ()),
+            )
             fleet = stack.enter_context(
                 Fleet.started(folder / "services", url, *more, each=each, program=program, network=network)
             )
-            site = cls(fleet, servers, nodes, seed)
+            site = cls(fleet, servers, nodes, seed, namespace)
             site.machine = machine
             yield site
 
@@ -129,10 +149,6 @@ class Site(_Ground):
                 for ends in [("n1",), ("n2",), ("n3",), *combinations(("n1", "n2", "n3"), 2)]
             ]
         return found
-
-    @property
-    def replicas(self) -> int:
-        return len(self._servers)
 
     @property
     def services(self) -> list[str]:
@@ -240,10 +256,10 @@ class Site(_Ground):
 class Dev(_Ground):
     """`ojs-nats dev` on ports that stay; it starts its processes again by itself."""
 
-    replicas: Final = 1
+    replicas = 1
 
-    def __init__(self, folder: Path, seed: int, env: Mapping[str, str] | None = None) -> None:
-        super().__init__(seed)
+    def __init__(self, folder: Path, seed: int, namespace: str, env: Mapping[str, str] | None = None) -> None:
+        super().__init__(seed, namespace)
         self.folder = folder
         self._env = env
         self._ports = (free_port(), free_port())
@@ -251,9 +267,11 @@ class Dev(_Ground):
 
     @classmethod
     @contextmanager
-    def started(cls, folder: Path, seed: int, *, env: Mapping[str, str] | None = None) -> Iterator[Dev]:
+    def started(
+        cls, folder: Path, seed: int, *, namespace: str = DEFAULT_NAMESPACE, env: Mapping[str, str] | None = None
+    ) -> Iterator[Dev]:
         """Ready; stopped at the end."""
-        dev = cls(folder / "dev", seed, env)
+        dev = cls(folder / "dev", seed, namespace, env)
         try:
             dev.start()
             yield dev
@@ -300,7 +318,8 @@ class Dev(_Ground):
     def start(self) -> None:
         """Start it, once more; returns when everything runs."""
         port, nats_port = map(str, self._ports)
-        self._started.append(System(self.folder, "--port", port, "--nats-port", nats_port, env=self._env))
+        options = ("--namespace", self._namespace, "--port", port, "--nats-port", nats_port)
+        self._started.append(System(self.folder, *options, env=self._env))
         self.system.wait_ready()
 
     async def again(self) -> None:
@@ -314,7 +333,7 @@ class Dev(_Ground):
                 os.kill(pid, number)
         await asyncio.to_thread(self.system.kill if number is signal.SIGKILL else self.system.stop)
         with contextlib.suppress(AssertionError):
-            await eventually(lambda: not any(map(runs, below)), 20.0)
+            await eventually(lambda: not any(map(runs, below)))
         for pid in filter(runs, below):
             self.ledger.failures.append(f"process {pid} outlived dev")
             os.kill(pid, signal.SIGKILL)
@@ -341,19 +360,19 @@ def _machine() -> Iterator[Machine]:
 
 
 @contextmanager
-def stepped(folder: Path, seed: int) -> Iterator[Dev]:
+def stepped(folder: Path, seed: int, *, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Dev]:
     """`ojs-nats dev` whose services are told the date of their machine by files; nats-server's is right."""
     dates = folder / "dev" / _DATES
     dates.mkdir(parents=True)
-    with Dev.started(folder, seed, env=environment(**stepping(dates))) as dev:
+    with Dev.started(folder, seed, namespace=namespace, env=environment(**stepping(dates))) as dev:
         yield dev
 
 
 @contextmanager
-def small_disk(folder: Path, seed: int) -> Iterator[Dev]:
+def small_disk(folder: Path, seed: int, *, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Dev]:
     """`ojs-nats dev` whose data are on a disk of their own, and a small one. Raises CannotBeDone."""
     try:
-        with disks.small_disk(folder / "dev" / "data", _SMALL_MIB), Dev.started(folder, seed) as dev:
+        with disks.small_disk(folder / "dev" / "data", _SMALL_MIB), Dev.started(folder, seed, namespace=namespace) as dev:
             yield dev
     except disks.CannotMount:
         raise CannotBeDone("it needs to mount a small disk, which takes root") from None

@@ -34,6 +34,11 @@ def without_answering_user() -> str:
     return text
 
 
+def in_namespace(name: str) -> str:
+    """Return the users of a system in this namespace, as the page says to make them."""
+    return USERS.replace('"ojs.', f'"{name}.').replace("$KV.ojs.", f"$KV.{name}.")
+
+
 def in_accounts() -> str:
     """Return the users in an account of their own, and the page's account of a client, whose user is `till`."""
     [accounts], [users] = _ACCOUNTS.findall(_text), _LIST.findall(USERS)

@@ -27,8 +27,12 @@ class Request(Call):
         self._sent = b"" if body is None else msgspec.json.encode(body)
 
     @property
-    def gone(self) -> bool:
+    def left(self) -> bool:
         return False
+
+    @property
+    def address(self) -> str:
+        return "127.0.0.1"
 
     async def body(self, _limit: int) -> bytes:
         return self._sent

@@ -74,7 +74,7 @@ class NatsCluster:
             groups = [monitored(node, "jsz").get("meta_cluster", {}) for node in self.nodes]
             return all(group.get("leader") and group.get("cluster_size") == 3 for group in groups)
 
-        until(led, 30.0, every=0.1)
+        until(led, every=0.1)
 
     def leader(self, stream: str) -> str | None:
         """The node that leads a stream, None while no node says so."""
@@ -97,7 +97,7 @@ class NatsCluster:
             ]
             return len(led) == len({name for node in self.nodes for name, _ in _groups(node)}) and all(led)
 
-        until(whole, 60.0, every=0.2)
+        until(whole, every=0.2)
 
     def stop(self) -> None:
         for node in self.nodes:

@@ -46,7 +46,7 @@ class Stream:
     async def frame(self) -> dict[str, str]:
         """The next frame with data; comments are passed over."""
         fields: dict[str, str] = {}
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             async for raw in self._response.content:
                 line = raw.decode().rstrip("\n")
                 if line == "" and "data" in fields:
@@ -69,5 +69,5 @@ class Stream:
 
     async def connected(self) -> None:
         """Wait for the first bytes, which say that the subscription stands."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await self._response.content.readline() == b": connected\n"

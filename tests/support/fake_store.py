@@ -6,11 +6,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from msgspec import Raw
 from msgspec.structs import replace
 
+from ojs_core.access.keys import Key
 from ojs_core.base.errors import OjsError, duplicate, not_found
 from ojs_core.domain import transitions
 from ojs_core.domain.handlers import Handled
@@ -18,12 +20,14 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.domain.transitions import Moment, Transition
+from ojs_core.domain.transitions.deadlines import deadlines
 from ojs_core.domain.transitions.result import Change
+from ojs_core.domain.unique import counts, policy_of
 from ojs_core.domain.worker import Mark
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.jobs.jobs import Extended
-from ojs_core.store.workers.presence import ROLES, WorkerRecord
+from ojs_core.store.workers.presence import ROLES, PresenceTimings, WorkerRecord
 
 Decide = Callable[[Job, Moment], Transition]
 
@@ -57,9 +61,29 @@ class Jobs:
 
     async def push(self, draft: Job) -> Job:
         self._store.check()
-        if draft.id in self._store.records:
-            raise duplicate(draft.id, self._store.records[draft.id].state)
+        known = self._store.records.get(draft.id)
+        if known is not None and not known.deleted:
+            raise duplicate(draft.id, known.state)
+        existing = self._duplicates(draft)
+        policy = policy_of(draft) if existing else None
+        if policy is not None:
+            if policy.on_conflict == "reject":
+                raise duplicate(existing[0].id, existing[0].state, draft.unique_key)
+            if policy.on_conflict == "ignore":
+                return existing[0]
+            for job in existing:
+                if not job.terminal:
+                    ended = transitions.cancel(job, self._store.clock.moment(), f"replaced by job {draft.id}")
+                    self._store.put(ended.job)
+        if known is not None:
+            draft = replace(draft, transitions=transitions.leading_to(draft.queue, known))
         return self._store.put(transitions.push(draft, self._store.clock.moment()).job)
+
+    def _duplicates(self, draft: Job) -> list[Job]:
+        if draft.unique_key is None:
+            return []
+        policy, key, now = policy_of(draft), draft.unique_key, self._store.clock.now()
+        return [job for job in self._store.records.values() if job.id != draft.id and counts(policy, key, job, now)]
 
     async def get(self, job_id: str) -> Job:
         self._store.check()
@@ -75,14 +99,28 @@ class Jobs:
         return Change(before, self._store.put(transition.job))
 
     async def revive(self, job_id: str, decide: Decide) -> Change:
+        before = await self.get(job_id)
+        after = decide(before, self._store.clock.moment()).job
+        existing = self._duplicates(after)
+        if existing:
+            raise duplicate(existing[0].id, existing[0].state, after.unique_key)
         return await self.change(job_id, decide)
 
     async def extend(self, job_ids: Sequence[str], worker: str, lease_ms: int | None) -> Extended:
         self._store.check()
         self._store.extended.append((tuple(job_ids), worker, lease_ms))
-        held = [self._store.records[job_id] for job_id in job_ids if job_id in self._store.records]
-        active = [job for job in held if job.state is State.ACTIVE]
-        cancelled = [job.id for job in held if job.state is State.CANCELLED]
+        active: list[Job] = []
+        cancelled: list[str] = []
+        for job_id in job_ids:
+            job = self._store.records.get(job_id)
+            if job is None or job.deleted:
+                continue
+            try:
+                renewed = transitions.extend(job, worker, lease_ms, self._store.clock.moment())
+            except OjsError:  # it has ended, or is somebody else's
+                cancelled += [job_id] if job.state is State.CANCELLED else []
+            else:
+                active.append(job if renewed is None else self._store.put(renewed.job))
         return Extended(extended=[job.id for job in active], cancelled=cancelled, jobs=active)
 
     async def wait_terminal(self, job_id: str, timeout_s: float) -> Job:
@@ -104,6 +142,10 @@ class Dispatcher:
         self.looks = 0
         self.given_back: list[str] = []
         self.failed: list[str] = []
+        self.failure: Exception | None = None
+        """Raised by each fetch while it is set."""
+        self.unaware = False
+        """Whether it doesn't ask if anybody still waits."""
 
     async def fetch(
         self,
@@ -117,13 +159,15 @@ class Dispatcher:
         handled: Handled | None = None,
     ) -> list[Job]:
         self._store.check()
+        if self.failure is not None:
+            raise self.failure
         more = [one for one in (pool, handled) if one]
         self.asked.append((tuple(queues), count, worker, lease_ms, wait_ms, *more))
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_ms / 1_000
         while True:
             self.looks += 1
-            found = [job for job in self._store.records.values() if job.state is State.AVAILABLE and job.queue in queues]
+            found = self._store.waiting(queues)
             left = until - loop.time()
             if found or left <= 0 or self.wakeups.closed.is_set():
                 break
@@ -132,7 +176,7 @@ class Dispatcher:
             await asyncio.wait(waits, timeout=min(left, 0.05), return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()
-            if given_up is not None and await given_up():
+            if given_up is not None and not self.unaware and await given_up():
                 return []
         moments = [self._store.clock.moment() for _ in found[:count]]
         claims = zip(found[:count], moments, strict=True)
@@ -173,6 +217,7 @@ class Presence:
 
     def __init__(self) -> None:
         self.roles = Counter(ROLES)
+        self.timings = PresenceTimings(beat_s=0.01)
 
     async def by_role(self) -> Counter[str]:
         return self.roles
@@ -250,6 +295,17 @@ class Schemas:
         return self.findings
 
 
+class Keys:
+    """None, until a test tells of some."""
+
+    def __init__(self) -> None:
+        self.changed: Callable[[list[Key], bool], None] = lambda _keys, _unreadable: None
+
+    async def follow(self, changed: Callable[[list[Key], bool], None]) -> None:
+        self.changed = changed
+        changed([], False)
+
+
 class FakeStore:
     """`failure` is raised by every operation while it is set."""
 
@@ -260,6 +316,9 @@ class FakeStore:
         # Never connected: what asks the projector or reads events is refused, as without NATS.
         self.nats = self.bulk = Connection("fake")
         self.records: dict[str, Job] = {}
+        self._order = count(1)
+        self._places: dict[str, int] = {}
+        """By job, its place in its queue: when it last became available."""
         self.changed = asyncio.Event()
         self.failure: Exception | None = None
         self.extended: list[tuple[tuple[str, ...], str, int | None]] = []
@@ -275,12 +334,43 @@ class FakeStore:
         self.schemas = Schemas()
         self.presence = Presence()
         self.webhooks = Webhooks()
+        self.keys = Keys()
 
     def check(self) -> None:
         if self.failure is not None:
             raise self.failure
 
+    def waiting(self, queues: Sequence[str]) -> list[Job]:
+        """Return the jobs that a fetch finds, in order; those whose time is over are discarded on the way."""
+        found: list[Job] = []
+        for queue in dict.fromkeys(queues):
+            here = [job for job in self.records.values() if job.state is State.AVAILABLE and job.queue == queue]
+            for job in sorted(here, key=lambda job: (-job.priority, self._places[job.id])):
+                if transitions.expired(job, self.clock.now()) is None:
+                    found.append(job)
+                else:
+                    self.put(transitions.expire(job, self.clock.moment()).job)
+        return found
+
+    def run_due(self, until: int) -> None:
+        """Let time pass, and do what scheduler and reaper would do meanwhile."""
+        while due := min(self._due(until), default=None):
+            at, job_id = due
+            self.clock.at = max(self.clock.at, at)
+            decision = transitions.due(self.records[job_id], self.clock.moment(), transitions.Liveness(None, covered=False))
+            assert isinstance(decision, Transition), f"nothing is due for job {job_id}"
+            self.put(decision.job)
+        self.clock.at = max(self.clock.at, until)
+
+    def _due(self, until: int) -> list[tuple[int, str]]:
+        live = [job for job in self.records.values() if not job.terminal and not job.deleted]
+        limits = [(limit.at, job.id) for job in live for limit in deadlines(job) if limit.cause != "liveness"]
+        return [limit for limit in limits if limit[0] <= until]
+
     def put(self, job: Job) -> Job:
+        before = self.records.get(job.id)
+        if job.token is not None and (before is None or before.token != job.token):
+            self._places[job.id] = next(self._order)
         self.records[job.id] = job
         self.changed.set()
         return job

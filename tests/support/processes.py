@@ -8,12 +8,14 @@ import random
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 _LOWEST_PORT: Final = 10_000
+_TICKS_S: Final = os.sysconf("SC_CLK_TCK")
 _chance: Final = random.SystemRandom()
 
 
@@ -52,16 +54,45 @@ def runs(pid: int) -> bool:
         return not stat.parent.parent.joinpath("self").exists()
 
 
-def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM, seconds: float = 15.0) -> int:
-    """Send a signal and wait for the end; a process that ignores it is killed, which fails the test."""
+def end(
+    process: subprocess.Popen[bytes],
+    number: int = signal.SIGTERM,
+    seconds: float = 60.0,
+    *,
+    explain: Callable[[], str] = lambda: "",
+) -> int:
+    """Send a signal and wait for the end; a process that ignores it is killed, which fails the test.
+
+    `explain` is asked before the kill. What it returns is in the failure.
+    """
     if process.poll() is None:
         process.send_signal(number)
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
+        said = explain()
         process.kill()
         process.wait()
-        raise
+        raise AssertionError(f"{process.args!r} didn't end within {seconds:g} s of signal {number}\n{said}") from None
+
+
+def family(pid: int) -> dict[int, float]:
+    """A process and all that descend from it, with the seconds of CPU that each and its ended children used."""
+    children: dict[int, list[int]] = defaultdict(list)
+    used: dict[int, float] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            fields = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            one = int(file.parent.name)
+            children[int(fields[1])].append(one)
+            used[one] = sum(map(int, fields[11:15])) / _TICKS_S
+    found: dict[int, float] = {}
+    todo = [pid]
+    while todo:
+        one = todo.pop()
+        found[one] = used.get(one, 0.0)
+        todo += children[one]
+    return found
 
 
 @contextmanager

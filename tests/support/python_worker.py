@@ -51,7 +51,7 @@ def record(system: System, job_id: str) -> dict[str, Any]:
     return found
 
 
-def completed(system: System, job_id: str, seconds: float = 30.0) -> dict[str, Any]:
+def completed(system: System, job_id: str, seconds: float = 60.0) -> dict[str, Any]:
     """Wait until it has completed, and return it."""
 
     def has_completed() -> bool:
@@ -107,4 +107,4 @@ class WorkerProcess(Command):
 @contextmanager
 def exits(worker: WorkerProcess, code: int = 0) -> Iterator[None]:
     yield
-    assert worker.process.wait(timeout=30) == code, worker.output
+    assert worker.process.wait(timeout=60) == code, worker.output

@@ -31,7 +31,7 @@ def scrape(*urls: str, path: str = "/metrics") -> Scrape:
     """All counters, gauges and counts of histograms of some processes, added up."""
     counts: dict[tuple[str, ...], float] = {}
     for url in urls:
-        with urllib.request.urlopen(f"{url}{path}", timeout=10) as response:
+        with urllib.request.urlopen(f"{url}{path}", timeout=60) as response:
             assert response.headers["Content-Type"] == "text/plain"
             text = response.read().decode()
         for family in text_string_to_metric_families(text):

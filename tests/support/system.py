@@ -1,4 +1,4 @@
-"""The whole server as its users run it: `ojs-nats dev`, or each service as a process of its own."""
+"""The whole server as its users run it: `ojs-nats dev`, with its services in one process or in one each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,15 +22,22 @@ from ojs_command.services import SERVICES
 from ojs_core.jetstream.grants import ANSWERING
 from support import users
 from support.nats import NatsServer
-from support.processes import end, runs
-from support.waiting import until
+from support.processes import end, family, runs
+from support.waiting import PATIENCE_S, until
 
 OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
 """The command as its users have it."""
+TOGETHER: Final = "--together"
+"""All services in one process, which starts in a fifth of the time. Who kills or looks at a service goes without."""
 
-_READY_SECONDS: Final = 120.0
+_READY_SECONDS: Final = 180.0
 _BEHIND: Final = ("the projector is behind; try again", "the projector is slow; try again")
 _AGAIN_S: Final = 0.25
+_STACKS: Final = Path(__file__).parent / "stacks"
+_END: Final = 20_000
+"""Characters of the output that a failure shows."""
+_PRINTED_S: Final = 1.0
+"""So long after the last line of its stacks, a process has printed them all."""
 
 
 class Answer(NamedTuple):
@@ -46,14 +53,21 @@ def environment(**more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("OJS_")} | more
 
 
-def send(method: str, url: str, body: object = None, *, seconds: float = 40.0) -> Answer:
+def _printing_stacks() -> dict[str, str]:
+    """Return the environment of processes that print their stacks at SIGUSR1."""
+    return environment(PYTHONPATH=os.pathsep.join(filter(None, (str(_STACKS), os.environ.get("PYTHONPATH")))))
+
+
+def send(
+    method: str, url: str, body: object = None, *, seconds: float = PATIENCE_S, headers: Mapping[str, str] | None = None
+) -> Answer:
     """An HTTP request and its answer; `body` is sent as JSON. Refusals are answers, too.
 
     Whoever reads what a projector that is behind can't tell yet asks again, as clients do.
     """
     late = time.monotonic() + seconds
     while True:
-        answer = _sent(method, url, body, seconds)
+        answer = _sent(method, url, body, seconds, headers or {})
         if method != "GET" or not _is_behind(answer) or time.monotonic() > late:
             return answer
         time.sleep(_AGAIN_S)
@@ -63,9 +77,9 @@ def _is_behind(answer: Answer) -> bool:
     return answer.status == 503 and answer.body is not None and answer.body.get("error", {}).get("message") in _BEHIND
 
 
-def _sent(method: str, url: str, body: object, seconds: float) -> Answer:
+def _sent(method: str, url: str, body: object, seconds: float, headers: Mapping[str, str]) -> Answer:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers}, method=method)
     try:
         with urllib.request.urlopen(request, timeout=seconds) as response:
             return _answer(response.status, response.read(), dict(response.headers))
@@ -96,7 +110,7 @@ class Command:
             self.process = subprocess.Popen(
                 [*program, *arguments],
                 cwd=folder,
-                env=dict(env) if env is not None else environment(),
+                env=dict(env) if env is not None else _printing_stacks(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -130,9 +144,20 @@ class Command:
         """SIGKILL; returns when it is gone."""
         end(self.process, signal.SIGKILL)
 
-    def stop(self) -> int:
-        """SIGTERM; returns the exit code."""
-        return end(self.process)
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end; returns the exit code. What doesn't end says where it hangs."""
+        return end(self.process, number, explain=self._stacks)
+
+    def _stacks(self) -> str:
+        """Return the end of the output, with the stacks of this process and of those that descend from it."""
+        for pid in family(self.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGUSR1)
+        before = -1
+        while len(self.output) != before:
+            before = len(self.output)
+            time.sleep(_PRINTED_S)
+        return self.output[-_END:]
 
 
 class System(Command):

@@ -7,14 +7,17 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 from ojs_core.base.errors import OjsError
 
 T = TypeVar("T")
 
+PATIENCE_S: Final = 60.0
+"""How long a busy machine may take for what is waited for. It costs time only in a test that fails."""
 
-def until(condition: Callable[[], T], seconds: float = 30.0, *, every: float = 0.02) -> T:
+
+def until(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T:
     """Poll until the condition holds, and return what it returned; the condition's name says what was missing."""
     deadline = time.monotonic() + seconds
     while True:
@@ -26,14 +29,14 @@ def until(condition: Callable[[], T], seconds: float = 30.0, *, every: float = 0
 
 
 @overload
-async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = 30.0, *, every: float = 0.02) -> T: ...
+async def eventually(condition: Callable[[], Awaitable[T]], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T: ...
 
 
 @overload
-async def eventually(condition: Callable[[], T], seconds: float = 30.0, *, every: float = 0.02) -> T: ...
+async def eventually(condition: Callable[[], T], seconds: float = PATIENCE_S, *, every: float = 0.02) -> T: ...
 
 
-async def eventually(condition: Callable[[], Any], seconds: float = 30.0, *, every: float = 0.02) -> Any:
+async def eventually(condition: Callable[[], Any], seconds: float = PATIENCE_S, *, every: float = 0.02) -> Any:
     """The same for tests with an event loop; the condition may be a coroutine function."""
     deadline = time.monotonic() + seconds
     while True:
@@ -47,7 +50,7 @@ async def eventually(condition: Callable[[], Any], seconds: float = 30.0, *, eve
         await asyncio.sleep(every)
 
 
-async def answered(request: Callable[..., Awaitable[T]], *arguments: Any, patience_s: float = 30.0) -> T:
+async def answered(request: Callable[..., Awaitable[T]], *arguments: Any, patience_s: float = PATIENCE_S) -> T:
     """What a request returns once it isn't refused for the moment: a leader is being chosen, or a projector is behind."""
     found: list[T] = []
 
@@ -66,7 +69,7 @@ async def answered(request: Callable[..., Awaitable[T]], *arguments: Any, patien
 async def in_the_end(
     condition: Callable[[], Awaitable[object]],
     progress: Callable[[], Awaitable[object]],
-    patience_s: float = 60.0,
+    patience_s: float = PATIENCE_S,
     *,
     every: float = 0.25,
 ) -> None:

@@ -61,7 +61,7 @@ def at_work(system: System, folder: Path, jobs: str, *, program: Sequence[str] =
     env = environment(OJS_URL=system.url)
 
     def run(*command: str) -> str:
-        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
         assert (ran.returncode, ran.stderr) == (0, "")
         return ran.stdout
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +17,8 @@ from ojs_nats._durations import milliseconds
 from ojs_nats._json import decoded
 from ojs_nats._names import job_type
 
+NAMESPACE_ENV: Final = "OJS_NAMESPACE"
+"""Names the system in NATS for commands that look there."""
 STATES: Final = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
 """Of jobs."""
 _JSON_BEGINS: Final = ("{", "[", '"')
@@ -82,6 +85,18 @@ def header(text: str) -> tuple[str, str]:
     if not (name.strip() and colon) or any(sign in text for sign in "\r\n"):
         raise argparse.ArgumentTypeError("a header is written 'Name: value', in one line")
     return name.strip(), value.strip()
+
+
+def token_in(path: str) -> str:
+    """The key in a file. Raises UsageProblem."""
+    try:
+        found = Path(path).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageProblem(f"--token-file {path} can't be read: {reason}.") from None
+    if not (found.isascii() and found.isprintable()) or not found or " " in found:
+        raise UsageProblem(f"--token-file {path} holds no key: it has to be one word in one line.")
+    return found
 
 
 def positive(text: str) -> int:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ojs_command.client.arguments import header
+from ojs_command.client.arguments import header, token_in
 from ojs_command.client.context_file import Context, Contexts, contexts_path, read_contexts, write_contexts
-from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.parser import CommandParser, add_action, files_of
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
-from ojs_nats._connect import url_of
+from ojs_nats._connect import authorized, url_of
+from ojs_nats._tls import HTTPS, Tls
 from ojs_nats._transport import masked
 
 _SET_EXAMPLES: Final = """\
-  ojs-nats context set prod --server https://jobs.example.org --header 'Authorization: Bearer …'
+  ojs-nats context set prod --server https://jobs.example.org --token-file prod.key
   ojs-nats context set prod --header 'Authorization: '           takes a header back
+  ojs-nats context set prod --ca-file ca.pem                     trusts the CA of its certificate
 
 The first one counts at once, others after 'ojs-nats context use NAME'. What isn't named stays as it is.
 """
@@ -31,6 +34,7 @@ class Named(msgspec.Struct, frozen=True):
     current: bool
     server: str
     headers: dict[str, str]
+    tls: Tls
 
 
 def define(parser: CommandParser) -> None:
@@ -76,6 +80,7 @@ async def _show(session: Session, given: argparse.Namespace) -> None:
                 ("current", found.current),
                 ("server", found.server),
                 *((f"header {header}", value) for header, value in found.headers.items()),
+                *((name.replace("_", " "), file) for name, file in msgspec.to_builtins(found.tls).items()),
             ]
         )
 
@@ -100,7 +105,12 @@ async def _set(session: Session, given: argparse.Namespace) -> None:
     except ValueError as error:
         raise UsageProblem(f"--server: {error}.") from None
     headers = {**(before.headers if before else {}), **dict(given.header)}
-    made = Context(server, {name: value for name, value in headers.items() if value})
+    files = files_of(given).or_else(before.tls if before else Tls())
+    if files != Tls() and not server.startswith(HTTPS):
+        raise UsageProblem(f"--ca-file, --cert-file and --key-file go with https:// addresses, not with {masked(server)}.")
+    if hasattr(given, "token_file"):
+        headers = dict(authorized(headers, token_in(given.token_file)))
+    made = Context(server, {name: value for name, value in headers.items() if value}, _absolute(files))
     known = {**contexts.contexts, given.name: made}
     _write(Contexts(contexts.current or given.name, known))
     session.out.done(f"Context {given.name} is {masked(server)}.", _named(_read(), given.name))
@@ -116,7 +126,12 @@ async def _delete(session: Session, given: argparse.Namespace) -> None:
 
 def _named(contexts: Contexts, name: str) -> Named:
     masked = contexts.named(name).masked()
-    return Named(name, contexts.current == name, masked.server, masked.headers)
+    return Named(name, contexts.current == name, masked.server, masked.headers, masked.tls)
+
+
+def _absolute(files: Tls) -> Tls:
+    """The same from any folder."""
+    return Tls(**{name: str(Path(file).absolute()) for name, file in msgspec.to_builtins(files).items()})
 
 
 def _read() -> Contexts:

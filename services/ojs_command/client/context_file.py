@@ -1,4 +1,4 @@
-"""Contexts: servers by name, with the headers that they ask for. They are in a file of the user's own."""
+"""Contexts: servers by name, with the headers and the files of TLS that they ask for, in a file of the user's own."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ import msgspec
 import tomli_w
 
 from ojs_command.client.problems import UsageProblem
-from ojs_nats._connect import DEFAULT_URL, url_of
+from ojs_nats._connect import DEFAULT_URL, authorized, url_of
+from ojs_nats._tls import HTTPS, Tls, Trust
 from ojs_nats._transport import masked
 
 _OWNER_ONLY: Final = 0o700
 
 
-class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A server, and headers for every request to it."""
+class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A server, headers for every request to it, and files for TLS with it."""
 
     server: str
     headers: dict[str, str] = {}
+    tls: Tls = Tls()
 
     def masked(self) -> Context:
         """As it may be shown."""
-        return Context(masked(self.server), dict.fromkeys(self.headers, "***"))
+        return Context(masked(self.server), dict.fromkeys(self.headers, "***"), self.tls)
 
 
 class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -51,11 +53,22 @@ class Target(msgspec.Struct, frozen=True):
     url: str
     headers: dict[str, str]
     source: str
+    files: Tls = Tls()
+    """Those that were named, or are of the context or the environment."""
+
+    @property
+    def tls(self) -> Tls | None:
+        """What a client connects with."""
+        return self.files if self.url.startswith(HTTPS) else None
 
     @property
     def shown(self) -> str:
         """Without a password."""
         return masked(self.url)
+
+    def showing(self, token: str) -> Target:
+        """The same with another key."""
+        return Target(self.url, dict(authorized(self.headers, token)), self.source)
 
 
 def contexts_path(env: Mapping[str, str]) -> Path:
@@ -84,17 +97,27 @@ def write_contexts(path: Path, contexts: Contexts) -> None:
         raise UsageProblem(f"{path} can't be written ({error}): name another folder by XDG_CONFIG_HOME.") from None
 
 
-def target_of(server: str | None, context: str | None, env: Mapping[str, str]) -> Target:
-    """The server that counts: that of --server, --context, OJS_URL, the current context, this machine. Raises UsageProblem."""
+def target_of(server: str | None, context: str | None, files: Tls, env: Mapping[str, str]) -> Target:
+    """The server that counts: that of --server, --context, OJS_URL, the current context, this machine. `files` are those that
+    were named with it. Raises UsageProblem.
+    """
     if server and context:
         raise UsageProblem("Name a server by --server or by --context, not both: a context's headers are for its own server.")
     found = _named(server, context, env)
+    if files != Tls() and not found.url.startswith(HTTPS):
+        raise UsageProblem(f"--ca-file, --cert-file and --key-file go with https:// addresses, not with {found.shown}.")
+    found = msgspec.structs.replace(found, files=files.or_else(found.files).or_else(Tls.of_environment(env)))
     try:
         url_of(found.url)
+        if found.tls is not None:
+            Trust(found.tls)
     except ValueError as error:
         raise UsageProblem(f"{found.source}: {error}.") from None
-    if found.headers and not found.url.startswith("http"):
-        raise UsageProblem(f"{found.source}: headers go with http:// and https:// addresses, not with {masked(found.url)}.")
+    if any(name.lower() != "authorization" for name in found.headers) and not found.url.startswith("http"):
+        raise UsageProblem(
+            f"{found.source}: headers other than Authorization go with http:// and https:// addresses, not with "
+            f"{masked(found.url)}."
+        )
     return found
 
 
@@ -106,5 +129,5 @@ def _named(server: str | None, context: str | None, env: Mapping[str, str]) -> T
     contexts = read_contexts(contexts_path(env))
     if name := context or contexts.current:
         found = contexts.named(name)
-        return Target(found.server, found.headers, f"context {name}")
+        return Target(found.server, found.headers, f"context {name}", found.tls)
     return Target(DEFAULT_URL, {}, "the default")

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:  # services have this module, and need no client
     from ojs_command.client.session import Session
+    from ojs_nats._tls import Tls
 
     Run = Callable[[Session, argparse.Namespace], Awaitable[None]]
     """What a command does. Raises CommandFailed, and what the client raises."""
 
+FILES: Final = {
+    "ca_file": "the CA of an https:// server, in PEM [OJS_CA_FILE, else the context's, else the system's]",
+    "cert_file": "a certificate to show to it [OJS_CERT_FILE]",
+    "key_file": "that certificate's key [OJS_KEY_FILE]",
+}
+"""Options that name the files of TLS."""
 _HELP: Final = ("-h", "--help")
 
 
@@ -77,6 +84,13 @@ def add_action(
     return parser.does(run, examples=examples)
 
 
+def files_of(given: argparse.Namespace) -> Tls:
+    """The files of TLS that were named."""
+    from ojs_nats._tls import Tls  # noqa: PLC0415  # services have this module, and need no client
+
+    return Tls(**{name: getattr(given, name) for name in FILES if name in given})
+
+
 def add_server_options(parser: argparse.ArgumentParser) -> None:
     """Which server, and how to answer: before the command or behind it."""
     group = parser.add_argument_group("server and output")
@@ -85,6 +99,14 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--context", metavar="NAME", default=argparse.SUPPRESS, help="one of 'ojs-nats context list', with its headers"
+    )
+    for name, purpose in FILES.items():
+        group.add_argument(f"--{name.replace('_', '-')}", metavar="FILE", default=argparse.SUPPRESS, help=purpose)
+    group.add_argument(
+        "--token-file",
+        metavar="FILE",
+        default=argparse.SUPPRESS,
+        help="the key to show [OJS_AUTH_TOKEN, OJS_API_KEY]",
     )
     group.add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help="JSON instead of tables; of what goes on, in lines"

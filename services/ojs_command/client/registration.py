@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from ojs_command.client.parser import add_server_options
+from ojs_command.client.parser import FILES, add_server_options
 
 _COMMANDS: Final = (
     ("push", "push", "push jobs"),
@@ -22,7 +22,9 @@ _COMMANDS: Final = (
     ("workflows", "workflows", "look at workflows, cancel and retry them"),
     ("stats", "stats", "the server in numbers"),
     ("top", "top", "queues, rates, workers and failures, live"),
+    ("audit", "audit", "show who did what, and who was refused"),
     ("doctor", "doctor.command", "say what is wrong with a server, and how to mend it"),
+    ("keys", "keys", "make, list, rotate and revoke keys of the server"),
     ("context", "context", "name servers, with the headers that they ask for"),
     ("completion", "completion", "let your shell complete these commands"),
 )
@@ -43,6 +45,6 @@ def run_client(root: argparse.ArgumentParser, given: argparse.Namespace) -> int 
         from ojs_command.client.running import run_command  # noqa: PLC0415  # services start without the client
 
         return run_command(given)
-    if found := [name for name in ("server", "context") if name in given]:
-        root.error(f"--{found[0]}: not an option of {given.command}")
+    if found := [name for name in ("server", "context", *FILES) if name in given]:
+        root.error(f"--{found[0].replace('_', '-')}: not an option of {given.command}")
     return None

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import signal
+import ssl
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -13,8 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
+from ojs_command.client.arguments import token_in
 from ojs_command.client.context_file import Target, target_of
 from ojs_command.client.output import Output, say
+from ojs_command.client.parser import files_of
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.telemetry.logs import configure
@@ -97,16 +100,18 @@ def _interrupted(_number: int, _frame: FrameType | None) -> None:
 def _target(given: argparse.Namespace) -> Target:
     if is_offline(given):
         return Target(DEFAULT_URL, {}, "")
-    return target_of(getattr(given, "server", None), getattr(given, "context", None), os.environ)
+    target = target_of(getattr(given, "server", None), getattr(given, "context", None), files_of(given), os.environ)
+    file = getattr(given, "token_file", None)
+    return target if file is None else target.showing(token_in(file))
 
 
 def is_offline(given: argparse.Namespace) -> bool:
     """Whether a command asks no server."""
-    return getattr(given, "offline", False)
+    return bool(getattr(given, "offline", False) or getattr(given, "on_nats", None))
 
 
 async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
-    async with Client(target.url, patience=_PATIENCE, headers=target.headers) as client:
+    async with Client(target.url, patience=_PATIENCE, headers=target.headers, tls=target.tls) as client:
         try:
             if not (is_offline(given) or getattr(given, "finds_out", False)):
                 await reach(target)
@@ -135,7 +140,7 @@ async def _asked(given: argparse.Namespace, out: Output, target: Target) -> int:
 
 async def reach(target: Target) -> None:
     """Ask once whether a server is there: a wrong address is told of at once. Raises Unavailable."""
-    async with Client(target.url, patience=0, headers=target.headers) as client:
+    async with Client(target.url, patience=0, headers=target.headers, tls=target.tls) as client:
         try:
             await client.system.health()
         except Refused:  # somebody is there; what is asked next says what is wrong
@@ -146,9 +151,22 @@ def unreachable(error: Unavailable, target: Target) -> str:
     """What to do when nobody answers."""
     if isinstance(error.__cause__, Refused):
         return f"The server at {target.shown} can't do that now ({error.__cause__}): 'ojs-nats doctor' says why."
+    if isinstance(error.__cause__, ssl.CertificateError):
+        return distrusted(error.__cause__, target)
+    shows = "" if target.tls is None or target.tls.cert_file else "; if it asks for your certificate, name that by --cert-file"
     return (
         f"No OJS server answers at {target.shown} (from {target.source}): start one with 'ojs-nats dev', or name another "
-        "with --server or --context."
+        f"with --server or --context{shows}."
+    )
+
+
+def distrusted(error: ssl.CertificateError, target: Target) -> str:
+    """What to do about a server whose certificate isn't accepted."""
+    cause = error.__cause__ if isinstance(error.__cause__, ssl.SSLCertVerificationError) else error
+    reason = getattr(cause, "verify_message", str(cause))
+    return (
+        f"The certificate of {target.shown} isn't trusted ({reason}): name the file of its CA with --ca-file or "
+        "OJS_CA_FILE, or correct the address."
     )
 
 
@@ -159,8 +177,8 @@ def _no_server(error: BaseException, target: Target) -> str:
 def _refused(refusal: Refused, target: Target) -> str:
     if refusal.status in _HEADERS_WANTED or isinstance(refusal, PermissionDenied):
         return (
-            f"The server at {target.shown} doesn't allow that ({refusal}): give it what it asks for with "
-            "'ojs-nats context set NAME --server URL --header \"Authorization: Bearer …\"'."
+            f"The server at {target.shown} doesn't allow that ({refusal}): show another key with --token-file, OJS_AUTH_TOKEN, "
+            "or 'ojs-nats context set NAME --server URL --token-file FILE'."
         )
     hint = next((hint for kind, hint in _HINTS.items() if isinstance(refusal, kind)), "")
     return f"{refusal}{hint}"

@@ -39,7 +39,7 @@ class BatchHandlers:
         dropped: list[int] = []
         warnings: list[AnswerWarning] = []
         for index, draft in enumerate(await _drafts(self._context, sent.jobs, warnings)):
-            call.require_queue(draft.queue)
+            call.require_queue(draft.queue, job_type=draft.type)
             if index % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)
             told: list[Finding] = []

@@ -53,9 +53,11 @@ class BulkHandlers:
         """POST /jobs/bulk: each job by itself, or all or none (`atomicity`), with one item of the answer for each."""
         body = await call.body(self._limits.max_body_bytes)
         sent = await call.parsed(body, parse_bulk_enqueue, self._limits)
-        if call.queue is not None:  # looked at ahead of the answer that is kept under the request's key
+        if call.bounded:  # looked at ahead of the answer that is kept under the request's key
             drafts = await self._drafts(sent, None, {})
-            call.require_queue(*(draft.queue for draft in drafts if not isinstance(draft, OjsError)))
+            for draft in drafts:
+                if not isinstance(draft, OjsError):
+                    call.require_queue(draft.queue, job_type=draft.type)
 
         outcomes: list[ItemOutcome] = []
 

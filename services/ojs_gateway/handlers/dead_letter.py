@@ -10,8 +10,10 @@ from msgspec import Struct
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import before_ms, queue_name, shown, struct_of, timestamp
 from ojs_core.base.ids import job_id_of
-from ojs_core.domain.job import State
+from ojs_core.domain.job import Job, State
 from ojs_core.domain.queues.config import DEFAULT_QUEUE, NOT_SET
+from ojs_core.domain.strict import require_metadata
+from ojs_core.domain.transitions.manual import RetryOverride
 from ojs_core.operations.dead_letters import DeadLetters
 from ojs_core.read.messages import DeadLettersAsk, is_time_cursor
 from ojs_core.wire.jobs.dead_letters import (
@@ -60,6 +62,7 @@ class DeadLetterHandlers:
         self._store = context.store
         self._queries = context.queries
         self._limits = context.limits
+        self._context = context
         self._dead_letters = DeadLetters(context.store, context.queries)
 
     async def list(self, call: Call) -> Response:
@@ -97,8 +100,15 @@ class DeadLetterHandlers:
 
     async def retry(self, call: Call) -> Response:
         """POST /dead-letter/{id}/retry: a new life under the same id, changed by `override` if the body has one."""
-        override = await call.read(parse_override, self._limits)
-        change = await self._dead_letters.retry(job_id_of(call.parameters[0]), override)
+        override_of = await call.read(parse_override, self._limits)
+
+        def checked(job: Job) -> RetryOverride:
+            override = override_of(job)
+            if self._context.strict is not None and override.meta:
+                require_metadata(override.meta, "override.meta")
+            return override
+
+        change = await self._dead_letters.retry(job_id_of(call.parameters[0]), checked)
         return Response(200, OneJob(job_view(change.after)))
 
     async def delete(self, call: Call) -> Response:

@@ -28,7 +28,7 @@ from ojs_core.wire.members import encode
 from ojs_gateway.channels import EVENTS, FILTERS, Channel, channel_of, cursor_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.following import Followed, Following, final
-from ojs_gateway.http.sse import KEEP_ALIVE_S, SHUTDOWN, SHUTDOWN_DATA
+from ojs_gateway.http.sse import SHUTDOWN, SHUTDOWN_DATA
 from ojs_gateway.hub import Dropped, HubReset, Missed
 
 log = structlog.get_logger(__name__)
@@ -53,7 +53,9 @@ async def serve_socket(
     """Answer a request by a WebSocket, until it is closed. Raises method_not_allowed, invalid_request."""
     if request.method != hdrs.METH_GET:
         raise OjsError("method_not_allowed", f"{request.method} opens no WebSocket; only GET does", allow=hdrs.METH_GET)
-    socket = web.WebSocketResponse(heartbeat=KEEP_ALIVE_S, max_msg_size=_MAX_MESSAGE_BYTES, protocols=(SUBPROTOCOL,))
+    socket = web.WebSocketResponse(
+        heartbeat=context.timings.keep_alive_s, max_msg_size=_MAX_MESSAGE_BYTES, protocols=(SUBPROTOCOL,)
+    )
     if not socket.can_prepare(request).ok:
         raise invalid("Upgrade", "this path speaks WebSocket; connect with a WebSocket client")
     socket.headers.update({name: value for name, value in headers.items() if name not in _BODY_HEADERS})
@@ -222,7 +224,7 @@ class _Socket:
                     await self._send_event(name, channel, told)
             while True:
                 try:
-                    found = await subscription.next(KEEP_ALIVE_S)
+                    found = await subscription.next(self._context.timings.keep_alive_s)
                 except OjsError as error:
                     await self._refuse(error)
                     await asyncio.sleep(1)

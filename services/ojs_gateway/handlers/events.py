@@ -23,7 +23,7 @@ from ojs_gateway.context import Context
 from ojs_gateway.handlers.event_socket import serve_socket
 from ojs_gateway.handlers.following import Followed, Following, final
 from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.sse import KEEP_ALIVE, KEEP_ALIVE_S, frame, sse
+from ojs_gateway.http.sse import KEEP_ALIVE, frame, sse
 from ojs_gateway.hub import Found, HubReset, Missed
 
 _DEFAULT_LIMIT: Final = 100
@@ -130,7 +130,9 @@ class _Writer:
         while not self._context.stopping:
             finished = self._ended or self._job is not None
             try:
-                found = await self._context.unless_stopping(self._subscription.next(0 if finished else KEEP_ALIVE_S))
+                found = await self._context.unless_stopping(
+                    self._subscription.next(0 if finished else self._context.timings.keep_alive_s)
+                )
             except OjsError as error:
                 await response.write(frame("error", error_body(error, "")))
                 return  # the client connects again with its Last-Event-ID

@@ -47,7 +47,7 @@ class JobHandlers:
         found: list[Finding] = []
         body = await call.body(self._limits.max_body_bytes)
         sent = await call.parsed(body, parse_enqueue, self._store.clock.now(), self._limits, told)
-        call.require_queue(sent.queue)
+        call.require_queue(sent.queue, job_type=sent.type)
         draft = await self._context.prepare(sent, found)
         if draft is None:
             return Response(200, _DROPPED)
@@ -57,7 +57,7 @@ class JobHandlers:
             await self._context.refusals.tell(error, [draft])
             raise
         if job.id != draft.id:  # its uniqueness policy says `ignore`
-            call.require_queue(job.queue)
+            call.require_queue(job.queue, job_type=job.type)
             return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True))
         limits = await limit_headers(self._store, job) if job.rate_limit else ()
         headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *limits)

@@ -53,6 +53,7 @@ class OperationHandlers:
             backend=BackendConfig(
                 type="nats",
                 server_version=store.server_version,
+                namespace=store.config.namespace,
                 replicas=store.config.replicas,
                 streams=[store.config.records_stream, store.config.ready_stream, store.config.events_stream],
             ),

@@ -13,7 +13,7 @@ from ojs_core.store.announce import tell_of_job
 from ojs_core.wire.jobs.progress import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.sse import KEEP_ALIVE, KEEP_ALIVE_S, sse
+from ojs_gateway.http.sse import KEEP_ALIVE, sse
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -83,7 +83,7 @@ class ProgressHandlers:
                         await response.write(progress_frame(job, progress, named=False))
                 if job.terminal:
                     return
-                if await self._context.unless_stopping(within(KEEP_ALIVE_S, changed)):
+                if await self._context.unless_stopping(within(self._context.timings.keep_alive_s, changed)):
                     await asyncio.sleep(_SETTLING_S)
                 elif not self._context.stopping:
                     await response.write(KEEP_ALIVE)

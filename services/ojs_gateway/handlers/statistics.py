@@ -10,7 +10,7 @@ from ojs_core.wire.statistics.answers import history_answer
 from ojs_core.wire.statistics.requests import parse_history, period_of
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse
-from ojs_gateway.http.sse import KEEP_ALIVE, KEEP_ALIVE_S, sse
+from ojs_gateway.http.sse import KEEP_ALIVE, sse
 from ojs_gateway.statistics_stream import Frame, StatisticsStream
 
 
@@ -47,7 +47,7 @@ class StatisticsHandlers:
     async def _write(self, response: web.StreamResponse, reader: Reader) -> None:
         seen: Frame | None = None
         while not self._context.stopping:
-            frame = await self._context.unless_stopping(self._pulse.next(seen, KEEP_ALIVE_S))
+            frame = await self._context.unless_stopping(self._pulse.next(seen, self._context.timings.keep_alive_s))
             if frame is not None:
                 seen = frame
                 await response.write(frame.metrics + frame.stats if reader == "ui" else frame.stats)

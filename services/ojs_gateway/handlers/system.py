@@ -27,19 +27,22 @@ class SystemHandlers:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
-        self._manifest: Response | None = None
+        self._manifest: tuple[bool, Response] | None = None
+        """The answer, and whether it says that keys are asked for."""
 
     async def manifest(self, _call: Call) -> Response:
         """GET /ojs/manifest. The first time, nats-server is asked for the size of its batches."""
-        if self._manifest is not None:
-            return self._manifest
+        asks = self._context.keys.any
+        if self._manifest is not None and self._manifest[0] is asks:
+            return self._manifest[1]
         limits, busy = self._context.limits, self._store.config.busy_queues
         room = await self._store.atomic.room_for(limits.max_batch_jobs)
         if room is None:
-            return Response(200, manifest(limits, busy, SUPPORTED, nats=self._context.nats_api))
+            return Response(200, manifest(limits, busy, SUPPORTED, nats=self._context.nats_api, keys=asks))
         limits = replace(limits, max_batch_jobs=room)
-        self._manifest = Response(200, manifest(limits, busy, SUPPORTED, nats=self._context.nats_api))
-        return self._manifest
+        answer = Response(200, manifest(limits, busy, SUPPORTED, nats=self._context.nats_api, keys=asks))
+        self._manifest = asks, answer
+        return answer
 
     async def health(self, _call: Call) -> Response:
         """GET /health, /readyz: 200 while NATS stores what is written, 503 with the reason while it does not.

@@ -103,7 +103,7 @@ class WorkerHandlers:
         each of those lets the fetch bring one job fewer.
         """
         ask = await call.read_jobs(parse_fetch, self._limits)
-        call.require_queue(*ask.queues)
+        call.require_entry(*ask.queues)
         if ask.worker is not None:
             self._fetched.put(ask.worker, ask.queues, sum(map(len, ask.queues)) + _ENTRY_BYTES)
         if not ask.acks:
@@ -246,6 +246,8 @@ class WorkerHandlers:
         if handled is None and ask.worker is not None:
             notes = self._context.worker_notes
             handled = await (notes.declared(ask.worker) if ask.declared else notes.handled(ask.worker))
+        for job_type in (None,) if handled is None else {handler.type for handler in handled.declared} or (None,):
+            call.require_queue(*ask.queues, job_type=job_type)
         if call.gone:  # a claim would have to be undone, and its attempt's number is used up
             return []
         fetch = self._store.dispatcher.fetch

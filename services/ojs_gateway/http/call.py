@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 from aiohttp import web
 from msgspec import Struct
 
+from ojs_core.access.known_keys import Admission
+from ojs_core.access.principal import EVERYBODY, Principal
 from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.fields import shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job
+from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.compression import decompressed
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
@@ -22,6 +25,13 @@ T = TypeVar("T")
 
 _UNPACKED_AT_ONCE: Final = 1_024
 """The largest compressed body that is unpacked where it arrives."""
+
+
+_UNASKED: Final = Admission(EVERYBODY)
+"""Of a call that hasn't come to the door."""
+
+
+Binding = Literal["http", "nats"]
 
 
 class Response(NamedTuple):
@@ -41,7 +51,21 @@ class StreamedResponse(NamedTuple):
 class Call(ABC):
     """A request on its way through a handler, whichever way it came. `parameters` are those of its path, in order."""
 
-    __slots__ = ("_aside", "_limits", "dialect", "held", "if_lost", "parameters", "queue", "room")
+    __slots__ = (
+        "_aside",
+        "_limits",
+        "admission",
+        "bounded",
+        "dialect",
+        "held",
+        "if_lost",
+        "parameters",
+        "queue",
+        "request_id",
+        "room",
+    )
+
+    binding: ClassVar[Literal["http", "nats"]] = "http"
 
     def __init__(
         self,
@@ -55,20 +79,45 @@ class Call(ABC):
         self._limits = limits
         self._aside = aside
         self.dialect = dialect
+        self.admission = _UNASKED
+        """Who asks, as long as that holds. The door says so before the handler gets the call."""
         self.parameters = parameters
+        self.request_id = ""
+        """What the answer and the logs call the request. Its binding says so."""
         self.queue = queue
-        """The one queue that it may be about; None for any."""
+        """The one queue that it may be about by its subject; None for any."""
+        self.bounded = queue is not None
+        """Whether there is anything that it may not be about."""
         self.held = False
-        """Whether its handler has asked about that."""
+        """Whether its handler has asked what it may be about."""
         self.room = room
         """How many bytes the answer's body may have; None for any number."""
         self.if_lost: Callable[[], None] | None = None
         """What its handler wants to be done if it turns out that nobody has got the answer; HTTP never tells."""
 
     @property
-    @abstractmethod
     def gone(self) -> bool:
+        """Whether no answer is to be given any more: the client doesn't wait, or its key has ended meanwhile."""
+        return self.admission.over or self.left
+
+    @property
+    @abstractmethod
+    def left(self) -> bool:
         """Whether the client doesn't wait any longer, so that no answer can reach it."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where it comes from, as far as that is known."""
+
+    @property
+    def session(self) -> str | None:
+        """The session that a browser sends with it, if it is one of our pages that asks. Raises permission_denied."""
+        return None
+
+    def hang_up(self) -> None:
+        """End its connection, if it has one of its own."""
+        return
 
     async def has_left(self) -> bool:
         """The same, for those who can wait until it is found out."""
@@ -90,6 +139,11 @@ class Call(ABC):
         Raises envelope_too_large before anything beyond the limit is read, unsupported_compression, request_timeout.
         """
 
+    @property
+    def client_certificate(self) -> ClientCertificate | None:
+        """What the client has shown of itself, where TLS asks for it (`--client-ca`)."""
+        return None
+
     def query(self, name: str) -> str | None:
         """One of the parameters that aren't of the path."""
         return self.queries.get(name)
@@ -110,13 +164,38 @@ class Call(ABC):
         # A byte may be a thousand when it is unpacked.
         return await self._aside.run(LARGE_BYTES if len(body) > _UNPACKED_AT_ONCE else 0, decompressed, body, encoding, limit)
 
-    # A request may be about one queue alone (docs/adr/054)
+    # A request may be about some queues and job types alone: its subject says so (docs/adr/054), or its key (docs/adr/072)
 
-    def require_queue(self, *queues: str) -> None:
-        """Raises permission_denied if the request may not be about one of them."""
+    def enter(self, admission: Admission) -> None:
+        """Go on in the name of whoever was let in."""
+        self.admission = admission
+        self.bounded = self.queue is not None or admission.principal.narrowed
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return self.admission.principal
+
+    def require_queue(self, *queues: str, job_type: str | None = None) -> None:
+        """Raises permission_denied if the request may not be about jobs of a type in one of them; without a type, about all."""
+        if self.bounded:
+            self._hold(queues)
+            for queue in queues:
+                if not self.principal.sees(queue, job_type):
+                    raise _beyond(self.principal, queue, job_type)
+
+    def require_entry(self, *queues: str) -> None:
+        """The same, if the job types are looked at elsewhere."""
+        if self.bounded:
+            self._hold(queues)
+            for queue in queues:
+                if not self.principal.enters(queue):
+                    raise _beyond(self.principal, queue, None)
+
+    def _hold(self, queues: Iterable[str]) -> None:
+        self.held = True
         if self.queue is None:
             return
-        self.held = True
         for queue in queues:
             if queue != self.queue:
                 raise OjsError(
@@ -127,15 +206,26 @@ class Call(ABC):
                 )
 
     def own(self, job: Job) -> Job:
-        """The job, if the request may be about its queue. Raises not_found."""
-        if self.queue is None:
-            return job
-        self.held = True
-        if job.queue != self.queue:
-            raise not_found("job", job.id)
+        """The job, if the request may be about it. Raises not_found."""
+        if self.bounded:
+            self.held = True
+            if self.queue not in {None, job.queue} or not self.principal.sees(job.queue, job.type):
+                raise not_found("job", job.id)
         return job
 
     async def require_job(self, job_id: str, get: Callable[[str], Awaitable[Job]]) -> None:
         """`own` for what doesn't read the job itself."""
-        if self.queue is not None:
+        if self.bounded:
             self.own(await get(job_id))
+
+
+def _beyond(principal: Principal, queue: str, job_type: str | None) -> OjsError:
+    what = f"jobs of type {shown(job_type)} in queue" if job_type is not None else "queue"
+    if job_type is None and principal.enters(queue):
+        what = "all job types of queue"
+    return OjsError(
+        "permission_denied",
+        f"key {principal.name!r} is narrowed, and doesn't reach {what} {shown(queue)}",
+        hint="Ask about the queues and job types of the key, or with a key that reaches this one.",
+        details={"field": "queue", "queues": list(principal.queues), "types": list(principal.types)},
+    )

@@ -19,7 +19,7 @@ from ojs_core.base.fields import shown
 from ojs_core.base.ids import new_request_id, request_id_of
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import METHODS, Browsers, check_media_type
-from ojs_core.runtime.connections import Connections, GuardedHandler, has_left
+from ojs_core.runtime.connections import Connections, GuardedHandler, certificate_of, has_left
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
@@ -28,6 +28,7 @@ from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.answer import Answer
 from ojs_gateway.http.call import Response, StreamedResponse
 from ojs_gateway.http.compression import accepts_gzip, compressed
+from ojs_gateway.http.door import Door
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 from ojs_gateway.http.request import HttpCall
 from ojs_gateway.http.router import Router
@@ -45,8 +46,9 @@ SPOKEN: Final = "1.0"
 class Edge:
     """Turns requests into answers; nothing that goes wrong gets past it."""
 
-    def __init__(self, router: Router, limits: PayloadLimits, browsers: Browsers, aside: LargeBodies) -> None:
+    def __init__(self, router: Router, limits: PayloadLimits, browsers: Browsers, door: Door, aside: LargeBodies) -> None:
         self._aside = aside
+        self._door = door
         self._router = router
         self._browsers = browsers
         self._limits = limits
@@ -70,15 +72,18 @@ class Edge:
                 require_extensions(",".join(headers.getall(_REQUIRES)))
             preflight = self._browsers.preflight(request.method, headers)
             if preflight is None:
-                handler, parameters, route = self._router.find(request.method, _path(request))
+                endpoint, parameters, route = self._router.find(request.method, _path(request))
                 check_media_type(request.method, headers, body=request.body_exists)
-                answer = await handler(HttpCall(request, dialect, parameters, self._limits, self._aside))
+                call = HttpCall(request, dialect, parameters, self._limits, self._aside)
+                call.request_id = request_id
+                answer = await self._door.through(call, endpoint)
+                if isinstance(answer, StreamedResponse):
+                    with self._door.streaming(call):
+                        streamed = await answer.serve(request, _headers(request_id, dialect, cors))
+                    metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
+                    return streamed
             else:
                 answer = Response(204, b"", preflight)
-            if isinstance(answer, StreamedResponse):
-                streamed = await answer.serve(request, _headers(request_id, dialect, cors))
-                metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
-                return streamed
             status, more = answer.status, answer.headers
             body = answer_body(answer.answer, dialect.reader)
         except OjsError as error:
@@ -87,7 +92,9 @@ class Edge:
             if isinstance(error, ConnectionError) and has_left(request):  # what is answered goes nowhere
                 log.debug("client left", request_id=request_id, path=request.path)
             else:
-                log.exception("request failed", request_id=request_id, method=request.method, path=request.path)
+                shown = certificate_of(request)
+                by = {} if shown is None else {"client_certificate": shown.subject}
+                log.exception("request failed", request_id=request_id, method=request.method, path=request.path, **by)
             status, body, more = refusal(OjsError("backend_error", "the server failed to handle the request"), request_id)
         more = (*more, *cors)
         if len(body) >= LARGE_BYTES:

@@ -10,12 +10,15 @@ from aiohttp import hdrs, web
 
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.runtime.connections import has_left
+from ojs_core.runtime.browsers import require_own_page
+from ojs_core.runtime.client_certificates import ClientCertificate
+from ojs_core.runtime.connections import certificate_of, has_left
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.call import Call
 from ojs_gateway.http.compression import beyond
 from ojs_gateway.http.large_bodies import LargeBodies
 
+SESSION_COOKIE: Final = "ojs_session"
 _BODY_TIMEOUT_S: Final = 30.0
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -32,8 +35,35 @@ class HttpCall(Call):
         self._request = request
 
     @property
-    def gone(self) -> bool:
+    def left(self) -> bool:
         return has_left(self._request)
+
+    @property
+    def client_certificate(self) -> ClientCertificate | None:
+        return certificate_of(self._request)
+
+    @property
+    def address(self) -> str:
+        return self._request.remote or "unknown"
+
+    @property
+    def secure(self) -> bool:
+        """Whether the browser has spoken TLS, to this server or to a proxy that says so."""
+        return self._request.secure or self._request.headers.get(hdrs.X_FORWARDED_PROTO) == "https"
+
+    @property
+    def session(self) -> str | None:
+        headers = self._request.headers
+        if hdrs.COOKIE not in headers:
+            return None
+        found = self._request.cookies.get(SESSION_COOKIE)
+        if found is not None:
+            require_own_page(self._request.method, headers)
+        return found
+
+    def hang_up(self) -> None:
+        if (transport := self._request.transport) is not None:
+            transport.close()
 
     @property
     def queries(self) -> Mapping[str, str]:

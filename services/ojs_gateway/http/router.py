@@ -1,15 +1,13 @@
-"""Paths and methods to handlers."""
+"""Paths and methods to endpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
 from ojs_core.base.errors import OjsError, not_found
-from ojs_gateway.http.call import Call, Response, StreamedResponse
-
-Handler = Callable[[Call], Awaitable[Response | StreamedResponse]]
+from ojs_gateway.http.endpoint import Endpoint
 
 _PREFIX: Final = "/ojs/v1"
 _DOUBLED: Final = "/ojs/v1/ojs/v1/"
@@ -23,7 +21,7 @@ class _Node:
     def __init__(self) -> None:
         self.template = ""
         self.children: dict[str, _Node] = {}
-        self.methods: dict[str, Handler] = {}
+        self.methods: dict[str, Endpoint] = {}
 
 
 class Router:
@@ -37,15 +35,15 @@ class Router:
         self._root = _Node()
         self._literal: dict[str, _Node] = {}
 
-    def add(self, method: str, template: str, handler: Handler) -> None:
-        """A GET handler answers HEAD, too."""
+    def add(self, method: str, template: str, endpoint: Endpoint) -> None:
+        """An endpoint of GET answers HEAD, too."""
         node = self._root
         for segment in template[1:].split("/"):
             node = node.children.setdefault(_ANY if segment.startswith("{") else segment, _Node())
         node.template = template
-        node.methods[method] = handler
+        node.methods[method] = endpoint
         if method == "GET":
-            node.methods["HEAD"] = handler
+            node.methods["HEAD"] = endpoint
         if "{" not in template:
             self._literal[template] = node
 
@@ -56,8 +54,8 @@ class Router:
             yield from ((method, node.template) for method in node.methods)
             waiting += node.children.values()
 
-    def find(self, method: str, path: str) -> tuple[Handler, tuple[str, ...], str]:
-        """The handler, the segments that names stood for, and the template. Raises not_found, method_not_allowed."""
+    def find(self, method: str, path: str) -> tuple[Endpoint, tuple[str, ...], str]:
+        """The endpoint, the segments that names stood for, and the template. Raises not_found, method_not_allowed."""
         if path.startswith("/v1/"):
             path = "/ojs" + path
         parameters: tuple[str, ...] = ()
@@ -67,11 +65,11 @@ class Router:
             node = self._literal.get(path)
         if node is None:
             node, parameters = self._walk(path)
-        handler = node.methods.get(method)
-        if handler is None:
+        endpoint = node.methods.get(method)
+        if endpoint is None:
             allow = ", ".join(node.methods)
             raise OjsError("method_not_allowed", f"{method} is not possible on {path[:256]}, only {allow}", allow=allow)
-        return handler, parameters, node.template
+        return endpoint, parameters, node.template
 
     def _walk(self, path: str) -> tuple[_Node, tuple[str, ...]]:
         node: _Node | None = self._root

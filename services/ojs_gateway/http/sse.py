@@ -14,7 +14,6 @@ from ojs_gateway.http.call import StreamedResponse
 
 log = structlog.get_logger(__name__)
 
-KEEP_ALIVE_S: Final = 15.0
 KEEP_ALIVE: Final = b":heartbeat\n\n"
 """A comment, for proxies that close what is silent (ojs-realtime §2.4)."""
 SHUTDOWN: Final = "server.shutdown"

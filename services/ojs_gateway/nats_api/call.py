@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import parse_qsl
 
 from ojs_core.base.errors import invalid, too_large
@@ -12,7 +12,7 @@ from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.wire.dialects.readers import Dialect
-from ojs_gateway.http.call import Call
+from ojs_gateway.http.call import Binding, Call
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.nats_api.operation import Operation
 
@@ -45,6 +45,8 @@ class NatsCall(Call):
 
     __slots__ = ("_body", "_headers", "_listened", "_queries", "_until")
 
+    binding: ClassVar[Binding] = "nats"
+
     def __init__(
         self,
         operation: Operation,
@@ -76,8 +78,12 @@ class NatsCall(Call):
             self.require_queue(placed["queue"])
 
     @property
-    def gone(self) -> bool:
+    def left(self) -> bool:
         return self._until is not None and asyncio.get_running_loop().time() >= self._until
+
+    @property
+    def address(self) -> str:
+        return "nats"
 
     async def has_left(self) -> bool:
         return self.gone or (self._listened is not None and not await self._listened())

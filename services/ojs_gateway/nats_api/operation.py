@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ojs_gateway.http.router import Handler
+from ojs_gateway.http.endpoint import Endpoint
 
 
 class Operation(NamedTuple):
-    """`name` is its operationId; `placed` are the names in its path. `by_queue` says that its handler asks the call which
-    queues it may be about.
-    """
+    """Its endpoint, and where that is over HTTP."""
 
-    name: str
+    endpoint: Endpoint
     method: str
     path: str
-    placed: tuple[str, ...]
-    handler: Handler
-    by_queue: bool
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.name
+
+    @property
+    def placed(self) -> tuple[str, ...]:
+        return self.endpoint.placed
 
     @property
     def of_a_queue(self) -> bool:
@@ -27,4 +30,4 @@ class Operation(NamedTuple):
     @property
     def grantable(self) -> bool:
         """Whether it may be asked for under the name of one queue, and so be granted for that alone."""
-        return self.by_queue or self.of_a_queue
+        return self.endpoint.by_queue or self.of_a_queue

@@ -25,6 +25,7 @@ from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.call import Response
+from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.nats_api.call import ANY_QUEUE, NatsCall, headers_of
@@ -32,8 +33,6 @@ from ojs_gateway.nats_api.operation import Operation
 
 log = structlog.get_logger(__name__)
 
-_NAME: Final = "ojs"
-_GROUP: Final = "ojs-gateways"
 _METHOD: Final = "NATS"
 """What metrics have as the method of a request that came this way."""
 _INTERIM: Final = "OJS-Status: 102\r\n"
@@ -55,14 +54,16 @@ class NatsApi:
         self,
         operations: Iterable[Operation],
         config: StoreConfig,
+        door: Door,
         limits: PayloadLimits,
         aside: LargeBodies,
         inboxes: Inboxes,
         most: int,
     ) -> None:
-        self._nats = Connection("ojs-gateway-api")
+        self._nats = Connection(f"{config.namespace}-gateway-api")
         self._operations = operations
         self._config = config
+        self._door = door
         self._limits = limits
         self._aside = aside
         self._inboxes = inboxes
@@ -76,14 +77,15 @@ class NatsApi:
             await self._nats.connect(url)
         except CannotConnect as error:
             raise no_way_to_nats(url, error, " for the API over it") from None
+        group = f"{self._config.namespace}-gateways"
         served: dict[micro.Endpoint, Callable[[Reply], None]] = {}
         for operation in self._operations:
             subject = self._config.api(operation.name, REST if operation.grantable else ANY_QUEUE)
             metadata = {"method": operation.method, "path": operation.path}
-            endpoint = micro.Endpoint(operation.name, subject, _GROUP, metadata)
+            endpoint = micro.Endpoint(operation.name, subject, group, metadata)
             served[endpoint] = partial(self._arrived, operation, endpoint)
         about = "Open Job Spec on NATS JetStream"
-        service = micro.MicroService(self._nats, self._inboxes, _NAME, instance, version("ojs-nats"), about)
+        service = micro.MicroService(self._nats, self._inboxes, self._config.namespace, instance, version("ojs-nats"), about)
         await service.serve(served)
         await self._nats.flush()
 
@@ -149,12 +151,11 @@ class NatsApi:
             room=room,
             listened=partial(self._nats.has_listener, message.reply.decode(), _INTERIM),
         )
+        call.request_id = exchange.request_id
         if call.gone:
             raise OjsError("request_timeout", "the time that the client waits was over before the request was looked at")
-        answer = await operation.handler(call)
+        answer = await self._door.through(call, operation.endpoint)
         assert isinstance(answer, Response), "operations that stream are not served over NATS"
-        if call.queue is not None and not call.held:
-            raise AssertionError(f"{operation.name} doesn't ask which queue it may be about")
         body = answer_body(answer.answer, exchange.dialect.reader)
         if len(body) > room:
             raise _too_large(operation, len(body), room)

@@ -34,13 +34,21 @@ _IN_PATHS: Final[dict[str, tuple[Schema, str]]] = {
         "The job type; by itself under /schemas also the schema's URI, with `:` and `/` encoded.",
     ),
     "version": (SHORT, "The version."),
+    "key_id": (SHORT, "The key's id, the part of it behind `ojs_sk_`."),
     "key": ({"type": "string", "minLength": 1, "maxLength": 255}, "The limit's key."),
     "subscription": (SHORT, "The subscription's id."),
     "delivery": (SHORT, "The delivery's id."),
     "kind": (SHORT, "What kind of record it is, the first word of its key in the bucket."),
     "record": (SHORT, "The rest of its key."),
 }
-_ALWAYS: Final = ("unsupported", "extension_not_supported", "backend_error", "unreadable_record", "backend_unavailable")
+_ALWAYS: Final = (
+    "unsupported",
+    "extension_not_supported",
+    "permission_denied",
+    "backend_error",
+    "unreadable_record",
+    "backend_unavailable",
+)
 """What any request may meet."""
 _WITH_BODY: Final = ("invalid_payload", "invalid_request", "request_timeout", "envelope_too_large", "unsupported_compression")
 _ASK_AGAIN: Final = {408, 429, 503}
@@ -48,6 +56,12 @@ _HEADERS: Final = {
     "RequestId": {"description": "Names the request in the server's log; a client may choose it.", "schema": TEXT},
     "RetryAfter": {"description": "Seconds to wait before the next try.", "schema": {"type": "integer", "minimum": 0}},
 }
+
+_SCHEMES: Final = {
+    "key": {"type": "http", "scheme": "bearer", "description": "A key, once there are any (docs/security.md)."},
+    "session": {"type": "apiKey", "in": "cookie", "name": "ojs_session", "description": "Of a browser that has signed in."},
+}
+_SECURITY: Final[list[dict[str, list[str]]]] = [{"key": []}, {"session": []}]
 
 
 class OperationPlace(NamedTuple):
@@ -124,6 +138,8 @@ def _operation(part: Part, route: Route, place: OperationPlace, own: OperationPl
     if route.test_only:
         about.insert(0, "In test mode only.")
         view["x-test-mode-only"] = True
+    view["x-permission"] = route.need
+    view["security"] = [] if route.need == "nothing" else _SECURITY
     if about:
         view["description"] = " ".join(about)
     parameters = [_in_path(found) for found in parameters_of(place.path)]
@@ -182,6 +198,8 @@ def _json(schema: dict[str, Any]) -> dict[str, Any]:
 def _refusals(route: Route, path: str) -> Iterable[tuple[int, tuple[str, ...]]]:
     """The codes that the route may be refused with, by status."""
     codes = list(route.errors) + list(_ALWAYS)
+    if route.need != "nothing":
+        codes.append("unauthenticated")
     if route.body is not None:
         codes += _WITH_BODY
     elif route.query or "{" in path:
@@ -203,7 +221,7 @@ class _Components:
     @property
     def view(self) -> dict[str, Any]:
         schemas, responses = dict(sorted(self._schemas.items())), dict(sorted(self._responses.items()))
-        return {"schemas": schemas, "responses": responses, "headers": _HEADERS}
+        return {"schemas": schemas, "responses": responses, "headers": _HEADERS, "securitySchemes": _SCHEMES}
 
     def named(self, schema: Schema, name: str) -> dict[str, Any]:
         """A reference to the schema, which stands under `name` if it has none of its own."""

@@ -29,6 +29,8 @@ PUSH_REFUSALS: Final = (
     "queue_name_too_long",
     "metadata_too_large",
     "job_type_not_allowed",
+    "job_type_not_registered",
+    "unknown_attributes",
     "schema_validation",
     "duplicate",
     "queue_full",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+from ojs_core.access.permissions import Need
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Response, StreamedResponse
 from ojs_gateway.openapi.schema import Schema
@@ -41,6 +42,8 @@ class Route(NamedTuple):
     owner: Callable[[Context], Any]
     handler: RouteHandler
     paths: tuple[str, ...]
+    need: Need
+    """What it asks of its caller, on all of its paths. There is no default."""
     summary: str
     answers: Mapping[int, Schema | Other]
     about: str = ""
@@ -53,7 +56,9 @@ class Route(NamedTuple):
     test_only: bool = False
     """Whether it is there in test mode alone."""
     by_queue: bool = False
-    """Whether its handler holds a call to the queue that the call may be about (docs/adr/054)."""
+    """Whether its handler holds a call to what the call may be about (docs/adr/054, 072)."""
+    http_only: bool = False
+    """Whether it means nothing over NATS."""
 
 
 class Part(NamedTuple):

@@ -8,11 +8,14 @@ from typing import Any, Final
 
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.description import SelfDescription
-from ojs_gateway.http.router import Handler, Router
+from ojs_gateway.http.endpoint import Endpoint
+from ojs_gateway.http.router import Router
 from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.openapi.common import OBJECT
 from ojs_gateway.openapi.document import parameters_of, places
 from ojs_gateway.openapi.route import Other, Part, Route
+from ojs_gateway.routes.access import KEYS
+from ojs_gateway.routes.audit import AUDIT
 from ojs_gateway.routes.bulk import BULK
 from ojs_gateway.routes.crons import CRONS
 from ojs_gateway.routes.dead_letter import DEAD_LETTERS
@@ -36,7 +39,16 @@ def _description(context: Context) -> SelfDescription:
 _DESCRIPTION: Final = Part(
     "Description",
     "This document",
-    (Route(_description, SelfDescription.read, ("GET /openapi.json getOpenApi",), "Read this document", {200: OBJECT}),),
+    (
+        Route(
+            _description,
+            SelfDescription.read,
+            ("GET /openapi.json getOpenApi",),
+            "nothing",
+            "Read this document",
+            {200: OBJECT},
+        ),
+    ),
 )
 PARTS: Final = (
     SYSTEM,
@@ -55,12 +67,14 @@ PARTS: Final = (
     POOLS,
     SCHEMAS,
     WEBHOOKS,
+    KEYS,
+    AUDIT,
     _DESCRIPTION,
 )
 
 
-def bound(context: Context) -> Iterator[tuple[Route, Handler]]:
-    """The routes of one gateway with their handlers; some exist in test mode only."""
+def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
+    """The routes of one gateway with their endpoints; some exist in test mode only."""
     owners: dict[Any, Any] = {}
     for part in PARTS:
         for route in part.routes:
@@ -69,22 +83,29 @@ def bound(context: Context) -> Iterator[tuple[Route, Handler]]:
             owner = owners.get(route.owner)
             if owner is None:
                 owner = owners[route.owner] = route.owner(context)
-            yield route, MethodType(route.handler, owner)
+            own = next(places(route))
+            handler = MethodType(route.handler, owner)
+            endpoint = Endpoint(own.operation_id, parameters_of(own.path), route.need, handler, by_queue=route.by_queue)
+            if context.auditor is not None:
+                endpoint = context.auditor.watching(endpoint, reads=own.method == "GET")
+            yield route, endpoint
 
 
-def router(routes: Iterable[tuple[Route, Handler]]) -> Router:
+def router(routes: Iterable[tuple[Route, Endpoint]]) -> Router:
     """Where they are over HTTP."""
     found = Router()
-    for route, handler in routes:
+    for route, endpoint in routes:
         for place in places(route):
-            found.add(place.method, place.path, handler)
+            found.add(place.method, place.path, endpoint)
     return found
 
 
-def operations(routes: Iterable[tuple[Route, Handler]]) -> Iterator[Operation]:
+def operations(routes: Iterable[tuple[Route, Endpoint]]) -> Iterator[Operation]:
     """What they are over NATS: without those that stream, and by their own names alone."""
-    for route, handler in routes:
-        if any(isinstance(answer, Other) and (status == 101 or answer.media_type) for status, answer in route.answers.items()):
+    for route, endpoint in routes:
+        if route.http_only or any(
+            isinstance(answer, Other) and (status == 101 or answer.media_type) for status, answer in route.answers.items()
+        ):
             continue
         own = next(places(route))
-        yield Operation(own.operation_id, own.method, own.path, parameters_of(own.path), handler, by_queue=route.by_queue)
+        yield Operation(endpoint, own.method, own.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ojs_core.access.permissions import Need
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.operations.selection import Operation
 from ojs_core.wire.jobs.bulk import CHANGED, BulkConfirmed, BulkEnqueued, JobsBody, PushedBatch
@@ -70,12 +71,13 @@ _CONFIRMED_BODY: Final = body_of(ConfirmedBody, "filter", filter=_FILTER, confir
 _PARTLY: Final = "207 when some items were refused, 422 when all were; each item says why. 503 if NATS hindered all."
 
 
-def _selecting(handler: RouteHandler, operation: Operation, summary: str, besides: str = "") -> Route:
+def _selecting(handler: RouteHandler, operation: Operation, need: Need, summary: str, besides: str = "") -> Route:
     """What is done to jobs that are named, or to a page of those that fit a filter."""
     return Route(
         BulkHandlers,
         handler,
         (f"POST /jobs/bulk/{operation} bulk{operation.capitalize()}Jobs",),
+        need,
         summary,
         dict.fromkeys((200, 207, 422), CHANGED[operation]),
         f"By ids, or by a filter page by page. {besides}{_PARTLY}",
@@ -85,12 +87,13 @@ def _selecting(handler: RouteHandler, operation: Operation, summary: str, beside
     )
 
 
-def _confirming(handler: RouteHandler, operation: Operation, summary: str) -> Route:
+def _confirming(handler: RouteHandler, operation: Operation, need: Need, summary: str) -> Route:
     """What is done to all jobs that fit a filter."""
     return Route(
         BulkHandlers,
         handler,
         (f"POST /admin/jobs/bulk/{operation} adminBulk{operation.capitalize()}",),
+        need,
         summary,
         {200: BulkConfirmed},
         body=_CONFIRMED_BODY,
@@ -105,6 +108,7 @@ BULK: Final = Part(
             BatchHandlers,
             BatchHandlers.push,
             ("POST /jobs/batch createJobBatch",),
+            "enqueue",
             "Push jobs, all or none",
             {200: PushedBatch, 201: PushedBatch},
             "200 if none is new.",
@@ -116,6 +120,7 @@ BULK: Final = Part(
             BulkHandlers,
             BulkHandlers.enqueue,
             ("POST /jobs/bulk bulkCreateJobs",),
+            "enqueue",
             "Push jobs one by one",
             dict.fromkeys((201, 207, 422), BulkEnqueued),
             _PARTLY,
@@ -124,11 +129,11 @@ BULK: Final = Part(
             errors=(*PUSH_REFUSALS, "batch_size_exceeded", "conflict"),
             by_queue=True,
         ),
-        _selecting(BulkHandlers.cancel, "cancel", "Cancel jobs", "Active jobs are skipped. "),
-        _selecting(BulkHandlers.retry, "retry", "Retry jobs"),
-        _selecting(BulkHandlers.delete, "delete", "Delete finished jobs"),
-        _confirming(BulkHandlers.confirmed_retry, "retry", "Retry all jobs that fit a filter"),
-        _confirming(BulkHandlers.confirmed_cancel, "cancel", "Cancel all jobs that fit a filter"),
-        _confirming(BulkHandlers.confirmed_delete, "delete", "Delete all finished jobs that fit a filter"),
+        _selecting(BulkHandlers.cancel, "cancel", "control", "Cancel jobs", "Active jobs are skipped. "),
+        _selecting(BulkHandlers.retry, "retry", "control", "Retry jobs"),
+        _selecting(BulkHandlers.delete, "delete", "destroy", "Delete finished jobs"),
+        _confirming(BulkHandlers.confirmed_retry, "retry", "control", "Retry all jobs that fit a filter"),
+        _confirming(BulkHandlers.confirmed_cancel, "cancel", "control", "Cancel all jobs that fit a filter"),
+        _confirming(BulkHandlers.confirmed_delete, "delete", "destroy", "Delete all finished jobs that fit a filter"),
     ),
 )

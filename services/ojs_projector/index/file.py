@@ -6,17 +6,16 @@ import fcntl
 import os
 import sqlite3
 from pathlib import Path
-from typing import Final
 
 from ojs_core.base.problems import StartupProblem
-
-_PLACES: Final = 64
 
 
 class IndexFile:
     """The first file that no other process uses. A projector that is started again finds its own, or one like it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, places: int = 64) -> None:
+        """`places` is how many projectors may use the folder."""
+        self._places = places
         self._folder = folder
         self._lock: int | None = None
 
@@ -24,7 +23,7 @@ class IndexFile:
         """Lock a place and return its file. Raises StartupProblem if the folder can't be used."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            for number in range(_PLACES):
+            for number in range(self._places):
                 lock = os.open(self._folder / f"index-{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -35,7 +34,7 @@ class IndexFile:
                     return self._folder / f"index-{number}.sqlite"
         except OSError as error:
             raise self.unusable(error) from None
-        raise StartupProblem(f"{_PLACES} projectors use {self._folder} already; choose another with --projector-data")
+        raise StartupProblem(f"{self._places} projectors use {self._folder} already; choose another with --projector-data")
 
     def unusable(self, error: OSError | sqlite3.Error) -> StartupProblem:
         """Return why no index can be kept there, and the remedy."""

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import start_loop, stop_loop
@@ -15,24 +16,39 @@ from ojs_core.jetstream.event_log import EventLog, LiveEvent
 from ojs_core.jetstream.lease import Lease
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_projector.index.model import Seen
-from ojs_projector.relaying.relay_term import ReadWorkflow, RelayTerm
+from ojs_projector.relaying.relay_term import ReadWorkflow, RelayTerm, TermLimits
 
 log = structlog.get_logger(__name__)
 
-RENEW_S: Final = 1.0
-LOOK_S: Final = 0.25
-TAKEOVER_MS: Final = 3_500
-"""With a renewal just before the end, a look just too early and a loaded machine it stays below the 5 s that are promised."""
-RESET_S: Final = 5.0
 _DRAIN_S: Final = 0.5
+
+
+class RelayTimings(Struct, frozen=True, kw_only=True):
+    """When the role of the relay is renewed, and taken over."""
+
+    renew_s: float = 1.0
+    look_s: float = 0.25
+    takeover_ms: int = 3_500
+    """With a renewal just before the end, a look just too early and a loaded machine it stays below the promised 5 s."""
+    reset_s: float = 5.0
+    """How long the end of a reset is waited for."""
+    term: TermLimits = TermLimits()
 
 
 class Relay:
     """One replica's part: it holds the lease and a tenure, or looks whether the holder is still there."""
 
     def __init__(
-        self, lease: Lease, event_log: EventLog, clock: ServerClock, config: StoreConfig, read: ReadWorkflow, instance: str
+        self,
+        lease: Lease,
+        event_log: EventLog,
+        clock: ServerClock,
+        config: StoreConfig,
+        read: ReadWorkflow,
+        instance: str,
+        timings: RelayTimings,
     ) -> None:
+        self._timings = timings
         self._lease = lease
         self._log = event_log
         self._read_workflow = read
@@ -113,7 +129,7 @@ class Relay:
     async def clear(self) -> None:
         """A reset has begun (see `Store.on_reset`)."""
         if self._term is not None:
-            self._held_until = asyncio.get_running_loop().time() + RESET_S
+            self._held_until = asyncio.get_running_loop().time() + self._timings.reset_s
             await self._term.hold()
 
     # The lease
@@ -123,22 +139,30 @@ class Relay:
         if self._term is None:
             await self._try()
             self._renewed = now()
-        elif self._over(self._term) or now() - self._renewed >= RENEW_S:
+        elif self._over(self._term) or now() - self._renewed >= self._timings.renew_s:
             await self._renew(self._term)
             self._renewed = now()
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(self._timings.look_s)
 
     async def _try(self) -> None:
         held = await self._lease.read()
         now = self._clock.now()
-        if held.holder not in {"", self._instance} and now - held.at < TAKEOVER_MS:
+        if held.holder not in {"", self._instance} and now - held.at < self._timings.takeover_ms:
             return
         revision = await self._lease.write(held.sequence, self._instance, held.done)
         if revision is None:
             return
         last = await self._log.last_sequence()
         self._revision, self._begun = revision, False
-        self._term = RelayTerm(self._log, self._config, self._read_workflow, last=last, began_at=now, done=held.done)
+        self._term = RelayTerm(
+            self._log,
+            self._config,
+            self._read_workflow,
+            last=last,
+            began_at=now,
+            done=held.done,
+            limits=self._timings.term,
+        )
         self._stop_listening = await self._log.listen(self._hear)
         self._changed.set()
         log.info("relaying events", after=held.done, predecessor=held.holder or None)
@@ -147,7 +171,7 @@ class Relay:
         if self._over(tenure):
             log.warning("relaying ended", reason=tenure.over or "a reset was not completed")
             await self._close(tenure)
-            await asyncio.sleep(RENEW_S)
+            await asyncio.sleep(self._timings.renew_s)
             return
         revision = await self._lease.write(self._revision, self._instance, tenure.done)
         if revision is None:

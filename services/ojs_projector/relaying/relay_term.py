@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
@@ -27,16 +28,7 @@ from ojs_projector.relaying.event_sources import EventSource, creation_of, told_
 
 log = structlog.get_logger(__name__)
 
-PACE_S: Final = 0.02
-"""Between two appends: on one server a batch stalls the stream's other writers for milliseconds."""
-BATCH: Final = 1_000
-"""What nats-server takes at most, unless it is told otherwise."""
 BATCH_BYTES: Final = 4 * 1024 * 1024
-_WAITING: Final = 5_000
-"""Events that may wait before reading waits for writing."""
-_LIVE: Final = 5_000
-"""Live events that may wait for what comes before them; those that come then are dropped."""
-_KNOWN: Final = 100_000
 _SURELY_MS: Final = 10_000
 """What was created this long after the tenure began was relayed by nobody else, whatever the clocks of those who did it."""
 
@@ -45,6 +37,21 @@ _encode: Final = msgspec.json.Encoder().encode
 
 ReadWorkflow = Callable[[str], Awaitable[Workflow | None]]
 """Read a workflow's record, None if there is none that can be read. Raises OjsError backend_unavailable."""
+
+
+class TermLimits(Struct, frozen=True, kw_only=True):
+    """How fast a tenure appends, and how much it remembers."""
+
+    pace_s: float = 0.02
+    """Between two appends: on one server a batch stalls the stream's other writers for milliseconds."""
+    batch: int = 1_000
+    """What nats-server takes at most, unless it is told otherwise."""
+    waiting: int = 5_000
+    """Events that may wait before reading waits for writing."""
+    live: int = 5_000
+    """Live events that may wait for what comes before them; those that come then are dropped."""
+    known: int = 100_000
+    """Jobs of which it remembers what was relayed."""
 
 
 class TermGroup(NamedTuple):
@@ -81,8 +88,17 @@ class RelayTerm:
     """
 
     def __init__(
-        self, event_log: EventLog, config: StoreConfig, read: ReadWorkflow, *, last: int, began_at: int, done: int
+        self,
+        event_log: EventLog,
+        config: StoreConfig,
+        read: ReadWorkflow,
+        *,
+        last: int,
+        began_at: int,
+        done: int,
+        limits: TermLimits,
     ) -> None:
+        self._limits = limits
         self._log = event_log
         self._config = config
         self._read_workflow = read
@@ -155,7 +171,7 @@ class RelayTerm:
                     _note(record, error)
         self._taken = batch[-1].record.sequence
         self._settle()
-        while self._waiting > _WAITING and self.over is None:
+        while self._waiting > self._limits.waiting and self.over is None:
             self._less.clear()
             await self._less.wait()
 
@@ -174,7 +190,7 @@ class RelayTerm:
         """Take a live event. One that its job has gone on from is dropped; where too many wait, one that has waited longest."""
         if self.over is not None:
             return
-        if self._live >= _LIVE:
+        if self._live >= self._limits.live:
             if not self._early:
                 return
             self._live -= len(self._early.pop(next(iter(self._early))))
@@ -283,7 +299,7 @@ class RelayTerm:
     def _remember(self, job_id: str, appended: Appended) -> None:
         self._known[job_id] = appended
         self._known.move_to_end(job_id)
-        if len(self._known) > _KNOWN:
+        if len(self._known) > self._limits.known:
             _, dropped = self._known.popitem(last=False)
             self._surely_new = max(self._surely_new, dropped.created_at + 1)
 
@@ -312,7 +328,7 @@ class RelayTerm:
             await self._more.wait()
             self._more.clear()
             while self._groups and self.over is None:
-                await asyncio.sleep(max(0.0, appended_at + PACE_S - loop.time()))
+                await asyncio.sleep(max(0.0, appended_at + self._limits.pace_s - loop.time()))
                 appended_at = loop.time()
                 try:
                     await self._append()
@@ -358,7 +374,7 @@ class RelayTerm:
                 later |= {group.id, group.line}
                 stay.append(group)
                 continue
-            if number and (number + len(group.events) > BATCH or size + group.size > BATCH_BYTES):
+            if number and (number + len(group.events) > self._limits.batch or size + group.size > BATCH_BYTES):
                 stay.append(group)
                 break
             taken.append(group)

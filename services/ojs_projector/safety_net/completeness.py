@@ -10,6 +10,7 @@ import asyncio
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.jetstream.contents import count, stream_info
 from ojs_core.jetstream.subjects import REST
@@ -19,18 +20,24 @@ from ojs_projector.index.model import Model
 
 log = structlog.get_logger(__name__)
 
-EVERY_S: Final = 300.0
-"""Between two looks without a reason: counting takes nats-server some 0.1 s for each million of jobs."""
 _TIMEOUT_S: Final = 10.0
 _LEAVING_MS: Final = 1_000
 """Rows whose time is over within this time aren't counted: their records may be gone."""
 _KINDS: Final = ("job", "workflow", "cron")
 
 
+class CompletenessTimings(Struct, frozen=True, kw_only=True):
+    """How often the index is compared with the bucket."""
+
+    every_s: float = 300.0
+    """Between two looks without a reason: counting takes nats-server some 0.1 s for each million of jobs."""
+
+
 class Completeness:
     """One index, compared with the bucket: at the start, when NATS was away, and now and then."""
 
-    def __init__(self, store: Store, model: Model) -> None:
+    def __init__(self, store: Store, model: Model, timings: CompletenessTimings) -> None:
+        self._timings = timings
         self._store = store
         self._model = model
         self._connections = 0
@@ -63,7 +70,7 @@ class Completeness:
             metrics.SAFETY_NET.labels("record").inc(gone)
             log.error("records are gone from the bucket: everything is read anew", records=gone)
             return True
-        self._next = now + EVERY_S if missing <= self._known else 0.0
+        self._next = now + self._timings.every_s if missing <= self._known else 0.0
         return False
 
     async def _missing(self) -> int:

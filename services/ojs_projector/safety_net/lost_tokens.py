@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.jetstream.contents import message
@@ -26,15 +28,20 @@ from ojs_projector.index.model import Model
 from ojs_projector.reading import lists
 from ojs_projector.reading.lists import FIRST, WaitingJob
 
-GRACE_MS: Final = 5_000
-"""How long a record has to be stored before its token is missed: whoever stored it tries for 3 s to store the token as well,
-should that have been refused."""
 _AT_ONCE: Final = 100
 """Jobs of a kind that are looked at in one round; the next goes on behind them."""
-_PAGE: Final = 1_000
-_PAGES: Final = 20
-"""Tokens of a queue that are looked through in one round; the next goes on behind them."""
 _SERVICES: Final = ("scheduler", "reaper")
+
+
+class LostTokenTimings(Struct, frozen=True, kw_only=True):
+    """How long a token is waited for, and how many are looked through in a round."""
+
+    grace_ms: int = 5_000
+    """How long a record has to be stored before its token is missed: whoever stored it tries for 3 s to store the token as
+    well, should that have been refused."""
+    page: int = 1_000
+    pages: int = 20
+    """Pages of a queue's tokens that are looked through in one round; the next goes on behind them."""
 
 
 class LostToken(NamedTuple):
@@ -55,7 +62,8 @@ class _Search:
 class LostTokens:
     """Remembers from round to round how far it has come."""
 
-    def __init__(self, store: Store, model: Model) -> None:
+    def __init__(self, store: Store, model: Model, timings: LostTokenTimings) -> None:
+        self._timings = timings
         self._store = store
         self._model = model
         self._tokens = Tokens(store.nats, store.bulk, store.config)
@@ -98,12 +106,12 @@ class LostTokens:
 
     async def _suspects(self, kind: WaitingJob) -> list[Job]:
         """Jobs that became available before the first token of their kind was stored, the oldest first."""
-        late = self._store.clock.now() - GRACE_MS
+        late = self._store.clock.now() - self._timings.grace_ms
         if not lists.waiting_before(self._model, kind, late, 1):
             return []
         # The first token is read before the list: one that comes later can only be newer.
         first = await self._tokens.first_at(*kind)
-        before = late if first is None else min(first - GRACE_MS, late)
+        before = late if first is None else min(first - self._timings.grace_ms, late)
         found = lists.waiting_before(self._model, kind, before, _AT_ONCE, self._after.get(kind, FIRST))
         self._after[kind] = found[-1] if len(found) == _AT_ONCE else FIRST
         jobs = [await self._long_available(job_id, kind, late) for _, job_id in found]
@@ -137,7 +145,7 @@ class LostTokens:
             await self._store.permits.hint(scope)
         others = [await self._store.records.leader_for_hint(token[0]) for said in first if (token := _said(said)) is not None]
         times = [available_at(other.job) for other in others if other.job is not None]
-        return len(times) < len(first) or available_at(job) >= min(times) - GRACE_MS
+        return len(times) < len(first) or available_at(job) >= min(times) - self._timings.grace_ms
 
     async def _is_due(self, job_id: str) -> bool:
         """Whether a message waits whose handling made the job available: when it comes again, the token is stored again."""
@@ -156,8 +164,8 @@ class LostTokens:
 
     async def _go_on(self, queue: str, search: _Search) -> bool:
         """Take out what is found among the tokens of a queue; whether the end has been reached."""
-        for _ in range(_PAGES):
-            page = await self._tokens.page(queue, search.after, _PAGE)
+        for _ in range(self._timings.pages):
+            page = await self._tokens.page(queue, search.after, self._timings.page)
             for token in page.tokens:
                 search.after = token.sequence
                 if (said := _said(token.data)) is not None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import unless_moved_on
 from ojs_core.base.portions import in_portions
@@ -27,8 +28,6 @@ from ojs_projector.index.watermark import Watermark
 
 log = structlog.get_logger(__name__)
 
-ROUND_MS: Final = 10_000
-"""Rounds begin at multiples of this, so that each projector knows when the next one is due, whoever's it is."""
 _SOON_S: Final = 1.0
 """Until the next round if this one has left something over."""
 _LOOK: Final = 100
@@ -36,9 +35,17 @@ _LOOK: Final = 100
 _LOOKS: Final = 10
 """Looks in one round."""
 _AT_ONCE: Final = 20
-FRESH_S: Final = 2.0
-"""How long a look counts. A process that was stopped meanwhile, and whose role another has, deletes nothing when it goes on."""
 _REACH_S: Final = 2.0
+
+
+class PruningTimings(Struct, frozen=True, kw_only=True):
+    """When dead letters are pruned."""
+
+    round_ms: int = 10_000
+    """Rounds begin at multiples of this, so that each projector knows when the next one is due, whoever's it is."""
+    fresh_s: float = 2.0
+    """How long a look counts. A process that was stopped meanwhile, and whose role another has, deletes nothing when it goes
+    on."""
 
 
 class _Surplus(NamedTuple):
@@ -48,9 +55,9 @@ class _Surplus(NamedTuple):
     discarded_at: int
 
 
-def next_round(now: int) -> int:
-    """When the next round is due (Unix ms)."""
-    return (now // ROUND_MS + 1) * ROUND_MS
+def next_round(now: int, round_ms: int) -> int:
+    """Return when the next round is due (Unix ms)."""
+    return (now // round_ms + 1) * round_ms
 
 
 class Pruner:
@@ -58,7 +65,16 @@ class Pruner:
     doesn't say otherwise; 0 for any number.
     """
 
-    def __init__(self, store: Store, model: Model, reached: Watermark, leading: Callable[[], bool], max_count: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        model: Model,
+        reached: Watermark,
+        leading: Callable[[], bool],
+        max_count: int,
+        timings: PruningTimings,
+    ) -> None:
+        self._timings = timings
         self._store = store
         self._model = model
         self._reached = reached
@@ -71,7 +87,7 @@ class Pruner:
     async def run(self) -> None:
         """One round when it is time for it."""
         now = self._store.clock.now()
-        await asyncio.sleep(_SOON_S if self._more else (next_round(now) - now) / 1_000)
+        await asyncio.sleep(_SOON_S if self._more else (next_round(now, self._timings.round_ms) - now) / 1_000)
         self._more = False
         self._more = await self.look()
 
@@ -85,7 +101,7 @@ class Pruner:
                 return False
             # Everything that was deleted or retried before now is known, by whomever.
             sequence = await self._barrier.sequence()
-            until = asyncio.get_running_loop().time() + FRESH_S
+            until = asyncio.get_running_loop().time() + self._timings.fresh_s
             if not await self._reached.until(sequence, _REACH_S):
                 return True
             surplus = self._surplus()

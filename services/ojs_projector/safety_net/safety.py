@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, unless_moved_on
 from ojs_core.domain import transitions
@@ -26,18 +27,24 @@ from ojs_projector.index.locks import settle, suspects
 from ojs_projector.index.model import Model
 from ojs_projector.index.workflows import have_ended, unchanged
 from ojs_projector.reading import lists
-from ojs_projector.safety_net.lost_tokens import LostTokens
+from ojs_projector.safety_net.lost_tokens import LostTokens, LostTokenTimings
 
 log = structlog.get_logger(__name__)
 
-TIMER_GRACE_MS: Final = 10_000
-_AT_ONCE: Final = 100
-"""Repairs of one kind in one round; the rest waits for the next."""
-WORKFLOW_GRACE_MS: Final = 60_000
-WORKFLOW_PAUSE_MS: Final = 300_000
-"""No workflow is looked at twice within this time."""
-_WORKFLOWS_AT_ONCE: Final = 20
 _MEMBERS_AT_ONCE: Final = 500
+
+
+class SafetyTimings(Struct, frozen=True, kw_only=True):
+    """How long a hint has to be late before it is taken for lost, and how many are looked at in a round."""
+
+    tokens: LostTokenTimings = LostTokenTimings()
+    timer_grace_ms: int = 10_000
+    at_once: int = 100
+    """Repairs of one kind in one round; the rest waits for the next."""
+    workflow_grace_ms: int = 60_000
+    workflow_pause_ms: int = 300_000
+    """No workflow is looked at twice within this time."""
+    workflows_at_once: int = 20
 
 
 class SafetyNet:
@@ -45,16 +52,17 @@ class SafetyNet:
     not heard of the end of their jobs.
     """
 
-    def __init__(self, store: Store, model: Model) -> None:
+    def __init__(self, store: Store, model: Model, timings: SafetyTimings) -> None:
+        self._timings = timings
         self._store = store
         self._model = model
-        self._lost_tokens = LostTokens(store, model)
+        self._lost_tokens = LostTokens(store, model, timings.tokens)
         self.found: Counter[str] = Counter()
         """What was repaired since the start: `token`, `timer`, `cron`, `workflow`."""
         self._timers_after = lists.FIRST
         self._crons_after = ""
         self._workflows_after = lists.FIRST
-        self._workflows_since = -WORKFLOW_PAUSE_MS
+        self._workflows_since = -timings.workflow_pause_ms
         """When looking at them last began at the first."""
 
     async def look(self) -> None:
@@ -78,9 +86,9 @@ class SafetyNet:
                     self._count("token", job_id=job_id)
 
     async def _look_at_timers(self) -> None:
-        late = self._store.clock.now() - TIMER_GRACE_MS
-        found = lists.long_due(self._model, late, _AT_ONCE, self._timers_after)
-        self._timers_after = found[-1] if len(found) == _AT_ONCE else lists.FIRST
+        late = self._store.clock.now() - self._timings.timer_grace_ms
+        found = lists.long_due(self._model, late, self._timings.at_once, self._timers_after)
+        self._timers_after = found[-1] if len(found) == self._timings.at_once else lists.FIRST
         for _, job_id in found:
             before = await self._store.records.leader_for_hint(job_id)
             timer = None if before.job is None else before.job.timer
@@ -104,9 +112,9 @@ class SafetyNet:
         return False
 
     async def _look_at_crons(self) -> None:
-        late = self._store.clock.now() - TIMER_GRACE_MS
-        tokens = overdue(self._model.db, late, self._crons_after, _AT_ONCE)
-        self._crons_after = tokens[-1] if len(tokens) == _AT_ONCE else ""
+        late = self._store.clock.now() - self._timings.timer_grace_ms
+        tokens = overdue(self._model.db, late, self._crons_after, self._timings.at_once)
+        self._crons_after = tokens[-1] if len(tokens) == self._timings.at_once else ""
         crons = self._store.crons
         for stored in (await crons.many(tokens)).values() if tokens else ():
             cron = stored.cron
@@ -126,15 +134,15 @@ class SafetyNet:
         """The next few of the running ones that have not changed for long."""
         now = self._store.clock.now()
         if self._workflows_after == lists.FIRST:
-            if now < self._workflows_since + WORKFLOW_PAUSE_MS:
+            if now < self._workflows_since + self._timings.workflow_pause_ms:
                 return
             self._workflows_since = now
-        before = now - WORKFLOW_GRACE_MS
-        found = unchanged(self._model.db, before, self._workflows_after, _WORKFLOWS_AT_ONCE)
+        before = now - self._timings.workflow_grace_ms
+        found = unchanged(self._model.db, before, self._workflows_after, self._timings.workflows_at_once)
         for position in found:
             self._workflows_after = position
             await self._look_at_workflow(position[1], before)
-        if len(found) < _WORKFLOWS_AT_ONCE:
+        if len(found) < self._timings.workflows_at_once:
             self._workflows_after = lists.FIRST
 
     async def _look_at_workflow(self, workflow_id: str, before: int) -> None:
@@ -155,7 +163,7 @@ class SafetyNet:
     async def _look_at_locks(self) -> None:
         """Housekeeping: locks of unique jobs that nobody let go. What is found is no lost hint, and isn't counted as one."""
         now = self._store.clock.now()
-        for suspect in suspects(self._model.db, now, _AT_ONCE):
+        for suspect in suspects(self._model.db, now, self._timings.at_once):
             settle(self._model.db, suspect, await self._store.unique.locks.tidy(suspect.key), now)
 
     async def _has_missed(self, record: Workflow, before: int) -> bool:

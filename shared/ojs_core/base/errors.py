@@ -118,6 +118,9 @@ CODES: Final[dict[str, CodeInfo]] = {
         nearest="PAYLOAD_TOO_LARGE",
     ),
     "result_pruned": CodeInfo(410, False, "RESULT_PRUNED", "Raise result_ttl to keep results.", nearest="NOT_FOUND"),
+    "unauthenticated": CodeInfo(
+        401, False, "UNAUTHENTICATED", "Send a key as `Authorization: Bearer ojs_sk_…`; `ojs-nats keys create` makes one."
+    ),
     "permission_denied": CodeInfo(
         403, False, "PERMISSION_DENIED", "Ask from an origin, and by a name, that the server's settings allow."
     ),
@@ -133,6 +136,20 @@ CODES: Final[dict[str, CodeInfo]] = {
         "JOB_TYPE_NOT_ALLOWED",
         "Push it to a queue whose allowed_job_types has the job's type.",
         nearest="INVALID_JOB_TYPE",
+    ),
+    "job_type_not_registered": CodeInfo(
+        422,
+        False,
+        "JOB_TYPE_NOT_ALLOWED",
+        "Register a schema for the type, or name it in the setting allowed_types of every gateway and scheduler.",
+        nearest="INVALID_JOB_TYPE",
+    ),
+    "unknown_attributes": CodeInfo(
+        422,
+        False,
+        "UNKNOWN_ATTRIBUTES",
+        "Leave them out, or put what they say into meta.",
+        nearest="INVALID_PAYLOAD",
     ),
     "queue_paused": CodeInfo(422, True, "QUEUE_PAUSED", "Try again when the queue is resumed."),
     "queue_draining": CodeInfo(

@@ -21,7 +21,14 @@ _CANCELLED_S: Final = 1.0
 """What a task has to end in before it is cancelled again."""
 
 
-async def run_forever(name: str, turn: Callable[[], Awaitable[object]], *, every_s: float = 0.0, tell: bool = True) -> None:
+async def run_forever(
+    name: str,
+    turn: Callable[[], Awaitable[object]],
+    *,
+    every_s: float = 0.0,
+    tell: bool = True,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> None:
     """Take `turn` after `turn` until this is cancelled, `every_s` seconds ahead of each.
 
     No exception ends it. `tell`: warn that a turn has met OjsError, rather than note it for debugging.
@@ -29,7 +36,7 @@ async def run_forever(name: str, turn: Callable[[], Awaitable[object]], *, every
     pause = 0.0
     failed_s = _FIRST_PAUSE_S
     while True:
-        await asyncio.sleep(max(every_s, pause))
+        await sleep(max(every_s, pause))
         try:
             await turn()
         except OjsError as error:

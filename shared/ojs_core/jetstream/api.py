@@ -145,6 +145,13 @@ async def put(nats: Connection, subject: str, body: bytes, ttl_s: int | None, wh
     return ack.seq
 
 
+async def put_once(nats: Connection, subject: str, body: bytes, message_id: str, what: str) -> None:
+    """Store a message that may be stored already, by the same id, within the last two minutes. Raises as `put`."""
+    ack = _ack(await nats.request(subject, body, f"Nats-Msg-Id: {message_id}\r\n"), what)
+    if ack.error is not None:
+        raise refused(what, ack.error)
+
+
 async def put_all(nats: Connection, messages: Sequence[tuple[str, bytes]], what: str) -> None:
     """Store messages, by subject and body, without conditions; they leave together. Raises as `put`; some may be stored."""
     answers = [nats.request(subject, body) for subject, body in messages]

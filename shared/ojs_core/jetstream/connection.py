@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 import structlog
+from msgspec import Struct
 from nats.aio.client import Srv
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
@@ -40,10 +41,6 @@ _DRAIN_S: Final = 1
 _HEARD_S: Final = 2.0
 """How long it may take NATS to say that nobody listens to where a message went."""
 _RECONNECT_WAIT_S: Final = 0.25
-LED_EVERY_S: Final = 1.5
-"""Between two looks whether the server at the other end knows a leader of its cluster."""
-UNLED_S: Final = 5.0
-"""How long it may know none before another server is tried: longer than most elections."""
 _PATIENCE: Final = 16
 """How many times as long where all servers were tried, again and again."""
 _LED: Final = "$JS.API.INFO"
@@ -63,6 +60,16 @@ _BATCH_COMPLETED: Final = b"NATS/1.0 409 Batch Completed"
 """Follows the last message of a pull that names `max_bytes`, which its count has closed already: it may meet the next pull
 of the inbox. On a cluster it comes ahead of that message.
 """
+
+
+class ConnectionTimings(Struct, frozen=True, kw_only=True):
+    """When a server that has been cut off from its cluster is left."""
+
+    led_every_s: float = 1.5
+    """Between two looks whether the server at the other end knows a leader of its cluster."""
+    unled_s: float = 5.0
+    """How long it may know none before another server is tried: longer than most elections."""
+
 
 OnMessage = Callable[[bytes, bytes, bytes, bytes | None], None]
 
@@ -232,6 +239,8 @@ class _DirectClient(LinkClient):
     async def _process_connect_init(self) -> None:
         try:
             await super()._process_connect_init()
+        except OSError:  # a certificate that isn't trusted is a ValueError, too
+            raise
         except (LookupError, ValueError, TypeError, AttributeError) as error:  # nats-py would try no more
             raise NatsError("nats: what answers there is no NATS server") from error
 
@@ -292,8 +301,9 @@ class _Watched(NamedTuple):
 class Connection:
     """A connection that reconnects for ever; requests fail fast while it is down."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, timings: ConnectionTimings = ConnectionTimings()) -> None:
         self.name = name
+        self._timings = timings
         self._nc = _DirectClient()
         self._pending: dict[int, tuple[asyncio.Future[ReplyOrFailure], float, str]] = {}
         self._watched: dict[int, _Watched] = {}
@@ -376,7 +386,7 @@ class Connection:
         self._inbox = self._nc.new_inbox() + "."
         self._inbox_sid = self._subscribe(self._inbox + "*", self._answered)
         self._sweeper = start_loop(f"{self.name}-sweep", self._sweep, every_s=_SWEEP_S)
-        self._looking = start_loop(f"{self.name}-led", self._look_for_leader, every_s=LED_EVERY_S)
+        self._looking = start_loop(f"{self.name}-led", self._look_for_leader, every_s=self._timings.led_every_s)
 
     async def close(self) -> None:
         for task in (self._sweeper, self._looking):
@@ -626,7 +636,7 @@ class Connection:
             if isinstance(answer, Failed):
                 return  # a server that hangs is noticed by nats-py's pings
             self._unled_since = now
-        if now - self._unled_since >= UNLED_S * min(2 ** (self._moves // others), _PATIENCE):
+        if now - self._unled_since >= self._timings.unled_s * min(2 ** (self._moves // others), _PATIENCE):
             self._unled_since = now
             self._moves += 1
             log.warning("this nats-server has no leader: another one is tried", nats=self.name, server=self._nc.place)

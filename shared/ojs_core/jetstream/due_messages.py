@@ -11,7 +11,6 @@ from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.consumers import SECOND_NS, Delivery, make_in_memory, most_bytes, pull, pulled
 from ojs_core.jetstream.subjects import ANY, StoreConfig
 
-_PARK_S: Final = 5
 _BATCH: Final = 256
 _AGAIN_MS: Final = (250, 500, 1_000, 2_000, 5_000)
 """When a message that could not be handled comes again; the last time holds for all further ones."""
@@ -43,10 +42,12 @@ class DueMessages:
         ack_wait_s: int = 5,
         subject: str | None = None,
         batch: int = _BATCH,
+        park_s: int = 5,
     ) -> None:
         """`subject` is the wildcard of what to take, by default the timers that were set for `service`; `batch` how many at
-        once.
+        once; `park_s` how long the first is waited for.
         """
+        self._park_s = park_s
         self._nats = nats
         self._bulk = bulk
         self._config = config
@@ -59,19 +60,19 @@ class DueMessages:
         """Sequences of what was handed over last and nobody has answered for yet."""
 
     async def next(self) -> list[Due]:
-        """Wait up to five seconds for due messages; may return none. Raises OjsError backend_unavailable."""
+        """Wait up to `park_s` for due messages; may return none. Raises OjsError backend_unavailable."""
         if not self._ready:
             await self._make_consumer()
         outcome = await self._pull({"batch": self._batch, "no_wait": True, "max_bytes": most_bytes(self._bulk)})
         if not outcome:
             # Nothing is waiting: park for the first to come, then take what has come with it.
-            outcome = await self._pull({"batch": 1, "expires": _PARK_S * SECOND_NS})
+            outcome = await self._pull({"batch": 1, "expires": self._park_s * SECOND_NS})
         self._in_hand = {due.sequence for due in outcome}
         return outcome
 
     async def _pull(self, which: dict[str, Any]) -> list[Due]:
         stream = self._config.records_stream
-        found = pulled(await pull(self._bulk, stream, self._service, which, _PARK_S + 1))
+        found = pulled(await pull(self._bulk, stream, self._service, which, self._park_s + 1))
         self._ready = found is not None
         prefix = len(self._subject.rstrip("*>"))
         return [_due(Delivery.of(message), prefix) for message in found or ()]

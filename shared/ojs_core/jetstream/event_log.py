@@ -113,7 +113,7 @@ class EventLog:
         """Have the live events of jobs handed over, to be published. Returns the way to end it."""
 
         def take(message: Reply) -> None:
-            subject = message.subject.decode().replace("ojs.control.", "ojs.", 1)
+            subject = self._config.live_of_relayed(message.subject.decode())
             created_at, entry = (int(header(message.headers, name) or 0) for name in (b"Ojs-Created", b"Ojs-Entry"))
             heard(LiveEvent(subject, subject[subject.rindex(".") + 1 :], created_at, entry, message.data))
 

@@ -17,15 +17,19 @@ from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.contents import count, messages, sequence_of, stream_info, subject_of, unix_ms
 from ojs_core.jetstream.subjects import StoreConfig
 
-_READ: Final = 1_000
 _READ_BYTES: Final = 4 * 1024 * 1024
 _READ_TIMEOUT_S: Final = 5.0
-_READS: Final = 10
-"""Reads for one page; a rarer match is found by asking again with the page's cursor."""
 _FALLBACK_S: Final = 1.0
 _TWO_WORDS: Final = re.compile(r"[a-z_]+\.[a-z_]+", re.ASCII)
-_STORED: Final = "ojs.events."
-_LIVE: Final = "ojs.live."
+
+
+class EventReaderLimits(Struct, frozen=True, kw_only=True):
+    """How much of the event stream is read for one page."""
+
+    read: int = 1_000
+    """Events of one read."""
+    reads: int = 10
+    """Reads for one page; a rarer match is found by asking again with the page's cursor."""
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
@@ -51,15 +55,14 @@ class EventFilter(Struct, frozen=True, kw_only=True):
     def admits_type(self, event_type: str) -> bool:
         return not self.types or any(_matches(event_type, wanted) for wanted in self.types)
 
-    @property
-    def subject(self) -> str:
-        """The narrowest subject that covers all that is wanted."""
+    def subject(self, config: StoreConfig) -> str:
+        """Return the narrowest subject that covers all that is wanted."""
         narrow = len(self.types) == 1 and _TWO_WORDS.fullmatch(self.types[0]) is not None
         event_type = self.types[0] if narrow else "*.*"
         queue = self.queues[0].replace(".", "_") if len(self.queues) == 1 else "*"
         if (event_type, queue, self.subject_id) == ("*.*", "*", None):
-            return "ojs.events.>"
-        return f"ojs.events.{event_type}.{queue}.{self.subject_id or '*'}"
+            return config.events
+        return f"{config.events.removesuffix('>')}{event_type}.{queue}.{self.subject_id or '*'}"
 
     @property
     def exact(self) -> bool:
@@ -129,7 +132,8 @@ class Kept(NamedTuple):
 class EventReader:
     """Reads the event stream. `nats` carries pages of up to 4 MB, so it should be the store's `bulk`."""
 
-    def __init__(self, nats: Connection, config: StoreConfig) -> None:
+    def __init__(self, nats: Connection, config: StoreConfig, limits: EventReaderLimits = EventReaderLimits()) -> None:
+        self._limits = limits
         self._nats = nats
         self._config = config
 
@@ -137,9 +141,9 @@ class EventReader:
         """Up to `limit` events with a sequence above `after` (0: from the oldest kept)."""
         found: list[StoredEvent] = []
         cursor = after
-        size = min(limit, _READ) if wanted.exact else _READ
-        for _ in range(_READS):
-            which = {"next_by_subj": wanted.subject, "seq": cursor + 1, "batch": size, "max_bytes": _READ_BYTES}
+        size = min(limit, self._limits.read) if wanted.exact else self._limits.read
+        for _ in range(self._limits.reads):
+            which = {"next_by_subj": wanted.subject(self._config), "seq": cursor + 1, "batch": size, "max_bytes": _READ_BYTES}
             batch, pending = await messages(self._nats, self._config.events_stream, which, "events", _READ_TIMEOUT_S)
             for left, event in zip(range(len(batch) - 1, -1, -1), map(_read, batch), strict=True):
                 cursor = event.sequence
@@ -175,7 +179,7 @@ class EventReader:
     async def _from(self, sequence: int, wanted: EventFilter) -> int:
         """How many events there are that match, from a sequence on."""
         stream, before = self._config.events_stream, sequence - 1
-        return await count(self._nats, stream, wanted.subject, "events", after=before, timeout_s=_READ_TIMEOUT_S)
+        return await count(self._nats, stream, wanted.subject(self._config), "events", after=before, timeout_s=_READ_TIMEOUT_S)
 
     async def last_sequence(self) -> int:
         """The cursor after everything stored now."""
@@ -196,7 +200,7 @@ class EventReader:
         """
         stop_stored = await self._nats.listen(self._config.events_stored, lambda found: stored(_number(found.data)))
         stop_live = await self._nats.listen(
-            self._config.live_events, lambda found: heard(_told(found.subject.decode().removeprefix(_LIVE), 0, found.data))
+            self._config.live_events, lambda found: heard(event_of(found.subject.decode(), 0, found.data))
         )
 
         async def stop() -> None:
@@ -215,7 +219,7 @@ class EventReader:
         try:
             while True:
                 stored.clear()
-                page = await self.read(after, wanted, _READ)
+                page = await self.read(after, wanted, self._limits.read)
                 for event in page.events:
                     yield event
                 after = page.cursor
@@ -236,12 +240,8 @@ def _read(message: Reply) -> StoredEvent:
 
 
 def event_of(subject: str, sequence: int, body: bytes) -> StoredEvent:
-    """The event that a message of the stream is."""
-    return _told(subject.removeprefix(_STORED), sequence, body)
-
-
-def _told(subject: str, sequence: int, body: bytes) -> StoredEvent:
-    event_type, scope, subject_id = subject.rsplit(".", 2)
+    """The event that a message of the stream is, or a live one with the sequence 0."""
+    event_type, scope, subject_id = subject.split(".", 2)[2].rsplit(".", 2)
     return StoredEvent(sequence, event_type, scope.replace("_", "."), subject_id, body)
 
 

@@ -24,7 +24,7 @@ _NO_PEERS: Final = 10005
 MIN_PAYLOAD: Final = 8 * 1024 * 1024
 _FREE_TO_DIFFER: Final = frozenset({"num_replicas", "max_consumers"})
 """The store goes by what a stream has."""
-_FREE_FOR_EVENTS: Final = frozenset({"max_age", "max_msgs", "storage"})
+_FREE_WITHOUT_JOBS: Final = frozenset({"max_age", "max_msgs", "storage"})
 _LIMITS: Final = ("max_age", "max_msgs", "max_bytes", "max_msg_size")
 """Any of them would make the server drop, or refuse, jobs that a client was told are stored."""
 _BARRED: Final = ("sealed", "no_ack", "deny_delete", "deny_purge", "mirror", "sources", "subject_transform")
@@ -92,7 +92,9 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
                 f"nats-server refused stream {name}: {info['error'].get('description')}; "
                 f"check its JetStream limits and that it has {config.replicas} server(s) for the replicas asked for."
             )
-        check_stream(wanted, info["config"], for_jobs=name != config.events_stream)
+        check_stream(wanted, info["config"], for_jobs=name not in {config.events_stream, config.audit_stream})
+        if name == config.audit_stream and config.audit_days:
+            await _keep_for(nats, wanted["max_age"], info["config"])
         consumers = await _limit_consumers(nats, wanted, info["config"])
         busy = consumers if name == config.ready_stream else busy
         replicas = max(replicas, int(info["config"].get("num_replicas", 1)))
@@ -116,6 +118,19 @@ async def _limit_consumers(nats: Connection, wanted: dict[str, Any], found: dict
             f"allow it, or do it yourself with 'nats stream edit {name} --max-consumers {number}'."
         ) from None
     return int(number)
+
+
+async def _keep_for(nats: Connection, max_age: int, found: dict[str, Any]) -> None:
+    """Have a stream keep its messages for a time that somebody asked for (in ns). Raises StartupProblem."""
+    if found.get("max_age") == max_age:
+        return
+    name = found["name"]
+    try:
+        await ask(nats, f"STREAM.UPDATE.{name}", found | {"max_age": max_age}, "to set how long a stream keeps messages")
+    except OjsError as error:
+        raise StartupProblem(
+            f"stream {name} can't be set to another time ({error.message}); allow it, or leave audit_days out."
+        ) from None
 
 
 async def _within_account(nats: Connection, config: StoreConfig) -> StoreConfig:
@@ -160,11 +175,11 @@ def error_code(answer: dict[str, Any]) -> int:
 def check_stream(wanted: dict[str, Any], found: dict[str, Any], *, for_jobs: bool) -> None:
     """Hold a stream's configuration to the one that it is made with. Raises StartupProblem."""
     name = wanted["name"]
-    free = _FREE_TO_DIFFER if for_jobs else _FREE_TO_DIFFER | _FREE_FOR_EVENTS
+    free = _FREE_TO_DIFFER if for_jobs else _FREE_TO_DIFFER | _FREE_WITHOUT_JOBS
     wrong = {
         key: found.get(key) for key, value in wanted.items() if key not in free and _normal(found.get(key)) != _normal(value)
     }
-    wrong |= {key: found[key] for key in _BARRED if found.get(key)}
+    wrong |= {key: found[key] for key in _BARRED if found.get(key) and not wanted.get(key)}
     if for_jobs:
         wrong |= {key: found[key] for key in _LIMITS if found.get(key, 0) > 0}
     if found.get("persist_mode") == "async":

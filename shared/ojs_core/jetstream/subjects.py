@@ -14,6 +14,12 @@ from msgspec import Struct
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import shown
 
+DEFAULT_NAMESPACE: Final = "ojs"
+AUDIT_DAYS: Final = 90
+_NAMESPACE: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
+"""One token of a subject. Lower case and without `_`, so that the names of no two namespaces' streams are the same."""
+_TAKEN: Final = frozenset({"kv", "obj"})
+"""NATS takes streams whose names begin so for buckets and object stores."""
 MIN_SERVER: Final = (2, 14, 0)
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND
@@ -24,6 +30,7 @@ WEBHOOK_CONSUMER: Final = "webhook-"
 """How the names of webhooks' consumers begin."""
 _SEAT: Final = "seat"
 _PERMIT: Final = "limit"
+_HOLD: Final = "hold"
 _IN_LINE: Final = 3
 """Dots in the ready subject of a priority's line."""
 
@@ -45,6 +52,7 @@ Kind = Literal[
     "pool",
     "schema",
     "webhook",
+    "key",
     "target",
     "delivery",
     "stats",
@@ -56,7 +64,7 @@ Kind = Literal[
     "reset",
 ]
 """What a record is, the first word of its key. All that the bucket may hold: a reset goes by this list."""
-LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset"})
+LASTING: Final[frozenset[Kind]] = frozenset({"service", "relay", "barrier", "probe", "ring", "reset", "key"})
 """What a reset leaves: the services' own."""
 
 
@@ -75,6 +83,11 @@ def lane_of(subject: str) -> Lane:
     if parts[-1] in LANES:
         return parts[-1]
     return ".".join(parts[_IN_LINE + 1 :]) if parts[_IN_LINE + 1] == _FOR else "line"
+
+
+def is_held(subject: str) -> bool:
+    """Whether it is one of tokens that wait for a permit."""
+    return subject.split(".", 2)[1] == _HOLD
 
 
 def handler_lane(job_type: str, version: str | None) -> Lane:
@@ -126,17 +139,50 @@ def _of_try(workflow_id: str, op: str, part: str) -> str:
     return f"{workflow_id}.{op}.{part}" if op else f"{workflow_id}.{part}"
 
 
-class StoreConfig(Struct, frozen=True, kw_only=True):
-    """Where everything lives. More buckets, should one Raft group not be enough, would be a change of this object alone."""
+def is_namespace(name: str) -> bool:
+    """Return whether a namespace may have that name."""
+    return _NAMESPACE.fullmatch(name) is not None and name not in _TAKEN
 
-    bucket: str = "ojs"
-    ready_stream: str = "OJS_READY"
-    events_stream: str = "OJS_EVENTS"
+
+def checked_namespace(name: str) -> str:
+    """Return the name, if it is a namespace's. Raises ValueError, which says what one is."""
+    if is_namespace(name):
+        return name
+    if _NAMESPACE.fullmatch(name) is None:
+        raise ValueError(f"{shown(name)} is not 1 to 32 of a-z, 0-9 and -, beginning with a letter, like {DEFAULT_NAMESPACE}")
+    raise ValueError(f"{shown(name)} is how NATS names streams of its own; choose another name")
+
+
+class StoreConfig(Struct, frozen=True, kw_only=True):
+    """Where everything lives. More buckets, should one Raft group not be enough, would be a change of this object alone.
+
+    All names are derived from the `namespace` (docs/adr/069). Raises ValueError for one that `checked_namespace` refuses.
+    """
+
+    namespace: str = DEFAULT_NAMESPACE
+    """The first token of all subjects, and the beginning of all streams' names."""
     replicas: int = 1
+    audit_days: int = 0
+    """How long entries of the audit are kept; 0 leaves it as it is, and is `AUDIT_DAYS` for a new stream."""
     busy_queues: int = 2_000
     """How many pairs of queue and priority may have a consumer at a time (docs/adr/029)."""
     service_consumers: int = 5_000
     """How many consumers all processes may have together, some ten each, for what isn't a queue."""
+
+    def __post_init__(self) -> None:
+        checked_namespace(self.namespace)
+
+    @property
+    def bucket(self) -> str:
+        return self.namespace
+
+    @property
+    def ready_stream(self) -> str:
+        return f"{self.namespace.upper()}_READY"
+
+    @property
+    def events_stream(self) -> str:
+        return f"{self.namespace.upper()}_EVENTS"
 
     @property
     def records_stream(self) -> str:
@@ -178,13 +224,22 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     # Timers and what they become
 
     @property
+    def audit_stream(self) -> str:
+        return f"{self.namespace.upper()}_AUDIT"
+
+    @property
+    def hints(self) -> list[str]:
+        """All timers, due messages and steps: what the stream of records stores beside them."""
+        return [f"{self.namespace}.{kind}.>" for kind in ("timer", "due", "step")]
+
+    @property
     def ring(self) -> str:
         """Subject of the message that due messages of records which are timers are copies of: their own bodies may be large."""
         return self.record("ring", "body")
 
     def timer(self, job_id: str, op: str) -> str:
         _check(job_id, op)
-        return f"ojs.timer.job.{job_id}.{op}"
+        return f"{self.namespace}.timer.job.{job_id}.{op}"
 
     def cron(self, token: str) -> str:
         """Subject of a cron entry's record; `token` is its encoded name."""
@@ -192,18 +247,18 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def cron_timer(self, token: str, op: str) -> str:
         _check(token, op)
-        return f"ojs.timer.cron.{token}.{op}"
+        return f"{self.namespace}.timer.cron.{token}.{op}"
 
     def due(self, service: str, job_id: str) -> str:
         _check(service, job_id)
-        return f"ojs.due.{service}.{job_id}"
+        return f"{self.namespace}.due.{service}.{job_id}"
 
     # Batches and uniqueness
 
     def batch_timer(self, op: str) -> str:
         """Subject of a batch's outbox."""
         _check(op)
-        return f"ojs.timer.batch.{op}"
+        return f"{self.namespace}.timer.batch.{op}"
 
     def batch_due(self, op: str) -> str:
         """Subject of an outbox whose time has come."""
@@ -235,16 +290,16 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     @property
     def steps(self) -> str:
         """All hints of members of workflows."""
-        return "ojs.step.workflow.>"
+        return f"{self.namespace}.step.workflow.>"
 
     def workflow_timer(self, workflow_id: str, op: str) -> str:
         _check(workflow_id, op)
-        return f"ojs.timer.workflow.{workflow_id}.{op}"
+        return f"{self.namespace}.timer.workflow.{workflow_id}.{op}"
 
     def step(self, workflow_id: str, job_id: str) -> str:
         """Subject of the hint that a member of a workflow is about to start or to end."""
         _check(workflow_id, job_id)
-        return f"ojs.step.workflow.{workflow_id}.{job_id}"
+        return f"{self.namespace}.step.workflow.{workflow_id}.{job_id}"
 
     def progress(self, job_id: str) -> str:
         """Subject of what a job's worker has told of its progress."""
@@ -263,7 +318,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def ready(self, queue: str, priority: int, lane: Lane = "line") -> str:
         _check(queue)
-        subject = f"ojs.ready.{queue.replace('.', '_')}.{priority + 100:03d}"
+        subject = f"{self.namespace}.ready.{queue.replace('.', '_')}.{priority + 100:03d}"
         return subject if lane == "line" else f"{subject}.{lane}"
 
     def lanes_beside(self, queue: str, priority: int) -> str:
@@ -272,21 +327,21 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def ready_of_queue(self, queue: str) -> str:
         _check(queue)
-        return f"ojs.ready.{queue.replace('.', '_')}.>"
+        return f"{self.namespace}.ready.{queue.replace('.', '_')}.>"
 
     def tokens_of_queue(self, queue: str) -> str:
         """All tokens of a queue, ready or put aside."""
         _check(queue)
-        return f"ojs.*.{queue.replace('.', '_')}.>"
+        return f"{self.namespace}.*.{queue.replace('.', '_')}.>"
 
     def seat(self, queue: str, number: int) -> str:
         """Subject of a message that holds so many places in a bounded queue while jobs are pushed to it."""
         _check(queue)
-        return f"ojs.ready.{queue.replace('.', '_')}.{_SEAT}.{number}"
+        return f"{self.namespace}.ready.{queue.replace('.', '_')}.{_SEAT}.{number}"
 
     def seat_of_queue(self, queue: str) -> str:
         _check(queue)
-        return f"ojs.ready.{queue.replace('.', '_')}.{_SEAT}.*"
+        return f"{self.namespace}.ready.{queue.replace('.', '_')}.{_SEAT}.*"
 
     def seat_size(self, subject: str) -> int:
         """How many places a message on this ready subject holds; 0 for a token's."""
@@ -301,6 +356,10 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Subject of the record of a version of a job type's schema, both encoded."""
         _check(job_type, version)
         return self._key("schema", f"{job_type}.{version}")
+
+    def key(self, key_id: str) -> str:
+        """Subject of the record of a key of the API."""
+        return self.record("key", key_id)
 
     # Webhooks
 
@@ -320,12 +379,12 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def delivery_timer(self, subscription_id: str, delivery_id: str) -> str:
         """Subject of a delivery that waits for its next attempt."""
         _check(subscription_id, delivery_id)
-        return f"ojs.timer.webhook.{subscription_id}.{delivery_id}"
+        return f"{self.namespace}.timer.webhook.{subscription_id}.{delivery_id}"
 
     def delivery_due(self, subscription_id: str, delivery_id: str) -> str:
         """Subject of a delivery whose next attempt is due."""
         _check(subscription_id, delivery_id)
-        return f"ojs.due.webhook.{subscription_id}.{delivery_id}"
+        return f"{self.namespace}.due.webhook.{subscription_id}.{delivery_id}"
 
     def webhook_consumer(self, subscription_id: str) -> str:
         """Durable name of a subscription's consumers: of the event stream, and of its due deliveries."""
@@ -340,16 +399,16 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """
         _check(*(pattern.removesuffix("*") for pattern in patterns))
         if "*" in patterns:
-            return ["ojs.events.>"]
+            return [self.events]
         wanted: dict[str, list[str]] = {}
         for pattern in dict.fromkeys(patterns):
             wanted.setdefault(pattern.partition(".")[0], []).append(pattern)
         subjects: list[str] = []
         for first, ones in wanted.items():
             if all(one.count(".") == 1 and not one.endswith("*") for one in ones):
-                subjects += [f"ojs.events.{one}.*.*" for one in ones]
+                subjects += [f"{self.namespace}.events.{one}.*.*" for one in ones]
             else:
-                subjects.append(f"ojs.events.{first}.>")
+                subjects.append(f"{self.namespace}.events.{first}.>")
         return subjects
 
     # Limits. A scope is `key.<encoded key>` or `queue.<name>`.
@@ -361,7 +420,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     def limit_step(self, scope: str, what: str) -> str:
         """Subject of the hint to look at a limit; `what` is the job whose claim is about to end, or another word."""
         _check(scope, what)
-        return f"ojs.step.limit.{scope}.{what}"
+        return f"{self.namespace}.step.limit.{scope}.{what}"
 
     def crossing(self, scope: str) -> str:
         """Subject of the record that says whether a limit or a bound is reached."""
@@ -369,11 +428,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def limit_steps(self) -> str:
-        return "ojs.step.limit.>"
+        return f"{self.namespace}.step.limit.>"
 
     def limit_timer(self, scope: str, op: str) -> str:
         _check(scope, op)
-        return f"ojs.timer.limit.{scope}.{op}"
+        return f"{self.namespace}.timer.limit.{scope}.{op}"
 
     def hold(self, scope: str, priority: int, queue: str, *, front: bool) -> str:
         """Subject of the tokens that wait for a permit of a key; `front` of those that had been let go, and come back."""
@@ -383,36 +442,36 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
 
     def hold_of(self, scope: str) -> str:
         _check(scope)
-        return f"ojs.hold.*.{scope.removeprefix('key.')}.>"
+        return f"{self.namespace}.hold.*.{scope.removeprefix('key.')}.>"
 
     def held_of(self, queue: str, scope: str | None = None) -> str:
         """All tokens of a queue that wait for permits, of one key if there is a `scope`."""
         _check(queue, *([] if scope is None else [scope]))
         key = "" if scope is None else f"{scope.removeprefix('key.')}."
-        return f"ojs.hold.{queue.replace('.', '_')}.{key}>"
+        return f"{self.namespace}.hold.{queue.replace('.', '_')}.{key}>"
 
     def ready_of_hold(self, subject: str) -> str:
         """Where a held token goes on."""
         _, _, queue, _, priority, *_ = subject.split(".")
-        return f"ojs.ready.{queue}.{priority}.front"
+        return f"{self.namespace}.ready.{queue}.{priority}.front"
 
     def wake_for_limit(self, scope: str) -> str:
         """Told when a limited queue may have a permit again."""
         _check(scope)
-        return f"ojs.wake.{scope.removeprefix('queue.')}.{_PERMIT}"
+        return f"{self.namespace}.wake.{scope.removeprefix('queue.')}.{_PERMIT}"
 
     def wake_of_queue(self, queue: str) -> str:
         _check(queue)
-        return f"ojs.wake.{queue.replace('.', '_')}.>"
+        return f"{self.namespace}.wake.{queue.replace('.', '_')}.>"
 
     def ready_of_wake(self, subject: str) -> str | None:
         """The ready subject whose token has arrived; None if it is no token."""
-        ready = f"ojs.ready.{subject.removeprefix('ojs.wake.')}"
+        ready = f"{self.namespace}.ready.{subject.split('.', 2)[2]}"
         return None if ready.endswith(f".{_PERMIT}") or self.seat_size(ready) else ready
 
     def ready_consumer(self, subject: str) -> str:
         """Durable name of the one consumer of a ready subject; a long one ends in a hash."""
-        name = subject.removeprefix("ojs.").replace(".", "-")
+        name = subject.partition(".")[2].replace(".", "-")
         if len(name) > MAX_CONSUMER_NAME:
             digest = hashlib.sha256(name.encode()).hexdigest()[:32]
             name = f"{name[: MAX_CONSUMER_NAME - 33]}-{digest}"
@@ -423,7 +482,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     @property
     def events(self) -> str:
         """All stored events."""
-        return "ojs.events.>"
+        return f"{self.namespace}.events.>"
 
     def event(self, event_type: str, scope: str, subject_id: str) -> str:
         """Subject of an event: its type, a queue name or other scope, and the id of what it happened to.
@@ -431,31 +490,47 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         Events that need no truth (heartbeats, progress) may be published there by anyone, without the relay's headers.
         """
         _check(event_type, scope, subject_id)
-        return f"ojs.events.{event_type}.{scope.replace('.', '_')}.{subject_id}"
+        return f"{self.namespace}.events.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
     def live_event(self, event_type: str, scope: str, subject_id: str) -> str:
         """Subject of an event that no stream keeps (heartbeats)."""
         _check(event_type, scope, subject_id)
-        return f"ojs.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
+        return f"{self.namespace}.live.{event_type}.{scope.replace('.', '_')}.{subject_id}"
 
     def relayed_live_event(self, event_type: str, scope: str, subject_id: str) -> str:
         """Where the relay gets a live event, to publish it as `live_event` in its place among the stored ones."""
-        return self.live_event(event_type, scope, subject_id).replace("ojs.", "ojs.control.", 1)
+        return f"{self.namespace}.control.{self.live_event(event_type, scope, subject_id).partition('.')[2]}"
+
+    def live_of_relayed(self, subject: str) -> str:
+        """The subject of a live event that the relay got as `relayed_live_event`."""
+        return f"{self.namespace}.{subject.split('.', 2)[2]}"
 
     @property
     def live_events(self) -> str:
         """All events that no stream keeps."""
-        return "ojs.live.>"
+        return f"{self.namespace}.live.>"
 
     @property
     def relayed_live_events(self) -> str:
         """All that `relayed_live_event` names."""
-        return "ojs.control.live.>"
+        return f"{self.namespace}.control.live.>"
 
     @property
     def events_stored(self) -> str:
         """Told without an answer after events were stored, with the last one's sequence, for those who wait for more."""
-        return "ojs.control.events"
+        return f"{self.namespace}.control.events"
+
+    # The audit (docs/adr/076)
+
+    @property
+    def audit(self) -> str:
+        """All entries of the audit."""
+        return f"{self.namespace}.audit.>"
+
+    def audit_entry(self, event_type: str, principal: str) -> str:
+        """Subject of an entry: the two words of its type, and the encoded id of who did it."""
+        _check(event_type, principal)
+        return f"{self.namespace}.audit.{event_type}.{principal}"
 
     # What services ask each other. No stream stores it.
 
@@ -463,24 +538,24 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
         """Return where projectors with a whole index hear a question; with `building` those that build theirs, who are asked
         second.
         """
-        return f"ojs.query.building.{name}" if building else f"ojs.query.{name}"
+        return f"{self.namespace}.query.building.{name}" if building else f"{self.namespace}.query.{name}"
 
     @property
     def reset(self) -> str:
         """Asks every service to forget all that it holds."""
-        return "ojs.control.reset"
+        return f"{self.namespace}.control.reset"
 
     @property
     def reset_answers(self) -> str:
         """How the subjects begin that answers to `reset` go to."""
-        return "ojs.control.answer."
+        return f"{self.namespace}.control.answer."
 
     # The API over NATS (docs/adr/054). No stream stores it.
 
     def api(self, operation: str, queue: str) -> str:
         """Subject of requests for an operation about a queue; its dots make more tokens."""
         _check(operation, queue)
-        return f"ojs.api.{operation}.{queue}"
+        return f"{self.namespace}.api.{operation}.{queue}"
 
     def queue_of_api(self, subject: str) -> str:
         """The queue that a request's subject names, `_` for any."""
@@ -495,7 +570,7 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
             common
             | {
                 "name": self.records_stream,
-                "subjects": [self.records, "ojs.timer.>", "ojs.due.>", "ojs.step.>"],
+                "subjects": [self.records, *self.hints],
                 "max_consumers": self.service_consumers,
                 "retention": "limits",
                 "max_msgs_per_subject": 1,
@@ -509,20 +584,31 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
             common
             | {
                 "name": self.ready_stream,
-                "subjects": ["ojs.ready.>", "ojs.hold.>"],
+                "subjects": [f"{self.namespace}.ready.>", f"{self.namespace}.hold.>"],
                 "max_consumers": self.busy_queues,
                 "retention": "workqueue",
                 "allow_direct": True,
-                "republish": {"src": "ojs.ready.>", "dest": "ojs.wake.>", "headers_only": True},
+                "republish": {"src": f"{self.namespace}.ready.>", "dest": f"{self.namespace}.wake.>", "headers_only": True},
             },
             common
             | {
                 "name": self.events_stream,
-                "subjects": ["ojs.events.>"],
+                "subjects": [self.events],
                 "retention": "limits",
                 "allow_direct": True,
                 "allow_atomic": True,
                 "max_age": 7 * _DAY,
                 "max_msgs": 1_000_000,
+            },
+            common
+            | {
+                "name": self.audit_stream,
+                "subjects": [self.audit],
+                "retention": "limits",
+                "allow_direct": True,
+                "deny_delete": True,
+                "deny_purge": True,
+                "max_age": (self.audit_days or AUDIT_DAYS) * _DAY,
+                "max_msgs": 5_000_000,
             },
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -21,9 +21,6 @@ from ojs_core.read.messages import JobsAsk
 from ojs_core.read.walk import walk
 from ojs_core.store.announce import announce
 from ojs_core.store.store import Store
-
-_MAX_JOBS: Final = 5_000
-"""Jobs that one request changes; it says how many remain, and can be repeated."""
 
 RemovalStrategy = Literal["reject", "discard", "move"]
 Act = Callable[[str], Awaitable[None]]
@@ -53,12 +50,14 @@ class Emptied(NamedTuple):
 class QueueRemoval:
     """Goes through the jobs of a queue as the index lists them, the oldest first."""
 
-    def __init__(self, store: Store, queries: Queries) -> None:
+    def __init__(self, store: Store, queries: Queries, max_jobs: int = 5_000) -> None:
+        """`max_jobs` is what one request changes; it says how many remain, and can be repeated."""
+        self._max_jobs = max_jobs
         self._store = store
         self._queries = queries
 
     async def purge(self, name: str, asked: Purge) -> Emptied:
-        """Remove the jobs in some states, up to `_MAX_JOBS`."""
+        """Remove the jobs in some states, up to `max_jobs`."""
         return await self._all(name, asked.states, self._remove, asked.before)
 
     async def delete(self, name: str, asked: Deletion) -> Emptied:
@@ -133,10 +132,10 @@ class QueueRemoval:
             async for page in walk(self._queries.jobs, JobsAsk(queue=queue, state=state, ascending=True, until=until)):
                 total = total or page.total or 0
                 wanted = [row.id for row in page.jobs if before is None or (row.finished_at or row.created_at) < before]
-                taken = wanted[: _MAX_JOBS - len(ids)]
+                taken = wanted[: self._max_jobs - len(ids)]
                 ids += taken
                 seen += len(page.jobs)
-                if len(ids) >= _MAX_JOBS:
+                if len(ids) >= self._max_jobs:
                     # Beyond what the index counts it is only certain that there are some.
                     remaining += max(total - seen, int(page.next_cursor is not None)) + len(wanted) - len(taken)
                     break

@@ -36,7 +36,6 @@ from ojs_core.read.messages import (
     WorkersAsk,
     WorkflowPage,
     WorkflowsAsk,
-    query_subject,
 )
 from ojs_core.read.numbers import History, HistoryAsk, Levels, Queue, QueuePage, Totals
 from ojs_core.store.store import Store
@@ -66,6 +65,7 @@ class Queries:
 
     def __init__(self, store: Store) -> None:
         self._nats = store.bulk
+        self._config = store.config
         self._barrier = Barrier(store)
 
     async def queue(self, name: str) -> Queue:
@@ -125,9 +125,9 @@ class Queries:
 
     async def _send(self, name: str, ask: Ask, answer: type[T]) -> T:
         body, timeout_s = _encode(ask), WAIT_S + _MARGIN_S
-        reply = await self._nats.request(query_subject(name), body, timeout_s=timeout_s)
+        reply = await self._nats.request(self._config.query(name), body, timeout_s=timeout_s)
         if isinstance(reply, Failed) and not reply.sent:  # nobody listens
-            reply = await self._nats.request(query_subject(name, building=True), body, timeout_s=timeout_s)
+            reply = await self._nats.request(self._config.query(name, building=True), body, timeout_s=timeout_s)
         if isinstance(reply, Failed):
             raise unavailable("the projector is slow; try again" if reply.sent else _NOBODY)
         outcome = _decode_outcome(reply.data)

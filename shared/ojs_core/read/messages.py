@@ -28,12 +28,6 @@ MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 
 Sort = Literal["created_at", "scheduled_at", "priority"]
 
-
-def query_subject(name: str, *, building: bool = False) -> str:
-    """Where replicas with a whole index hear a question; with `building` those that build theirs, who are asked second."""
-    return f"ojs.query.building.{name}" if building else f"ojs.query.{name}"
-
-
 CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)
 """Of `cursor_after`."""
 KEYED_CURSOR: Final = re.compile(r"(-?[0-9]{1,18}|none)~(-?[0-9]{1,18})\.(.*)", re.ASCII | re.DOTALL)

@@ -106,6 +106,25 @@ class Browsers:
         )
 
 
+def require_own_page(method: str, headers: Mapping[str, str]) -> None:
+    """Refuse what a page of another origin asks with this server's cookie, though it may ask without; call `admit` first.
+
+    What changes something has to say that it comes from here. Raises permission_denied.
+    """
+    origin, site, host = headers.get(_ORIGIN), headers.get(_SITE), headers.get(_HOST)
+    own = origin is None or (host is not None and _same(origin, host))
+    if origin is None and site is None and method not in _SAFE:
+        own = False
+    if (own and site in {None, "same-origin"}) or (own and site == "none" and method in _SAFE):
+        return
+    raise OjsError(
+        "permission_denied",
+        "only this server's own pages may ask with its session cookie",
+        hint="Ask with a key in Authorization, or from a page of the same origin.",
+        details={"field": "Origin" if origin is not None else "Sec-Fetch-Site"},
+    )
+
+
 def check_media_type(method: str, headers: Mapping[str, str], *, body: bool) -> None:
     """Refuse a body that isn't JSON, and a change that a form could have asked for; call `admit` first. Raises invalid_request.
 

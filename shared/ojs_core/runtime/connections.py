@@ -13,6 +13,7 @@ import structlog
 from aiohttp import web
 
 from ojs_core.runtime.addresses import is_loopback
+from ojs_core.runtime.client_certificates import ClientCertificate, client_certificate
 from ojs_core.telemetry import metrics
 from ojs_core.telemetry.logs import SeldomLog
 
@@ -85,7 +86,8 @@ class Connections:
             transport.close()
             return
         self._refusals += 1
-        transport.write_eof()
+        if transport.can_write_eof():  # TLS can't
+            transport.write_eof()
 
         def end() -> None:
             self._refusals -= 1
@@ -102,7 +104,7 @@ class Connections:
 class GuardedHandler(web.RequestHandler):
     """aiohttp's connection, kept to the limits of `Connections`."""
 
-    __slots__ = ("_address", "_connections", "_deadline", "_stream")
+    __slots__ = ("_address", "_connections", "_deadline", "_stream", "client_certificate")
 
     def __init__(self, manager: web.Server, connections: Connections, *, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -117,23 +119,35 @@ class GuardedHandler(web.RequestHandler):
         self._address: str | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._stream: asyncio.Task[object] | None = None
+        self.client_certificate: ClientCertificate | None = None
+        """What the client has shown, where that is asked for."""
+
+    def admitted(self, address: str) -> None:
+        """Take over the place of a client that was counted in before its connection is made."""
+        self._address = address
+
+    def leave(self) -> None:
+        """Give the place back, if there is one."""
+        if self._address is not None:
+            self._connections.leave(self._address)
+            self._address = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        peer = transport.get_extra_info("peername")
-        address = str(peer[0]) if peer else ""
-        refusal = self._connections.enter(address)
-        if refusal is not None:
-            self._force_close = True  # whatever it sends is passed over
-            self._connections.refuse(cast("asyncio.Transport", transport), refusal)
-            return
-        self._address = address
+        if self._address is None:
+            peer = transport.get_extra_info("peername")
+            address = str(peer[0]) if peer else ""
+            refusal = self._connections.enter(address)
+            if refusal is not None:
+                self._force_close = True  # whatever it sends is passed over
+                self._connections.refuse(cast("asyncio.Transport", transport), refusal)
+                return
+            self._address = address
+        self.client_certificate = client_certificate(transport.get_extra_info("peercert"))
         super().connection_made(transport)
         self._begin_deadline()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        if self._address is not None:
-            self._connections.leave(self._address)
-            self._address = None
+        self.leave()
         self._end_deadline()
         super().connection_lost(exc)
         if self._stream is not None:
@@ -207,6 +221,7 @@ _TOO_MANY_OF_ONE: Final = _answer(
     "there are too many connections from this address; use fewer, or raise --max-connections-per-address",
     "Retry-After: 5\r\n",
 )
+PLAIN_HTTP: Final = _answer("400 Bad Request", "invalid_request", "this port speaks TLS alone: use https:// instead of http://")
 _TOO_SLOW: Final = _answer("408 Request Timeout", "request_timeout", "the request did not arrive in time")
 
 
@@ -215,6 +230,13 @@ def streaming(request: web.BaseRequest) -> AbstractContextManager[None]:
     protocol = request.protocol
     assert isinstance(protocol, GuardedHandler)
     return protocol.streaming()
+
+
+def certificate_of(request: web.BaseRequest) -> ClientCertificate | None:
+    """Return what the client of a request has shown; None where that isn't asked for."""
+    protocol = request.protocol
+    assert isinstance(protocol, GuardedHandler)
+    return protocol.client_certificate
 
 
 def has_left(request: web.BaseRequest) -> bool:

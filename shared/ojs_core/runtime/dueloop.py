@@ -10,7 +10,6 @@ from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.due_messages import Due, DueMessages
 
-_HELD_S: Final = 0.25
 _LATER_MS: Final = 500
 _STOP_S: Final = 2.0
 
@@ -29,7 +28,10 @@ class DueLoop:
         held: Callable[[], Awaitable[bool]] | None = None,
         *,
         tell: bool = True,
+        held_s: float = 0.25,
     ) -> None:
+        """`held_s` is how long it rests between two questions whether it is held."""
+        self._held_s = held_s
         self._name = name
         self._messages = messages
         self._handle = handle
@@ -55,7 +57,7 @@ class DueLoop:
         if self._stopping:
             return
         if self._held is not None and await self._held():
-            await asyncio.sleep(_HELD_S)
+            await asyncio.sleep(self._held_s)
             return
         batch = await self._messages.next()
         if not batch:

@@ -45,7 +45,7 @@ def health_listener(name: str, store: Store, settings: Settings, port: int) -> L
     async def measured(_request: web.Request) -> web.Response:
         return web.Response(body=await metrics.exposition(), content_type=metrics.CONTENT_TYPE)
 
-    browsers = Browsers(settings.host, settings.allowed_hosts, ())
+    browsers = Browsers(settings.health_host, settings.allowed_hosts, ())
 
     @web.middleware
     async def guarded(
@@ -61,4 +61,4 @@ def health_listener(name: str, store: Store, settings: Settings, port: int) -> L
     app.router.add_get("/healthz", alive)
     app.router.add_get("/readyz", ready)
     app.router.add_get("/metrics", measured)
-    return Listener(app, settings.host, port, shutdown_timeout=_SHUTDOWN_SECONDS, keepalive_timeout=_SILENCE_SECONDS)
+    return Listener(app, settings.health_host, port, shutdown_timeout=_SHUTDOWN_SECONDS, keepalive_timeout=_SILENCE_SECONDS)

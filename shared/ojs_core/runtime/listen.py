@@ -6,13 +6,15 @@ import asyncio
 import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 from aiohttp import web
 
 from ojs_core.base.problems import StartupProblem
-from ojs_core.runtime.addresses import is_loopback
+
+if TYPE_CHECKING:
+    from ojs_core.runtime.tls import TlsDoor
 
 log = structlog.get_logger(__name__)
 
@@ -27,10 +29,19 @@ class Listener:
 
     Processes that all listen with `shares_port` are given connections in turns, by chance. Whoever doesn't mean to share finds
     the port taken.
+
+    With a `door` it speaks TLS alone; the handlers of the server have to be `GuardedHandler`s then.
     """
 
     def __init__(
-        self, served: web.Application | web.Server, host: str, port: int, *, shares_port: bool = False, **runner_options: Any
+        self,
+        served: web.Application | web.Server,
+        host: str,
+        port: int,
+        *,
+        shares_port: bool = False,
+        door: TlsDoor | None = None,
+        **runner_options: Any,
     ) -> None:
         self._runner: web.BaseRunner
         if isinstance(served, web.Application):
@@ -41,7 +52,8 @@ class Listener:
         self._port = port
         self._shares_port = shares_port
         self._url: str | None = None
-        self._site: web.TCPSite | None = None
+        self._door = door
+        self._site: web.BaseSite | None = None
 
     @property
     def url(self) -> str:
@@ -52,14 +64,7 @@ class Listener:
     async def start(self) -> None:
         """Bind and serve. Raises `StartupProblem` if the address can't be had."""
         await self._runner.setup()
-        self._site = web.TCPSite(
-            self._runner,
-            self._host,
-            self._port,
-            backlog=_BACKLOG,
-            reuse_address=True,
-            reuse_port=self._shares_port,
-        )
+        self._site = self._made_site()
         try:
             await self._site.start()
         except OSError as error:
@@ -68,14 +73,16 @@ class Listener:
             raise StartupProblem(_explain(self._host, self._port, error)) from error
         bound: tuple[str, int] = self._runner.addresses[0][:2]
         host = f"[{self._host}]" if ":" in self._host else self._host
-        self._url = f"http://{host}:{bound[1]}"
-        reached = [address for address, *_ in self._runner.addresses if not is_loopback(address)]
-        if reached:
-            log.warning(
-                "clients aren't authenticated, and others may reach this address: keep it in a private network, or behind "
-                "a proxy that authenticates",
-                url=self._url,
-            )
+        self._url = f"{'http' if self._door is None else 'https'}://{host}:{bound[1]}"
+
+    def _made_site(self) -> web.BaseSite:
+        if self._door is not None:
+            from ojs_core.runtime.tls import TlsSite  # noqa: PLC0415  # takes a library that is for TLS alone
+
+            return TlsSite(self._runner, self._host, self._port, self._door, backlog=_BACKLOG, reuse_port=self._shares_port)
+        return web.TCPSite(
+            self._runner, self._host, self._port, backlog=_BACKLOG, reuse_address=True, reuse_port=self._shares_port
+        )
 
     async def stop(self, farewell_s: float = 0.0) -> None:
         """Close the port, let requests in flight finish within the runner's `shutdown_timeout`, then close connections.

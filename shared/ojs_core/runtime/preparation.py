@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
@@ -14,11 +14,15 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.job import SYSTEM_RETRY, Job
 from ojs_core.domain.schemas.validator import Finding
+from ojs_core.domain.strict import Strict
 from ojs_core.runtime.middleware import EnqueueChain, MiddlewareProblem
 from ojs_core.runtime.settings import Settings
 from ojs_core.wire.jobs.enqueue import parse_enqueue
 from ojs_core.wire.jobs.job import envelope
 from ojs_core.wire.members import encode
+
+if TYPE_CHECKING:
+    from ojs_core.store.schemas import Schemas
 
 log = structlog.get_logger(__name__)
 
@@ -34,11 +38,27 @@ def configured_chain(settings: Settings) -> EnqueueChain:
         raise StartupProblem(f"{problem}; correct enqueue_middleware") from problem
 
 
+def strict_of(settings: Settings) -> Strict | None:
+    """What new jobs are held to in strict mode, None where it is off."""
+    return Strict(settings.allowed_types) if settings.strict else None
+
+
+def checks(schemas: Schemas, strict: Strict | None) -> Check:
+    """What every job is held to before it is pushed: its schema, and strict mode ahead of it where that is on."""
+    if strict is None:
+        return schemas.check
+
+    async def check(draft: Job) -> Sequence[Finding]:
+        strict.require(draft, has_schema=await schemas.known(draft.type))
+        return await schemas.check(draft)
+
+    return check
+
+
 class Preparation:
     """The chain in front of a push, and the check of what comes out of it.
 
-    `now` is server time in Unix milliseconds, for relative times that middleware sets. `check` holds a job to its schema
-    (`Schemas.check`).
+    `now` is server time in Unix milliseconds, for relative times that middleware sets. `check` is one of `checks`.
     """
 
     def __init__(self, chain: EnqueueChain, limits: PayloadLimits, now: Callable[[], int], check: Check) -> None:

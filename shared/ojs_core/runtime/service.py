@@ -21,7 +21,6 @@ import structlog
 
 from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.domain.storage_room import RoomSettings
-from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.connections import raise_file_limit
 from ojs_core.runtime.health import health_listener
 from ojs_core.runtime.listen import Listener
@@ -61,7 +60,9 @@ class Service(Protocol):
 
 @runtime_checkable
 class Serving(Protocol):
-    """A service with an HTTP server of its own, health endpoints included. Those without, or with a shared port, get one."""
+    """A service with an HTTP server of its own, health endpoints included. Those without, or with a shared port, get one. So do
+    those whose clients need certificates, which probes don't have.
+    """
 
     @property
     def url(self) -> str:
@@ -113,12 +114,23 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     return 0 if clean else CRASHED
 
 
+def configure_logs(name: str, settings: Settings) -> None:
+    """Have this process log under the name."""
+    logs.configure(
+        service=name,
+        instance=settings.instance,
+        log_format=settings.log_format,
+        level=settings.log_level,
+        namespace=settings.namespace,
+    )
+
+
 def prepare(name: str, settings: Settings) -> None:
     """Have this process log, trace and count under the name, in its running loop."""
-    logs.configure(service=name, instance=settings.instance, log_format=settings.log_format, level=settings.log_level)
+    configure_logs(name, settings)
     raise_file_limit()
     tracing.start(settings.otlp_endpoint, name, settings.instance)
-    metrics.identify(name, importlib.metadata.version("ojs-nats"))
+    metrics.identify(name, importlib.metadata.version("ojs-nats"), settings.namespace)
     asyncio.get_running_loop().set_exception_handler(_log_stray)
 
 
@@ -138,7 +150,8 @@ async def session(
         try:
             await stopping.unless(service.start())
             if not stopping.requested:
-                if settings.health_port is not None and (settings.processes > 1 or not isinstance(service, Serving)):
+                apart = settings.processes > 1 or settings.client_ca is not None or not isinstance(service, Serving)
+                if settings.health_port is not None and apart:
                     health = health_listener(name, store, settings, settings.health_port)
                     await health.start()
                 _spare_the_collector()
@@ -161,8 +174,8 @@ async def _open(name: str, settings: Settings) -> Store:
     room = RoomSettings(reserve=settings.storage_reserve, limit=settings.storage_limit, folder=settings.storage_folder)
     while True:
         try:
-            config = StoreConfig(replicas=settings.replicas)
-            return await Store.open(settings.nats_of(name), config, role=name, room=room, test_mode=settings.test_mode)
+            url = settings.nats_of(name)
+            return await Store.open(url, settings.streams, role=name, room=room, test_mode=settings.test_mode)
         except Unreachable as problem:
             if loop.time() + _RETRY_SECONDS >= deadline:
                 raise

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ojs_core.base.masking import mask
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
 from ojs_core.runtime.addresses import DEFAULT_PORTS
 from ojs_link.address import read_address
 
@@ -22,11 +23,13 @@ Reader = Callable[[object], Any]
 _TRUE: Final = ("true", "yes", "on", "1")
 _FALSE: Final = ("false", "no", "off", "0")
 _IMPORT_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_TYPE_PATTERN: Final = re.compile(r"\*|[a-z][a-zA-Z0-9_.-]{0,254}\*?")
 _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
 _HTTP_SCHEMES: Final = ("http", "https")
-_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$|ojs\.)[!-)+\--=?-~]+")
-_INTERNAL: Final = "ojs."
+_PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
+_INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
+_MOST_KEY: Final = 200
 
 
 def text(value: object) -> str:
@@ -34,6 +37,11 @@ def text(value: object) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
     raise ValueError(f"{_quoted(value)} is not a text of at least one character")
+
+
+def namespace(value: object) -> str:
+    """A name that everything in NATS may begin with."""
+    return checked_namespace(text(value))
 
 
 def path(value: object) -> Path:
@@ -52,6 +60,24 @@ def boolean(value: object) -> bool:
     if isinstance(value, bool | str) and word in _TRUE + _FALSE:
         return word in _TRUE
     raise ValueError(f"{_quoted(value)} is neither true nor false")
+
+
+def nats_api(value: object) -> str:
+    """One of auto, open, keys and off; true means auto, and false off."""
+    try:
+        return "auto" if boolean(value) else "off"
+    except ValueError:
+        return str(choice("auto", "open", "keys", "off")(value))
+
+
+def api_key(value: object) -> str | None:
+    """A key, or None for `off`; what is wrong with one is told without it."""
+    if value is False or (isinstance(value, str) and value.strip().lower() in {"", "off"}):
+        return None
+    found = value.strip() if isinstance(value, str) else ""
+    if not found.isascii() or not found.isprintable() or " " in found or not 0 < len(found) <= _MOST_KEY:
+        raise ValueError(f"a key has 1 to {_MOST_KEY} characters of ASCII without blanks")
+    return found
 
 
 def choice(*allowed: str) -> Reader:
@@ -131,6 +157,15 @@ def import_paths(value: object) -> tuple[str, ...]:
     return paths
 
 
+def job_types(value: object) -> tuple[str, ...]:
+    """Job types, or prefixes that end in `*`, as a comma list or a TOML list."""
+    types = _words(value)
+    for item in types:
+        if not _TYPE_PATTERN.fullmatch(item):
+            raise ValueError(f"{_quoted(item)} is not a job type like email.send, and no prefix like email.* either")
+    return types
+
+
 def host_names(value: object) -> tuple[str, ...]:
     """Names or addresses without a port, or `*`, as a comma list or a TOML list; in lower case."""
     names = tuple(name.lower().removeprefix("[").removesuffix("]") for name in _words(value))
@@ -155,7 +190,10 @@ def _origin(text: str) -> str:
 
 def nats_urls(value: object) -> str:
     """Return one NATS URL or a comma list of the servers of one cluster, with options behind it (`ojs_link.address`)."""
-    return read_address(",".join(_words(value))).url
+    address = read_address(",".join(_words(value)))
+    if address.namespace:
+        raise ValueError(f"{_quoted(mask(address.url))} has no namespace here: it is a setting of its own")
+    return address.url
 
 
 def other_nats_urls(value: object) -> str | None:
@@ -169,8 +207,9 @@ def inbox_prefixes(value: object) -> tuple[str, ...]:
     if not prefixes:
         raise ValueError(f"{_quoted(value)} is not at least one beginning of inboxes, like _INBOX")
     for prefix in prefixes:
-        if not _PREFIX_OF_INBOXES.fullmatch(prefix) or _INTERNAL.startswith(prefix):
-            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or ojs.")
+        internal = prefix.startswith(_INTERNAL) or _INTERNAL.startswith(prefix)
+        if internal or not _PREFIX_OF_INBOXES.fullmatch(prefix):
+            raise ValueError(f"{_quoted(prefix)} is not the beginning of inboxes, like _INBOX: no wildcards, $ or {_INTERNAL}")
     return prefixes
 
 

@@ -19,6 +19,7 @@ import msgspec
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.runtime import setting_readers
 from ojs_link.address import FILES, Address, read_address
 
@@ -27,6 +28,8 @@ DEFAULT_FILE: Final = Path("ojs-nats.toml")
 DEFAULT_SOURCE: Final = "default"
 _PREFIX: Final = "OJS_"
 
+NatsApiMode = Literal["auto", "open", "keys", "off"]
+"""Whether requests over NATS need a key: `auto` once there are keys."""
 SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "setup", "config"]
 """What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, what makes
 the streams, or a look at the settings.
@@ -56,22 +59,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nats_ca: Path | None = None
     nats_cert: Path | None = None
     nats_key: Path | None = None
+    namespace: str = DEFAULT_NAMESPACE
     replicas: int = 1
+    audit_days: int = 0
     connect_timeout: float = 30.0
     host: str = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
     port: int = 8080
+    api_key: str | None = None
+    api_key_file: Path | None = None
+    insecure: bool = False
     processes: int = 1
     allowed_origins: tuple[str, ...] = ()
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    client_ca: Path | None = None
     max_connections: int = 10_000
     max_connections_per_address: int = 1_000
     header_timeout: float = 20.0
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
-    nats_api: bool = True
+    nats_api: NatsApiMode = "auto"
     nats_api_url: str | None = None
     inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
     health_port: int | None = 0
+    health_host: str = "127.0.0.1"
     storage_limit: int = 0
     storage_reserve: int = RESERVE_BYTES
     storage_folder: Path | None = None
@@ -79,6 +91,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_envelope_bytes: int = DEFAULT_LIMITS.max_envelope_bytes
     default_wait_ms: int = DEFAULT_LIMITS.default_wait_ms
     enqueue_middleware: tuple[str, ...] = ()
+    strict: bool = False
+    allowed_types: tuple[str, ...] = ()
     otlp_endpoint: str | None = None
     unconfirmed_bulk: bool = False
     webhook_insecure: bool = False
@@ -103,6 +117,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             for option in OPTIONS
             if kind in option.kinds and option.name != "instance"
         }
+
+    @property
+    def streams(self) -> StoreConfig:
+        """The names of everything stored, and how it is kept."""
+        return StoreConfig(namespace=self.namespace, replicas=self.replicas, audit_days=self.audit_days)
 
     def nats_of(self, role: str) -> str:
         """The address of NATS with its files, as a process of a role uses it."""
@@ -131,6 +150,10 @@ class Option(msgspec.Struct, frozen=True):
     """How the default reads where it is not a constant."""
     standard_env: str | None = None
     """A variable of others that counts where the option is written nowhere."""
+    alone: str | None = None
+    """What the flag means without a value; `--no-…` is `off` then."""
+    secret: bool = False
+    """Whether it is for the environment or a file alone: other users of a machine see command lines."""
 
     @property
     def flag(self) -> str:
@@ -173,10 +196,25 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("nats_cert", setting_readers.optional_path, "FILE|off", "certificate (PEM) that this process shows NATS", _NATS),
     Option("nats_key", setting_readers.optional_path, "FILE|off", "key (PEM) of that certificate, unencrypted", _NATS),
     Option(
+        "namespace",
+        setting_readers.namespace,
+        "NAME",
+        "how everything of this system in NATS is named: subjects, streams and the bucket begin with it, so that several "
+        "systems can share an account; 1 to 32 of a-z, 0-9 and -, the same for all its processes",
+        _NATS,
+    ),
+    Option(
         "replicas",
         setting_readers.integer(1, 5),
         "N",
         "copies that NATS keeps of everything: 1 on a single server, 3 or 5 on a cluster",
+        _NATS,
+    ),
+    Option(
+        "audit_days",
+        setting_readers.integer(0, 3_650),
+        "DAYS",
+        "how long the audit is kept, in the whole system; 0: as it is, 90 where it begins",
         _NATS,
     ),
     Option(
@@ -186,7 +224,11 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "how long a starting process waits for NATS before it gives up",
     ),
     Option(
-        "host", setting_readers.text, "ADDRESS", "address to listen on; 0.0.0.0 for all (nothing here authenticates clients)"
+        "host",
+        setting_readers.text,
+        "ADDRESS",
+        "address of the HTTP API; 0.0.0.0 for all. Beyond loopback it needs keys (docs/security.md), or --insecure",
+        _HTTP,
     ),
     Option(
         "allowed_hosts",
@@ -194,6 +236,22 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "NAME,…",
         "further names that clients may call this server by (Host), * for any; without it, a server on loopback goes by the "
         "names of loopback alone, any other by every name",
+    ),
+    Option(
+        "api_key",
+        setting_readers.api_key,
+        "KEY|off",
+        "a key that may do everything, beside those that are made with 'ojs-nats keys create'; the same for all gateways",
+        _HTTP,
+        secret=True,
+    ),
+    Option("api_key_file", setting_readers.optional_path, "FILE|off", "a file with that key", _HTTP),
+    Option(
+        "insecure",
+        setting_readers.boolean,
+        "",
+        "listen beyond loopback though there are no keys: everybody who reaches the address may do everything",
+        _HTTP,
     ),
     Option("port", setting_readers.integer(0, 65535), "PORT", "port of the HTTP API; 0 for any free one", _HTTP),
     Option(
@@ -210,6 +268,35 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "origins whose web pages may use the API (CORS, WebSocket), for example https://jobs.example.com; without it, none but "
         "the server's own",
         _HTTP,
+    ),
+    Option(
+        "tls_cert",
+        setting_readers.optional_path,
+        "FILE|off",
+        "certificate of the HTTP API, in PEM, with those between it and its CA behind it: the API then speaks TLS alone; read "
+        "again when it changes",
+        _HTTP,
+    ),
+    Option(
+        "tls_key",
+        setting_readers.optional_path,
+        "FILE|off",
+        "the certificate's private key, in PEM, without a passphrase",
+        _HTTP,
+    ),
+    Option(
+        "client_ca",
+        setting_readers.optional_path,
+        "FILE|off",
+        "CA, or several, in PEM: clients have to show a certificate of one of them; needs tls_cert",
+        _HTTP,
+    ),
+    Option(
+        "health_host",
+        setting_readers.text,
+        "ADDRESS",
+        "address that health_port is on; 0.0.0.0 for all, for a Prometheus or an orchestrator on another machine",
+        _ONE,
     ),
     Option(
         "health_port",
@@ -275,10 +362,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "nats_api",
-        setting_readers.boolean,
-        "",
-        "answer the API over NATS, too: requests on ojs.api.>, as many at a time as there may be connections",
+        setting_readers.nats_api,
+        "open|keys|off",
+        "answer the API over NATS, too: requests on ojs.api.>, as many at a time as there may be connections. open: of every "
+        "NATS user who may ask there; keys: with a key in Authorization; auto: open while there are no keys",
         _HTTP,
+        alone="auto",
     ),
     Option(
         "nats_api_url",
@@ -323,6 +412,21 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.import_paths,
         "PATH,…",
         "enqueue middleware as import paths (package.module:name), outermost first",
+        _ENQUEUES,
+    ),
+    Option(
+        "strict",
+        setting_readers.boolean,
+        "",
+        "refuse new jobs whose type is not registered, with attributes that Open Job Spec doesn't define, or with metadata "
+        "that could do harm in headers; set it for gateways and schedulers alike",
+        _ENQUEUES,
+    ),
+    Option(
+        "allowed_types",
+        setting_readers.job_types,
+        "TYPE,…",
+        "with strict, job types that are registered although they have no schema; mail.* for all that begin with mail.",
         _ENQUEUES,
     ),
     Option(
@@ -490,9 +594,30 @@ def load(
             settings.nats_for_answers  # noqa: B018  # raises for what doesn't go together
         except ValueError as error:
             found.append(f"nats: {error}")
+    if not found and settings.allowed_types and not settings.strict:
+        found.append("allowed_types has no effect without strict; set strict, or leave allowed_types out")
+    own = f"{settings.namespace}."
+    if not found and any(prefix.startswith(own) or own.startswith(prefix) for prefix in settings.inbox_prefixes):
+        found.append(
+            f"inbox_prefixes ({','.join(settings.inbox_prefixes)}) can't begin as this system's own subjects do, with {own}"
+        )
+    if not found:
+        found += _tls_problems(settings)
     if found:
         raise StartupProblem(found[0] if len(found) == 1 else "\n  ".join([f"{len(found)} settings can't be used:", *found]))
     return Loaded(settings, sources)
+
+
+def _tls_problems(settings: Settings) -> list[str]:
+    """What is missing beside what is there."""
+    found = []
+    if settings.tls_cert is not None and settings.tls_key is None:
+        found.append(f"tls_cert ({settings.tls_cert}) is set without tls_key: name the certificate's key, too")
+    if settings.tls_key is not None and settings.tls_cert is None:
+        found.append(f"tls_key ({settings.tls_key}) is set without tls_cert: name the key's certificate, too")
+    if settings.client_ca is not None and settings.tls_cert is None:
+        found.append(f"client_ca ({settings.client_ca}) is set without tls_cert: clients show certificates by TLS alone")
+    return found
 
 
 def _file(given: str | None, found: list[str]) -> tuple[str, dict[str, Any]]:

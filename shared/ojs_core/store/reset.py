@@ -18,19 +18,14 @@ from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.subjects import LASTING, REST, Kind, StoreConfig
-from ojs_core.store.workers.presence import MAX_GAP_MS, Presence
+from ojs_core.store.workers.presence import Presence
 from ojs_link.address import INBOX
 
 Drop = Callable[[], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
 
-SUBJECT: Final = "ojs.control.reset"
-_ANSWER: Final = "ojs.control.answer."
-_INBOXES: Final = Inboxes([_ANSWER, INBOX])
 _WIPED: Final = [kind for kind in get_args(Kind) if kind not in LASTING]
-_TIMEOUT_S: Final = 2 * MAX_GAP_MS / 1000
-"""Longer than a process that was killed still counts as live."""
 _PURGE_S: Final = 60.0
 """nats-server looks at each message that it purges by subject."""
 _LOOK_S: Final = 0.5
@@ -45,6 +40,7 @@ class Reset:
         self._nats = nats
         self._presence = presence
         self._config = config
+        self._inboxes = Inboxes([config.reset_answers, INBOX])
         self._instance = instance
         self._drop = drop
         self._answers: set[asyncio.Task[None]] = set()
@@ -53,7 +49,7 @@ class Reset:
 
     async def listen(self) -> None:
         """Take part in resets. In test mode only: whoever can publish to NATS could wipe what this process knows."""
-        await self._nats.listen(SUBJECT, self._asked)
+        await self._nats.listen(self._config.reset, self._asked)
 
     async def run(self) -> None:
         """Wipe jobs, workers, tokens, timers and events; service beats stay. Raises OjsError when a service is silent."""
@@ -72,11 +68,12 @@ class Reset:
             answered.add(message.data.decode())
             heard.set()
 
-        inbox = f"{_ANSWER}{self._instance}"
+        inbox = f"{self._config.reset_answers}{self._instance}"
         stop = await self._nats.listen(inbox, hear)
-        deadline = asyncio.get_running_loop().time() + _TIMEOUT_S
+        # Longer than a process that was killed still counts as live.
+        deadline = asyncio.get_running_loop().time() + 2 * self._presence.timings.max_gap_ms / 1_000
         try:
-            self._nats.publish(SUBJECT, b"", reply=inbox)
+            self._nats.publish(self._config.reset, b"", reply=inbox)
             while silent := set(await self._presence.live()) - answered:
                 if asyncio.get_running_loop().time() > deadline:
                     raise unavailable(f"these services did not answer the reset: {', '.join(sorted(silent))}")
@@ -91,7 +88,7 @@ class Reset:
 
     async def _purge(self) -> None:
         records = self._config.records_stream
-        filters = [self._config.record(kind, REST) for kind in _WIPED] + ["ojs.timer.>", "ojs.due.>", "ojs.step.>"]
+        filters = [self._config.record(kind, REST) for kind in _WIPED] + self._config.hints
         wanted = [(records, subject) for subject in filters]
         wanted += [(self._config.ready_stream, ""), (self._config.events_stream, "")]
         purges = (purge(self._nats, stream, subject, _PURGE_S) for stream, subject in wanted)
@@ -102,7 +99,7 @@ class Reset:
                 raise OjsError("backend_error", f"a purge was refused: {error.description}")
 
     def _asked(self, message: Reply) -> None:
-        if not _INBOXES.admit(message):
+        if not self._inboxes.admit(message):
             return
         self._drop()
         task = asyncio.create_task(self._answer(message.reply.decode()), name="reset")

@@ -76,8 +76,7 @@ class Schemas:
 
         Raises OjsError schema_validation for one that isn't taken.
         """
-        if not self._watch.loaded:
-            await self._watch.begin()
+        await self._loaded()
         if draft.schema is None and draft.type not in self._known.types:
             return ()
         settings = await self._queues.settings(draft.queue)
@@ -88,6 +87,15 @@ class Schemas:
         mode = mode_of(record, draft, of_queue)
         found = () if mode == "off" else self._validator(record).findings(draft.args)
         return self._judged(draft, record.uri, found, strict=mode == "strict")
+
+    async def known(self, job_type: str) -> bool:
+        """Whether the type has a schema."""
+        await self._loaded()
+        return job_type in self._known.types
+
+    async def _loaded(self) -> None:
+        if not self._watch.loaded:
+            await self._watch.begin()
 
     def _unknown(self, draft: Job, of_queue: Mode | None) -> Sequence[Finding]:
         """A URI may be of somewhere else, which is nobody's fault unless the queue says that it has to be known here."""

@@ -4,103 +4,140 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import Final
+from collections.abc import Callable
+from typing import NamedTuple
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.clock import ServerClock
-from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_core.jetstream.contents import damage
 from ojs_core.jetstream.due_messages import DueMessages
 from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.capacity.capacity import Capacity
-from ojs_core.store.capacity.stale_tokens import StaleTokens
-from ojs_core.store.capacity.storage_room import StorageRoom
+from ojs_core.store.capacity.capacity import Capacity, CapacityTimings
+from ojs_core.store.capacity.stale_tokens import StaleTokens, SweepTimings
+from ojs_core.store.capacity.storage_room import RoomTimings, StorageRoom
 from ojs_core.store.crons import Crons
-from ojs_core.store.dispatch.dispatcher import Dispatcher
+from ojs_core.store.dispatch.dispatcher import Dispatcher, DispatchTimings
 from ojs_core.store.jobs.atomic_changes import AtomicChanges
 from ojs_core.store.jobs.batches import Batches
 from ojs_core.store.jobs.checkpoints import Checkpoints
 from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.jobs.progress import JobProgress
+from ojs_core.store.keys import Keys
 from ojs_core.store.queues.fair_pools import FairPools
 from ojs_core.store.queues.queues import Queues
-from ojs_core.store.rate_limits.blocked_jobs import BlockedJobs
+from ojs_core.store.rate_limits.blocked_jobs import BlockedJobLimits, BlockedJobs
 from ojs_core.store.rate_limits.limiter import Limiter
 from ojs_core.store.rate_limits.permits import Permits
 from ojs_core.store.rate_limits.threshold_alerts import ThresholdAlerts
-from ojs_core.store.records.atomic import Atomic, Outbox
+from ojs_core.store.records.atomic import Atomic, Outbox, OutboxTimings
 from ojs_core.store.records.blobs import Blobs
 from ojs_core.store.records.bucket import Bucket
-from ojs_core.store.records.commit import Committer
-from ojs_core.store.records.idempotency import Idempotency
+from ojs_core.store.records.commit import Committer, CommitTimings
+from ojs_core.store.records.idempotency import Idempotency, IdempotencyTimings
 from ojs_core.store.records.records import Records
 from ojs_core.store.records.signals import Signals
 from ojs_core.store.records.writer import Writer
 from ojs_core.store.reset import Drop, Reset
 from ojs_core.store.schemas import Schemas
+from ojs_core.store.unique.locks import LockTimings
 from ojs_core.store.unique.unique import Uniqueness
 from ojs_core.store.unreadable import UnreadableRecords
+from ojs_core.store.webhooks.deliveries import DeliveryLimits
 from ojs_core.store.webhooks.subscriptions import Webhooks
-from ojs_core.store.workers.presence import Presence, Workers
+from ojs_core.store.workers.presence import Presence, PresenceTimings, Workers
 from ojs_core.store.workflows.workflows import Workflows
 
 log = structlog.get_logger(__name__)
 
-_MEASURE_S: Final = 10.0
+Connect = Callable[[str, ConnectionTimings], Connection]
+
+
+class StoreTimings(Struct, frozen=True, kw_only=True):
+    """The times of everything in the store, and how much its parts do at once: only tests have others than these."""
+
+    measure_s: float = 10.0
+    """How often the clock is compared with that of nats-server."""
+    park_s: int = 5
+    """How long a pull waits for a timer that fires."""
+    connections: ConnectionTimings = ConnectionTimings()
+    presence: PresenceTimings = PresenceTimings()
+    room: RoomTimings = RoomTimings()
+    commits: CommitTimings = CommitTimings()
+    outbox: OutboxTimings = OutboxTimings()
+    locks: LockTimings = LockTimings()
+    capacity: CapacityTimings = CapacityTimings()
+    sweeps: SweepTimings = SweepTimings()
+    blocked: BlockedJobLimits = BlockedJobLimits()
+    dispatch: DispatchTimings = DispatchTimings()
+    idempotency: IdempotencyTimings = IdempotencyTimings()
+    deliveries: DeliveryLimits = DeliveryLimits()
+
+
+class _Outside(NamedTuple):
+    """What a store stands on."""
+
+    nats: Connection
+    bulk: Connection
+    clock: ServerClock
+    url: str
+    connect: Connect
 
 
 class Store:
     """One process's access to everything stored. Made by `open`, ended by `close`."""
 
-    def __init__(
-        self, nats: Connection, bulk: Connection, config: StoreConfig, role: str, url: str, room: RoomSettings
-    ) -> None:
+    def __init__(self, outside: _Outside, config: StoreConfig, role: str, room: RoomSettings, timings: StoreTimings) -> None:
         instance = secrets.token_hex(8)
+        nats, bulk = outside.nats, outside.bulk
+        self._outside = outside
         self._nats = nats
         self._bulk = bulk
         self._config = config
-        self._url = url
+        self._timings = timings
         self.instance = instance
         self._clock_task: asyncio.Task[None] | None = None
-        self.clock = ServerClock()
+        self.clock = outside.clock
         self.records = Records(nats, bulk, config)
-        self.presence = Presence(nats, self.records, self.clock, config, role, instance)
-        self.room = StorageRoom((nats, bulk), self.presence, config, room, role)
+        self.presence = Presence(nats, self.records, self.clock, config, role, instance, timings.presence)
+        self.room = StorageRoom((nats, bulk), self.presence, config, room, timings.room, role)
         self.blobs = Blobs(nats, self.records, config)
         self.signals = Signals()
         writer = Writer(nats, self.records, config)
-        self.committer = Committer(nats, writer, self.blobs, config, self.signals)
+        self.committer = Committer(nats, writer, self.blobs, config, self.signals, timings.commits)
         self._bucket = bucket = Bucket(nats, bulk, config, self.clock, self.records, self.committer, writer, self.signals)
         self.queues = Queues(bucket, instance)
         self.pools = FairPools(bucket, instance)
         self.schemas = Schemas(bucket, instance, self.queues)
-        self.atomic = Atomic(bucket)
-        self.unique = Uniqueness(bucket, self.atomic)
+        self.atomic = Atomic(bucket, timings.outbox)
+        self.unique = Uniqueness(bucket, self.atomic, timings.locks)
         alerts = ThresholdAlerts(bucket)
         self.permits = Permits(bucket)
-        self.blocked = BlockedJobs(bucket, self.permits, alerts, self.committer.lanes)
+        self.blocked = BlockedJobs(bucket, self.permits, alerts, self.committer.lanes, timings.blocked)
         limiter = Limiter(self.permits, self.blocked, self.queues, self.clock)
-        stale_tokens = StaleTokens(bucket, limiter)
-        self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts)
+        stale_tokens = StaleTokens(bucket, limiter, timings.sweeps)
+        self.capacity = Capacity(bucket, self.queues, stale_tokens, alerts, timings.capacity)
         guards = Guards(self.room, self.queues, self.capacity, self.permits, self.unique)
         self.jobs = Jobs(bucket, guards)
         self.progress = JobProgress(bucket, self.jobs)
         self.checkpoints = Checkpoints(bucket, self.jobs)
         self.batches = Batches(bucket, guards, self.atomic)
         self.atomic_changes = AtomicChanges(bucket, self.unique, self.atomic)
-        self.dispatcher = Dispatcher(bucket, guards, self.jobs, self.pools, limiter)
+        self.dispatcher = Dispatcher(bucket, guards, self.jobs, self.pools, limiter, timings.dispatch)
         self.crons = Crons(bucket, self.jobs, self.room)
         self.workflows = Workflows(bucket, self.blobs, self.jobs, guards)
-        self.idempotency = Idempotency(bucket)
+        self.idempotency = Idempotency(bucket, timings.idempotency)
         self.workers = Workers(bucket)
-        self.webhooks = Webhooks(bucket, instance)
+        self.webhooks = Webhooks(bucket, instance, timings.deliveries)
+        self.keys = Keys(bucket, instance)
         self.unreadable = UnreadableRecords(bucket, self.permits)
         self._reset = Reset(nats, self.presence, config, instance, self.jobs.forget)
         self._reset.listeners.append(self.workflows.clear)
@@ -115,14 +152,26 @@ class Store:
 
     @classmethod
     async def open(
-        cls, url: str, config: StoreConfig, *, role: str, room: RoomSettings | None = None, test_mode: bool = False
+        cls,
+        url: str,
+        config: StoreConfig,
+        *,
+        role: str,
+        room: RoomSettings | None = None,
+        test_mode: bool = False,
+        timings: StoreTimings = StoreTimings(),
+        clock: ServerClock | None = None,
+        connect: Connect = Connection,
     ) -> Store:
         """Connect, check the server, make or check the streams. `url` may list servers, separated by commas; `room` is what
         there is to know of their storage. Only in test mode does the store listen to resets.
 
+        `timings`, `clock` and `connect` (which makes a connection of a name) are for tests.
+
         Raises StartupProblem in plain words; its kind Unreachable is worth another try.
         """
-        nats, bulk = Connection(f"ojs-{role}"), Connection(f"ojs-{role}-bulk")
+        names = (f"{config.namespace}-{role}", f"{config.namespace}-{role}-bulk")
+        nats, bulk = (connect(name, timings.connections) for name in names)
         try:
             try:
                 await nats.connect(url)
@@ -131,7 +180,8 @@ class Store:
                 raise no_way_to_nats(url, error) from None
             check_server(nats)
             config = await provision(nats, config)
-            store = cls(nats, bulk, config, role, url, room or RoomSettings())
+            outside = _Outside(nats, bulk, ServerClock() if clock is None else clock, url, connect)
+            store = cls(outside, config, role, room or RoomSettings(), timings)
             await store._begin(test_mode=test_mode)
         except BaseException:
             await nats.close()
@@ -152,6 +202,7 @@ class Store:
         await self.pools.stop()
         await self.schemas.stop()
         await self.webhooks.stop()
+        await self.keys.stop()
         await self.presence.stop()
         for nats in (self._bulk, self._nats):
             await nats.close()
@@ -162,7 +213,7 @@ class Store:
 
     def due_messages(self, service: str) -> DueMessages:
         """The timers that fired for a service."""
-        return DueMessages(self._nats, self._bulk, self._config, service)
+        return DueMessages(self._nats, self._bulk, self._config, service, park_s=self._timings.park_s)
 
     @property
     def nats(self) -> Connection:
@@ -181,9 +232,9 @@ class Store:
 
     async def connect(self, name: str) -> Connection:
         """One more connection to the same servers; who asks for it closes it. Raises OjsError backend_unavailable."""
-        nats = Connection(name)
+        nats = self._outside.connect(name, self._timings.connections)
         try:
-            await nats.connect(self._url)
+            await nats.connect(self._outside.url)
         except CannotConnect as error:
             raise unavailable(f"NATS can't be reached: {error}") from None
         return nats
@@ -233,4 +284,4 @@ class Store:
             self.room.start()
         except OjsError as error:
             raise Unreachable(f"JetStream does not answer yet: {error.message}.") from None
-        self._clock_task = start_loop("server-clock", self.ping, every_s=_MEASURE_S, tell=False)
+        self._clock_task = start_loop("server-clock", self.ping, every_s=self._timings.measure_s, tell=False)

@@ -13,6 +13,7 @@ from ojs_core.jetstream.subjects import ANY, REST, Kind, Wildcard
 from ojs_core.store.crons import cron_reader
 from ojs_core.store.jobs.checkpoints import checkpoint_reader
 from ojs_core.store.jobs.progress import progress_reader
+from ojs_core.store.keys import key_reader
 from ojs_core.store.queues.fair_pools import pool_reader
 from ojs_core.store.queues.queues import queue_reader
 from ojs_core.store.rate_limits.permits import Permits, limit_reader
@@ -57,6 +58,7 @@ _READERS: Final[dict[Kind, RecordReader[Any]]] = {
         webhook_reader,
         target_reader,
         delivery_reader,
+        key_reader,
     )
 }
 REMOVABLE: Final = (*_READERS, "wfdef")

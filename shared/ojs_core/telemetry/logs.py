@@ -59,10 +59,18 @@ def resolve_format(log_format: str, stream: TextIO) -> str:
 
 
 def configure(
-    *, service: str, instance: str, log_format: str, level: str, stream: TextIO | None = None, own: Sequence[str] = ()
+    *,
+    service: str,
+    instance: str,
+    log_format: str,
+    level: str,
+    namespace: str | None = None,
+    stream: TextIO | None = None,
+    own: Sequence[str] = (),
 ) -> None:
     """Set up logging for this process, to `stream` (standard output unless given).
 
+    As JSON, a server's lines name its `namespace` in NATS.
     Of the standard library's loggers those named in `own` log from `level` on, the others warnings at the least.
     """
     out = stream or sys.stdout
@@ -74,6 +82,8 @@ def configure(
         event["service"] = service
         if not console:
             event["instance"] = instance
+            if namespace is not None:
+                event["namespace"] = namespace
         return event
 
     shared: list[Processor] = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 import structlog
 from prometheus_client import (
@@ -131,6 +131,17 @@ CONNECTIONS_REFUSED: Final = _counter(
     "limit",
 )
 
+HANDSHAKES_FAILED: Final = _counter(
+    "ojs_tls_handshakes_failed",
+    "Clients that got no connection by TLS: plain_http and no_tls don't speak it, version knows none that is new enough, "
+    "client_certificate showed none that is trusted, distrusted doesn't trust the server's; timeout, closed, other.",
+    "reason",
+)
+CERTIFICATE_ENDS: Final = Gauge(
+    "ojs_tls_certificate_end_seconds", "When the server's certificate ends, in Unix seconds; 0 without TLS.", registry=None
+)
+OF_GATEWAY.append(Listed(CERTIFICATE_ENDS, ()))
+
 # The store
 
 COMMITS: Final = _counter(
@@ -228,6 +239,18 @@ LIMITED: Final = _counter(
     "ojs_rate_limit_exceeded", "Jobs put aside, dropped or rescheduled at a limit, and fetches that it turned away.", "strategy"
 )
 
+_AUDIT: Final = _counter(
+    "ojs_audit_entries",
+    "Entries of the audit: stored; late, when the answer could not wait any longer; lost, so that only the log has them.",
+    "outcome",
+)
+
+
+def audited(outcome: Literal["stored", "late", "lost"]) -> None:
+    """Count an entry of the audit."""
+    _AUDIT.labels(outcome).inc()
+
+
 # The services
 
 DUE_LATENESS: Final = _histogram(
@@ -254,15 +277,15 @@ SAFETY_NET: Final = _projector(
 for _kind in ("token", "timer", "cron", "workflow", "record"):
     SAFETY_NET.labels(_kind)  # so that the first find is an increase
 
-_BUILD: Final = Info("ojs_build", "The process: its service and version.", registry=REGISTRY)
+_BUILD: Final = Info("ojs_build", "The process: service, version and the namespace of its system in NATS.", registry=REGISTRY)
 ProcessCollector(registry=REGISTRY)
 
 
-def identify(service: str, version: str) -> None:
+def identify(service: str, version: str, namespace: str) -> None:
     """Say what this process is: gateways and projectors serve metrics that others don't."""
     for family, _ in {"gateway": OF_GATEWAY, "projector": OF_PROJECTOR}.get(service, []):
         REGISTRY.register(family)
-    _BUILD.info({"service": service, "version": version})
+    _BUILD.info({"service": service, "version": version, "namespace": namespace})
 
 
 _refreshers: Final[list[Callable[[], None]]] = []

@@ -13,6 +13,8 @@ from ojs_nats._operations import Operation, Request
 from ojs_nats.answers.jobs import Failure
 from ojs_nats.answers.statistics import Statistics
 from ojs_nats.answers.system import (
+    AuditEntry,
+    AuditPage,
     DebugStatus,
     Health,
     Maintenance,
@@ -33,6 +35,7 @@ _SET_MAINTENANCE: Final = Operation("setMaintenance", "POST", "/admin/system/mai
 _MIDDLEWARE: Final = Operation("listMiddleware", "GET", "/middleware")
 _UNREADABLE: Final = Operation("listUnreadableRecords", "GET", "/admin/unreadable")
 _REMOVE_UNREADABLE: Final = Operation("removeUnreadableRecord", "DELETE", "/admin/unreadable/{kind}/{record}")
+_AUDIT: Final = Operation("listAuditEntries", "GET", "/admin/audit")
 _STATUS: Final = Operation("debugStatus", "GET", "/debug/status")
 _FAILURES: Final = Operation("debugListFailures", "GET", "/debug/failures")
 
@@ -79,6 +82,55 @@ class ServerSystem(Subject):
     def failures(self, *, queue: str | None = None, limit: int | None = None) -> AsyncIterator[Failure]:
         """Failed attempts of all jobs, the latest first, as long as events are kept."""
         return self._each(Failure, "failures", _FAILURES, limit, parameters(queue=queue), queue)
+
+    # The audit
+
+    def audit(
+        self,
+        *,
+        event_type: str | None = None,
+        principal: str | None = None,
+        operation: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[AuditEntry]:
+        """Who did what, the newest first; `event_type` may end in `.*`."""
+        asked = parameters(
+            event_type=event_type,
+            principal=principal,
+            operation=operation,
+            target=target,
+            outcome=outcome,
+            since=since,
+            until=until,
+        )
+        return self._each(AuditEntry, "entries", _AUDIT, limit, asked)
+
+    async def audit_page(
+        self,
+        *,
+        after: str | None = None,
+        event_type: str | None = None,
+        principal: str | None = None,
+        operation: str | None = None,
+        target: str | None = None,
+        outcome: str | None = None,
+        limit: int | None = None,
+    ) -> AuditPage:
+        """The newest entries, or those `after` an earlier page, the oldest first: for who follows the audit."""
+        asked = parameters(
+            after=after,
+            event_type=event_type,
+            principal=principal,
+            operation=operation,
+            target=target,
+            outcome=outcome,
+            limit=limit,
+        )
+        return await self._asked(AuditPage, Request(_AUDIT, asked))
 
     # Maintenance
 

@@ -123,7 +123,7 @@ class Worker:
         self._end = Ending(timings.closing)
         self._heartbeats: Heartbeats[Attempt] | None = None
         self._marks = Marks()
-        self._transport = transport(app.url, patience_s=app.patience_s, headers=app.headers)
+        self._transport = transport(app.url, patience_s=app.patience_s, headers=app.headers, tls=app.tls)
         self._execution = Execution(
             app, concurrency, processes or os.cpu_count() or 1, self.id, interrupt=self._interrupted, timings=timings
         )
@@ -264,7 +264,7 @@ class Worker:
                     attempt.stop(why)
 
     def _connect_for_heartbeats(self) -> Transport:
-        return transport(self._app.url, patience_s=0.0, headers=self._app.headers)
+        return transport(self._app.url, patience_s=0.0, headers=self._app.headers, tls=self._app.tls)
 
     def _described(self) -> Signs[Attempt]:
         # Called in another thread, so it goes through a copy, which is made in one step, behind what it is said to hold.

@@ -95,6 +95,13 @@ class PayloadLimits(msgspec.Struct, frozen=True, kw_only=True):
     chunking: bool
 
 
+class Authentication(msgspec.Struct, frozen=True):
+    """Whether clients have to show a key, and how they do."""
+
+    required: bool
+    schemes: list[str] = []
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What the server supports."""
 
@@ -114,6 +121,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: dict[str, str]
     payload_limits: PayloadLimits
     limits: dict[str, float]
+    authentication: Authentication | None = None
 
 
 class SystemStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,6 +146,8 @@ class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     type: str
     server_version: str
+    namespace: str | None = None
+    """How all names in NATS begin; None of a server that doesn't say."""
     replicas: int
     streams: list[str]
 
@@ -148,6 +158,7 @@ class SystemConfig(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     backend: BackendConfig
     limits: dict[str, float]
+    authentication: Authentication | None = None
     test_mode: bool
     middleware: list[str]
 
@@ -201,3 +212,40 @@ class DebugStatus(msgspec.Struct, frozen=True, kw_only=True):
     services: ServicesHealth
     projector: Projector | None = None
     error: str | None = None
+
+
+class AuditDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """What is particular to an entry. `count` is how many acts it stands for, the first of them at `first_at`."""
+
+    operation: str = ""
+    permission: str = ""
+    target: dict[str, str] = {}
+    binding: str = "http"
+    principal_id: str = ""
+    mechanism: str = ""
+    key_prefix: str = ""
+    reason: str = ""
+    status: int = 0
+    user_agent: str = ""
+    count: int = 1
+    first_at: str = ""
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Who did what. `outcome` is `success` or `failure`."""
+
+    id: str
+    timestamp: datetime
+    event_type: str
+    principal: str
+    source_ip: str
+    correlation_id: str
+    outcome: str
+    detail: AuditDetail
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries; `after` goes on with what comes later."""
+
+    entries: list[AuditEntry]
+    after: str | None = None

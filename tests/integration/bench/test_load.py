@@ -5,11 +5,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import chain, islice, repeat
 
+import pytest
+
 from bench.client import Target
 from bench.load import Phase, drive
 from bench.messages import Requests
 from bench.scenarios.connections import Pusher
 from bench.scenarios.idle import Watch
+
+pytestmark = pytest.mark.slow
 
 
 def response(status: str, body: bytes) -> bytes:

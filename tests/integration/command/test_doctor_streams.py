@@ -15,7 +15,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from support.cluster import NatsCluster
 from support.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def of(findings: list[Finding], check: str) -> list[Finding]:

@@ -10,6 +10,7 @@ import pytest
 from nats.aio.client import Client
 
 from integration.conftest import OpenStore
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
@@ -42,6 +43,12 @@ class Asker:
 
 
 Serve = Callable[..., Awaitable[Gateway]]
+
+
+@pytest.fixture(scope="module")
+def namespace() -> str:
+    """The one that the subjects here are of."""
+    return DEFAULT_NAMESPACE
 
 
 @pytest.fixture

@@ -14,12 +14,16 @@ import pytest
 
 from integration.gateway.conftest import Asker, Serve
 from integration.samples import draft
+from ojs_core.access.known_keys import KnownKeys
+from ojs_core.access.slowing import Slowing
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.store import Store
 from ojs_gateway.http.call import Call, Response
+from ojs_gateway.http.door import Door
+from ojs_gateway.http.endpoint import Endpoint
 from ojs_gateway.http.large_bodies import LargeBodies
 from ojs_gateway.nats_api.operation import Operation
 from ojs_gateway.nats_api.service import NatsApi
@@ -124,8 +128,16 @@ async def test_a_handler_that_doesn_t_ask_for_the_queue_answers_nothing(
     async def forgetful(_call: Call) -> Response:
         return Response(200, b'{"secret": 1}')
 
-    operation = Operation("forgetful", "GET", "/forgetful", (), forgetful, by_queue=True)
-    api = NatsApi([operation], StoreConfig(), PayloadLimits(), LargeBodies(), Inboxes(["_INBOX"]), most=10)
+    operation = Operation(Endpoint("forgetful", (), "read", forgetful, by_queue=True), "GET", "/forgetful")
+    api = NatsApi(
+        [operation],
+        StoreConfig(),
+        Door(KnownKeys(lambda: 0), "always", Slowing(), lambda _call, _endpoint, _error: None),
+        PayloadLimits(),
+        LargeBodies(),
+        Inboxes(["_INBOX"]),
+        most=10,
+    )
     await api.start(shared_nats_server.url, "one")
     assert (await ask("forgetful._")).body == {"secret": 1}
     answer = await ask("forgetful.email")
@@ -172,7 +184,7 @@ async def test_nats_micro_finds_every_operation_and_its_figures(serve: Serve, as
     await serve()
 
     async def told(verb: str) -> Any:
-        return json.loads((await ask.nats.request(f"$SRV.{verb}.ojs", timeout=10)).data)
+        return json.loads((await ask.nats.request(f"$SRV.{verb}.ojs", timeout=60)).data)
 
     assert (await told("PING"))["type"] == "io.nats.micro.v1.ping_response"
     info = await told("INFO")
@@ -186,7 +198,7 @@ async def test_nats_micro_finds_every_operation_and_its_figures(serve: Serve, as
     assert (stats["getHealth"]["num_requests"], stats["getHealth"]["num_errors"]) == (1, 0)
     assert (stats["getJob"]["num_errors"], stats["getJob"]["last_error"]) == (1, "400 invalid_request")
     assert stats["getHealth"]["processing_time"] > 0
-    one = await ask.nats.request(f"$SRV.PING.ojs.{info['id']}", timeout=10)
+    one = await ask.nats.request(f"$SRV.PING.ojs.{info['id']}", timeout=60)
     assert json.loads(one.data)["id"] == info["id"]
 
 
@@ -199,7 +211,7 @@ async def test_gateways_share_the_requests(serve: Serve, ask: Asker) -> None:
     await ask.nats.publish("$SRV.STATS.ojs", reply=inbox)
     counts: list[int] = []
     for _ in range(2):
-        stats = json.loads((await answers.next_msg(timeout=10)).data)
+        stats = json.loads((await answers.next_msg(timeout=60)).data)
         counts += [endpoint["num_requests"] for endpoint in stats["endpoints"] if endpoint["name"] == "getMaintenance"]
     assert sum(counts) == 200
     assert min(counts) > 20
@@ -309,7 +321,7 @@ async def test_a_fetch_whose_client_has_died_takes_no_job(store: Store, serve: S
     await ask.nats.publish(
         f"ojs.api.fetchJobs.{queue}", json.dumps(body).encode(), reply=inbox, headers={"OJS-Interim": "true"}
     )
-    interim = await answers.next_msg(timeout=10)
+    interim = await answers.next_msg(timeout=60)
     assert (interim.headers or {})["OJS-Status"] == "102"
     await answers.unsubscribe()
     pushed = await store.jobs.push(draft(queue=queue))
@@ -347,7 +359,7 @@ async def test_a_gateway_with_too_much_to_do_says_so(serve: Serve, ask: Asker, q
     await ask.nats.publish(f"ojs.api.fetchJobs.{queue}", body, reply=inbox)
     refused = await ask("getMaintenance._")
     assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
-    assert json.loads((await answers.next_msg(timeout=10)).data) == {"jobs": []}
+    assert json.loads((await answers.next_msg(timeout=60)).data) == {"jobs": []}
     assert (await ask("getMaintenance._")).status == 200
 
 
@@ -372,7 +384,7 @@ async def test_a_request_that_nobody_waits_for_is_not_carried_out(store: Store, 
 
 
 async def test_it_can_be_left_out(serve: Serve, ask: Asker) -> None:
-    gateway = await serve(nats_api=False)
+    gateway = await serve(nats_api="off")
     with pytest.raises(nats.errors.NoRespondersError):
         await ask("getManifest._")
     async with aiohttp.ClientSession(gateway.url) as http, http.get("/ojs/manifest") as answer:

@@ -18,7 +18,7 @@ def messages_of(store: Store, service: str) -> DueMessages:
 
 
 async def nothing_left(store: Store, service: str) -> bool:
-    return not await subjects(store, store.config.records_stream, f"ojs.due.{service}.*")
+    return not await subjects(store, store.config.records_stream, f"{store.config.namespace}.due.{service}.*")
 
 
 async def test_what_a_handler_fails_at_or_passes_over_comes_again(store: Store) -> None:
@@ -38,7 +38,7 @@ async def test_what_a_handler_fails_at_or_passes_over_comes_again(store: Store) 
                 await messages.done(batch)
 
     loop = DueLoop("test", messages, handle)
-    await put_raw(store, "ojs.due.first.one", b"")
+    await put_raw(store, f"{store.config.namespace}.due.first.one", b"")
     await loop.start()
     try:
         await eventually(lambda: nothing_left(store, "first"), 60.0)
@@ -62,8 +62,8 @@ async def test_what_somebody_answers_for_later_is_not_given_back(store: Store) -
                 await messages.done([due])
 
     loop = DueLoop("test", messages, handle)
-    await put_raw(store, "ojs.due.second.kept", b"")
-    await put_raw(store, "ojs.due.second.passed", b"")
+    await put_raw(store, f"{store.config.namespace}.due.second.kept", b"")
+    await put_raw(store, f"{store.config.namespace}.due.second.passed", b"")
     await loop.start()
     try:
         await eventually(lambda: seen.count("passed") == 2, 60.0)

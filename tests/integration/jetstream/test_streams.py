@@ -39,7 +39,7 @@ async def opened(nats: Connection, url: str) -> Connection:
 
 async def drifted(store: Store, **changes: Any) -> StartupProblem:
     """What start-up says when a stream of another bucket differs in `changes` from what is wanted."""
-    config = StoreConfig(bucket="drift", ready_stream="DRIFT_READY", events_stream="DRIFT_EVENTS")
+    config = StoreConfig(namespace="drift")
     wanted = config.streams()[0] | {"subjects": ["$KV.drift.>"]} | changes
     wanted.pop("republish", None)
     made = await call(store.nats, "STREAM.CREATE.KV_drift", wanted)
@@ -55,7 +55,7 @@ async def drifted(store: Store, **changes: Any) -> StartupProblem:
 async def test_opening_again_changes_nothing(store: Store, open_store: OpenStore, shared_nats_server: NatsServer) -> None:
     names = [stream["name"] for stream in store.config.streams()]
     before = [await call(store.nats, f"STREAM.INFO.{name}") for name in names]
-    await open_store(shared_nats_server.url)
+    await open_store(shared_nats_server.url, namespace=store.config.namespace)
     after = [await call(store.nats, f"STREAM.INFO.{name}") for name in names]
     assert [info["config"] for info in before] == [info["config"] for info in after]
     assert [info["created"] for info in before] == [info["created"] for info in after]
@@ -183,7 +183,7 @@ async def test_natspy_reads_the_records_as_a_bucket(store: Store, shared_nats_se
     await store.jobs.change(pushed.id, acked)
     client = await nats.connect(shared_nats_server.url)
     try:
-        bucket = await client.jetstream().key_value("ojs")
+        bucket = await client.jetstream().key_value(store.config.bucket)
         entry = await bucket.get(f"job.{pushed.id}")
         assert entry.value is not None
         found: Job = job_reader.decode(entry.key.removeprefix("job."), entry.value)

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
+import pytest
 from msgspec import Raw
 
 from integration.samples import ANYONE, acked, draft, failed, fetch, requeued
@@ -15,7 +16,7 @@ from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import Failure, Moment, Transition, nack
 from ojs_core.jetstream.event_reader import StoredEvent
 from ojs_core.store.store import Store
-from ojs_projector.projector import Projector
+from ojs_projector.projector import Projector, ProjectorTimings
 from support.truth import all_events, all_jobs, counts_of
 
 
@@ -77,3 +78,8 @@ async def crash(projector: Projector) -> None:
     for nats in projector._connections:
         await nats.close()
     relay._term = None
+
+
+def projecting(*timings: ProjectorTimings) -> pytest.MarkDecorator:
+    """Give a test's projectors other times."""
+    return pytest.mark.parametrize("projector_timings", timings, ids=[f"timed-{number}" for number, _ in enumerate(timings)])

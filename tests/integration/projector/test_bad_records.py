@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -33,7 +31,6 @@ from ojs_core.read.messages import JobsAsk, QueuesAsk, UnreadableAsk, WorkersAsk
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.records.commit import encode_job
-from ojs_core.store.records.writer import Write, Writer
 from ojs_core.store.store import Store
 from ojs_core.store.unreadable import REMOVABLE
 from ojs_core.wire.jobs.job import job_view
@@ -41,7 +38,9 @@ from ojs_core.wire.members import encode
 from ojs_core.wire.workers.answers import fetched_jobs
 from ojs_projector.projector import Projector
 from ojs_scheduler import build as scheduler
+from support.examples import examples
 from support.nats import NatsServer
+from support.outside import after
 from support.truth import all_events
 from support.waiting import answered, eventually
 
@@ -349,7 +348,7 @@ async def world(url: str, index: Path) -> AsyncIterator[World]:
 
 
 @settings(
-    max_examples=int(os.environ.get("OJS_EXAMPLES", "12")),
+    max_examples=examples(24),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -404,21 +403,17 @@ async def test_a_record_that_can_not_be_read_is_listed_until_it_is_removed(
     assert [found.id for found in await fetch(store, "q")] == [again.id], "its id is free, and its old token harmless"
 
 
-async def test_whoever_takes_the_name_of_a_removed_record_at_once_keeps_his_timer(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_whoever_takes_the_name_of_a_removed_record_at_once_keeps_his_timer(store: Store) -> None:
     later = store.clock.now() + 3_600_000
     job = await _broken(store, expires_at=later)
     (left_behind,) = await timers(store, job.id)
-    remove = Writer.write
 
-    async def removed_and_pushed(writer: Writer, write: Write) -> int:
-        sequence = await remove(writer, write)
+    async def is_pushed() -> None:
         await store.jobs.push(draft(id=job.id, queue="q", expires_at=later))
-        return sequence
 
-    monkeypatch.setattr(Writer, "write", removed_and_pushed)
-    await store.unreadable.remove("job", job.id)
+    with after(store.nats, store.config.job(job.id), is_pushed) as removed:
+        await store.unreadable.remove("job", job.id)
+    assert removed
 
     async def is_purged() -> bool:
         return left_behind not in await timers(store, job.id)

@@ -17,13 +17,13 @@ from ojs_core.jetstream.api import call
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import MAX_PAGE, QueuesAsk
 from ojs_core.store.store import Store
-from ojs_projector.projector import Projector
-from ojs_projector.safety_net import lost_tokens
-from ojs_projector.safety_net.safety import SafetyNet
+from ojs_projector.projector import Projector, ProjectorTimings
+from ojs_projector.safety_net.lost_tokens import LostTokenTimings
+from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from support.cluster import NatsCluster
 from support.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 async def test_events_and_numbers_are_complete_while_leaders_change(
@@ -52,11 +52,11 @@ async def test_events_and_numbers_are_complete_while_leaders_change(
 
 
 async def test_a_lost_token_is_missed_and_one_that_came_late_is_not(
-    nats_cluster: NatsCluster, open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nats_cluster: NatsCluster, open_store: OpenStore, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(lost_tokens, "GRACE_MS", 250)
+    timings = ProjectorTimings(safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=250)))
     store = await open_store(nats_cluster.url, replicas=3)
-    projector = Projector(await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path)
+    projector = Projector(await open_store(nats_cluster.url, role="projector", replicas=3), tmp_path, timings=timings)
     await projector.start()
     try:
         lost, late = [await store.jobs.push(draft(queue="net.cluster")) for _ in range(2)]
@@ -64,10 +64,10 @@ async def test_a_lost_token_is_missed_and_one_that_came_late_is_not(
         now = store.clock.now()
         await eventually(lambda: store.clock.now() > now + 250)
         await store.committer.repeat_token(late, (await store.records.leader(late.id)).sequence)
-        await eventually(lambda: indexed(Queries(store)), 30.0)
+        await eventually(lambda: indexed(Queries(store)))
         net = projector._safety
         assert net is not None
-        await eventually(lambda: given_another(net, store, lost), 30.0)
+        await eventually(lambda: given_another(net, store, lost))
         assert (await store.jobs.get(late.id)).token == late.token
     finally:
         await projector.stop()

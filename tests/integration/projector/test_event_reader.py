@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from integration.samples import put_raw
-from ojs_core.jetstream import event_reader as module
-from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
+from ojs_core.jetstream.event_reader import EventFilter, EventReader, EventReaderLimits, StoredEvent
 from ojs_core.store.announce import announce, tell
 from ojs_core.store.store import Store
 from support.waiting import eventually
@@ -148,11 +147,8 @@ async def test_live_events_are_heard_with_what_their_subjects_say(store: Store, 
     await stop()
 
 
-async def test_a_cursor_moves_on_past_what_does_not_match(
-    store: Store, reader: EventReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_READ", 2)
-    monkeypatch.setattr(module, "_READS", 2)
+async def test_a_cursor_moves_on_past_what_does_not_match(store: Store) -> None:
+    reader = EventReader(store.bulk, store.config, EventReaderLimits(read=2, reads=2))
     await some(store)
     first = await reader.read(0, EventFilter(job_types=("v",)), 2)
     assert (first.events, first.cursor, first.has_more) == ([], 4, True)

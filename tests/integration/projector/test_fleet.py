@@ -19,9 +19,9 @@ from ojs_core.store.workers.presence import STOPPED, WorkerRecord
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.worker_admin import WorkerAdminHandlers
 from ojs_gateway.http.call import Call
-from ojs_projector.index import workers
 from ojs_projector.projector import Projector
 from support.call import answered
+from support.outside import clock_of
 from support.waiting import eventually
 
 
@@ -45,7 +45,7 @@ async def context(store: Store, projector: Projector) -> AsyncIterator[Context]:
 
 
 async def test_a_silent_worker_is_stale_and_can_be_removed(
-    store: Store, context: Context, queue: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, projector: Projector, context: Context, queue: str
 ) -> None:
     fleet = WorkerAdminHandlers(context)
     await store.jobs.push(draft(queue=queue))
@@ -54,7 +54,8 @@ async def test_a_silent_worker_is_stale_and_can_be_removed(
     await context.worker_notes.give(WorkerRecord(id="w"), "quiet")
     with pytest.raises(OjsError, match="last 30 s"):
         await fleet.remove(asked("w"))
-    monkeypatch.setattr(workers, "LIVENESS_MS", -60_000)
+    for one in (store, projector._store):
+        clock_of(one).ahead_ms = 60_000
     view = answered(await fleet.read(asked("w")))
     assert (view["state"], view["directive"], view["active_jobs"], view["hostname"]) == ("stale", "quiet", 1, "box")
     page = await context.queries.workers(WorkersAsk(state="stale"))
@@ -77,6 +78,6 @@ async def test_a_projector_that_starts_late_knows_the_workers(store: Store, star
     async def complete() -> bool:
         return not (await queries.workers(WorkersAsk())).partial
 
-    await eventually(complete, 30.0)
+    await eventually(complete)
     page = await queries.workers(WorkersAsk())
     assert [(row.record.id, row.record.queues) for row in page.workers] == [("w0", ("q",)), ("w2", ("q",))]

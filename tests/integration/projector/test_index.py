@@ -13,22 +13,21 @@ import pytest
 
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import ENDS, counted, lives
+from integration.projector.samples import ENDS, counted, lives, projecting
 from integration.samples import acked, draft, fetch, put_raw, refusal
 from ojs_core.base.errors import OjsError
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.job import State
 from ojs_core.jetstream.api import delete, deleted
-from ojs_core.jetstream.connection import Collected, Connection, Failed, Reply
+from ojs_core.jetstream.connection import Collected, Failed, Reply
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import DeadLettersAsk, JobsAsk, QueuesAsk
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
-from ojs_projector import answers
-from ojs_projector import projector as projector_module
-from ojs_projector.projector import Projector
-from ojs_projector.safety_net import completeness
+from ojs_projector.projector import Projector, ProjectorTimings
+from ojs_projector.safety_net.completeness import CompletenessTimings
 from support.nats import NatsServer
+from support.outside import TappedConnection
 from support.waiting import answered, eventually
 
 
@@ -170,9 +169,9 @@ async def test_without_a_projector_the_asker_hears_so(store: Store) -> None:
         await Queries(store).queue("q")
 
 
-async def test_a_projector_that_is_behind_says_so(projector: Projector, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+@projecting(ProjectorTimings(wait_s=0.1))
+async def test_a_projector_that_is_behind_says_so(projector: Projector, store: Store) -> None:
     await numbers(store)
-    monkeypatch.setattr(answers, "WAIT_S", 0.1)
     projector._tasks[0].cancel()
     with refusal("backend_unavailable"):
         await Queries(store).queue("q")
@@ -188,24 +187,21 @@ async def test_the_feed_goes_on_when_its_consumer_is_gone(projector: Projector, 
         consumer.live = True  # as far as it knows
 
 
-async def test_a_pull_that_the_server_was_too_slow_for_is_not_the_end(
-    start_projector: StartProjector, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_pull_that_the_server_was_too_slow_for_is_not_the_end(start_projector: StartProjector, store: Store) -> None:
     for _ in range(20):
         await store.jobs.push(draft(queue="q"))
-    collect = Connection.collect
     pulls: list[str] = []
 
-    async def slow(nats: Connection, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
-        if ".CONSUMER.MSG.NEXT." not in subject or "projector" not in subject:
-            return await collect(nats, subject, payload, wanted, timeout_s)
-        pulls.append(subject)
-        if len(pulls) > 3:
-            return await collect(nats, subject, payload, wanted, timeout_s)
-        return Collected([], Reply(b"", b"", b"", b"NATS/1.0 408 Request Timeout\r\n\r\n"))
+    class Slow(TappedConnection):
+        async def collect(self, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
+            if ".CONSUMER.MSG.NEXT." not in subject or "projector" not in subject:
+                return await super().collect(subject, payload, wanted, timeout_s)
+            pulls.append(subject)
+            if len(pulls) > 3:
+                return await super().collect(subject, payload, wanted, timeout_s)
+            return Collected([], Reply(b"", b"", b"", b"NATS/1.0 408 Request Timeout\r\n\r\n"))
 
-    monkeypatch.setattr(Connection, "collect", slow)
-    projector = await start_projector()
+    projector = await start_projector(connect=Slow)
     await eventually(lambda: not projector.status().partial, every=0.001)
     assert len(pulls) > 3
     assert await numbers(store) == await counted(store)
@@ -257,11 +253,8 @@ async def test_a_restart_of_nats_is_survived(projector: Projector, store: Store,
 # Records that are gone without a trace
 
 
-@pytest.fixture
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows and records are compared twenty times as often."""
-    monkeypatch.setattr(projector_module, "_SAFETY_S", 0.25)
-    monkeypatch.setattr(completeness, "EVERY_S", 0.5)
+often = projecting(ProjectorTimings(safety_s=0.25, completeness=CompletenessTimings(every_s=0.5)))
+"""Rows and records are compared twenty times as often."""
 
 
 async def vanish(store: Store, job_ids: Sequence[str]) -> None:
@@ -272,7 +265,7 @@ async def vanish(store: Store, job_ids: Sequence[str]) -> None:
         assert deleted(answer)
 
 
-@pytest.mark.usefixtures("_often")
+@often
 async def test_records_that_are_gone_leave_lists_and_counts(projector: Projector, store: Store) -> None:
     ids = [(await store.jobs.push(draft(queue="a"))).id for _ in range(9)]
     assert (await numbers(store))["a"]["available"] == 9
@@ -286,7 +279,7 @@ async def test_records_that_are_gone_leave_lists_and_counts(projector: Projector
     assert projector.status().repaired == {"record": 4}
 
 
-@pytest.mark.usefixtures("_often")
+@often
 async def test_what_was_lost_while_no_projector_ran_is_noticed_at_the_start(
     start_projector: StartProjector, store: Store
 ) -> None:
@@ -306,7 +299,7 @@ async def test_what_was_lost_while_no_projector_ran_is_noticed_at_the_start(
     assert await numbers(store) == await counted(store)
 
 
-@pytest.mark.usefixtures("_often")
+@often
 async def test_records_that_leave_in_their_time_or_by_hand_are_no_loss(projector: Projector, store: Store) -> None:
     for number in range(20):
         job = draft(queue="q", state=State.COMPLETED, completed_at=store.clock.now())

@@ -7,8 +7,7 @@ import pytest
 from msgspec import Raw
 
 from integration.projector.conftest import StartProjector
-from integration.samples import acked, draft, fetch, message, refusal
-from ojs_core.base.errors import unavailable
+from integration.samples import acked, draft, fetch, message, refusal, unreachable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.unique import keyed
@@ -16,20 +15,18 @@ from ojs_core.jetstream.subjects import ANY
 from ojs_core.read.client import Queries
 from ojs_core.read.messages import UniqueAsk
 from ojs_core.store.store import Store
-from ojs_core.store.unique.locks import LockVerdict
-from ojs_projector.index import locks as module
 from ojs_projector.safety_net.safety import SafetyNet
+from support.outside import before, clock_of, reads_of
 from support.waiting import eventually
 
 POLICY = Raw(b'{"keys":["type","args"]}')
 
 
 @pytest.fixture
-async def net(start_projector: StartProjector, monkeypatch: pytest.MonkeyPatch) -> SafetyNet:
-    """A projector's safety net that suspects every lock at once."""
-    monkeypatch.setattr(module, "_GRACE_MS", 0)
-    monkeypatch.setattr("ojs_core.store.unique.locks.YOUNG_MS", 0)
+async def net(start_projector: StartProjector) -> SafetyNet:
+    """A projector's safety net that suspects every lock at once: by its clock all of them are old."""
     projector = await start_projector()
+    clock_of(projector._store).ahead_ms = 65_000
     assert projector._safety is not None
     return projector._safety
 
@@ -57,28 +54,30 @@ async def looked(net: SafetyNet, store: Store) -> None:
     await net.look()
 
 
-async def test_every_lock_leaves_after_its_job(net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def nothing() -> None:
+    """For what is only to be met."""
+
+
+async def test_every_lock_leaves_after_its_job(net: SafetyNet, store: Store) -> None:
     jobs = [await store.jobs.push(unique(number)) for number in range(6)]
-    monkeypatch.setattr(store.signals, "unique_ended", [])  # whoever ends these dies before it lets the locks go
+    releases = list(store.signals.unique_ended)
+    store.signals.unique_ended.clear()  # whoever ends these dies before it lets the locks go
     for job in await fetch(store, "u", count=3):
         await store.jobs.change(job.id, acked)
     for job in jobs[3:]:
         await store.jobs.change(job.id, transitions.cancel)
 
-    async def dies(*_: object) -> int:
-        raise unavailable("died here")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store.committer, "commit", dies)
-        lost = unique(99)
-        with refusal("backend_unavailable"):
-            await store.jobs.push(lost)
+    lost = unique(99)
+    with unreachable(store.nats, store.config.job(lost.id), times=1_000_000), refusal("backend_unavailable"):
+        await store.jobs.push(lost)
     assert len(await held(store)) == 7
     assert [await ttl_of(store, job) for job in [*jobs, lost]] == [None] * 7
     await looked(net, store)
-    assert [await ttl_of(store, job) for job in jobs] == [f"{7 * 86_400 + 60}s"] * 6
+    for job in jobs:
+        kept_s = int((await ttl_of(store, job) or "0s").rstrip("s"))
+        assert 7 * 86_400 - 60 < kept_s <= 7 * 86_400 + 60, "about as long as the job's record"
     assert await ttl_of(store, lost) == "1s"
-    monkeypatch.undo()
+    store.signals.unique_ended.extend(releases)
     for job in jobs:
         await store.jobs.change(job.id, transitions.remove)
 
@@ -89,38 +88,30 @@ async def test_every_lock_leaves_after_its_job(net: SafetyNet, store: Store, mon
     assert net.found == {}, "a lock left behind is no lost hint"
 
 
-async def test_the_lock_of_a_job_that_lives_is_looked_at_once(
-    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_lock_of_a_job_that_lives_is_looked_at_once(net: SafetyNet, store: Store) -> None:
     job = await store.jobs.push(unique(1))
     await looked(net, store)
-    looks: list[str] = []
-    tidy = net._store.unique.locks.tidy
-
-    async def watched(key: str) -> LockVerdict:
-        looks.append(key)
-        return await tidy(key)
-
-    monkeypatch.setattr(net._store.unique.locks, "tidy", watched)
-    await looked(net, store)
+    assert job.unique_key is not None
+    read = reads_of(store.config.unique(job.unique_key))
+    with before(net._store.nats, read, nothing) as looks:
+        await looked(net, store)
     assert (looks, await ttl_of(store, job)) == ([], None)
     with refusal("duplicate"):
         await store.jobs.push(unique(1))
-    monkeypatch.setattr(store.signals, "unique_ended", [])
+    store.signals.unique_ended.clear()
     await store.jobs.change(job.id, transitions.cancel)
-    await looked(net, store)
-    assert looks == [job.unique_key]
+    with before(net._store.nats, read, nothing) as looks:
+        await looked(net, store)
+    assert looks
     assert await ttl_of(store, job) is not None
 
 
-async def test_a_lock_goes_to_the_earlier_owner_that_lives(
-    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_lock_goes_to_the_earlier_owner_that_lives(net: SafetyNet, store: Store) -> None:
     narrow = {"keys": ["type"], "states": ["available"]}
     sent = Raw(msgspec.json.encode(narrow))
     elder = await store.jobs.push(keyed(draft(queue="u", unique=sent)))
     await fetch(store, "u")
-    monkeypatch.setattr(store.signals, "unique_ended", [])
+    store.signals.unique_ended.clear()
     younger = await store.jobs.push(keyed(draft(queue="u", unique=sent)))
     await store.jobs.change(younger.id, transitions.cancel)
     await looked(net, store)

@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import assert_events_complete, dead
+from integration.projector.samples import assert_events_complete, dead, projecting
 from integration.samples import configure, draft, fetch
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
@@ -16,26 +16,32 @@ from ojs_core.domain.job import Job, State
 from ojs_core.read.client import Barrier, Queries
 from ojs_core.read.messages import DeadLettersAsk
 from ojs_core.store.store import Store
-from ojs_projector.projector import Projector
-from ojs_projector.safety_net import pruning
-from ojs_projector.safety_net.pruning import Pruner
+from ojs_projector.projector import Projector, ProjectorTimings
+from ojs_projector.safety_net.pruning import Pruner, PruningTimings
 from support.truth import all_events
 from support.waiting import eventually
 
 
-@pytest.fixture(autouse=True)
-def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def projector_timings() -> ProjectorTimings:
     """Rounds begin when a test says so."""
-    monkeypatch.setattr(pruning, "ROUND_MS", 86_400_000)
+    return ProjectorTimings(pruning=PruningTimings(round_ms=86_400_000))
 
 
-def pruner(projector: Projector, max_count: int, *, leading: bool | None = True) -> Pruner:
+def pruner(
+    projector: Projector, max_count: int, *, leading: bool | None = True, timings: PruningTimings | None = None
+) -> Pruner:
     """One that takes itself for the leader, or leaves it to the relay."""
     assert projector._model is not None
     relay = projector._relay
     assert relay is not None
     return Pruner(
-        projector._store, projector._model, projector.reached, lambda: relay.leading if leading is None else leading, max_count
+        projector._store,
+        projector._model,
+        projector.reached,
+        lambda: relay.leading if leading is None else leading,
+        max_count,
+        timings or PruningTimings(),
     )
 
 
@@ -59,7 +65,7 @@ async def indexed(*projectors: Projector) -> None:
     """Each of them knows of everything that was stored."""
     sequence = await Barrier(projectors[0]._store).sequence()
     for projector in projectors:
-        assert await projector.reached.until(sequence, 10.0)
+        assert await projector.reached.until(sequence, 60.0)
 
 
 def in_order(jobs: list[Job]) -> list[str]:
@@ -130,7 +136,7 @@ async def test_two_at_once_and_people_between_never_take_one_too_many(store: Sto
     async def nothing_is_left_over() -> bool:  # on a slow machine a look ends before its work does
         return not any(await asyncio.gather(*(one.look() for one in pruners for _ in range(2))))
 
-    await asyncio.gather(eventually(nothing_is_left_over, 30.0), people())
+    await asyncio.gather(eventually(nothing_is_left_over), people())
     assert await kept(store, "q") == jobs[-50:]
 
 
@@ -139,13 +145,10 @@ async def other_projectors(start_projector: StartProjector) -> list[Projector]:
     return [await start_projector(), await start_projector(in_memory=True)]
 
 
-async def test_what_was_seen_too_long_ago_is_not_acted_on(
-    store: Store, projector: Projector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pruning, "FRESH_S", -1.0)
+async def test_what_was_seen_too_long_ago_is_not_acted_on(store: Store, projector: Projector) -> None:
     jobs = await dead_letters(store, "q", 4)
     await indexed(projector)
-    assert await pruner(projector, 1).look() is True
+    assert await pruner(projector, 1, timings=PruningTimings(fresh_s=-1.0)).look() is True
     assert len(await kept(store, "q")) == len(jobs)
 
 
@@ -160,10 +163,8 @@ async def test_only_the_leader_prunes_and_not_by_half_an_index(store: Store, pro
     assert len(await kept(store, "q")) == len(jobs)
 
 
-async def test_a_projector_prunes_by_itself(
-    store: Store, start_projector: StartProjector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pruning, "ROUND_MS", 200)
+@projecting(ProjectorTimings(pruning=PruningTimings(round_ms=200)))
+async def test_a_projector_prunes_by_itself(store: Store, start_projector: StartProjector) -> None:
     projectors = [await start_projector(dead_letters=2) for _ in range(2)]
     jobs = await dead_letters(store, "q", 5)
 

@@ -28,7 +28,7 @@ from support.waiting import in_the_end
 RECORDS = int(os.environ.get("TEST_RECORDS", "20000"))
 """`python -m bench index` takes 100,000."""
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives
+from integration.projector.samples import ENDS, assert_events_complete, crash, dead, lives, projecting
 from integration.samples import acked, draft, fetch, losing_answers, put_raw
 from integration.store.workflows.flows import create, finish, group
 from ojs_core.domain import transitions
@@ -27,23 +27,14 @@ from ojs_core.jetstream.event_log import EventLog, Fenced, Outgoing
 from ojs_core.read.client import Queries
 from ojs_core.store.announce import tell_of_job
 from ojs_core.store.store import Store
-from ojs_projector.projector import Projector
-from ojs_projector.relaying import relay as relay_module
-from ojs_projector.relaying.relay import Relay
+from ojs_projector.projector import Projector, ProjectorTimings
+from ojs_projector.relaying.relay import Relay, RelayTimings
 from support.nats import NatsServer
 from support.truth import all_events
 from support.waiting import eventually
 
-
-@pytest.fixture
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lease that is renewed and taken over ten times as fast."""
-    monkeypatch.setattr(relay_module, "RENEW_S", 0.1)
-    monkeypatch.setattr(relay_module, "LOOK_S", 0.025)
-    monkeypatch.setattr(relay_module, "TAKEOVER_MS", 400)
-
-
-quick = pytest.mark.usefixtures("_quick")
+quick = projecting(ProjectorTimings(relay=RelayTimings(renew_s=0.1, look_s=0.025, takeover_ms=400)))
+"""A lease that is renewed and taken over ten times as fast."""
 
 
 def relay_of(projector: Projector) -> Relay:
@@ -486,10 +477,8 @@ async def test_a_reset_lets_no_event_of_before_through(projector: Projector, sto
         await store.reset()
 
 
-async def test_a_reset_that_is_never_completed_stops_events_for_a_while_only(
-    projector: Projector, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(relay_module, "RESET_S", 0.1)
+@projecting(ProjectorTimings(relay=RelayTimings(reset_s=0.1)))
+async def test_a_reset_that_is_never_completed_stops_events_for_a_while_only(projector: Projector, store: Store) -> None:
     await relaying(projector)
     await relay_of(projector).clear()
     ids = await lives(store, len(ENDS))

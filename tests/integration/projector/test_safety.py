@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 import ojs_scheduler
 from integration.conftest import OpenStore
 from integration.projector.conftest import StartProjector
-from integration.projector.samples import ENDS, lives
-from integration.samples import acked, draft, due_subjects, fetch, put_raw, subjects, timers, tokens
+from integration.projector.samples import ENDS, lives, projecting
+from integration.samples import acked, draft, due_subjects, fetch, put_raw, subjects, timed, timers, tokens, unreachable
 from integration.store.workflows.flows import create, end, group, hints
 from ojs_coordinator.coordinator import Coordinator
 from ojs_core.domain import transitions
@@ -25,31 +27,40 @@ from ojs_core.jetstream.subjects import ANY, REST
 from ojs_core.read.client import Queries
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.rate_limits.permits import key_scope
+from ojs_core.store.records.atomic import OutboxTimings
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
-from ojs_projector import projector as loop_module
-from ojs_projector.projector import Projector
-from ojs_projector.safety_net import lost_tokens
-from ojs_projector.safety_net import safety as module
-from ojs_projector.safety_net.safety import SafetyNet
+from ojs_projector.projector import Projector, ProjectorTimings
+from ojs_projector.safety_net.lost_tokens import LostTokenTimings
+from ojs_projector.safety_net.safety import SafetyNet, SafetyTimings
 from ojs_scheduler.blocked_jobs import BlockedJobsWorker
 from ojs_scheduler.crons import CronWorker
 from support.nats import NatsServer
+from support.outside import before, clock_of
 from support.waiting import eventually
 
 GRACE_MS = 250
 BLOCKED = 3_000
 SOON_MS = 1_000
 """Longer than a push takes, which would make the job available at once."""
+SOON = SafetyTimings(
+    tokens=LostTokenTimings(grace_ms=GRACE_MS), timer_grace_ms=0, workflow_grace_ms=GRACE_MS, workflow_pause_ms=0
+)
+
+
+def soon(**others: Any) -> pytest.MarkDecorator:
+    """Have a safety net wait as short as `SOON`, with other numbers."""
+    return projecting(ProjectorTimings(safety=replace(SOON, **others)))
 
 
 @pytest.fixture
-async def net(projector: Projector, monkeypatch: pytest.MonkeyPatch) -> SafetyNet:
+def projector_timings() -> ProjectorTimings:
+    return ProjectorTimings(safety=SOON)
+
+
+@pytest.fixture
+async def net(projector: Projector) -> SafetyNet:
     """The projector's safety net, which waits a quarter of a second instead of five."""
-    monkeypatch.setattr(lost_tokens, "GRACE_MS", GRACE_MS)
-    monkeypatch.setattr(module, "TIMER_GRACE_MS", 0)
-    monkeypatch.setattr(module, "WORKFLOW_GRACE_MS", GRACE_MS)
-    monkeypatch.setattr(module, "WORKFLOW_PAUSE_MS", 0)
     assert projector._safety is not None
     return projector._safety
 
@@ -74,6 +85,7 @@ async def test_it_finds_nothing_in_normal_running(net: SafetyNet, store: Store) 
     assert net.found == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [1, 300])
 async def test_it_finds_nothing_among_thousands_of_blocked_jobs(
     net: SafetyNet, store: Store, open_store: OpenStore, nats_server: NatsServer, keys: int
@@ -226,27 +238,25 @@ async def test_a_job_whose_timer_was_handled_late_has_not_lost_its_token(net: Sa
     assert net.found == {}
 
 
-async def test_a_timer_that_is_handled_while_it_is_looked_for_is_not_lost(
-    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_timer_that_is_handled_while_it_is_looked_for_is_not_lost(net: SafetyNet, store: Store) -> None:
     job = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
     await eventually(lambda: due_subjects(store, job.id))
     await indexed(store)
-    read = net._store.records.leader_raw
     scheduler = ojs_scheduler.build(store, Settings())
 
-    async def read_late(subject: str, *more: float) -> tuple[int, bytes] | None:
-        """As it is after the scheduler has done its work."""
-        if subject.startswith("ojs.timer.job."):
-            await scheduler.start()
-            await eventually(lambda: nothing_due(store, job.id), 30.0)
-        return await read(subject, *more)
+    async def is_handled() -> None:
+        await scheduler.start()
+        await eventually(lambda: nothing_due(store, job.id), 30.0)
 
-    monkeypatch.setattr(net._store.records, "leader_raw", read_late)
-    try:
-        await net.look()
-    finally:
-        await scheduler.stop()
+    def timer_is_read(subject: str, payload: bytes) -> bool:
+        return subject.startswith("$JS.API.") and b'"ojs.timer.job.' in payload
+
+    with before(net._store.nats, timer_is_read, is_handled) as looked:
+        try:
+            await net.look()
+        finally:
+            await scheduler.stop()
+    assert looked
     assert net.found == {}
     assert await available(store, job.id)
 
@@ -255,12 +265,10 @@ async def nothing_due(store: Store, job_id: str) -> bool:
     return not await due_subjects(store, job_id)
 
 
-async def test_a_batch_whose_tokens_are_left_to_its_outbox_has_not_lost_them(
-    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 600_000)
-    monkeypatch.setattr(store.atomic, "_hand_out", never)
-    jobs = await store.batches.push([draft(queue="q") for _ in range(3)])
+@timed(outbox=OutboxTimings(wait_ms=600_000))
+async def test_a_batch_whose_tokens_are_left_to_its_outbox_has_not_lost_them(net: SafetyNet, store: Store) -> None:
+    with unreachable(store.nats, "ojs.ready.", times=1_000_000):
+        jobs = await store.batches.push([draft(queue="q") for _ in range(3)])
     await indexed(store)
     await net.look()
     assert net.found == {}
@@ -270,16 +278,10 @@ async def test_a_batch_whose_tokens_are_left_to_its_outbox_has_not_lost_them(
     assert {job.id for job in await fetch(store, "q", count=9)} == {job.id for job in jobs}
 
 
-async def never(_commits: object) -> bool:
-    return False
-
-
-async def test_a_batch_whose_outbox_waits_for_its_scheduler_has_not_lost_its_tokens(
-    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 0)
-    monkeypatch.setattr(store.atomic, "_hand_out", never)
-    await store.batches.push([draft(queue="q") for _ in range(3)])
+@timed(outbox=OutboxTimings(wait_ms=0))
+async def test_a_batch_whose_outbox_waits_for_its_scheduler_has_not_lost_its_tokens(net: SafetyNet, store: Store) -> None:
+    with unreachable(store.nats, "ojs.ready.", times=1_000_000):
+        await store.batches.push([draft(queue="q") for _ in range(3)])
     await eventually(lambda: subjects(store, store.config.records_stream, store.config.batch_due(ANY)))
     await indexed(store)
     await net.look()
@@ -311,10 +313,8 @@ async def test_what_a_due_message_will_give_a_token_has_not_lost_it(net: SafetyN
     assert net.found == {"token": 1}
 
 
-async def test_jobs_behind_many_that_merely_wait_are_found(
-    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_AT_ONCE", 2)
+@soon(at_once=2)
+async def test_jobs_behind_many_that_merely_wait_are_found(net: SafetyNet, store: Store) -> None:
     late = [await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS)) for _ in range(4)]
     lost = await store.jobs.push(draft(queue="q", scheduled_at=store.clock.now() + SOON_MS))
     for job in (*late, lost):
@@ -329,11 +329,8 @@ async def test_jobs_behind_many_that_merely_wait_are_found(
     await eventually(found)
 
 
-async def test_a_search_among_more_tokens_than_one_round_reads_goes_on_in_the_next(
-    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lost_tokens, "_PAGE", 2)
-    monkeypatch.setattr(lost_tokens, "_PAGES", 1)
+@soon(tokens=LostTokenTimings(grace_ms=GRACE_MS, page=2, pages=1))
+async def test_a_search_among_more_tokens_than_one_round_reads_goes_on_in_the_next(net: SafetyNet, store: Store) -> None:
     lost = await store.jobs.push(draft(queue="q"))
     kept = await store.jobs.push(draft(queue="q"))
     await purge(store, store.config.ready_stream, "ojs.ready.>")
@@ -446,7 +443,7 @@ async def test_it_finds_nothing_while_entries_run_and_wait(net: SafetyNet, store
         return (await store.crons.get("runs")).run_count >= 3
 
     try:
-        await eventually(has_run, 30.0)
+        await eventually(has_run)
     finally:
         await keeper.stop()
     assert len((await store.crons.get("waits")).waiting) > 0
@@ -469,11 +466,8 @@ async def test_a_workflow_that_has_not_heard_of_its_jobs_goes_on(net: SafetyNet,
     assert (await store.workflows.get(name)).record.state == "completed"
 
 
-async def test_a_workflow_is_not_looked_at_again_and_again(
-    net: SafetyNet, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "WORKFLOW_PAUSE_MS", 300_000)
-    monkeypatch.setattr(module, "_WORKFLOWS_AT_ONCE", 2)
+@soon(workflow_pause_ms=300_000, workflows_at_once=2)
+async def test_a_workflow_is_not_looked_at_again_and_again(net: SafetyNet, store: Store) -> None:
     for number in range(3):
         await create(store, group(f"q{number}", "a", "b"))
         await end(store, f"q{number}", number=2)
@@ -490,7 +484,7 @@ async def test_a_workflow_is_not_looked_at_again_and_again(
     await indexed(store)
     await net.look()
     assert (await store.workflows.get(late)).record.state == "running"
-    monkeypatch.setattr(module, "WORKFLOW_PAUSE_MS", 0)
+    clock_of(net._store).ahead_ms = 300_000
     await net.look()
     assert (await store.workflows.get(late)).record.state == "completed"
 
@@ -509,7 +503,7 @@ async def test_it_finds_nothing_while_workflows_run(
 
     await coordinator.start()
     try:
-        await eventually(have_ended, 30.0)
+        await eventually(have_ended)
     finally:
         await coordinator.stop()
     await indexed(store)
@@ -534,9 +528,8 @@ async def test_what_the_index_says_of_a_job_that_has_moved_on_does_not_count(
     assert net.found == {}
 
 
-async def test_only_the_relay_looks(start_projector: StartProjector, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_module, "_SAFETY_S", 0.05)
-    monkeypatch.setattr(lost_tokens, "GRACE_MS", 0)
+@projecting(ProjectorTimings(safety_s=0.05, safety=SafetyTimings(tokens=LostTokenTimings(grace_ms=0))))
+async def test_only_the_relay_looks(start_projector: StartProjector, store: Store) -> None:
     first, second = await start_projector(), await start_projector()
     await store.jobs.push(draft(queue="q"))
     await purge(store, store.config.ready_stream, "ojs.ready.q.>")

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -26,8 +27,8 @@ from ojs_core.jetstream.subjects import REST
 from ojs_core.read.client import Queries
 from ojs_core.read.numbers import HistoryAsk
 from ojs_core.store.store import Store
-from ojs_projector import statistics_writer
-from ojs_projector.projector import Projector
+from ojs_projector.projector import Projector, ProjectorTimings
+from ojs_projector.statistics_writer import StatisticsTimings, StatisticsWriter
 from support.nats import NatsServer
 from support.system import Command, Processes
 from support.waiting import eventually
@@ -88,26 +89,34 @@ async def read_by(store: Store, *projectors: Projector) -> None:
     await eventually(lambda: all(projector.status().applied >= sequence for projector in projectors))
 
 
-Let = Callable[[bool], None]
+class Keeping:
+    """Times of a writer that a test changes: with `steady_ms` at 0 minutes are kept as soon as they are over; not while a test
+    pretends to be in them.
+    """
+
+    look_s = 0.05
+    grace_ms = StatisticsTimings().grace_ms
+    steady_ms = 10**15
+
+    def let(self, now: bool) -> None:
+        self.steady_ms = 0 if now else 10**15
 
 
 @pytest.fixture
-def let_keep(monkeypatch: pytest.MonkeyPatch) -> Let:
-    """`let_keep(True)`: from now on minutes are kept as soon as they are over; not while a test pretends to be in them."""
+def keeping() -> Keeping:
+    return Keeping()
 
-    def let(now: bool) -> None:
-        monkeypatch.setattr(statistics_writer, "STEADY_MS", 0 if now else 10**15)
 
-    monkeypatch.setattr(statistics_writer, "LOOK_S", 0.05)
-    let(False)
-    return let
+@pytest.fixture
+def projector_timings(keeping: Keeping) -> ProjectorTimings:
+    return ProjectorTimings(statistics=cast("StatisticsTimings", keeping))
 
 
 async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(
-    let_keep: Let, start_projector: StartProjector, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    keeping: Keeping, start_projector: StartProjector, store: Store, tmp_path: Path
 ) -> None:
     # An hour that is kept is closed, with the minute that something is added to below. Now no such hour is over.
-    monkeypatch.setattr(statistics_writer, "GRACE_MS", 4 * MINUTE_MS)
+    keeping.grace_ms = 4 * MINUTE_MS
     first = await start_projector()
     second = await start_projector()
     with ago(store, 70):
@@ -115,7 +124,7 @@ async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(
     with ago(store, 6):
         await lives(store, 2 * len(ENDS), queues="cd")
     await read_by(store, first, second)
-    let_keep(True)
+    keeping.let(True)
 
     async def minutes_and_an_hour() -> bool:
         names = await kept(store)
@@ -136,14 +145,14 @@ async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(
     assert await told(store) == expected
     await let_records_leave(store, removed)
     await eventually(lambda: other.status().relaying)
-    let_keep(False)
+    keeping.let(False)
     with ago(store, 3):
         late = await lives(store, len(ENDS), queues="f")
     expected += done_by(("f", 1))
     before = len(await kept(store))
     await read_by(store, other)
-    monkeypatch.setattr(statistics_writer, "GRACE_MS", MINUTE_MS // 2)
-    let_keep(True)
+    keeping.grace_ms = MINUTE_MS // 2
+    keeping.let(True)
 
     async def kept_by_the_successor() -> bool:
         return len(await kept(store)) > before
@@ -161,12 +170,12 @@ async def test_counts_survive_takeover_rebuild_and_the_end_of_jobs(
 
 
 async def test_the_records_say_what_was_counted_and_leave_by_themselves(
-    let_keep: Let, projector: Projector, store: Store
+    keeping: Keeping, projector: Projector, store: Store
 ) -> None:
     with ago(store, 2):
         await lives(store, len(ENDS), queues="ab")
     await read_by(store, projector)
-    let_keep(True)
+    keeping.let(True)
     stored: dict[str, tuple[Span, int]] = {}
     """By name, with their TTL in seconds."""
 
@@ -198,30 +207,29 @@ async def test_a_minute_that_somebody_has_kept_stays_as_it_is(projector: Project
     assert await told(store) == {("a", "pushed"): 42}
 
 
-async def test_a_minute_is_not_kept_before_it_is_surely_over(
-    projector: Projector, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert projector._keeper is not None
-    watch = projector._keeper
+@pytest.mark.parametrize("early_ms", [1, 0])
+async def test_a_minute_is_not_kept_before_it_is_surely_over(projector: Projector, store: Store, early_ms: int) -> None:
+    assert projector._model is not None
+    times = StatisticsTimings()
+    writer = StatisticsWriter(store, projector._model, lambda: True, times)
     await store.jobs.push(draft(queue="a"))
     now = store.clock.now()
     await told(store)
-    over = now - now % MINUTE_MS + MINUTE_MS
-    for at, number in ((over + statistics_writer.GRACE_MS - 1, 0), (over + statistics_writer.GRACE_MS, 1)):
-        monkeypatch.setattr(watch, "caught_up", lambda *_: None)
-        watch._caught_up_at, watch._steady_since = at, at - statistics_writer.STEADY_MS + 1
-        await watch.look()
+    at = now - now % MINUTE_MS + MINUTE_MS + times.grace_ms - early_ms
+    for since in range(times.steady_ms, 0, -1_000):
+        writer.caught_up(projector.status().applied, at - since)
+        await writer.look()
         assert await kept(store) == [], "records have not come for long enough"
-        watch._steady_since = at - statistics_writer.STEADY_MS
-        await watch.look()
-        assert len(await kept(store)) == number
+    writer.caught_up(projector.status().applied, at)
+    await writer.look()
+    assert len(await kept(store)) == (0 if early_ms else 1)
 
 
-async def test_a_reset_empties_the_statistics(let_keep: Let, projector: Projector, store: Store) -> None:
+async def test_a_reset_empties_the_statistics(keeping: Keeping, projector: Projector, store: Store) -> None:
     with ago(store, 2):
         await lives(store, len(ENDS), queues="ab")
     await read_by(store, projector)
-    let_keep(True)
+    keeping.let(True)
 
     async def there() -> list[str]:
         return await kept(store)

@@ -68,7 +68,7 @@ def test_a_crash_has_exit_code_70_and_its_traceback_in_the_log(
 ) -> None:
     crash = "raise RuntimeError('bad luck')"
     process = start(shared_nats_server, build=crash if part == "build" else "pass", start=crash if part == "start" else "pass")
-    assert process.wait(20) == 70
+    assert process.wait(60) == 70
     lines = events(process)
     assert names(lines) == [*asked, "crashed"]
     assert "RuntimeError: bad luck" in lines[-1]["exception"]

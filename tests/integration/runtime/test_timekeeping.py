@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -15,11 +14,12 @@ from ojs_core.base.errors import unavailable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Reply
+from ojs_core.jetstream.connection import Reply, ReplyOrFailure
 from ojs_core.runtime.service import Service
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
+from support.outside import Send, tapped
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -291,26 +291,25 @@ async def test_a_message_is_kept_until_its_writes_are_stored(store: Store, queue
     assert [job.id for job in await fetch(store, queue, wait_ms=15_000)] == [pushed.id]
 
 
-async def test_a_message_that_could_not_be_deleted_comes_back_until_it_is(
-    store: Store, queue: str, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request, refused = store.nats.request, 0
+async def test_a_message_that_could_not_be_deleted_comes_back_until_it_is(store: Store, queue: str, start: Start) -> None:
+    refused = 0
     refusal = b'{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}'
 
-    def without_leader_once(subject: str, *rest: Any, **more: Any) -> Any:
-        nonlocal refused
-        if subject.startswith("$JS.API.STREAM.MSG.DELETE.") and not refused:
-            refused += 1
-            future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-            future.set_result(Reply(b"", b"", refusal, None))
-            return future
-        return request(subject, *rest, **more)
+    async def without_leader() -> Reply:
+        return Reply(b"", b"", refusal, None)
 
-    monkeypatch.setattr(store.nats, "request", without_leader_once)
-    await start(ojs_scheduler.build, store)
-    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
-    await becomes(store, pushed.id, State.AVAILABLE)
-    await eventually(lambda: nothing_due(store, pushed.id), 8.0)
+    def once(_send: Send, subject: str, *_: object) -> Awaitable[ReplyOrFailure] | None:
+        nonlocal refused
+        if not subject.startswith("$JS.API.STREAM.MSG.DELETE.") or refused:
+            return None
+        refused += 1
+        return without_leader()
+
+    with tapped(store.nats, once):
+        await start(ojs_scheduler.build, store)
+        pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
+        await becomes(store, pushed.id, State.AVAILABLE)
+        await eventually(lambda: nothing_due(store, pushed.id), 60.0)
     assert refused == 1
 
 

@@ -14,19 +14,19 @@ from msgspec import Raw
 import ojs_reaper
 import ojs_scheduler
 from integration.conftest import OpenStore
-from integration.samples import ANYONE, acked, draft, fetch, frozen, refusal, subjects, timers
-from ojs_core.base.errors import OjsError, unavailable
+from integration.samples import ANYONE, acked, draft, fetch, from_heads, frozen, refusal, subjects, timers
+from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import call, put
-from ojs_core.jetstream.connection import Reply
-from ojs_core.jetstream.contents import messages, sequence_of
+from ojs_core.jetstream.connection import Collected, Failed
+from ojs_core.jetstream.contents import sequence_of
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.runtime.settings import Settings
-from ojs_core.store.dispatch import head_tokens, queue_consumers
 from ojs_core.store.records.records import ABSENT, Stored
 from ojs_core.store.store import Store
 from support.cluster import NatsCluster, step_down
+from support.outside import EMPTY, Collect, collecting
 from support.waiting import answered, eventually
 
 pytestmark = pytest.mark.cluster
@@ -136,27 +136,29 @@ async def test_the_first_fetch_of_a_queue_finds_what_is_there(store: Store, queu
         assert [job.id for job in await fetch(store, f"{queue}.{number}")] == [pushed.id]
 
 
+@pytest.mark.parametrize("timings", [from_heads()], ids=["heads"])
 @pytest.mark.parametrize("known", [0, 2, None], ids=["nothing", "two", "no answer"])
-async def test_tokens_that_a_replica_leaves_out_are_found_in_order(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch, known: int | None
-) -> None:
+async def test_tokens_that_a_replica_leaves_out_are_found_in_order(store: Store, queue: str, known: int | None) -> None:
     """`known`: so many of the stream's messages have reached the replica; None if it hangs."""
-    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 1_000_000)
     jobs = [(await store.jobs.push(draft(queue=queue))).id for _ in range(5)]
     info = await call(store.nats, f"STREAM.INFO.{store.config.ready_stream}")
     last = info["state"]["last_seq"] - len(jobs) + (known or 0)
 
-    async def lagging(*given: Any) -> tuple[list[Reply], int]:
+    async def lagging(collect: Collect, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
+        if f"DIRECT.GET.{store.config.ready_stream}" not in subject:
+            return await collect(subject, payload, wanted, timeout_s)
         if known is None:
-            raise unavailable("it hangs")
-        found, _ = await messages(*given)
-        return [one for one in found if sequence_of(one) <= last], 0
+            return Failed("NATS did not answer in time", sent=True)
+        found = await collect(subject, payload, wanted, timeout_s)
+        assert isinstance(found, Collected)
+        return Collected([one for one in found.messages if sequence_of(one) <= last], EMPTY.closing)
 
-    monkeypatch.setattr(head_tokens, "messages", lagging)
-    assert [job.id for job in await fetch(store, queue, count=3)] == jobs[:3]
-    assert [job.id for job in await fetch(store, queue, count=3)] == jobs[3:]
+    with collecting(store.bulk, lagging):
+        assert [job.id for job in await fetch(store, queue, count=3)] == jobs[:3]
+        assert [job.id for job in await fetch(store, queue, count=3)] == jobs[3:]
 
 
+@pytest.mark.slow
 async def test_all_jobs_are_fetched_after_all_servers_were_killed_at_once(
     nats_cluster: NatsCluster, open_store: OpenStore, queue: str, way: str
 ) -> None:
@@ -281,6 +283,7 @@ async def test_not_yet_is_not_concluded_from_a_stale_read(store: Store, other: S
     assert again.id == pushed.id
 
 
+@pytest.mark.slow
 async def test_a_replica_that_lags_is_never_believed(
     nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
 ) -> None:
@@ -304,6 +307,7 @@ async def test_a_replica_that_lags_is_never_believed(
     assert {job.state for job in found} == {State.CANCELLED}
 
 
+@pytest.mark.slow
 async def test_a_replica_that_hangs_keeps_no_request_from_being_answered(
     nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
 ) -> None:
@@ -367,6 +371,7 @@ async def more(pushed: set[str], number: int) -> None:
     await eventually(lambda: len(pushed) >= enough, 25.0)
 
 
+@pytest.mark.slow
 async def test_no_job_is_stored_without_its_token_while_leaders_step_down(store: Store, other: Store, queue: str) -> None:
     chance = random.Random(12)
     acknowledged: set[str] = set()
@@ -382,6 +387,7 @@ async def test_no_job_is_stored_without_its_token_while_leaders_step_down(store:
     assert await drained(store, queue, len(stored)) == stored
 
 
+@pytest.mark.slow
 async def test_no_job_is_stored_without_its_token_or_lost_when_the_tokens_leader_dies(
     nats_cluster: NatsCluster, store: Store, other: Store, queue: str
 ) -> None:
@@ -412,6 +418,7 @@ async def test_no_job_is_stored_without_its_token_or_lost_when_the_tokens_leader
     assert await drained(store, queue, len(stored)) == stored
 
 
+@pytest.mark.slow
 async def test_no_record_is_stored_without_its_timer_while_leaders_step_down(store: Store, other: Store, queue: str) -> None:
     acknowledged: set[str] = set()
     stop = asyncio.Event()
@@ -429,6 +436,7 @@ async def test_no_record_is_stored_without_its_timer_while_leaders_step_down(sto
     assert not [job.id for job in jobs if job.timer is None or store.config.timer(job.id, job.timer.op) not in live]
 
 
+@pytest.mark.slow
 async def test_a_node_that_hangs_is_left_for_another(
     nats_cluster: NatsCluster, store: Store, open_store: OpenStore, queue: str
 ) -> None:
@@ -446,6 +454,7 @@ async def test_a_node_that_hangs_is_left_for_another(
     await accepted(store, draft(queue=queue))
 
 
+@pytest.mark.slow
 async def test_a_result_set_apart_is_there_through_every_node_once_its_ack_is_answered(
     store: Store, other: Store, queue: str
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from integration.conftest import OpenStore
 from integration.samples import acked, draft, fetch, losing_answers, message, refusal, set_up, subjects, tokens, unreachable
-from ojs_core.base.errors import OjsError, invalid, unavailable
+from ojs_core.base.errors import OjsError, invalid
 from ojs_core.domain import transitions
 from ojs_core.domain.cron import changes, ticks
 from ojs_core.domain.cron.changes import Registration
@@ -22,12 +22,14 @@ from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.api import call
+from ojs_core.jetstream.connection import Failed, ReplyOrFailure
 from ojs_core.jetstream.due_messages import Due
 from ojs_core.store.crons import CronDue
 from ojs_core.store.store import Store
 from ojs_scheduler.crons import CronWorker
 from support.cluster import NatsCluster
 from support.nats import NatsServer
+from support.outside import Send, clock_of, tapped
 from support.waiting import eventually
 
 EVERY_SECOND = "* * * * * *"
@@ -67,11 +69,11 @@ async def register(store: Store, *arguments: Any, **members: Any) -> Cron:
 
 
 async def live_timers(store: Store) -> list[str]:
-    return list(await subjects(store, store.config.records_stream, "ojs.timer.cron.>"))
+    return list(await subjects(store, store.config.records_stream, f"{store.config.namespace}.timer.cron.>"))
 
 
 async def dues(store: Store) -> list[str]:
-    return list(await subjects(store, store.config.records_stream, "ojs.due.cron.>"))
+    return list(await subjects(store, store.config.records_stream, f"{store.config.namespace}.due.cron.>"))
 
 
 async def first_due(store: Store) -> Due:
@@ -242,11 +244,10 @@ async def test_a_scheduler_that_dies_before_the_record_costs_only_time(store: St
     assert abs(fired[0] - due.at) < 1_000
 
 
-async def test_of_the_ticks_of_a_long_pause_one_is_made_up_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_the_ticks_of_a_long_pause_one_is_made_up_for(store: Store) -> None:
     await register(store, overlap="allow")
     due = await first_due(store)
-    now = store.clock.now
-    monkeypatch.setattr(store.clock, "now", lambda: now() + 3_600_000)  # the scheduler slept for an hour
+    clock_of(store).ahead_ms = 3_600_000  # the scheduler slept for an hour
     hint = CronDue.of(due.job_id)
     stored = (await store.crons.many([hint.token]))[hint.token]
     assert stored.cron is not None
@@ -258,7 +259,7 @@ async def test_of_the_ticks_of_a_long_pause_one_is_made_up_for(store: Store, mon
 
 
 async def test_an_answer_that_is_lost_changes_nothing(store: Store) -> None:
-    with losing_answers(store.nats, "$KV.ojs.cron.", 2) as lost:
+    with losing_answers(store.nats, f"$KV.{store.config.bucket}.cron.", 2) as lost:
         await register(store, overlap="allow")
         async with schedulers(store):
             await until_run(store, 2)
@@ -269,7 +270,10 @@ async def test_an_answer_that_is_lost_changes_nothing(store: Store) -> None:
 
 
 async def test_a_moment_without_a_leader_is_survived(store: Store) -> None:
-    with unreachable(store.nats, "ojs.timer.cron.", 2), unreachable(store.nats, "$KV.ojs.cron.", 2):
+    with (
+        unreachable(store.nats, f"{store.config.namespace}.timer.cron.", 2),
+        unreachable(store.nats, f"$KV.{store.config.bucket}.cron.", 2),
+    ):
         await register(store, overlap="allow")
     async with schedulers(store):
         await until_run(store, 2)
@@ -285,7 +289,7 @@ async def test_registering_again_keeps_one_timer(store: Store) -> None:
     assert len(await live_timers(store)) == 1
     second = await register(store, "entry", "0 0 2 1 *")
     assert second.timer is not None
-    assert await live_timers(store) == [f"ojs.timer.cron.entry.{second.timer.op}"]
+    assert await live_timers(store) == [f"{store.config.namespace}.timer.cron.entry.{second.timer.op}"]
 
 
 async def test_many_registrations_at_once_leave_one_timer(store: Store, open_store: OpenStore, nats_server: NatsServer) -> None:
@@ -297,7 +301,7 @@ async def test_many_registrations_at_once_leave_one_timer(store: Store, open_sto
     assert cron.timer is not None
 
     async def one_left() -> bool:
-        return await live_timers(store) == [f"ojs.timer.cron.entry.{cron.timer.op if cron.timer else ''}"]
+        return await live_timers(store) == [f"{store.config.namespace}.timer.cron.entry.{cron.timer.op if cron.timer else ''}"]
 
     await eventually(one_left)
 
@@ -305,9 +309,9 @@ async def test_many_registrations_at_once_leave_one_timer(store: Store, open_sto
 async def test_a_timer_appears_where_schedulers_look_for_it(store: Store) -> None:
     cron = await register(store, "daily.report-1", NEVER_SOON)
     assert cron.timer is not None
-    found = await message(store, f"ojs.timer.cron.daily=2Ereport-1.{cron.timer.op}")
+    found = await message(store, f"{store.config.namespace}.timer.cron.daily=2Ereport-1.{cron.timer.op}")
     assert found is not None
-    assert found[1]["Nats-Schedule-Target"] == f"ojs.due.cron.daily=2Ereport-1_{cron.timer.op}"
+    assert found[1]["Nats-Schedule-Target"] == f"{store.config.namespace}.due.cron.daily=2Ereport-1_{cron.timer.op}"
     assert CronDue.of(f"daily=2Ereport-1_{cron.timer.op}") == ("daily=2Ereport-1", cron.timer.op)
 
 
@@ -503,20 +507,22 @@ async def test_a_run_takes_the_place_of_the_job_that_it_cancels(store: Store) ->
 
 
 @pytest.mark.parametrize("trouble", ["no room", "no answer"])
-async def test_what_follows_a_stored_run_is_no_refusal(store: Store, trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_follows_a_stored_run_is_no_refusal(store: Store, trouble: str) -> None:
     """The job before runs, so its end makes no room; or NATS is away just then. A scheduler creates the job when it can."""
     await register(store, "entry", NEVER_SOON, overlap="cancel_previous")
     await store.crons.run_now("entry", unchanged)
     [first] = await fetch(store, "entry")
     waiting = await filled(store) if trouble == "no room" else []
-    if trouble == "no answer":
 
-        async def away(_draft: Job, **_more: Any) -> Job:
-            raise unavailable("NATS is away")
+    async def unled() -> Failed:
+        return Failed("NATS has no leader for this yet", sent=False)
 
-        monkeypatch.setattr(store.jobs, "push", away)
-    _, run, created = await store.crons.run_now("entry", unchanged)
-    monkeypatch.undo()
+    def away(_send: Send, subject: str, *_: object) -> Awaitable[ReplyOrFailure] | None:
+        is_the_runs = subject.startswith(store.config.job("")) and first.id not in subject
+        return unled() if trouble == "no answer" and is_the_runs else None
+
+    with tapped(store.nats, away):
+        _, run, created = await store.crons.run_now("entry", unchanged)
     assert run is not None
     assert not created
     assert (await store.jobs.get(first.id)).state is State.CANCELLED
@@ -631,17 +637,17 @@ async def test_a_job_that_is_deleted_is_not_in_the_way(store: Store) -> None:
     assert await store.crons.previous(cron, unchanged) is None
 
 
-async def test_a_job_of_an_old_run_that_has_left_is_not_created_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_of_an_old_run_that_has_left_is_not_created_again(store: Store) -> None:
     await register(store)
     _, step = await half_done(store)
-    now = store.clock.now
-    monkeypatch.setattr(store.clock, "now", lambda: now() + 3_600_001)
+    clock_of(store).ahead_ms = 3_600_001
     assert await store.crons.previous(step.record, unchanged) is None
     assert step.run is not None
     assert await jobs_of(store, [step.run]) == {}
 
 
 @pytest.mark.cluster
+@pytest.mark.slow
 async def test_a_cluster_whose_leader_moves_loses_no_tick(nats_cluster: NatsCluster, open_store: OpenStore) -> None:
     stores = [await open_store(nats_cluster.url, role="scheduler", replicas=3) for _ in range(3)]
     store = stores[0]

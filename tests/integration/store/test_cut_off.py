@@ -14,20 +14,22 @@ from integration.conftest import OpenStore
 from integration.samples import draft
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job
-from ojs_core.jetstream import connection as module
-from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.connection import Connection, ConnectionTimings
+from ojs_core.store.store import StoreTimings
 from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.network import RESET, Network
 from support.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LED_EVERY_S", 0.2)
-    monkeypatch.setattr(module, "UNLED_S", 1.0)
+QUICK = ConnectionTimings(led_every_s=0.2, unled_s=1.0)
+
+
+@pytest.fixture
+def timings() -> StoreTimings:
+    return StoreTimings(connections=QUICK)
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ async def test_a_store_leaves_a_server_that_is_cut_off(cluster: NatsCluster, ope
 
 
 async def test_without_any_leader_the_servers_are_tried_ever_more_rarely(cluster: NatsCluster) -> None:
-    nats = Connection("test")
+    nats = Connection("test", QUICK)
     await nats.connect(cluster.url)
     try:
         for node in cluster.nodes[1:]:
@@ -89,13 +91,13 @@ async def test_without_any_leader_the_servers_are_tried_ever_more_rarely(cluster
         await eventually(lambda: nats.connections >= before + 2, 90.0)
         moves, began = nats.connections, asyncio.get_running_loop().time()
         await eventually(lambda: nats.connections >= moves + 2, 60.0)
-        assert asyncio.get_running_loop().time() - began > 3 * module.UNLED_S
+        assert asyncio.get_running_loop().time() - began > 3 * QUICK.unled_s
     finally:
         await nats.close()
 
 
 async def test_who_has_one_server_stays_with_it(cluster: NatsCluster) -> None:
-    nats = Connection("test")
+    nats = Connection("test", QUICK)
     await nats.connect(cluster.nodes[0].url)
     try:
         cut_off(cluster, cluster.nodes[0])
@@ -118,7 +120,7 @@ authorization { users = [ { user: "a", password: "b", permissions: { publish: { 
 
 async def test_who_may_not_ask_for_a_leader_asks_once_and_stays(tmp_path: Path) -> None:
     with NatsServer(tmp_path, more=_MAY_NOT_ASK) as server, capture_logs() as logs:
-        nats = Connection("test")
+        nats = Connection("test", QUICK)
         await nats.connect(f"nats://a:b@127.0.0.1:{server.port},nats://a:b@localhost:{server.port}")
         try:
             await eventually(lambda: not nats._may_look)

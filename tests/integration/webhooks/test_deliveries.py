@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from integration.conftest import OpenStore
-from integration.samples import unreachable
+from integration.samples import timed, unreachable
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus, Subscription, Tally, TargetHealth
 from ojs_core.domain.webhooks.rules import DELAYS_MS
@@ -21,7 +21,9 @@ from ojs_core.jetstream.subjects import WEBHOOK_CONSUMER
 from ojs_core.runtime.targets import Targets
 from ojs_core.store.announce import announce
 from ojs_core.store.store import Store
+from ojs_core.store.webhooks.deliveries import DeliveryLimits
 from ojs_webhooks.deliverer import Deliverer
+from ojs_webhooks.subscriber import SubscriberTimings
 from support.nats import NatsServer
 from support.waiting import eventually
 from support.webhook_target import Got, WebhookTarget
@@ -34,8 +36,8 @@ def target() -> Iterator[WebhookTarget]:
 
 
 @asynccontextmanager
-async def delivering(store: Store) -> AsyncIterator[Deliverer]:
-    deliverer = Deliverer(store, Targets(insecure=True, private=True))
+async def delivering(store: Store, timings: SubscriberTimings | None = None) -> AsyncIterator[Deliverer]:
+    deliverer = Deliverer(store, Targets(insecure=True, private=True), timings or SubscriberTimings())
     await deliverer.start()
     try:
         yield deliverer
@@ -137,7 +139,7 @@ async def test_a_failed_delivery_is_tried_again_when_the_stream_has_lost_its_eve
     async with delivering(store):
         await happens(store, "job.completed", "lost", queue)
         failing = await one_that_is(store, made, "failing")
-        assert await purge(store.nats, store.config.events_stream, "ojs.events.>") is None
+        assert await purge(store.nats, store.config.events_stream, f"{store.config.namespace}.events.>") is None
         through = await one_that_is(store, made, "delivered")
     assert (failing.id, failing.attempts, through.attempts) == (through.id, 1, 2)
     assert target.subjects == ["lost", "lost"]
@@ -176,13 +178,15 @@ async def test_a_delivery_is_dead_after_its_last_attempt(store: Store, queue: st
 
 
 async def test_an_attempt_whose_outcome_can_not_be_stored_is_made_again(
-    store: Store, queue: str, target: WebhookTarget, monkeypatch: pytest.MonkeyPatch
+    store: Store, queue: str, target: WebhookTarget
 ) -> None:
-    monkeypatch.setattr("ojs_webhooks.subscriber._AGAIN_MS", 100)
     made = await subscribe(store, target.url, "*", queues=(queue,))
     target.answer = lambda _got: (429, {"Retry-After": "0"}) if len(target.got) < 4 else (200, {})
-    async with delivering(store):
-        with unreachable(store.nats, "ojs.timer.webhook.") as event, unreachable(store.nats, "$KV.ojs.delivery.") as record:
+    async with delivering(store, SubscriberTimings(again_ms=100)):
+        with (
+            unreachable(store.nats, f"{store.config.namespace}.timer.webhook.") as event,
+            unreachable(store.nats, f"$KV.{store.config.bucket}.delivery.") as record,
+        ):
             await happens(store, "job.completed", "again", queue)
             through = await one_that_is(store, made, "delivered")
     assert (len(event), len(record)) == (1, 1)
@@ -230,10 +234,10 @@ async def test_deliveries_are_listed_page_by_page_the_newest_first(store: Store,
     assert await of(store, made) == []
 
 
+@timed(deliveries=DeliveryLimits(failing=3))
 async def test_a_target_with_too_many_failing_deliveries_gets_no_further_events(
-    store: Store, queue: str, target: WebhookTarget, monkeypatch: pytest.MonkeyPatch
+    store: Store, queue: str, target: WebhookTarget
 ) -> None:
-    monkeypatch.setattr("ojs_core.store.webhooks.deliveries.MOST_FAILING", 3)
     made = await subscribe(store, target.url, "*", queues=(queue,))
     target.answer = lambda _got: (503, {})
     async with delivering(store) as deliverer:
@@ -350,7 +354,7 @@ async def test_what_is_in_hand_at_a_stop_comes_to_another_process_at_once(
             def twice() -> bool:
                 return target.subjects == ["in-hand", "in-hand"]
 
-            await eventually(twice, 10)
+            await eventually(twice, 20.0)  # sooner than by the time of a delivery alone
     finally:
         release.set()
     await store.webhooks.delete(made.id)

@@ -5,32 +5,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
-from ojs_core.base import loops as module
 from ojs_core.base.errors import unavailable
 from ojs_core.base.loops import run_forever, start_loop, stop_loop, stop_tasks
 from support.waiting import eventually
 
 
-@pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+class Pauses(list[float]):
     """What a loop would sleep for, instead of sleeping."""
-    slept: list[float] = []
 
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
+    async def sleep(self, seconds: float) -> None:
+        self.append(seconds)
         await asyncio.sleep(0)
 
-    monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=sleep))
-    return slept
+
+@pytest.fixture
+def pauses() -> Pauses:
+    return Pauses()
 
 
 @contextmanager
-def running(outcomes: Sequence[Exception | None], *, every_s: float = 0.0, tell: bool = True) -> Iterator[Callable[[], bool]]:
+def running(
+    outcomes: Sequence[Exception | None], pauses: Pauses, *, every_s: float = 0.0, tell: bool = True
+) -> Iterator[Callable[[], bool]]:
     """A loop whose turns end in these ways; says when it has taken all of them."""
     left = list(outcomes)
 
@@ -41,32 +41,32 @@ def running(outcomes: Sequence[Exception | None], *, every_s: float = 0.0, tell:
         if outcome is not None:
             raise outcome
 
-    task = asyncio.create_task(run_forever("test", turn, every_s=every_s, tell=tell))
+    task = asyncio.create_task(run_forever("test", turn, every_s=every_s, tell=tell, sleep=pauses.sleep))
     try:
         yield lambda: not left
     finally:
         task.cancel()
 
 
-async def test_no_exception_ends_a_loop_and_each_is_told_of(pauses: list[float]) -> None:
-    with capture_logs() as logs, running([None, unavailable("no leader"), ValueError("a bug"), None]) as taken:
+async def test_no_exception_ends_a_loop_and_each_is_told_of(pauses: Pauses) -> None:
+    with capture_logs() as logs, running([None, unavailable("no leader"), ValueError("a bug"), None], pauses) as taken:
         await eventually(taken)
     assert [(line["log_level"], line["work"]) for line in logs] == [("warning", "test"), ("error", "test")]
     assert (logs[0]["reason"], logs[1]["exc_info"]) == ("no leader", True)
     assert len(pauses) >= 4
 
 
-async def test_a_loop_that_may_wait_in_silence_tells_of_unexpected_failures_only(pauses: list[float]) -> None:
-    with capture_logs() as logs, running([unavailable("no leader"), ValueError("a bug")], tell=False) as taken:
+async def test_a_loop_that_may_wait_in_silence_tells_of_unexpected_failures_only(pauses: Pauses) -> None:
+    with capture_logs() as logs, running([unavailable("no leader"), ValueError("a bug")], pauses, tell=False) as taken:
         await eventually(taken)
     assert [line["log_level"] for line in logs] == ["debug", "error"]
     assert pauses
 
 
-async def test_pauses_grow_while_turns_fail_unexpectedly_and_only_then(pauses: list[float]) -> None:
+async def test_pauses_grow_while_turns_fail_unexpectedly_and_only_then(pauses: Pauses) -> None:
     failures = [ValueError()] * 7
     outcomes = [*failures, None, ValueError(), unavailable("no"), unavailable("no"), None]
-    with capture_logs(), running(outcomes, every_s=0.1) as taken:
+    with capture_logs(), running(outcomes, pauses, every_s=0.1) as taken:
         await eventually(taken)
     assert pauses[:12] == [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 0.1, 0.25, 0.25, 0.25]
 

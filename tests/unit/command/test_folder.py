@@ -42,14 +42,13 @@ def test_a_folder_in_use_is_refused_whatever_its_file_says(tmp_path: Path, torn:
             pass
 
 
-def test_a_nats_server_left_behind_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ojs_command.folder._SERVER_SECONDS", 0.1)
+def test_a_nats_server_left_behind_is_told(tmp_path: Path) -> None:
     with DataFolder(tmp_path).claimed() as lock:
         left_behind = subprocess.Popen(["sleep", "60"], pass_fds=(lock,))
     (tmp_path / "nats-server.pid").write_text(f"{left_behind.pid}\n")
     try:
         words = rf"the nats-server of an earlier run \(pid {left_behind.pid}\) still works in"
-        with pytest.raises(StartupProblem, match=words), DataFolder(tmp_path).claimed():
+        with pytest.raises(StartupProblem, match=words), DataFolder(tmp_path, 0.1).claimed():
             pass
     finally:
         left_behind.kill()

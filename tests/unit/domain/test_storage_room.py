@@ -7,7 +7,7 @@ from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, sho
 from ojs_core.jetstream.connection import Connection
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.capacity.disk import of_disk
-from ojs_core.store.capacity.storage_room import LONGEST_S, SHORTEST_S, StorageRoom
+from ojs_core.store.capacity.storage_room import RoomTimings, StorageRoom
 from ojs_core.store.workers.presence import Presence
 
 MIB = 1024 * 1024
@@ -65,14 +65,14 @@ def test_a_disk_says_what_is_left_of_it(tmp_path: Path) -> None:
 
 
 def test_looks_come_sooner_the_less_is_left_and_a_second_apart_where_nothing_is_known_or_full() -> None:
-    nats = Connection("test")
-    room = StorageRoom((nats,), cast("Presence", None), StoreConfig(), RoomSettings())
-    assert room._pause() == LONGEST_S, "no limit is known"
+    nats, times = Connection("test"), RoomTimings()
+    room = StorageRoom((nats,), cast("Presence", None), StoreConfig(), RoomSettings(), times)
+    assert room._pause() == times.longest_s, "no limit is known"
     room.levels = [StorageLevel("server", "the server", 0, 1 << 40, RESERVE)]
-    assert room._pause() == LONGEST_S
+    assert room._pause() == times.longest_s
     room.levels = [StorageLevel("server", "the server", 0, RESERVE + 256 * MIB, RESERVE)]
     assert room._pause() == 0.5
     room.levels = [StorageLevel("server", "the server", 0, RESERVE, RESERVE)]
-    assert room._pause() == SHORTEST_S
+    assert room._pause() == times.shortest_s
     room.shortage = "it is full"
-    assert room._pause() == LONGEST_S
+    assert room._pause() == times.longest_s

@@ -9,6 +9,7 @@ import pytest
 from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
+from ojs_gateway.context import GatewayTimings
 from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore
 
@@ -26,13 +27,18 @@ def chain() -> EnqueueChain:
 
 
 @pytest.fixture
-async def start(store: FakeStore, chain: EnqueueChain) -> AsyncIterator[Start]:
+def timings() -> GatewayTimings:
+    return GatewayTimings()
+
+
+@pytest.fixture
+async def start(store: FakeStore, chain: EnqueueChain, timings: GatewayTimings) -> AsyncIterator[Start]:
     """Start a gateway with these settings; returns a client of it."""
     gateways: list[Gateway] = []
     clients: list[aiohttp.ClientSession] = []
 
     async def started(**settings: Any) -> aiohttp.ClientSession:
-        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api=False, **settings), chain)
+        gateway = Gateway(cast("Store", store), Settings(port=0, nats_api="off", **settings), chain, timings)
         gateways.append(gateway)
         await gateway.start()
         clients.append(aiohttp.ClientSession(gateway.url))

@@ -37,7 +37,7 @@ async def rest(reader: asyncio.StreamReader) -> bytes:
 
 
 async def one_answer(reader: asyncio.StreamReader) -> bytes:
-    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
     length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
     return head + await reader.readexactly(length)
 
@@ -144,9 +144,9 @@ async def test_head_of_a_stream_ends(start: Start) -> None:
         assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream")
     async with connected(http) as (reader, writer):
         writer.write(b"HEAD /ojs/v1/admin/stats/stream HTTP/1.1\r\nHost: localhost\r\n\r\n" + WHOLE)
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
         assert head.startswith(b"HTTP/1.1 200 ")
-        assert (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)).startswith(b"HTTP/1.1 200 ")
+        assert (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)).startswith(b"HTTP/1.1 200 ")
     upgrade = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",

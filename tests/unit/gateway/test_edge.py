@@ -28,7 +28,7 @@ async def raw(http: aiohttp.ClientSession, sent: bytes) -> tuple[int, dict[str, 
     assert base is not None
     reader, writer = await asyncio.open_connection(base.host, base.port)
     writer.write(sent)
-    head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)).decode()
+    head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)).decode()
     lines = head.strip().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines[1:])
     body = await asyncio.wait_for(reader.readexactly(int(headers["Content-Length"])), 5)

@@ -16,8 +16,7 @@ from ojs_core.domain.job import Job
 from ojs_core.jetstream.event_reader import EventReader, StoredEvent
 from ojs_core.wire.members import encode
 from ojs_gateway.channels import channel_of
-from ojs_gateway.context import Context
-from ojs_gateway.handlers import events as module
+from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.handlers.events import _Writer
 from ojs_gateway.handlers.following import Following
 from ojs_gateway.hub import Dropped, HubReset, Missed
@@ -45,7 +44,8 @@ class Answer:
 class World:
     """A gateway's context with one job, or none, and a stream of events."""
 
-    def __init__(self) -> None:
+    def __init__(self, timings: GatewayTimings) -> None:
+        self.timings = timings
         self.job: Job | None = None
         self.relaying = True
         self.reader = FakeReader(page=1)
@@ -56,7 +56,12 @@ class World:
         self.context = cast(
             "Context",
             SimpleNamespace(
-                store=store, queries=queries, max_subscriptions=10, stopping=False, unless_stopping=self._unless_stopping
+                store=store,
+                queries=queries,
+                max_subscriptions=10,
+                stopping=False,
+                unless_stopping=self._unless_stopping,
+                timings=self.timings,
             ),
         )
         self.following = Following(self.context, cast("EventReader", self.reader))
@@ -84,19 +89,22 @@ class World:
         """Write a stream of the job to its end."""
         followed = await self.following.open(channel_of(f"job:{JOB}", {"types": types}), after)
         writer = _Writer(self.context, self.following, followed, "standard", replays=after is not None)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await writer.write(cast("web.StreamResponse", self.answer))
         followed.subscription.close()
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def timings() -> GatewayTimings:
+    return GatewayTimings()
 
 
 @pytest.fixture
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEEP_ALIVE_S", 0.01)
+def world(timings: GatewayTimings) -> World:
+    return World(timings)
+
+
+impatient = pytest.mark.parametrize("timings", [GatewayTimings(keep_alive_s=0.01)], ids=["impatient"])
 
 
 async def test_the_events_of_its_end_are_told_though_they_are_read_one_by_one(world: World) -> None:
@@ -109,7 +117,7 @@ async def test_the_events_of_its_end_are_told_though_they_are_read_one_by_one(wo
     assert world.answer.types == ["job.state_changed", "job.completed", "result.stored"]
 
 
-@pytest.mark.usefixtures("_impatient")
+@impatient
 async def test_a_job_that_is_removed_ends_its_stream(world: World) -> None:
     world.job = available(id=JOB)
     following = asyncio.create_task(world.follow())
@@ -119,7 +127,7 @@ async def test_a_job_that_is_removed_ends_its_stream(world: World) -> None:
     assert world.answer.types == []
 
 
-@pytest.mark.usefixtures("_impatient")
+@impatient
 async def test_an_end_that_no_event_tells_is_told_from_the_record(world: World) -> None:
     world.job = available(id=JOB)
     following = asyncio.create_task(world.follow())

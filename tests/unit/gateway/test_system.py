@@ -16,7 +16,8 @@ from ojs_core.runtime.middleware import EnqueueChain
 from ojs_core.runtime.settings import Settings
 from ojs_core.store.store import Store
 from ojs_core.wire.system.manifest import manifest
-from ojs_gateway import build, damage, roles
+from ojs_gateway import build
+from ojs_gateway.context import GatewayTimings
 from ojs_gateway.server import Gateway
 from support.fake_store import FakeStore, unavailable_store
 from support.waiting import eventually
@@ -24,10 +25,9 @@ from support.waiting import eventually
 Start = Callable[..., Awaitable[aiohttp.ClientSession]]
 
 
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roles, "BEAT_S", 0.01)
-    monkeypatch.setattr(damage, "EVERY_S", 0.01)
+@pytest.fixture
+def timings() -> GatewayTimings:
+    return GatewayTimings(damage_s=0.01)
 
 
 async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> None:
@@ -53,7 +53,7 @@ async def test_the_manifest_says_what_works_and_where_it_ends(start: Start) -> N
 
 
 def test_capabilities_are_claimed_only_with_what_they_need() -> None:
-    claimed = manifest(DEFAULT_LIMITS, 2_000, (), nats=True)
+    claimed = manifest(DEFAULT_LIMITS, 2_000, (), nats=True, keys=False)
     assert claimed.capabilities["schema_validation"] is True
     assert claimed.capabilities["unique_jobs"] is True
     assert claimed.uniqueness.strength == "strong"
@@ -63,7 +63,7 @@ def test_capabilities_are_claimed_only_with_what_they_need() -> None:
 
 
 def test_what_supports_an_extension_is_said_in_every_form_that_clients_read() -> None:
-    claimed = manifest(DEFAULT_LIMITS, 2_000, (), nats=True)
+    claimed = manifest(DEFAULT_LIMITS, 2_000, (), nats=True, keys=False)
     details = [*claimed.extension_details.official, *claimed.extension_details.experimental]
     assert [extension.name for extension in details] == list(claimed.extensions)
     assert all(extension.uri.startswith("urn:ojs:ext:") and extension.uri.endswith(extension.name) for extension in details)
@@ -165,7 +165,7 @@ async def test_reset_is_for_test_mode(start: Start, store: FakeStore) -> None:
 
 
 def gateway(store: FakeStore, port: int = 0) -> Gateway:
-    return build(cast("Store", store), Settings(port=port, nats_api=False))
+    return build(cast("Store", store), Settings(port=port, nats_api="off"))
 
 
 async def test_a_taken_port_is_one_sentence(store: FakeStore) -> None:
@@ -178,13 +178,30 @@ async def test_a_taken_port_is_one_sentence(store: FakeStore) -> None:
     await first.stop()
 
 
-@pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
-async def test_an_address_that_others_reach_is_warned_of(store: FakeStore, host: str, warns: bool) -> None:
-    one = build(cast("Store", store), Settings(host=host, port=0, nats_api=False))
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_without_keys_this_machine_alone_may_ask(store: FakeStore, host: str) -> None:
+    one = build(cast("Store", store), Settings(host=host, port=0, nats_api="off"))
     with capture_logs() as logs:
         await one.start()
     await one.stop()
-    assert any("authenticated" in line["event"] for line in logs) is warns
+    assert any("everybody on this machine" in line["event"] for line in logs)
+
+
+async def test_beyond_loopback_it_starts_with_a_key_or_insecure_alone(store: FakeStore) -> None:
+    refused = build(cast("Store", store), Settings(host="0.0.0.0", port=0, nats_api="off", connect_timeout=0))
+    with pytest.raises(StartupProblem, match="ojs-nats keys create --role admin"):
+        await refused.start()
+    await refused.stop()
+    warned: list[str] = []
+    for more in ({"insecure": True}, {"api_key": "a-key-of-the-environment"}):
+        one = build(cast("Store", store), Settings(host="0.0.0.0", port=0, nats_api="off", **more))
+        with capture_logs() as logs:
+            await one.start()
+        await one.stop()
+        warned += [line["event"] for line in logs if line["log_level"] == "warning"]
+    assert any("--insecure" in text for text in warned)
+    assert any("one key may do everything" in text for text in warned)
+    assert "a-key-of-the-environment" not in str(warned)
 
 
 async def test_a_gateway_that_never_started_can_stop(store: FakeStore) -> None:

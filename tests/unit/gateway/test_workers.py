@@ -78,14 +78,8 @@ async def test_a_long_poll_outlasts_its_looks_at_the_client(http: aiohttp.Client
     assert [job["id"] for job in body["jobs"]] == [ID]
 
 
-async def test_what_is_claimed_for_a_client_that_left_is_given_back(
-    http: aiohttp.ClientSession, store: FakeStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def unaware(*given: Any) -> list[Job]:  # without what says that nobody waits, and what the worker can run
-        return await fetch(*given[:-2])
-
-    fetch = store.dispatcher.fetch
-    monkeypatch.setattr(store.dispatcher, "fetch", unaware)  # the job comes before anybody has noticed
+async def test_what_is_claimed_for_a_client_that_left_is_given_back(http: aiohttp.ClientSession, store: FakeStore) -> None:
+    store.dispatcher.unaware = True  # the job comes before anybody has noticed
     base = http._base_url
     assert base is not None
     _, writer = await asyncio.open_connection(base.host, base.port)
@@ -213,14 +207,9 @@ async def test_a_fetch_acknowledges_before_it_looks_for_jobs(http: aiohttp.Clien
     assert (body["jobs"], body["acks"]["failed"], len(store.dispatcher.asked)) == ([], 2, looks)
 
 
-async def test_acks_are_answered_although_no_jobs_can_be_looked_for(
-    http: aiohttp.ClientSession, store: FakeStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fails(*_asked: Any) -> list[Job]:
-        raise unavailable("NATS is away")
-
+async def test_acks_are_answered_although_no_jobs_can_be_looked_for(http: aiohttp.ClientSession, store: FakeStore) -> None:
     await claimed(http)
-    monkeypatch.setattr(store.dispatcher, "fetch", fails)
+    store.dispatcher.failure = unavailable("NATS is away")
     ask = {"queues": ["q"], "worker_id": "w", "acks": [{"job_id": ID, "attempt": 1}]}
     status, body = await send(http, "/workers/fetch", ask)
     assert (status, body["jobs"], body["acks"]["succeeded"]) == (200, [], 1)

@@ -107,14 +107,14 @@ async def test_a_handler_that_fails_keeps_nobody_from_the_next_message() -> None
     assert client.seen == [good]
 
 
-async def test_messages_that_are_cut_by_every_read_take_the_shortcut(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Recorder({1})
+async def test_messages_that_are_cut_by_every_read_take_the_shortcut() -> None:
     slow: list[int] = []
 
-    async def unparsed(sid: int, *_: object) -> None:
-        slow.append(sid)
+    class Unparsed(Recorder):
+        async def _process_msg(self, sid: int, *_: object) -> None:
+            slow.append(sid)
 
-    monkeypatch.setattr(client, "_process_msg", unparsed)
+    client = Unparsed({1})
     messages = [Message(1, b"a", b"", b"x" * 50, None) for _ in range(200)]
     stream = b"".join(message.wire for message in messages)
     for place in range(0, len(stream), 101):

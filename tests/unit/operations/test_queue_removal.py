@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from ojs_core.domain.job import State
-from ojs_core.operations import queue_removal as module
 from ojs_core.operations.queue_removal import QueueRemoval
 from ojs_core.read.messages import JobPage, JobRow, JobsAsk
 
@@ -36,7 +33,9 @@ def row(state: State, at: int) -> JobRow:
     return JobRow(id=f"{state}-{at}", type="t", queue="q", state=state, created_at=at, finished_at=finished_at)
 
 
-async def removed(index: Index, *states: State, before: int | None = None) -> tuple[list[str], tuple[int, int]]:
+async def removed(
+    index: Index, *states: State, before: int | None = None, max_jobs: int = 5_000
+) -> tuple[list[str], tuple[int, int]]:
     nothing: Any = None
     queries: Any = index
     ids: list[str] = []
@@ -44,12 +43,11 @@ async def removed(index: Index, *states: State, before: int | None = None) -> tu
     async def act(job_id: str) -> None:
         ids.append(job_id)
 
-    return ids, await QueueRemoval(nothing, queries)._all("q", states, act, before, at_once=1)
+    return ids, await QueueRemoval(nothing, queries, max_jobs)._all("q", states, act, before, at_once=1)
 
 
-async def test_the_oldest_go_first_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MAX_JOBS", 6)
-    ids, outcome = await removed(Index(available=15, scheduled=3), State.AVAILABLE, State.SCHEDULED)
+async def test_the_oldest_go_first_and_the_rest_is_counted() -> None:
+    ids, outcome = await removed(Index(available=15, scheduled=3), State.AVAILABLE, State.SCHEDULED, max_jobs=6)
     assert ids == [f"available-{at}" for at in range(1, 7)]
     assert outcome == (6, 12)
 
@@ -59,11 +57,10 @@ async def test_all_states_are_gone_through_while_there_is_room() -> None:
     assert (len(ids), outcome) == (8, (8, 0))
 
 
-async def test_only_what_ended_before_goes_and_what_is_younger_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_what_ended_before_goes_and_what_is_younger_is_not_read() -> None:
     index = Index(completed=100)
     ids, outcome = await removed(index, State.COMPLETED, before=20)
     assert ids == [f"completed-{at}" for at in range(1, 10)]
     assert outcome == (9, 0)
     assert all(ask.until == 19 for ask in index.asked)
-    monkeypatch.setattr(module, "_MAX_JOBS", 4)
-    assert (await removed(Index(completed=100), State.COMPLETED, before=20))[1] == (4, 15)
+    assert (await removed(Index(completed=100), State.COMPLETED, before=20, max_jobs=4))[1] == (4, 15)

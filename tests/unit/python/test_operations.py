@@ -25,6 +25,7 @@ ASKED = {value.name: value for module in MODULES for value in vars(module).value
 _ADMIN: Final = "the admin API's word for what another operation does"
 _FILTERED: Final = "what the bulk operations do with a filter, page by page"
 _PROBE: Final = "for those who watch processes, not for programs that use jobs"
+_BROWSER: Final = "for browsers, which keep a cookie; programs show their key"
 LEFT_OUT: Final = {
     "adminListQueues": _ADMIN,
     "adminListJobs": _ADMIN,
@@ -52,6 +53,9 @@ LEFT_OUT: Final = {
     "websocketConnect": "streamEvents by another protocol",
     "streamStats": "adminStats, over and over",
     "ackJob": "ackJobs of one job",
+    "createSession": _BROWSER,
+    "getSession": _BROWSER,
+    "deleteSession": _BROWSER,
     "getOpenApi": "what this client was made by",
 }
 

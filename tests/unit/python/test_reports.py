@@ -58,7 +58,7 @@ async def report(server: Server, *results: Any) -> None:
     reports = Reports(server, "w", None)
     jobs = (Job(str(index), "a.b", "active", attempt=1) for index in range(len(results)))
     sent = (reports.send(job, outcome.returned(result)) for job, result in zip(jobs, results, strict=True))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await asyncio.gather(*sent)
 
 

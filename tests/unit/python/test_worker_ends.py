@@ -5,7 +5,6 @@ server hears once how it ended, and the next job runs.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -20,6 +19,7 @@ from ojs_nats import App, Depends, JobContext, Worker
 from ojs_nats._transport import Answer
 from ojs_nats._worker.timings import Timings
 from support import python_ends
+from support.examples import examples
 from support.python_server import Reply, Score, Server, html, lost, ojs_error, serving, silence
 from support.waiting import eventually
 
@@ -205,7 +205,7 @@ async def working() -> AsyncIterator[Bench]:
             yield Bench(server, worker)
         finally:
             python_ends.released.set()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await worker.stop(0)
             await running
             python_ends.released.clear()
@@ -256,6 +256,4 @@ class Ends(RuleBasedStateMachine):
 
 
 TestEnds = Ends.TestCase
-TestEnds.settings = settings(
-    max_examples=int(os.environ.get("OJS_ENDS", "10")), stateful_step_count=15, deadline=None, phases=[Phase.generate]
-)
+TestEnds.settings = settings(max_examples=examples(50), stateful_step_count=15, deadline=None, phases=[Phase.generate])

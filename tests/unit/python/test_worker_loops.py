@@ -87,7 +87,7 @@ async def working(app: App, **options: Any) -> AsyncIterator[tuple[Worker, async
     try:
         yield worker, running
     finally:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await worker.stop(0)
             await asyncio.wait({running})
 
@@ -216,7 +216,7 @@ async def test_a_second_signal_ends_the_grace_period(server: Server, app: App) -
         await eventually(lambda: worker.state is WorkerState.TERMINATE)
         assert not running.done()
         worker.notify(Trigger.SIGINT)
-        await asyncio.wait({running}, timeout=10)
+        await asyncio.wait({running}, timeout=60)
         assert running.done()
     assert state_of(server, job_id) == "requeued"
 
@@ -228,7 +228,7 @@ async def test_all_of_the_end_has_one_deadline(server: Server, app: App) -> None
         await eventually(lambda: worker.active == 1)
         began = time.monotonic()
         worker.notify(Trigger.SIGINT)
-        await asyncio.wait({running}, timeout=10)
+        await asyncio.wait({running}, timeout=60)
         assert running.done()
         assert time.monotonic() - began < 5, "below what a fetch, a report and a goodbye would wait for one after the other"
         server.dead = False
@@ -239,7 +239,7 @@ async def test_a_signal_is_heard_while_nobody_answers_the_registration(server: S
     async with working(app) as (worker, running):
         await eventually(lambda: server.registrations > 0)
         worker.notify(Trigger.SIGTERM)
-        await asyncio.wait({running}, timeout=10)
+        await asyncio.wait({running}, timeout=60)
         assert running.done()
         assert running.exception() is None
 
@@ -247,7 +247,7 @@ async def test_a_signal_is_heard_while_nobody_answers_the_registration(server: S
 async def test_a_worker_that_is_stopped_before_it_runs_ends_at_once(app: App) -> None:
     worker = Worker(app, timings=TIMINGS)
     await worker.stop()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await worker.run()
     with pytest.raises(RuntimeError, match="runs once"):
         await worker.run()
@@ -261,7 +261,7 @@ async def test_a_handler_that_raises_keyboard_interrupt_stops_the_worker_and_han
         others = [server.push("long") for _ in range(3)]
         await eventually(lambda: set(others) <= set(server.named))
         job_id = server.push(kind)
-        await asyncio.wait({running}, timeout=10)
+        await asyncio.wait({running}, timeout=60)
         assert running.done()
     assert (state_of(server, job_id), server.scores[job_id].error["type"]) == ("failed", "KeyboardInterrupt")
     assert [state_of(server, other) for other in others] == ["requeued"] * 3

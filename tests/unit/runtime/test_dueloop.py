@@ -3,11 +3,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-import pytest
-
 from ojs_core.base.errors import unavailable
 from ojs_core.jetstream.due_messages import Due, DueMessages
-from ojs_core.runtime import dueloop as module
 from ojs_core.runtime.dueloop import DueLoop
 from support.waiting import eventually
 
@@ -34,10 +31,7 @@ class Messages:
         self.given_back += batch
 
 
-async def test_nothing_is_pulled_while_it_is_held_and_what_was_pulled_meanwhile_is_put_off(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_HELD_S", 0.001)
+async def test_nothing_is_pulled_while_it_is_held_and_what_was_pulled_meanwhile_is_put_off() -> None:
     messages = Messages()
     handled: list[Due] = []
     answers: list[bool] = [False, True]
@@ -52,7 +46,7 @@ async def test_nothing_is_pulled_while_it_is_held_and_what_was_pulled_meanwhile_
         handled.extend(batch)
 
     released: Any = False
-    loop = DueLoop("test", cast("DueMessages", messages), handle, held)
+    loop = DueLoop("test", cast("DueMessages", messages), handle, held, held_s=0.001)
     await loop.start()
     try:
         await eventually(lambda: asked > 9)

@@ -91,13 +91,37 @@ def test_one_message_lists_all_problems_under_the_names_the_user_wrote(tmp_path:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"OJS_TLS_CERT": "c.pem"}, "tls_cert (c.pem) is set without tls_key: name the certificate's key, too"),
+        ({"OJS_TLS_KEY": "k.pem"}, "tls_key (k.pem) is set without tls_cert: name the key's certificate, too"),
+        ({"OJS_CLIENT_CA": "ca.pem"}, "client_ca (ca.pem) is set without tls_cert: clients show certificates by TLS alone"),
+    ],
+)
+def test_files_of_tls_that_need_others_are_refused_without_them(given: dict[str, str], said: str) -> None:
+    assert problem({}, given) == said
+
+
 def test_a_single_problem_is_one_sentence() -> None:
     assert problem({}, {"OJS_PORT": "tcp://10.0.0.1:8080"}) == (
         "OJS_PORT: 'tcp://10.0.0.1:8080' is not a whole number from 0 to 65535"
     )
 
 
-@pytest.mark.parametrize("variable", ["OJS_URL", "OJS_AUTH_TOKEN", "OJS_PORT_8080_TCP", "OJS_SERVICE_HOST", "OJSPORT"])
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "OJS_URL",
+        "OJS_AUTH_TOKEN",
+        "OJS_CA_FILE",
+        "OJS_CERT_FILE",
+        "OJS_KEY_FILE",
+        "OJS_PORT_8080_TCP",
+        "OJS_SERVICE_HOST",
+        "OJSPORT",
+    ],
+)
 def test_variables_of_clients_and_platforms_are_left_alone(variable: str) -> None:
     assert load({}, {variable: "anything"}).settings.port == 8080
 
@@ -135,3 +159,16 @@ def test_a_child_reads_the_settings_of_its_parent_from_its_environment() -> None
 def test_a_service_is_not_told_of_the_gateways_port() -> None:
     assert "OJS_PORT" not in Settings().environment("service")
     assert Settings(health_port=None).environment("service")["OJS_HEALTH_PORT"] == "off"
+
+
+def test_a_namespace_is_held_to_its_characters_and_keeps_answers_out() -> None:
+    assert load({"namespace": "shop-2"}, {}).settings.namespace == "shop-2"
+    for flags, told in (
+        ({"namespace": "Shop"}, '--namespace: "Shop" is not 1 to 32 of a-z, 0-9 and -, beginning with a letter'),
+        ({"namespace": "kv"}, "choose another name"),
+        ({"namespace": "shop", "inbox_prefixes": "_INBOX,shop.inbox."}, "as this system's own subjects do, with shop."),
+        ({"namespace": "shop", "inbox_prefixes": "s"}, "as this system's own subjects do, with shop."),
+        ({"nats": "nats://127.0.0.1:4222?namespace=shop"}, "the namespace is a setting of its own"),
+    ):
+        assert told in problem(dict(flags))
+    assert load({"namespace": "shop", "inbox_prefixes": "shopping."}, {}).settings.inbox_prefixes == ("shopping.",)

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 from rich.text import Text
 
+from ojs_command.client.arguments import NAMESPACE_ENV
 from ojs_command.client.doctor import server, work
 from ojs_command.client.doctor.findings import Finding, problem, warning
+from ojs_command.client.doctor.tls import check_tls
 from ojs_command.client.output import Output, clean, counted, shown
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
+from ojs_command.client.running import distrusted
 from ojs_command.client.session import Session
 from ojs_nats import Client, Refused, Unavailable
 
 _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
     "health": server.check_health,
     "projector": server.check_projector,
+    "door": server.check_door,
     "versions": server.check_versions,
     "durability": server.check_durability,
     "clock": server.check_clock,
@@ -37,6 +44,7 @@ _EXAMPLES: Final = """\
   ojs-nats doctor
   ojs-nats doctor --context prod --json | jq '.findings[] | select(.status != "ok")'
   ojs-nats doctor --nats nats://127.0.0.1:4222                   looks at NATS itself, too
+  ojs-nats doctor --nats nats://127.0.0.1:4222 --namespace shop   at the streams of that system
 
 Exits with 1 if there is a problem; warnings are to be known.
 """
@@ -52,15 +60,24 @@ class Report(msgspec.Struct, frozen=True):
 
 def define(parser: CommandParser) -> None:
     parser.add_argument("--nats", metavar="URL", help="NATS server, or a comma list: look at it, too (needs ojs-nats[server])")
+    parser.add_argument(
+        "--namespace",
+        metavar="NAME",
+        help=f"which system there, as its services are started with [{NAMESPACE_ENV}; default ojs]",
+    )
     parser.does(_doctor, examples=_EXAMPLES)
     parser.set_defaults(finds_out=True)
 
 
 async def _doctor(session: Session, given: argparse.Namespace) -> None:
-    async with Client(session.target.url, patience=_PATIENCE, headers=session.target.headers) as client:
+    async with Client(session.target.url, patience=_PATIENCE, headers=session.target.headers, tls=session.target.tls) as client:
         findings, unreachable = await _server(client, session)
+    if unreachable is None:
+        findings += await check_tls(session.target, datetime.now(UTC))
     if given.nats:
-        findings += await _nats(given.nats)
+        findings += await _nats(given.nats, given.namespace or os.environ.get(NAMESPACE_ENV))
+    elif given.namespace:
+        raise UsageProblem("--namespace says where to look in NATS: name that by --nats, too.")
     problems = sum(finding.status == "problem" for finding in findings)
     warnings = sum(finding.status == "warning" for finding in findings)
     status = "problem" if problems else "warning" if warnings else "ok"
@@ -88,6 +105,13 @@ async def _server(client: Client, session: Session) -> tuple[list[Finding], Unav
 
 
 def _nobody(session: Session, error: Unavailable) -> Finding:
+    if isinstance(error.__cause__, ssl.CertificateError):
+        return problem(
+            "server",
+            distrusted(error.__cause__, session.target),
+            "nobody who doesn't trust it pushes or fetches there",
+            "name its CA; if it has expired, put a new certificate in its place: the server reads it again",
+        )
     return problem(
         "server",
         f"no OJS server answers at {session.target.shown}: {error}",
@@ -105,16 +129,16 @@ async def _one(client: Client, name: str) -> list[Finding]:
         ]
 
 
-async def _nats(urls: str) -> list[Finding]:
+async def _nats(urls: str, namespace: str | None) -> list[Finding]:
     try:
         from ojs_command.client.doctor.streams import check_nats  # noqa: PLC0415  # needs the server's packages
     except ModuleNotFoundError as error:
         missing = f"--nats needs the server's packages ({error.name} is missing): pip install 'ojs-nats[server]'."
         raise UsageProblem(missing) from None
     try:
-        return await check_nats(urls)
+        return await check_nats(urls, namespace)
     except ValueError as error:
-        raise UsageProblem(f"--nats: {error}.") from None
+        raise UsageProblem(f"{error}.") from None
 
 
 def _tell(out: Output, findings: Sequence[Finding]) -> None:

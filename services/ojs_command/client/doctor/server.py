@@ -6,9 +6,11 @@ import importlib.metadata
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
 from ojs_command.client.output import counted, duration
+from ojs_core.runtime.addresses import is_loopback
 from ojs_nats import Client
 from ojs_nats.answers.system import Health, StorageLevel
 
@@ -115,6 +117,23 @@ async def check_projector(client: Client) -> list[Finding]:
     kind = problem if lag >= _LAG_PROBLEM_MS else warning
     remedy = "wait if it was just started; else see its log, and give it a faster disk or processor"
     return [kind("projector", f"the projector is {duration(lag / 1_000)} behind", behind, remedy)]
+
+
+async def check_door(client: Client) -> list[Finding]:
+    """Whether the server asks for keys, where others than this machine may reach it."""
+    said = (await client.system.manifest()).authentication
+    if said is not None and said.required:
+        return [ok("door", "it asks for keys")]
+    if is_loopback(urlsplit(client.url).hostname or ""):
+        return [ok("door", "it asks for no keys: everybody who reaches it may do everything")]
+    return [
+        warning(
+            "door",
+            "it asks for no keys, and isn't of this machine",
+            "everybody who reaches it may do everything, unless a proxy before it asks who they are",
+            "make the first key with 'ojs-nats keys create --role admin --name NAME' (docs/security.md)",
+        )
+    ]
 
 
 async def check_versions(client: Client) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
@@ -14,17 +14,19 @@ from ojs_core.domain.storage_room import RESERVE_BYTES, levels, shortage
 from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.subjects import StoreConfig, checked_namespace, is_namespace
 from ojs_core.runtime.setting_readers import nats_urls
 
+_BUCKET: Final = StoreConfig(namespace="x").records_stream.removesuffix("x")
 _BEHIND: Final = 1_000
 """Messages that a service hasn't taken yet."""
 _NEARLY_ALL: Final = 0.8
 
 
-async def check_nats(urls: str) -> list[Finding]:
-    """All of it. Raises ValueError for what isn't an address of NATS."""
-    servers = nats_urls(urls)
+async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
+    """All of it, of the system in this namespace. Raises ValueError for what isn't an address of NATS, or a namespace."""
+    servers = _read("--nats", nats_urls, urls)
+    config = StoreConfig() if namespace is None else StoreConfig(namespace=_read("--namespace", checked_namespace, namespace))
     nats = Connection("doctor")
     try:
         await nats.connect(servers)
@@ -39,7 +41,7 @@ async def check_nats(urls: str) -> list[Finding]:
             )
         ]
     try:
-        return [finding async for finding in _asked(nats, StoreConfig())]
+        return [finding async for finding in _asked(nats, config)]
     except OjsError as error:
         return [
             problem(
@@ -53,13 +55,28 @@ async def check_nats(urls: str) -> list[Finding]:
         await nats.close()
 
 
+def _read(flag: str, reader: Callable[[str], str], value: str) -> str:
+    try:
+        return reader(value)
+    except ValueError as error:
+        raise ValueError(f"{flag}: {error}") from None
+
+
 async def _asked(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding]:
     yield _server(nats)
     info = await account(nats)
     copies = 1
-    for wanted in config.streams():
+    infos = [(wanted, await call(nats, f"STREAM.INFO.{wanted['name']}")) for wanted in config.streams()]
+    if all("error" in found for _, found in infos) and (others := await _namespaces(nats)):
+        yield problem(
+            "namespace",
+            f"there is nothing in the namespace {config.namespace}, but there is in: {', '.join(others)}",
+            "services and clients of one namespace see nothing of another",
+            "name the right one with --namespace or OJS_NAMESPACE; if the system is new, start a service, which makes streams",
+        )
+        return
+    for wanted, found in infos:
         name = wanted["name"]
-        found = await call(nats, f"STREAM.INFO.{name}")
         if "error" in found:
             yield problem(
                 "streams",
@@ -71,8 +88,24 @@ async def _asked(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding
         copies = int(found["config"].get("num_replicas", 1))
         for finding in (_config(wanted, found, config), *_copies(name, found), *_consumers_room(name, found)):
             yield finding
-    yield await _consumers(nats, config)
+    if all("error" not in found for _, found in infos):
+        yield await _consumers(nats, config)
     yield _room(info, copies)
+
+
+async def _namespaces(nats: Connection) -> list[str]:
+    """Return those whose streams are there, as far as this user may know."""
+    try:
+        answer = await ask(nats, "STREAM.NAMES", None, "to list the streams")
+    except OjsError:
+        return []
+    streams = frozenset(answer.get("streams") or ())
+    names = (name.removeprefix(_BUCKET) for name in sorted(streams) if name.startswith(_BUCKET))
+    return [name for name in names if is_namespace(name) and _stream_names(name) <= streams]
+
+
+def _stream_names(namespace: str) -> set[str]:
+    return {str(stream["name"]) for stream in StoreConfig(namespace=namespace).streams()}
 
 
 def _server(nats: Connection) -> Finding:

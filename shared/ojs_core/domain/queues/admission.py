@@ -11,6 +11,7 @@ from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import SYSTEM_RETRY, Job
 from ojs_core.domain.queues.config import QueueConfig
 from ojs_core.domain.queues.record import QueueState
+from ojs_core.domain.strict import type_matches
 
 
 class QueueSettings(Struct, frozen=True):
@@ -31,7 +32,7 @@ def admitted(draft: Job, settings: QueueSettings) -> Job:
         raise OjsError("queue_draining", message, details={"queue": draft.queue})
     if settings.state == "paused" and config.strict_pause:
         raise OjsError("queue_paused", f"queue {draft.queue!r} is paused", details={"queue": draft.queue}, retry_after=5)
-    if config.allowed_job_types is not None and not _allowed(draft.type, config.allowed_job_types):
+    if config.allowed_job_types is not None and not type_matches(draft.type, config.allowed_job_types):
         listed = ", ".join(config.allowed_job_types) or "none"
         raise OjsError(
             "job_type_not_allowed",
@@ -48,7 +49,3 @@ def admitted(draft: Job, settings: QueueSettings) -> Job:
     if config.retention is not None:
         changes["retention"] = config.retention
     return replace(draft, **changes) if changes else draft
-
-
-def _allowed(job_type: str, patterns: tuple[str, ...]) -> bool:
-    return any(job_type.startswith(pattern[:-1]) if pattern.endswith("*") else job_type == pattern for pattern in patterns)

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import structlog
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, queue_full
@@ -36,10 +37,6 @@ from ojs_core.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 _PAUSE_S: Final = 0.005
-_WAIT_S: Final = 2.0
-"""How long places that others have taken are waited for."""
-_SEAT_MS: Final = 10_000
-"""Places that are older were taken by somebody who died."""
 _LOOKED_AT: Final = 128
 """Tokens among which the oldest jobs are found, at most; of a few, `_SPARE` more than are wanted, at first."""
 _SPARE: Final = 7
@@ -72,6 +69,15 @@ class Pressure(NamedTuple):
         return self.depth / self.bound
 
 
+class CapacityTimings(Struct, frozen=True, kw_only=True):
+    """How long places of bounded queues are held, and waited for."""
+
+    wait_s: float = 2.0
+    """How long places that others have taken are waited for."""
+    seat_ms: int = 10_000
+    """Places that are older were taken by somebody who died."""
+
+
 class _Standing(NamedTuple):
     """What the ready subjects of a queue hold: the last sequence, tokens, and places taken by number of messages."""
 
@@ -83,7 +89,10 @@ class _Standing(NamedTuple):
 class Capacity:
     """Takes places in bounded queues; one at a time per queue within a process, since they exclude each other anyway."""
 
-    def __init__(self, bucket: Bucket, queues: Queues, stale_tokens: StaleTokens, alerts: ThresholdAlerts) -> None:
+    def __init__(
+        self, bucket: Bucket, queues: Queues, stale_tokens: StaleTokens, alerts: ThresholdAlerts, timings: CapacityTimings
+    ) -> None:
+        self._timings = timings
         self._nats = bucket.nats
         self._committer = bucket.committer
         self._queues = queues
@@ -166,8 +175,8 @@ class Capacity:
                     return seat, depth
                 conflicts += 1  # who waits for others' places is not in conflict with them, and looks again soon
                 await step_back(self._clock, conflicts)
-            elif standing.seats and standing.tokens + number <= bound and loop.time() < began + _WAIT_S:
-                await self._stale_tokens.clear_seats(queue, self._clock.now() - _SEAT_MS)
+            elif standing.seats and standing.tokens + number <= bound and loop.time() < began + self._timings.wait_s:
+                await self._stale_tokens.clear_seats(queue, self._clock.now() - self._timings.seat_ms)
                 await asyncio.sleep(_PAUSE_S)  # others' pushes are under way, and may fail
             else:
                 if check is not None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
@@ -22,7 +23,7 @@ from ojs_core.domain.rate_limits.policy import policy_of
 from ojs_core.jetstream.api import delete, deleted
 from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.contents import messages, sequence_of, stored_at, subject_of
-from ojs_core.jetstream.subjects import lane_of
+from ojs_core.jetstream.subjects import is_held, lane_of
 from ojs_core.store.rate_limits.limiter import Limiter
 from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.records.bucket import Bucket
@@ -34,21 +35,30 @@ log = structlog.get_logger(__name__)
 _PAGE: Final = 256
 _FIRST_PAGE: Final = 32
 _READ_S: Final = 2.0
-_AHEAD_MS: Final = 100
-"""By so much a token may seem older than its job's transition: what clocks are apart."""
 _BEHIND_MS: Final = 10_000
 """So much later it may have been stored: a commit is tried for seconds, and a batch's tokens follow it."""
 _SEARCHED: Final = 5_000
 """Tokens that are looked through for those of one group of jobs; what isn't found is a sweep's."""
-_SWEEP_S: Final = 0.2
-"""How long one push is kept waiting for a sweep, which the next one goes on with."""
-_REST_S: Final = 1.0
 _REST_FACTOR: Final = 20
-"""A sweep that has found nothing isn't begun again for this many times of what it took."""
+"""A sweep that has found nothing isn't begun again for this many times of what it took, or for `rest_s`."""
 _SEEN: Final = 20_000
 """Tokens that a sweep remembers, to know another one for the same job."""
 _KNOWN: Final = 1_000
 """Queues whose sweeps this process remembers."""
+
+
+class SweepTimings(Struct, frozen=True, kw_only=True):
+    """How stale tokens are looked for."""
+
+    ahead_ms: int = 100
+    """By so much a token may seem older than its job's transition: what clocks are apart."""
+    sweep_s: float = 0.2
+    """How long one push is kept waiting for a sweep, which the next one goes on with."""
+    rest_s: float = 1.0
+    drop_after_ms: int = DROP_AFTER_MS
+    """A token without a job is deleted after this long."""
+    page: int = _PAGE
+    """Tokens that one look reads."""
 
 
 class Live(NamedTuple):
@@ -87,7 +97,8 @@ class _Sweep:
 class StaleTokens:
     """Looks through tokens without taking them. Raises OjsError backend_unavailable."""
 
-    def __init__(self, bucket: Bucket, limiter: Limiter) -> None:
+    def __init__(self, bucket: Bucket, limiter: Limiter, timings: SweepTimings) -> None:
+        self._timings = timings
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
@@ -104,7 +115,7 @@ class StaleTokens:
         """
         wanted = {f"{job.id} {job.token}".encode(): job for job in jobs}
         times = [available_at(job) for job in wanted.values()]
-        since = max(min(times) - _AHEAD_MS, 0)
+        since = max(min(times) - self._timings.ahead_ms, 0)
         found = await self._find(self._config.ready_of_queue(queue), wanted, since, max(times) + _BEHIND_MS)
         for scope in {key_scope(policy.key) for job in wanted.values() if (policy := policy_of(job)) and policy.key}:
             found |= await self._find(self._config.held_of(queue, scope), wanted, since, None)
@@ -152,7 +163,7 @@ class StaleTokens:
             self._sweeps.put(queue, sweep, 1)
         deleted = 0
         now = began
-        while sweep.subjects and not deleted and now <= began + _SWEEP_S:
+        while sweep.subjects and not deleted and now <= began + self._timings.sweep_s:
             look = await self.look(queue, sweep.subjects[0], sweep.following, seen=sweep.seen)
             deleted, sweep.following = look.deleted, look.following or 1
             if look.following is None:
@@ -160,7 +171,7 @@ class StaleTokens:
             now = loop.time()
         sweep.spent += now - began
         if not sweep.subjects and not sweep.rests_until:
-            sweep.rests_until = now + max(_REST_S, _REST_FACTOR * sweep.spent)
+            sweep.rests_until = now + max(self._timings.rest_s, _REST_FACTOR * sweep.spent)
             sweep.seen.clear()
         if deleted:
             log.info("tokens of jobs that are gone deleted", queue=queue, tokens=deleted)
@@ -173,13 +184,13 @@ class StaleTokens:
         return Look([*ready.live, *held.live], ready.deleted + held.deleted, None)
 
     async def look(
-        self, queue: str, subjects: str, start: int = 1, most: int = _PAGE, seen: dict[Token, int] | None = None
+        self, queue: str, subjects: str, start: int = 1, most: int | None = None, seen: dict[Token, int] | None = None
     ) -> Look:
         """Judge tokens of a queue from a sequence on, and delete those that stand for nothing any more.
 
         Of several for one job (a push that was repeated) the first is kept; `seen` are those of earlier looks, by sequence.
         """
-        messages, left = await self._messages(subjects, {"seq": start}, most)
+        messages, left = await self._messages(subjects, {"seq": start}, most or self._timings.page)
         sighted = [one for message in messages if (one := self._sighted(message, queue)) is not None]
         junk = [sequence for sequence, token in sighted if token is None]
         tokens = {sequence: token for sequence, token in sighted if token is not None}
@@ -214,7 +225,7 @@ class StaleTokens:
     def _is_dead(self, token: Token, stored: Stored) -> bool:
         if token.stands_for(stored.job):
             return False
-        return token.superseded(stored) or self._clock.now() - token.stored_at > DROP_AFTER_MS
+        return token.superseded(stored) or self._clock.now() - token.stored_at > self._timings.drop_after_ms
 
     async def _messages(self, subjects: str, start: dict[str, Any], most: int) -> tuple[Sequence[Reply], int]:
         """Messages of the ready stream from `start` on, and how many there are beyond them."""
@@ -257,7 +268,7 @@ def _doubles(standing: dict[int, Token], found: dict[str, Stored], seen: dict[To
 
 def _priority_of(subject: str) -> int:
     """Of a ready subject's tokens, or of those that are put aside."""
-    return int(subject.split(".")[4]) - 100 if subject.startswith("ojs.hold.") else priority_of(subject)
+    return int(subject.split(".")[4]) - 100 if is_held(subject) else priority_of(subject)
 
 
 def available_at(job: Job) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, storage_full
 from ojs_core.base.loops import start_loop, stop_loop
@@ -27,10 +28,6 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_FASTEST: Final = 512 * 1024 * 1024
-"""Bytes a second, assumed to be more than one nats-server takes; what is left by this is the time until the next look."""
-SHORTEST_S: Final = 0.05
-LONGEST_S: Final = 1.0
 _MOST: Final = 1 << 50
 """Bytes; no nats-server has so much."""
 _STEP: Final = 1 << 20
@@ -39,6 +36,15 @@ _NO_STORAGE: Final = 10047
 _OVERLAP: Final = 10065
 _PROBE: Final = "OJS_PROBE"
 _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
+
+
+class RoomTimings(Struct, frozen=True, kw_only=True):
+    """How often the room is looked at."""
+
+    fastest: int = 512 * 1024 * 1024
+    """Bytes a second, assumed to be more than one nats-server takes; what is left by this is the time until the next look."""
+    shortest_s: float = 0.05
+    longest_s: float = 1.0
 
 
 class StorageRoom:
@@ -50,9 +56,11 @@ class StorageRoom:
         presence: Presence,
         config: StoreConfig,
         settings: RoomSettings,
+        timings: RoomTimings,
         role: str = "",
     ) -> None:
         """`role` says which streams NATS may let this process purge."""
+        self._timings = timings
         self._connections = connections
         self._nats = connections[0]
         self._presence = presence
@@ -94,9 +102,9 @@ class StorageRoom:
     def _pause(self) -> float:
         """The reserve must not be used up by new jobs between two looks, however fast they come."""
         if self.shortage is not None or not self.levels:
-            return LONGEST_S
+            return self._timings.longest_s
         free = min(level.left - level.reserve for level in self.levels)
-        return min(max(free / _FASTEST, SHORTEST_S), LONGEST_S)
+        return min(max(free / self._timings.fastest, self._timings.shortest_s), self._timings.longest_s)
 
     async def look(self) -> None:
         """Bring everything up to date. Raises OjsError backend_unavailable."""

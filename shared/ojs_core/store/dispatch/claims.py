@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import structlog
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
@@ -31,10 +32,17 @@ from ojs_core.store.records.writer import Conflict
 
 log = structlog.get_logger(__name__)
 
-YOUNG_MS: Final = 1_000
-"""A token this young may be ahead of its record; it is looked at again for up to `REREAD_S` while others are claimed."""
-REREAD_S: Final = 0.25
-PARK_S: Final = 5.0
+
+class ClaimTimings(Struct, frozen=True, kw_only=True):
+    """How long a token without a job is looked at, and kept."""
+
+    young_ms: int = 1_000
+    """A token this young may be ahead of its record; it is looked at again for up to `reread_s` while others are claimed."""
+    reread_s: float = 0.25
+    park_s: float = 5.0
+    """After this long an older one is looked at again."""
+    drop_after_ms: int = DROP_AFTER_MS
+    """After this long it is dropped."""
 
 
 class Wanted(NamedTuple):
@@ -99,7 +107,9 @@ class Claims:
         limiter: Limiter,
         requeuer: Requeuer,
         wakeups: Wakeups,
+        timings: ClaimTimings,
     ) -> None:
+        self._timings = timings
         self._nats = bucket.nats
         self._config = bucket.config
         self._reader = reader
@@ -132,7 +142,7 @@ class Claims:
     async def _claim_into(self, claimed: ClaimedJobs, queue: str, tokens: list[Token], wanted: Wanted) -> None:
         waiting = tokens
         loop = asyncio.get_running_loop()
-        until = loop.time() + REREAD_S
+        until = loop.time() + self._timings.reread_s
         pause = 0.002
         while waiting:
             found = self._pushed_here(queue, waiting)
@@ -213,7 +223,7 @@ class Claims:
                 await self._limiter.missed(stored.job)
             self._reader.done(token)
             return True
-        if self._clock.now() - token.stored_at <= YOUNG_MS:
+        if self._clock.now() - token.stored_at <= self._timings.young_ms:
             return False
         self._park(token)
         return True
@@ -335,11 +345,11 @@ class Claims:
 
     def _park(self, token: Token) -> None:
         """An old token without its record: there is no job yet to reorder, so it may come back later, or not at all."""
-        if self._clock.now() - token.stored_at > DROP_AFTER_MS:
+        if self._clock.now() - token.stored_at > self._timings.drop_after_ms:
             log.warning("token without a job dropped", job_id=token.job_id)
             self._reader.done(token)
         else:
-            self._reader.later(token, PARK_S)
+            self._reader.later(token, self._timings.park_s)
 
 
 def _started(candidate: Candidate, permitted: Permitted, wanted: Wanted) -> Transition:

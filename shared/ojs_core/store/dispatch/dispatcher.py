@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Final, Literal
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.lru import Lru
@@ -16,13 +17,13 @@ from ojs_core.domain.handlers import Handled
 from ojs_core.domain.job import Job
 from ojs_core.domain.starvation import StarvationClock
 from ojs_core.jetstream.subjects import lane_of
-from ojs_core.store.dispatch.claims import Claims, Wanted
-from ojs_core.store.dispatch.queue_consumers import QueueConsumers
+from ojs_core.store.dispatch.claims import Claims, ClaimTimings, Wanted
+from ojs_core.store.dispatch.queue_consumers import ConsumerTimings, QueueConsumers
 from ojs_core.store.dispatch.requeuer import Requeuer
 from ojs_core.store.dispatch.skipped_queues import SkippedQueues
 from ojs_core.store.dispatch.token_parking import TokenParking
 from ojs_core.store.dispatch.token_reader import TokenReader
-from ojs_core.store.dispatch.wakeups import Wakeups
+from ojs_core.store.dispatch.wakeups import Wakeups, WakeupTimings
 from ojs_core.store.jobs.guards import Guards
 from ojs_core.store.jobs.jobs import Jobs
 from ojs_core.store.queues.fair_pools import FairPools, Plan
@@ -33,7 +34,6 @@ from ojs_core.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-_FALLBACK_LOOK_S: Final = 1.0
 _FURTHER_LOOKS_S: Final = (0.004, 0.02)
 """A wake may come before its token can be pulled, so a look that it led to in vain is repeated, each so long after the last."""
 _FRUITLESS_PULLS: Final = 100
@@ -48,6 +48,16 @@ _MANY_UNFIT: Final = 64
 """Tokens that are taken together while their jobs are for other workers: the more, the more of them are met."""
 _ROTATED: Final = 1_000
 """Queues that rotate their priorities whose waits this process remembers."""
+
+
+class DispatchTimings(Struct, frozen=True, kw_only=True):
+    """The times of fetching, and of its parts."""
+
+    fallback_look_s: float = 1.0
+    """How often a fetch that waits looks though nothing has woken it."""
+    consumers: ConsumerTimings = ConsumerTimings()
+    claims: ClaimTimings = ClaimTimings()
+    wakeups: WakeupTimings = WakeupTimings()
 
 
 Looked = Literal["whole", "part", "over"]
@@ -67,17 +77,20 @@ async def nobody_gives_up() -> bool:
 class Dispatcher:
     """Fetching: priorities from high to low, first come first served within one, queues left to right."""
 
-    def __init__(self, bucket: Bucket, guards: Guards, jobs: Jobs, pools: FairPools, limiter: Limiter) -> None:
+    def __init__(
+        self, bucket: Bucket, guards: Guards, jobs: Jobs, pools: FairPools, limiter: Limiter, timings: DispatchTimings
+    ) -> None:
+        self._timings = timings
         self._queues = queues = guards.queues
         self._pools = pools
         self._limiter = limiter
         self._capacity = guards.capacity
         self._clock = bucket.clock
-        self._consumers = QueueConsumers(bucket, queues)
-        self.wakeups = Wakeups(bucket)
+        self._consumers = QueueConsumers(bucket, queues, timings.consumers)
+        self.wakeups = Wakeups(bucket, timings.wakeups)
         self._reader = TokenReader(bucket, self._consumers, queues, self.wakeups)
         self._requeuer = Requeuer(jobs)
-        self._claims = Claims(bucket, self._reader, jobs, queues, limiter, self._requeuer, self.wakeups)
+        self._claims = Claims(bucket, self._reader, jobs, queues, limiter, self._requeuer, self.wakeups, timings.claims)
         self._parking = TokenParking(self._reader, self._claims, self.wakeups, bucket.config)
         self._starvation: Lru[StarvationClock[int]] = Lru(_ROTATED)
         self._looks: set[asyncio.Task[list[Job]]] = set()
@@ -125,11 +138,11 @@ class Dispatcher:
                 left = deadline - loop.time()
                 if jobs or left <= 0 or self.wakeups.closed:
                     return jobs
-                await waiter.wait(min(left, next(pauses, _FALLBACK_LOOK_S)))
+                await waiter.wait(min(left, next(pauses, self._timings.fallback_look_s)))
                 while not waiter.woken and self.wakeups.empty(queues) and (left := deadline - loop.time()) > 0:
                     if await given_up():
                         return []
-                    await waiter.wait(min(left, _FALLBACK_LOOK_S))
+                    await waiter.wait(min(left, self._timings.fallback_look_s))
                 if await given_up():
                     return []
         finally:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.lru import Lru
@@ -30,18 +31,24 @@ _NEWBORN_MS: Final = 5_000
 queue is old (`ojs_core.jetstream.watch.FRESH_S`)."""
 _TRIES: Final = 8
 _LET_GO_S: Final = 1.0
-_IDLE_S: Final = 30
-"""A durable that nobody pulls from leaves after this long."""
 _KNOWN_S: Final = 20.0
 """After its last use a durable is believed to be there for this long."""
-BUSY_PULLS: Final = 10
-"""So many pulls of one process within `_WINDOW_S` make a subject busy enough for a durable."""
 _WINDOW_S: Final = 10.0
 _SUBJECTS: Final = 10_000
 """Ready subjects whose use this process remembers."""
-_REST_S: Final = 5.0
-"""How long no other durable is asked for when there can't be more."""
 _LOG_S: Final = 60.0
+
+
+class ConsumerTimings(Struct, frozen=True, kw_only=True):
+    """When a ready subject gets a durable consumer, and for how long."""
+
+    busy_pulls: int = 10
+    """So many pulls of one process within `_WINDOW_S` make a subject busy enough for a durable."""
+    idle_s: int = 30
+    """A durable that nobody pulls from leaves after this long."""
+    rest_s: float = 5.0
+    """How long no other durable is asked for when there can't be more."""
+
 
 Way = Literal["durable", "head", "held"]
 """How a subject's tokens are to be had: pulled from its durable, taken from its head, or not at all since it is held."""
@@ -62,7 +69,8 @@ class _Use:
 class QueueConsumers:
     """Decides who gets a durable, makes it, and knows which are there (docs/adr/005, docs/adr/029)."""
 
-    def __init__(self, bucket: Bucket, queues: Queues) -> None:
+    def __init__(self, bucket: Bucket, queues: Queues, timings: ConsumerTimings) -> None:
+        self._timings = timings
         self._nats = bucket.bulk
         self._queues = queues
         self._clock = bucket.clock
@@ -89,7 +97,7 @@ class QueueConsumers:
             use.since, use.pulls = now, 0
         use.pulls += 1
         limited = use.limited or policy_of_queue(self._queues.config(queue)) is not None
-        if (use.pulls <= BUSY_PULLS and not much and not limited) or now < self._full_until:
+        if (use.pulls <= self._timings.busy_pulls and not much and not limited) or now < self._full_until:
             return "head"
         return await self.make(subject, queue)
 
@@ -151,7 +159,7 @@ class QueueConsumers:
             "filter_subject": subject,
             "ack_wait": 3 * SECOND_NS,
             "max_ack_pending": 10_000,
-            "inactive_threshold": _IDLE_S * SECOND_NS,
+            "inactive_threshold": self._timings.idle_s * SECOND_NS,
             "pause_until": format_ms(self._clock.now() + _NEWBORN_MS),
         }
         try:
@@ -167,7 +175,7 @@ class QueueConsumers:
 
     def _refused(self, reason: str, *, full: bool) -> None:
         """Tokens can be had without a durable, so nobody waits; whoever looks after nats-server hears of it."""
-        self._full_until = asyncio.get_running_loop().time() + _REST_S
+        self._full_until = asyncio.get_running_loop().time() + self._timings.rest_s
         metrics.CONSUMERS_REFUSED.inc()
         if self._told.due():
             remedy = "raise the stream's max_consumers, or the account's, if busy queues are slow" if full else None

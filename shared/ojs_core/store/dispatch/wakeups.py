@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+
+from msgspec import Struct
 
 from ojs_core.base.waiting import within
 from ojs_core.jetstream.connection import Reply
@@ -17,12 +18,16 @@ from ojs_core.store.dispatch.ready_subjects import ReadySubjects
 from ojs_core.store.rate_limits.permits import queue_scope
 from ojs_core.store.records.bucket import Bucket
 
-LINGER_S: Final = 10.0
-"""A queue's subscription outlives its last fetch this long, since workers ask again at once."""
-_SURE_S: Final = 30.0
-"""How long it is relied upon that each arrival is heard. Only a lost connection keeps one back, and that is noticed."""
-_SURE_ON_A_CLUSTER_S: Final = 1.0
-"""There a leader may die between a token and its republication."""
+
+class WakeupTimings(Struct, frozen=True, kw_only=True):
+    """How long arrivals are listened to."""
+
+    sure_s: float = 30.0
+    """How long it is relied upon that each arrival is heard. Only a lost connection keeps one back, and that is noticed."""
+    sure_on_a_cluster_s: float = 1.0
+    """There a leader may die between a token and its republication."""
+    linger_s: float = 10.0
+    """A queue's subscription outlives its last fetch this long, since workers ask again at once."""
 
 
 class Waiter:
@@ -74,11 +79,12 @@ class _Watched:
 class Wakeups:
     """Who waits for which queue on this process, and what it has heard of each."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, timings: WakeupTimings) -> None:
+        self._timings = timings
         self._nats = bucket.nats
         """That on which pushes are answered: an arrival is heard before its push is."""
         self._config = bucket.config
-        self._sure_s = _SURE_S if bucket.config.replicas == 1 else _SURE_ON_A_CLUSTER_S
+        self._sure_s = timings.sure_s if bucket.config.replicas == 1 else timings.sure_on_a_cluster_s
         self._queues: dict[str, _Watched] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._idle: OrderedDict[str, float] = OrderedDict()
@@ -211,7 +217,7 @@ class Wakeups:
         self._idle.move_to_end(queue)
 
     async def _forget_idle(self) -> None:
-        long_ago = asyncio.get_running_loop().time() - LINGER_S
+        long_ago = asyncio.get_running_loop().time() - self._timings.linger_s
         while self._idle and next(iter(self._idle.values())) < long_ago:
             queue, _ = self._idle.popitem(last=False)
             if queue not in self._starting:  # whoever starts to listen waits for it, and leaves again

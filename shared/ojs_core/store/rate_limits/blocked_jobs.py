@@ -13,6 +13,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from ojs_core.domain import threshold_alerts
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.rate_limits import permits
@@ -33,8 +35,6 @@ _AHEAD_MS: Final = 60_000
 """A hint whose claim still runs after this long was ahead of a commit that failed."""
 _SOON_MS: Final = 20
 _LATEST_MS: Final = 1_000
-_MOST: Final = 1_000
-"""Tokens that one hint looks at."""
 _PAGE: Final = 250
 _NEAR_MS: Final = 5_000
 """A look that is due so soon is asked for by this process as well: timers of one limit fire a quarter of a second apart."""
@@ -55,10 +55,20 @@ class _Held(NamedTuple):
     data: bytes
 
 
+class BlockedJobLimits(Struct, frozen=True, kw_only=True):
+    """How much of a key's backlog is looked at."""
+
+    at_once: int = 1_000
+    """Tokens that one hint looks at."""
+
+
 class BlockedJobs:
     """Puts tokens aside and moves them on; any number of processes may do either."""
 
-    def __init__(self, bucket: Bucket, permits: Permits, alerts: ThresholdAlerts, lanes: Lanes) -> None:
+    def __init__(
+        self, bucket: Bucket, permits: Permits, alerts: ThresholdAlerts, lanes: Lanes, limits: BlockedJobLimits
+    ) -> None:
+        self._limits = limits
         self._nats = bucket.nats
         self._records = bucket.records
         self._permits = permits
@@ -154,11 +164,11 @@ class BlockedJobs:
         _, record = await self._permits.read(scope)
         policy = record.policy if record.op else await self._policy_of_first(order[0])
         _, _, room, later = await self._permits.judge(scope, policy)
-        most = left = min(room.number, _MOST)
+        most = left = min(room.number, self._limits.at_once)
         looked_at = 0
         last: str | None = None
         for subject in order:
-            while left and looked_at < _MOST and (page := await self._page(subject, min(left, _PAGE))):
+            while left and looked_at < self._limits.at_once and (page := await self._page(subject, min(left, _PAGE))):
                 looked_at += len(page)
                 moved = await self._move_all(subject, page)
                 left -= len(moved)

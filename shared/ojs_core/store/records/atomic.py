@@ -19,6 +19,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, batch_too_large, unavailable
 from ojs_core.domain.job import State
@@ -38,7 +39,6 @@ _SERVICE: Final = "batch"
 _TIMEOUT_S: Final = 10.0
 _DEADLINE_S: Final = 10.0
 _HINTS_S: Final = 3.0
-_OUTBOX_MS: Final = 2_000
 _OUTBOX_JOBS_PER_MS: Final = 10
 """The outbox waits a millisecond longer for each of so many jobs; the tokens are there several times as fast."""
 _TOO_MANY: Final = 10199
@@ -46,6 +46,13 @@ _DEFAULT_MOST: Final = 1_000
 _BUSY: Final = frozenset({10176, 10210})
 """Too many batches under way; the former is also how a batch ends whose beginning was refused for that."""
 _LIMIT: Final = re.compile(r"too large: (\d+)")
+
+
+class OutboxTimings(Struct, frozen=True, kw_only=True):
+    """When the outbox of a batch hands out what its writer has not."""
+
+    wait_ms: int = 2_000
+    """So long after the batch, and longer for a large one."""
 
 
 class AtomicCommit(NamedTuple):
@@ -87,7 +94,8 @@ class _Batch(Write):
 class Atomic:
     """Writes batches; any number at once."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, timings: OutboxTimings) -> None:
+        self._timings = timings
         self._nats = bucket.nats
         self._writer = bucket.writer
         self._committer = bucket.committer
@@ -172,7 +180,7 @@ class Atomic:
         return max((self.most or _DEFAULT_MOST) - others, 0)
 
     def _outbox(self, subject: str, tokens: list[str]) -> Hint:
-        at = self._clock.now() + _OUTBOX_MS + len(tokens) // _OUTBOX_JOBS_PER_MS
+        at = self._clock.now() + self._timings.wait_ms + len(tokens) // _OUTBOX_JOBS_PER_MS
         op = subject.rpartition(".")[2]
         return alarm(subject, self._config.batch_due(op), at)._replace(body="\n".join(tokens).encode())
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, too_large
 from ojs_core.domain.job import Blob, Job, State, Timer
@@ -32,13 +33,19 @@ REPEAT_WITHIN_MS: Final = 60_000
 HEADROOM: Final = 1024
 """What a record's headers may take of the server's max_payload."""
 
-PORTION_BYTES: Final = 2 * 1024 * 1024
-"""Records sent before their answers are awaited: behind more than that, the last would be given up for standing in line."""
 
 _CONFLICTS: Final = metrics.COMMITS.labels("conflict")
 _FAILURES: Final = metrics.COMMITS.labels("failed")
 
 encode_job = msgspec.json.Encoder().encode
+
+
+class CommitTimings(Struct, frozen=True, kw_only=True):
+    """How long a commit is tried, and how much is sent at once."""
+
+    deadline_s: float = DEADLINE_S
+    portion_bytes: int = 2 * 1024 * 1024
+    """Records sent before their answers are awaited: behind more than that, the last would be given up for standing in line."""
 
 
 class _Commit(NamedTuple):
@@ -52,7 +59,10 @@ class _Commit(NamedTuple):
 class Committer:
     """Writes transitions. Several at once leave in one socket write, or a few if they are large, and are awaited together."""
 
-    def __init__(self, nats: Connection, writer: Writer, blobs: Blobs, config: StoreConfig, signals: Signals) -> None:
+    def __init__(
+        self, nats: Connection, writer: Writer, blobs: Blobs, config: StoreConfig, signals: Signals, timings: CommitTimings
+    ) -> None:
+        self._timings = timings
         self._writer = writer
         self._blobs = blobs
         self._nats = nats
@@ -66,7 +76,7 @@ class Committer:
 
         `op` is the `Moment.op` that the transition was made with. Raises as `Writer.write`.
         """
-        sequence = await self._complete(self._begin(transition, expected, op), _now() + DEADLINE_S)
+        sequence = await self._complete(self._begin(transition, expected, op), _now() + self._timings.deadline_s)
         if transition.stale_token_of is not None:
             await self.left_behind([transition])
         return sequence
@@ -82,7 +92,7 @@ class Committer:
         unsent = iter(commits)
         away: OjsError | None = None
         while away is None and (begun := self._begin_portion(unsent)):
-            deadline = _now() + DEADLINE_S
+            deadline = _now() + self._timings.deadline_s
             for one in begun:
                 try:
                     outcomes.append(await self._complete(one, deadline))
@@ -206,7 +216,7 @@ class Committer:
         for commit in commits:
             begun.append(one := self._begin(*commit))
             size += len(one.write.body) if isinstance(one.write, Write) else 0
-            if size >= PORTION_BYTES:
+            if size >= self._timings.portion_bytes:
                 break
         return begun
 

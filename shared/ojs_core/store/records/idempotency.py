@@ -31,14 +31,20 @@ log = structlog.get_logger(__name__)
 
 KEPT_S: Final = 25 * 3_600
 """The specification asks for a day; the hour more is for clocks and long requests."""
-SILENT_MS: Final = 60_000
-"""A runner that has not finished by then is taken for dead."""
-_WAIT_S: Final = 10.0
 _PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 1.0
 _NOT_KEPT: Final = "the answer to a request with an idempotency key is not kept"
 
 Status = Annotated[int, Meta(ge=0, le=599)]
+
+
+class IdempotencyTimings(Struct, frozen=True, kw_only=True):
+    """How long the first runner of a request is waited for."""
+
+    silent_ms: int = 60_000
+    """A runner that has not finished by then is taken for dead."""
+    wait_s: float = 10.0
+    """How long a repetition waits for the first answer."""
 
 
 class _Record(Struct, frozen=True, omit_defaults=True):
@@ -91,7 +97,8 @@ class Idempotency:
     the request again would wait until it is taken for dead.
     """
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, timings: IdempotencyTimings) -> None:
+        self._timings = timings
         self._clock = bucket.clock
         self._documents = Documents(bucket, partial(bucket.config.record, "idempotency"), request_reader, _is_go)
         self._under_way: set[asyncio.Task[None]] = set()
@@ -108,14 +115,14 @@ class Idempotency:
         """
         name = hashlib.sha256(f"{operation}\0{key}".encode()).hexdigest()
         digest = hashlib.sha256(request).hexdigest()
-        until = asyncio.get_running_loop().time() + _WAIT_S
+        until = asyncio.get_running_loop().time() + self._timings.wait_s
         while True:
             sequence, record = await self._read(name)
             if record is not None and record.digest != digest:
                 raise _refused(f"idempotency key {key!r} was used with another request; use another key")
             if record is not None and record.status:
                 return record.status, bytes(record.body)
-            if record is None or self._clock.now() - record.taken > SILENT_MS:
+            if record is None or self._clock.now() - record.taken > self._timings.silent_ms:
                 taken = await self._take(name, sequence, record, digest)
                 if taken is not None:
                     return await self._carry_out(name, *taken, repeated=record is not None, work=work)
@@ -167,7 +174,7 @@ class Idempotency:
     async def _write_in_turn(self, name: str, expected: int, records: Sequence[_Record]) -> None:
         """Write records over each other, each until it succeeds or somebody else has taken the request over."""
         pause = _PAUSE_S
-        until = asyncio.get_running_loop().time() + SILENT_MS / 1_000
+        until = asyncio.get_running_loop().time() + self._timings.silent_ms / 1_000
         for record in records:
             while True:
                 await asyncio.sleep(pause)

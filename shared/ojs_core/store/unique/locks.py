@@ -22,8 +22,6 @@ from ojs_core.store.records.writer import Conflict, Write
 
 log = structlog.get_logger(__name__)
 
-YOUNG_MS: Final = 4_000
-"""A lock this young may be ahead of its owner's record. Longer than a commit is tried, so that whoever is alive has ended."""
 REMEMBERED: Final = 16
 """Earlier owners that a lock still names, because they live on in a state that the policy of the next did not count."""
 GIVEN_UP_S: Final = 1
@@ -33,6 +31,13 @@ _CLOSE_S: Final = 1.0
 _FENCE: Final = "unique.fence"
 """The type of a tombstone that no job was before."""
 _NO_ARGS: Final = Raw(b"[]")
+
+
+class LockTimings(Struct, frozen=True, kw_only=True):
+    """How long a lock's owner is waited for."""
+
+    young_ms: int = 4_000
+    """A lock this young may be ahead of its owner's record. Longer than a commit is tried: whoever is alive has ended."""
 
 
 class Lock(Struct, frozen=True, omit_defaults=True):
@@ -55,7 +60,8 @@ LockVerdict = Literal["held", "let go", "gone"]
 class Locks:
     """Reads locks and the records behind them, and lets go of those whose owners have ended."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, timings: LockTimings) -> None:
+        self._timings = timings
         self._records = bucket.records
         self._committer = bucket.committer
         self._writer = bucket.writer
@@ -151,7 +157,7 @@ class Locks:
             ttl_s = None if left_s is None else left_s + _SPARE_S
         if ttl_s is None:  # its owner lives, or is kept for ever
             return "held"
-        if now - lock.at < YOUNG_MS:
+        if now - lock.at < self._timings.young_ms:
             return "let go"  # by somebody who is at it
         try:
             if settled(owner.job, key, lock) or await self.fence(lock.owner, owner):

@@ -3,8 +3,8 @@
 `$KV.ojs.unique.<fingerprint>` names the job that holds the fingerprint and the op under which it took it. A lock never says
 that a job exists, only whose record to look at; the records decide, read from the leader. Whoever wants the fingerprint
 first swaps the lock, then writes its own record, in which the same op stands. So a lock whose op is not in its owner's record
-belongs to somebody who is about to write that record, or died before: it is waited for, and past `YOUNG_MS` fenced, by a
-write to that record which makes the other's fail.
+belongs to somebody who is about to write that record, or died before: it is waited for, and past `LockTimings.young_ms`
+fenced, by a write to that record which makes the other's fail.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ from ojs_core.store.records.backoff import BUDGET_S, contended, tries
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.records import Stored
 from ojs_core.store.records.writer import Conflict, Write
-from ojs_core.store.unique.locks import GIVEN_UP_S, REMEMBERED, YOUNG_MS, Lock, Locks, encode_lock, settled
+from ojs_core.store.unique.locks import GIVEN_UP_S, REMEMBERED, Lock, Locks, LockTimings, encode_lock, settled
 
 log = structlog.get_logger(__name__)
 
 _FIRST_PAUSE_S: Final = 0.01
 _LAST_PAUSE_S: Final = 0.25
-_BUDGET_S: Final = BUDGET_S + YOUNG_MS / 1_000
-"""A look at a lock whose owner died may wait as long as a lock is young."""
 _LEFT_ALONE: Final = frozenset({"reject", "ignore"})
 """What leaves duplicates as they are."""
 
@@ -61,7 +59,10 @@ class LockStanding(NamedTuple):
 class Uniqueness:
     """Pushes and manual retries of unique jobs, and what becomes of their locks."""
 
-    def __init__(self, bucket: Bucket, atomic: Atomic) -> None:
+    def __init__(self, bucket: Bucket, atomic: Atomic, timings: LockTimings) -> None:
+        self._timings = timings
+        self._budget_s = BUDGET_S + timings.young_ms / 1_000
+        """A look at a lock whose owner died may wait as long as a lock is young."""
         self._records = bucket.records
         self._committer = bucket.committer
         self._writer = bucket.writer
@@ -69,7 +70,7 @@ class Uniqueness:
         self._clock = bucket.clock
         self._config = bucket.config
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self.locks = Locks(bucket)
+        self.locks = Locks(bucket, timings)
 
     # Taking
 
@@ -201,7 +202,7 @@ class Uniqueness:
         return duplicate(found.job.id, found.job.state)
 
     async def _repeat(self, job_id: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        async for _ in tries(self._clock, _BUDGET_S):
+        async for _ in tries(self._clock, self._budget_s):
             try:
                 return await attempt()
             except Conflict:
@@ -248,7 +249,7 @@ class Uniqueness:
                 return standing
             if owner.job is None and await self.locks.owner_deleted(key, lock):
                 return standing
-            if now - lock.at >= YOUNG_MS:
+            if now - lock.at >= self._timings.young_ms:
                 if await self.locks.fence(lock.owner, owner):
                     log.info("an unfinished push or retry of a unique job was fenced", job_id=lock.owner)
                     return standing

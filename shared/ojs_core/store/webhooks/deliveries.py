@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from ojs_core.base.errors import not_found
 from ojs_core.domain.webhooks.records import DeliveryRecord, DeliveryStatus
@@ -23,8 +24,6 @@ from ojs_core.jetstream.reading import RecordReader
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.records.bucket import Bucket
 
-MOST_FAILING: Final = 500
-"""Of one subscription; it takes no further events until there are fewer."""
 MOST_KEPT: Final = 500
 """Of those of one subscription that are not tried again; the oldest leave first."""
 _KEPT_S: Final = 7 * 86_400
@@ -44,6 +43,13 @@ def _sound(token: str, delivery: DeliveryRecord) -> None:
 delivery_reader: Final = RecordReader("delivery", msgspec.json.Decoder(DeliveryRecord).decode, _sound)
 
 
+class DeliveryLimits(Struct, frozen=True, kw_only=True):
+    """How many deliveries a subscription may have."""
+
+    failing: int = 500
+    """Those that are tried again; the subscription takes no further events until there are fewer."""
+
+
 class FoundDeliveries(NamedTuple):
     """A page of deliveries. `more` is the id after which it goes on, None at the end; `total` is None where it isn't known."""
 
@@ -55,7 +61,8 @@ class FoundDeliveries(NamedTuple):
 class Deliveries:
     """Stores and reads them, for those who deliver and for gateways."""
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, limits: DeliveryLimits) -> None:
+        self._limits = limits
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records
@@ -83,7 +90,7 @@ class Deliveries:
 
     async def full(self, subscription_id: str) -> bool:
         """Whether as many deliveries fail as may. Raises OjsError backend_unavailable."""
-        return await self._waiting(self._config.delivery_timer(subscription_id, ANY)) >= MOST_FAILING
+        return await self._waiting(self._config.delivery_timer(subscription_id, ANY)) >= self._limits.failing
 
     async def get(self, delivery_id: str) -> DeliveryRecord:
         """Raises OjsError not_found."""

@@ -23,7 +23,7 @@ from ojs_core.jetstream.subjects import ANY, WEBHOOK_CONSUMER
 from ojs_core.jetstream.watch import Watch
 from ojs_core.store.records.bucket import Bucket
 from ojs_core.store.records.documents import NOTHING_BESIDE, Beside, Documents
-from ojs_core.store.webhooks.deliveries import Deliveries
+from ojs_core.store.webhooks.deliveries import Deliveries, DeliveryLimits
 
 MAX_SUBSCRIPTIONS: Final = 100
 _DELETED_TTL_S: Final = 3_600
@@ -42,8 +42,8 @@ target_reader: Final = RecordReader("target", msgspec.json.Decoder(TargetHealth)
 class Webhooks:
     """Reads and changes subscriptions, for gateways and for those who deliver."""
 
-    def __init__(self, bucket: Bucket, instance: str) -> None:
-        self.deliveries = Deliveries(bucket)
+    def __init__(self, bucket: Bucket, instance: str, limits: DeliveryLimits) -> None:
+        self.deliveries = Deliveries(bucket, limits)
         self._nats = bucket.nats
         self._bulk = bucket.bulk
         self._records = bucket.records

@@ -29,15 +29,20 @@ log = structlog.get_logger(__name__)
 
 ROLES: Final = ("gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks")
 """What a system consists of: at least one process of each, of `webhooks` only where there are subscriptions."""
-BEAT_S: Final = 5.0
-MAX_GAP_MS: Final = 10_000
-"""A service whose beats are further apart than this was away in between."""
 STOPPED: Final = "stopped"
 """State of a worker that deregistered."""
-_AGAIN_S: Final = 1.0
-"""After a beat that was not stored: whether it can be again is what the process's readiness goes by."""
 _SERVICE_TTL_S: Final = 120
 _WORKER_TTL_S: Final = 3600
+
+
+class PresenceTimings(Struct, frozen=True, kw_only=True):
+    """How often a service says that it is alive."""
+
+    beat_s: float = 5.0
+    again_s: float = 1.0
+    """After a beat that was not stored: whether it can be again is what the process's readiness goes by."""
+    max_gap_ms: int = 10_000
+    """A service whose beats are further apart than this was away in between."""
 
 
 class ServiceBeat(Struct, frozen=True, omit_defaults=True):
@@ -74,14 +79,14 @@ worker_reader: Final = RecordReader("worker", msgspec.json.Decoder(WorkerRecord)
 _beat_reader: Final = RecordReader("service", msgspec.json.Decoder(ServiceBeat).decode)
 
 
-def covers(beats: Sequence[ServiceBeat], start: int, end: int) -> bool:
-    """Whether at every moment from `start` to `end` some service was alive, gaps up to `MAX_GAP_MS` apart."""
+def covers(beats: Sequence[ServiceBeat], start: int, end: int, max_gap_ms: int) -> bool:
+    """Return whether at every moment from `start` to `end` some service was alive, gaps up to `max_gap_ms` apart."""
     reached = start
     for beat in sorted(beats, key=lambda beat: beat.since):
-        if beat.since > reached + MAX_GAP_MS:
+        if beat.since > reached + max_gap_ms:
             return False
         reached = max(reached, beat.at)
-    return reached + MAX_GAP_MS >= end
+    return reached + max_gap_ms >= end
 
 
 class Workers:
@@ -139,8 +144,16 @@ class Presence:
     """
 
     def __init__(
-        self, nats: Connection, records: Records, clock: ServerClock, config: StoreConfig, role: str, instance: str
+        self,
+        nats: Connection,
+        records: Records,
+        clock: ServerClock,
+        config: StoreConfig,
+        role: str,
+        instance: str,
+        timings: PresenceTimings,
     ) -> None:
+        self.timings = timings
         self._nats = nats
         self._records = records
         self._clock = clock
@@ -176,11 +189,11 @@ class Presence:
         return Counter(beat.role for beat in await self._lately())
 
     async def _lately(self) -> list[ServiceBeat]:
-        horizon = self._clock.now() - MAX_GAP_MS
+        horizon = self._clock.now() - self.timings.max_gap_ms
         return [beat for beat in await self.of("*") if beat.at >= horizon and not beat.left]
 
     async def _turn(self) -> None:
-        await asyncio.sleep(BEAT_S if self.trouble is None else _AGAIN_S)
+        await asyncio.sleep(self.timings.beat_s if self.trouble is None else self.timings.again_s)
         try:
             await self._beat()
         except OjsError as error:
@@ -190,7 +203,7 @@ class Presence:
 
     async def _beat(self, *, left: bool = False) -> None:
         now = self._clock.now()
-        since = now if now - self._mine.at > MAX_GAP_MS else self._mine.since
+        since = now if now - self._mine.at > self.timings.max_gap_ms else self._mine.since
         beat = ServiceBeat(role=self._mine.role, instance=self._mine.instance, since=since, at=now, left=left)
         subject = self._config.record("service", f"{encode_token(beat.role)}.{encode_token(beat.instance)}")
         await put(self._nats, subject, msgspec.json.encode(beat), _SERVICE_TTL_S, "a service's beat")

@@ -82,6 +82,16 @@ class PayloadLimitsAnswer(Struct, kw_only=True):
     chunking: bool
 
 
+_SCHEMES: Final = ("bearer",)
+
+
+class Authentication(Struct):
+    """How clients show who they are, and whether they have to."""
+
+    required: bool
+    schemes: Sequence[str]
+
+
 class Manifest(Struct, kw_only=True):
     """What the server supports."""
 
@@ -98,13 +108,14 @@ class Manifest(Struct, kw_only=True):
     event_delivery: Annotated[Literal["at_least_once", "best_effort"], Meta(description="ojs-events §9.1.")]
     extensions: Annotated[Sequence[str], Meta(description="Their names, a plain list: the Go SDK reads no other.")]
     extension_details: DeclaredExtensions
+    authentication: Authentication
     endpoints: dict[str, str]
     payload_limits: PayloadLimitsAnswer
     limits: dict[str, float]
 
 
-def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str], *, nats: bool) -> Manifest:
-    """The manifest; `nats` says whether the API is offered over NATS, too.
+def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str], *, nats: bool, keys: bool) -> Manifest:
+    """The manifest; `nats` says whether the API is offered over NATS, too, `keys` whether it asks for keys.
 
     Extensions are names and capabilities booleans: the Go SDK reads nothing else.
     """
@@ -123,6 +134,7 @@ def manifest(limits: PayloadLimits, busy_queues: int, compression: Sequence[str]
         event_delivery="at_least_once",
         extensions=[extension.name for extension in EXTENSIONS],
         extension_details=DeclaredExtensions(_declared("official"), _declared("experimental")),
+        authentication=Authentication(keys, _SCHEMES),
         endpoints=_ENDPOINTS,
         payload_limits=PayloadLimitsAnswer(
             max_envelope_bytes=limits.max_envelope_bytes,

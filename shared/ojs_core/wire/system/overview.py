@@ -19,6 +19,7 @@ class BackendConfig(Struct, kw_only=True):
 
     type: str
     server_version: str
+    namespace: Annotated[str, Meta(description="How all names in NATS begin (`--namespace`).")]
     replicas: Count
     streams: Sequence[str]
 

@@ -18,10 +18,9 @@ from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.api import call, parse_ack
 from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.capacity import storage_room
-from ojs_core.store.store import Store
-from ojs_core.store.workers import presence
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_core.store.capacity.storage_room import RoomTimings
+from ojs_core.store.store import Store, StoreTimings
+from ojs_core.store.workers.presence import PresenceTimings, WorkerRecord
 from ojs_core.telemetry import metrics
 from ojs_scheduler.crons import CronWorker
 from support.cluster import NatsCluster
@@ -33,14 +32,15 @@ LIMIT = 64 * MIB
 RESERVE = LIMIT // 8
 
 
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A limit this small is reached between two looks that are 50 ms apart.
-    monkeypatch.setattr(storage_room, "SHORTEST_S", 0.002)
-    monkeypatch.setattr(storage_room, "_FASTEST", 1 << 40)
-    monkeypatch.setattr(storage_room, "LONGEST_S", 0.05)
-    monkeypatch.setattr(presence, "BEAT_S", 0.2)
-    monkeypatch.setattr(presence, "_AGAIN_S", 0.2)
+OFTEN = StoreTimings(
+    room=RoomTimings(shortest_s=0.002, fastest=1 << 40, longest_s=0.05), presence=PresenceTimings(beat_s=0.2, again_s=0.2)
+)
+"""A limit this small is reached between two looks that are 50 ms apart."""
+
+
+@pytest.fixture
+def timings() -> StoreTimings:
+    return OFTEN
 
 
 def large(queue: str, size: int = 250_000) -> Job:
@@ -164,11 +164,11 @@ no_auth_user: ojs
         await store.jobs.change(job.id, acked)
 
 
-async def test_a_limit_that_the_operator_names_counts(shared_nats_server: NatsServer, queue: str) -> None:
-    first = await Store.open(shared_nats_server.url, StoreConfig(), role="gateway")
+async def test_a_limit_that_the_operator_names_counts(nats_server: NatsServer, queue: str) -> None:
+    first = await Store.open(nats_server.url, StoreConfig(), role="gateway")
     limit = await used(first) + 20 * MIB
     store = await Store.open(
-        shared_nats_server.url, StoreConfig(), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB)
+        nats_server.url, StoreConfig(), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB), timings=OFTEN
     )
     try:
         await eventually(lambda: store.room.levels)
@@ -181,11 +181,16 @@ async def test_a_limit_that_the_operator_names_counts(shared_nats_server: NatsSe
 
 
 @pytest.mark.cluster
+@pytest.mark.slow
 async def test_on_a_cluster_the_limit_is_that_of_each_server(nats_cluster: NatsCluster, queue: str) -> None:
     first = await Store.open(nats_cluster.url, StoreConfig(replicas=3), role="gateway")
     limit = await used(first) // 3 + 100 * MIB
     store = await Store.open(
-        nats_cluster.url, StoreConfig(replicas=3), role="gateway", room=RoomSettings(limit=limit, reserve=10 * MIB)
+        nats_cluster.url,
+        StoreConfig(replicas=3),
+        role="gateway",
+        room=RoomSettings(limit=limit, reserve=10 * MIB),
+        timings=OFTEN,
     )
     try:
         await eventually(lambda: store.room.levels)

@@ -4,49 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any
 
 import pytest
 
-from integration.samples import draft, fetch
+from integration.samples import draft, fetch, holding
 from ojs_core.store.store import Store
 
 
-async def test_a_claim_in_flight_is_given_back(store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_claim_in_flight_is_given_back(store: Store, other: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
-    commit_all, claiming, go_on = store.committer.commit_all, asyncio.Event(), asyncio.Event()
-
-    async def slow(commits: Any) -> Any:
-        claiming.set()
-        await go_on.wait()
-        return await commit_all(commits)
-
-    monkeypatch.setattr(store.committer, "commit_all", slow)
-    task = asyncio.create_task(fetch(store, queue, worker="gone"))
-    await claiming.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    go_on.set()
+    with holding(store.nats, store.config.job(pushed.id)) as claim:
+        task = asyncio.create_task(fetch(store, queue, worker="gone"))
+        await claim.met(task)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
     [again] = await fetch(other, queue, worker="w", wait_ms=5_000)
     assert (again.id, again.worker, again.attempt, again.uncharged) == (pushed.id, "w", 2, 1)
 
 
-async def test_closing_waits_for_what_a_cancelled_fetch_claims(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_closing_waits_for_what_a_cancelled_fetch_claims(store: Store, other: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
-    commit_all, claiming = store.committer.commit_all, asyncio.Event()
-
-    async def told(commits: Any) -> Any:
-        claiming.set()
-        return await commit_all(commits)
-
-    monkeypatch.setattr(store.committer, "commit_all", told)
-    task = asyncio.create_task(fetch(store, queue))
-    await claiming.wait()
-    task.cancel()
-    await store.dispatcher.close()
+    with holding(store.nats, store.config.job(pushed.id)) as claim:
+        task = asyncio.create_task(fetch(store, queue))
+        await claim.met(task)
+        task.cancel()
+        closing = asyncio.create_task(store.dispatcher.close())
+        await asyncio.sleep(0)
+    await closing
     assert [job.id for job in await fetch(other, queue)] == [pushed.id]
 
 

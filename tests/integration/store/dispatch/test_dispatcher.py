@@ -2,20 +2,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable
+from contextlib import ExitStack
 
+import msgspec
 import pytest
+from msgspec import Raw
 
-from integration.samples import draft, failed, fetch, requeued, tokens
+from integration.samples import draft, failed, fetch, from_durables, requeued, tokens, unreachable
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.jetstream.api import call
-from ojs_core.jetstream.connection import Failed
-from ojs_core.store.dispatch import queue_consumers
-from ojs_core.store.records.writer import Conflict
+from ojs_core.jetstream.connection import Collected, Failed, ReplyOrFailure
 from ojs_core.store.store import Store
+from support.outside import Collect, Send, before, collecting, tapped
 from support.waiting import eventually
 
 
@@ -115,10 +116,8 @@ async def test_an_expired_job_at_the_head_is_discarded_and_not_handed_out(store:
     assert found.error.type == "expired"
 
 
-async def test_a_consumer_deleted_behind_its_back_is_made_again(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 0)
+@pytest.mark.parametrize("timings", [from_durables()], ids=["durable"])
+async def test_a_consumer_deleted_behind_its_back_is_made_again(store: Store, queue: str) -> None:
     first = await store.jobs.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [first.id]
     name = store.config.ready_consumer(store.config.ready(queue, 0))
@@ -128,43 +127,43 @@ async def test_a_consumer_deleted_behind_its_back_is_made_again(
     assert [job.id for job in await fetch(store, queue)] == [second.id]
 
 
-async def test_what_is_claimed_goes_out_though_the_rest_fails(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_claimed_goes_out_though_the_rest_fails(store: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     junk = draft(queue=queue)
     await store.nats.request(store.config.ready(queue, 0), f"{junk.id} word 0".encode())
-    many, reads = store.records.many, 0
+    reads = 0
 
-    async def fails_the_second_time(ids: list[str]) -> object:
+    def fails_the_second_time(_send: Send, subject: str, *_: object) -> Awaitable[ReplyOrFailure] | None:
         nonlocal reads
+        if junk.id not in subject:
+            return None
         reads += 1
-        if reads > 1:
-            raise unavailable("NATS is away")
-        return await many(ids)
+        return away() if reads > 1 else None
 
-    monkeypatch.setattr(store.records, "many", fails_the_second_time)
-    assert [job.id for job in await fetch(store, queue, count=2)] == [pushed.id]
-    assert reads == 2
+    async def away() -> Failed:
+        return Failed("the connection to NATS was lost", sent=True)
+
+    with tapped(store.nats, fails_the_second_time), tapped(store.bulk, fails_the_second_time):
+        assert [job.id for job in await fetch(store, queue, count=2)] == [pushed.id]
+    assert reads > 1
 
 
 async def test_what_is_claimed_goes_out_though_the_next_pull_fails(store: Store, queue: str) -> None:
     pushed, _ = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (1, 0)]
-    collect, claims = store.bulk.collect, 0
+    pulls = 0
 
-    async def away_after_the_claim(subject: str, *rest: object) -> object:
-        nonlocal claims
-        claims += 1
-        if claims > 1:
+    async def away_after_the_claim(
+        collect: Collect, subject: str, payload: bytes, wanted: int, timeout_s: float
+    ) -> Collected | Failed:
+        nonlocal pulls
+        pulls += 1
+        if pulls > 1:
             return Failed("the connection to NATS was lost", sent=True)
-        return await collect(subject, *rest)  # type: ignore[arg-type]
+        return await collect(subject, payload, wanted, timeout_s)
 
-    store.bulk.collect = away_after_the_claim  # type: ignore[method-assign,assignment]
-    try:
+    with collecting(store.bulk, away_after_the_claim):
         assert [job.id for job in await fetch(store, queue, count=5)] == [pushed.id]
-    finally:
-        store.bulk.collect = collect  # type: ignore[method-assign]
-    assert claims == 2
+    assert pulls == 2
 
 
 # Giving back
@@ -230,24 +229,19 @@ async def test_a_job_moved_by_a_retry_is_found_in_its_new_queue_only(store: Stor
     assert [job.id for job in await fetch(store, f"{queue}.other")] == [pushed.id]
 
 
-async def test_claims_are_delivered_though_the_limits_of_others_can_not_be_told(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_claims_are_delivered_though_the_limits_of_others_can_not_be_told(store: Store, other: Store, queue: str) -> None:
     """One of two claims meets a conflict, and what follows from that fails: the other is somebody's all the same."""
-    jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(2)]
-    real = store.committer.commit_all
+    policy = Raw(msgspec.json.encode({"key": queue, "concurrency": 5}))
+    jobs = [await store.jobs.push(draft(queue=queue, rate_limit=policy)) for _ in range(2)]
 
-    async def commit_all(commits: Sequence[Any]) -> list[Any]:
-        monkeypatch.setattr(store.committer, "commit_all", real)
-        return [Conflict(), *await real(commits[1:])]
+    async def is_cancelled() -> None:
+        await other.jobs.change(jobs[0].id, transitions.cancel)
+        away.enter_context(unreachable(store.nats, store.config.limit(""), times=1_000))
 
-    async def refused(*_: object) -> None:
-        raise unavailable("NATS JetStream can't be reached")
-
-    monkeypatch.setattr(store.committer, "commit_all", commit_all)
-    monkeypatch.setattr(store.dispatcher._limiter, "refused", refused)
-    claimed = await fetch(store, queue, count=2)
-    assert jobs[1].id in {job.id for job in claimed}
+    with ExitStack() as away, before(store.nats, store.config.job(jobs[0].id), is_cancelled) as met:
+        claimed = await fetch(store, queue, count=2)
+    assert met
+    assert [job.id for job in claimed] == [jobs[1].id]
 
 
 async def test_what_is_given_back_is_the_claim_that_was_not_confirmed_and_no_later_one(store: Store, queue: str) -> None:
@@ -263,18 +257,20 @@ async def test_what_is_given_back_is_the_claim_that_was_not_confirmed_and_no_lat
     assert (await store.jobs.get(pushed.id)).state is State.AVAILABLE
 
 
-async def test_claims_are_given_back_if_a_fetch_fails_for_a_reason_that_nobody_thought_of(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = await store.jobs.push(draft(queue=queue))
+async def test_claims_are_given_back_if_a_fetch_fails_for_a_reason_that_nobody_thought_of(store: Store, queue: str) -> None:
+    job, _ = [await store.jobs.push(draft(queue=queue, priority=priority)) for priority in (1, 0)]
+    pulls = 0
 
-    async def fails(*_: object) -> None:
-        raise LookupError("what")
+    async def fails(collect: Collect, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
+        nonlocal pulls
+        if store.config.ready_stream in subject:
+            pulls += 1
+            if pulls > 1:
+                raise LookupError("what")
+        return await collect(subject, payload, wanted, timeout_s)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(store.dispatcher._limiter, "emptied", fails)
-        with pytest.raises(LookupError):
-            await fetch(store, queue, count=2)
+    with collecting(store.bulk, fails), pytest.raises(LookupError):
+        await fetch(store, queue, count=2)
 
     async def is_back() -> bool:
         found = await store.jobs.get(job.id)

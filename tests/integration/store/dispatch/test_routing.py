@@ -6,12 +6,11 @@ import asyncio
 
 import pytest
 
-from integration.samples import draft, fetch
+from integration.samples import draft, fetch, from_durables
 from ojs_core.domain.handlers import Handled, Handler
 from ojs_core.domain.job import Job
 from ojs_core.domain.transitions import cancel
 from ojs_core.jetstream.api import ask
-from ojs_core.store.dispatch import queue_consumers
 from ojs_core.store.store import Store
 from support.waiting import eventually
 
@@ -89,10 +88,8 @@ async def test_what_was_put_aside_and_cancelled_hides_nothing(store: Store, queu
     assert await fetch_for(store, queue, NEW, 5) == [kept.id]
 
 
-async def test_a_pause_holds_what_was_put_aside_too(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 0)
+@pytest.mark.parametrize("timings", [from_durables()], ids=["durable"])
+async def test_a_pause_holds_what_was_put_aside_too(store: Store, other: Store, queue: str) -> None:
     job = await push(store, queue, "2.0")
     assert await fetch_for(store, queue, OLD) == []
     await other.queues.pause(queue)

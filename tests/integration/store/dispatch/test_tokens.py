@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from integration.samples import draft, fetch, requeued, tokens
+from integration.samples import draft, fetch, from_durables, from_heads, requeued, tokens
 from ojs_core.domain import transitions
-from ojs_core.store.dispatch import claims as claims_module
+from ojs_core.store.dispatch.claims import ClaimTimings
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.records.tokens import token_of
 from ojs_core.store.store import Store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("way")
+
+
+def both_ways(**dispatch: Any) -> pytest.MarkDecorator:
+    """Other times, whichever way tokens are had."""
+    made = [from_heads(**dispatch), from_durables(**dispatch)]
+    return pytest.mark.parametrize(("way", "timings"), [("head", made[0]), ("durable", made[1])], ids=("head", "durable"))
 
 
 async def put_token(store: Store, queue: str, job_id: str, word: str, replaces: int, priority: int = 0) -> None:
@@ -39,7 +46,7 @@ async def test_the_token_of_a_purged_job_is_not_kept_for_a_record_to_come(store:
     await store.jobs.change(gone.id, transitions.cancel)
     await store.jobs.change(gone.id, transitions.remove)
     assert await fetch(store, queue) == []
-    await eventually(lambda: no_token(store, queue), 5)
+    await eventually(lambda: no_token(store, queue))
 
 
 async def test_tokens_of_cancelled_jobs_do_not_end_a_fetch_that_has_something(store: Store, queue: str) -> None:
@@ -129,15 +136,11 @@ async def test_a_token_whose_record_never_comes_lets_the_others_pass(store: Stor
     while len(found) < 4:
         found += [job.id for job in await fetch(store, queue, count=count, wait_ms=1_000)]
     assert found == pushed
-    assert loop.time() - began < 2.0
+    assert loop.time() - began < 20.0
 
 
-async def test_a_token_whose_record_never_comes_is_dropped_in_the_end(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claims_module, "YOUNG_MS", 100)
-    monkeypatch.setattr(claims_module, "PARK_S", 0.2)
-    monkeypatch.setattr(claims_module, "DROP_AFTER_MS", 600)
+@both_ways(claims=ClaimTimings(young_ms=100, park_s=0.2, drop_after_ms=600))
+async def test_a_token_whose_record_never_comes_is_dropped_in_the_end(store: Store, queue: str) -> None:
     await put_token(store, queue, draft().id, "junk", 0)
 
     async def dropped() -> bool:
@@ -148,11 +151,8 @@ async def test_a_token_whose_record_never_comes_is_dropped_in_the_end(
     await eventually(dropped)
 
 
-async def test_a_parked_token_is_claimed_when_its_record_comes_late(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claims_module, "YOUNG_MS", 50)
-    monkeypatch.setattr(claims_module, "PARK_S", 0.3)
+@both_ways(claims=ClaimTimings(young_ms=50, park_s=0.3))
+async def test_a_parked_token_is_claimed_when_its_record_comes_late(store: Store, queue: str) -> None:
     late = draft(queue=queue)
     moment = store.clock.moment()
     await put_token(store, queue, late.id, moment.op, 0)

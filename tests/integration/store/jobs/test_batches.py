@@ -22,6 +22,7 @@ from integration.samples import (
     new_id,
     refusal,
     subjects,
+    timed,
     timers,
     tokens,
     unreachable,
@@ -33,8 +34,10 @@ from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import ANY, REST
 from ojs_core.runtime.dueloop import DueLoop
 from ojs_core.runtime.timekeeping import Timekeeper
+from ojs_core.store.records.atomic import OutboxTimings
 from ojs_core.store.store import Store
 from support.nats import NatsServer
+from support.outside import tapped_connection
 from support.waiting import eventually
 
 
@@ -179,9 +182,9 @@ async def test_members_ignore_and_replace_what_exists(store: Store, queue: str) 
 
 
 async def test_of_batches_that_race_for_a_key_one_is_stored(
-    shared_nats_server: NatsServer, open_store: OpenStore, queue: str
+    shared_nats_server: NatsServer, open_store: OpenStore, namespace: str, queue: str
 ) -> None:
-    stores = [await open_store(shared_nats_server.url) for _ in range(3)]
+    stores = [await open_store(shared_nats_server.url, namespace=namespace) for _ in range(3)]
     batches = [[draft(queue=queue), unique([queue], queue=queue)] for _ in range(30)]
     pushes = (stores[index % 3].batches.push(batch) for index, batch in enumerate(batches))
     results = await asyncio.gather(*pushes, return_exceptions=True)
@@ -213,20 +216,14 @@ async def test_each_member_is_judged_by_its_own_policy(store: Store, queue: str)
 # Crashes
 
 
-async def test_the_outbox_hands_out_what_a_dead_writer_left(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 500)
-    monkeypatch.setattr(store.atomic, "_hand_out", forever)
+@timed(outbox=OutboxTimings(wait_ms=500))
+async def test_the_outbox_hands_out_what_a_dead_writer_left(store: Store, other: Store, queue: str) -> None:
     drafts = many(5, queue)
-    writer = asyncio.create_task(store.batches.push(drafts))
+    with unreachable(store.nats, "ojs.ready.", times=1_000_000):
+        writer = asyncio.create_task(store.batches.push(drafts))
+        await eventually(lambda: nothing_left(other, drafts))
+        writer.cancel()
     outbox = other.outbox()
-
-    async def stored() -> bool:
-        return not await nothing_of(other, drafts)
-
-    await eventually(stored)
-    writer.cancel()
     assert await fetch(other, queue) == []
     await asyncio.wait_for(finish(outbox), 10)
     assert [job.id for job in await fetch(other, queue, count=9)] == [one.id for one in drafts]
@@ -234,18 +231,16 @@ async def test_the_outbox_hands_out_what_a_dead_writer_left(
         await writer
 
 
-async def test_an_outbox_that_met_no_leader_is_tried_again_soon(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(outbox=OutboxTimings(wait_ms=0))
+async def test_an_outbox_that_met_no_leader_is_tried_again_soon(store: Store, other: Store, queue: str) -> None:
     """What is due is granted far longer than this to be handled in."""
-    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 0)
-    monkeypatch.setattr(store.atomic, "_hand_out", never)
     outbox = other.outbox()
     outbox.messages._ack_wait_s = 600
     loop = DueLoop("batch", outbox.messages, outbox.handle)
-    with unreachable(other.nats, "ojs.ready.", times=3) as refused:
+    with unreachable(other.nats, f"{other.config.namespace}.ready.", times=3) as refused:
         drafts = many(3, queue)
-        await store.batches.push(drafts)
+        with unreachable(store.nats, "ojs.ready.", times=1_000_000):
+            await store.batches.push(drafts)
         await loop.start()
         try:
             await eventually(lambda: given_out(other, queue, len(drafts)), 60.0)
@@ -254,17 +249,13 @@ async def test_an_outbox_that_met_no_leader_is_tried_again_soon(
     assert len(refused) == 3
 
 
+async def nothing_left(store: Store, drafts: list[Job]) -> bool:
+    """Whether all of them are stored."""
+    return not await nothing_of(store, drafts)
+
+
 async def given_out(store: Store, queue: str, number: int) -> bool:
     return await tokens(store, queue) >= number
-
-
-async def never(_commits: object) -> bool:
-    return False
-
-
-async def forever(_commits: object) -> bool:
-    await asyncio.Event().wait()
-    return False
 
 
 async def finish(outbox: Any) -> None:
@@ -273,13 +264,11 @@ async def finish(outbox: Any) -> None:
     await outbox.handle(batch)
 
 
-async def test_an_outbox_that_fires_for_nothing_changes_nothing(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(outbox=OutboxTimings(wait_ms=500))
+async def test_an_outbox_that_fires_for_nothing_changes_nothing(store: Store, queue: str) -> None:
     """Its timer may fire while it is taken back: the tokens it publishes again are those that are there."""
-    monkeypatch.setattr("ojs_core.store.records.atomic._OUTBOX_MS", 500)
-    monkeypatch.setattr(store._bucket.writer, "purge", lambda _subject: None)
     drafts = many(3, queue)
+    tapped_connection(store.nats).drops.add("$JS.API.STREAM.PURGE.")
     await store.batches.push(drafts)
     (first,) = await fetch(store, queue)
     await asyncio.wait_for(finish(store.outbox()), 10)
@@ -296,7 +285,7 @@ async def test_a_lost_answer_is_looked_up(store: Store, queue: str) -> None:
 
 async def test_without_a_leader_nothing_is_stored(store: Store, queue: str) -> None:
     drafts = [*many(2, queue), draft(queue=queue, scheduled_at=store.clock.now() + 60_000)]
-    with unreachable(store.nats, "ojs.timer.", times=10_000), refusal("backend_unavailable"):
+    with unreachable(store.nats, f"{store.config.namespace}.timer.", times=10_000), refusal("backend_unavailable"):
         await store.batches.push(drafts)
     assert await nothing_of(store, drafts)
 

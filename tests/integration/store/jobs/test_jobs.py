@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 import pytest
@@ -32,13 +31,13 @@ from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retry, State
 from ojs_core.domain.transitions import Failure, Moment, RetryOverride, Transition, nack
 from ojs_core.domain.unique import keyed
-from ojs_core.jetstream.connection import Failed
+from ojs_core.jetstream.connection import Collected, Failed
 from ojs_core.jetstream.subjects import LASTING
-from ojs_core.store.reset import SUBJECT
 from ojs_core.store.store import Store
 from ojs_core.store.workers.presence import WorkerRecord
 from ojs_core.telemetry import metrics
 from support.nats import NatsServer
+from support.outside import Collect, collecting
 from support.waiting import eventually
 
 NOW = 1_000
@@ -149,7 +148,7 @@ async def test_a_delete_marker_gives_way_to_a_new_job(store: Store, queue: str) 
         found = await message(store, store.config.job(job_id))
         return found is not None and "Nats-Marker-Reason" in found[1]
 
-    await eventually(expired_to_a_marker, 4.0)
+    await eventually(expired_to_a_marker)
     await store.jobs.push(draft(id=job_id, queue=queue))
     assert [job.id for job in await fetch(store, queue, count=2)] == [job_id]
 
@@ -265,17 +264,19 @@ async def test_a_heartbeat_in_time_writes_nothing(store: Store, queue: str) -> N
     assert await store.records.leader(pushed.id) == before
 
 
-async def test_a_heartbeat_survives_an_ack_that_comes_between(store: Store, queue: str, monkeypatch: Any) -> None:
+async def test_a_heartbeat_survives_an_ack_that_comes_between(store: Store, other: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     await fetch(store, queue, worker="w")
-    many = store.records.many
 
-    async def acknowledged_meanwhile(ids: Any) -> Any:
-        await store.jobs.change(pushed.id, acked)
-        return await many(ids)
+    async def acknowledged_meanwhile(
+        collect: Collect, subject: str, payload: bytes, wanted: int, timeout_s: float
+    ) -> Collected | Failed:
+        found = await collect(subject, payload, wanted, timeout_s)
+        await other.jobs.change(pushed.id, acked)
+        return found
 
-    monkeypatch.setattr(store.records, "many", acknowledged_meanwhile)
-    assert (await store.jobs.extend([pushed.id, new_id()], "w", None)).cancelled == []
+    with collecting(store.bulk, acknowledged_meanwhile):
+        assert (await store.jobs.extend([pushed.id, new_id()], "w", None)).cancelled == []
     assert (await store.jobs.get(pushed.id)).state is State.COMPLETED
 
 
@@ -363,7 +364,7 @@ async def test_resetting_leaves_nothing_and_everything_works_on(store: Store, ot
     with refusal("not_found"):
         await other.jobs.get(pushed.id)
     assert await message(store, store.config.crossing("bound.some")) is None
-    assert await subjects(store, store.config.records_stream, "ojs.timer.>") == {}
+    assert await subjects(store, store.config.records_stream, f"{store.config.namespace}.timer.>") == {}
     assert await tokens(store, queue) == 0
     again = await other.jobs.push(draft(queue=queue))
     assert [job.id for job in await fetch(store, queue)] == [again.id]
@@ -373,18 +374,18 @@ async def test_nobody_on_nats_can_make_a_process_forget_unless_it_is_in_test_mod
     nats_server: NatsServer, open_store: OpenStore
 ) -> None:
     normal = await open_store(nats_server.url, test_mode=False)
-    unheard = await normal.nats.request(SUBJECT)
+    unheard = await normal.nats.request(normal.config.reset)
     assert isinstance(unheard, Failed)
     assert not unheard.sent, "nobody listens"
     await open_store(nats_server.url, test_mode=True)
-    heard = await normal.nats.request(SUBJECT)
+    heard = await normal.nats.request(normal.config.reset)
     assert not isinstance(heard, Failed)
 
 
 async def test_a_reset_is_acknowledged_to_inboxes_alone(store: Store, other: Store) -> None:
     refused = metrics.REPLIES_REFUSED.value
     for reply in (store.config.job("any"), "ojs.api.pauseQueue.email", "ojs.control.answer.*"):
-        store.nats.publish(SUBJECT, b"", reply=reply)
+        store.nats.publish(store.config.reset, b"", reply=reply)
     await eventually(lambda: metrics.REPLIES_REFUSED.value == refused + 6)
     assert await message(other, store.config.job("any")) is None
 

@@ -11,18 +11,18 @@ import pytest
 from msgspec import Raw
 
 from integration.conftest import OpenStore
-from integration.samples import acked, draft, fetch, refusal, subjects, tokens
+from integration.samples import acked, draft, fetch, refusal, subjects, timed, tokens
 from integration.store.queues.test_limits import held, ids
 from integration.store.workflows import flows
 from ojs_core.domain.job import Job, State
-from ojs_core.domain.rate_limits.permits import LimitOverride, LimitRecord
+from ojs_core.domain.rate_limits.permits import LimitOverride
 from ojs_core.jetstream.api import call
 from ojs_core.jetstream.subjects import StoreConfig
-from ojs_core.store.dispatch.claims import ClaimedJobs
-from ojs_core.store.rate_limits import blocked_jobs as held_module
-from ojs_core.store.rate_limits.permits import PermitsTaken, key_scope
+from ojs_core.store.rate_limits.blocked_jobs import BlockedJobLimits
+from ojs_core.store.rate_limits.permits import key_scope
 from ojs_core.store.store import Store
 from support.nats import NatsServer
+from support.outside import after, before, clock_of, reads_of
 from support.waiting import eventually
 
 LONG_S = 60.0
@@ -156,12 +156,10 @@ async def test_a_key_that_is_opened_gives_all_that_waited_in_order(store: Store,
     assert await held(store, key) == 0
 
 
+@timed(blocked=BlockedJobLimits(at_once=20))
 @pytest.mark.usefixtures("keeper")
-async def test_what_an_operator_lets_go_without_any_limit_leaves_nobody_behind(
-    store: Store, queue: str, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_an_operator_lets_go_without_any_limit_leaves_nobody_behind(store: Store, queue: str, key: str) -> None:
     """None of these jobs holds a permit, so no end of one lets the next go."""
-    monkeypatch.setattr(held_module, "_MOST", 20)
     jobs = [limited(queue, key, concurrency=0) for _ in range(50)]
     await store.batches.push(jobs)
     await eventually(lambda: all_aside(store, queue), LONG_S)
@@ -240,7 +238,7 @@ async def test_one_limit_serves_many_gateways_at_once(
     shared_nats_server: NatsServer, open_store: OpenStore, store: Store, queue: str, key: str
 ) -> None:
     """They all swap one record at the same time. A fetch that has some doesn't wait for what others have in hand."""
-    stores = [store, *[await open_store(shared_nats_server.url) for _ in range(5)]]
+    stores = [store, *[await open_store(shared_nats_server.url, namespace=store.config.namespace) for _ in range(5)]]
     jobs = [limited(queue, key, concurrency=120) for _ in range(120)]
     await store.batches.push(jobs)
     served = await asyncio.gather(*(fetch(one, queue, count=5, wait_ms=30_000) for one in stores * 4))
@@ -255,21 +253,18 @@ async def test_one_limit_serves_many_gateways_at_once(
     assert sorted(found) == sorted(ids(jobs))
 
 
-async def test_a_swap_that_others_always_win_gives_up_within_its_budget(
-    store: Store, other: Store, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = store.permits._documents.read
+async def test_a_swap_that_others_always_win_gives_up_within_its_budget(store: Store, other: Store, key: str) -> None:
     tries = 0
 
-    async def read_too_early(scope: str) -> tuple[int, LimitRecord | None]:
+    async def others_win() -> None:
         nonlocal tries
         tries += 1
-        found = await read(scope)
-        await other.permits.override(scope, LimitOverride(concurrency=tries))
-        return found
+        await other.permits.override(key_scope(key), LimitOverride(concurrency=tries))
 
-    monkeypatch.setattr(store.permits._documents, "read", read_too_early)
-    with refusal("backend_unavailable"):
+    with (
+        after(store.nats, reads_of(store.config.limit(key_scope(key))), others_win, times=1_000),
+        refusal("backend_unavailable"),
+    ):
         await store.permits.override(key_scope(key), None)
     assert 3 <= tries < 60  # without a pause there would be hundreds
 
@@ -277,38 +272,30 @@ async def test_a_swap_that_others_always_win_gives_up_within_its_budget(
 # When a job started
 
 
-async def test_a_job_starts_when_its_permit_was_granted(
-    store: Store, queue: str, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_job_starts_when_its_permit_was_granted(store: Store, queue: str, key: str) -> None:
     """However long it took to be: starts keep to the rate as the limit counts them."""
     await store.jobs.push(limited(queue, key, rate={"limit": 5, "period": "PT1M"}))
-    take, now = store.permits.take, store.clock.now
 
-    async def take_late(*asked: Any) -> PermitsTaken:
-        monkeypatch.setattr(store.clock, "now", lambda: now() + 50)
-        return await take(*asked)
+    async def time_passes() -> None:
+        clock_of(store).ahead_ms += 50
 
-    monkeypatch.setattr(store.permits, "take", take_late)
-    [job] = await fetch(store, queue)
+    with before(store.nats, reads_of(store.config.limit(key_scope(key))), time_passes) as asked:
+        [job] = await fetch(store, queue)
+    assert asked
     _, record = await store.permits.read(key_scope(key))
     assert [job.started_at] == [at for at, _ in record.grants]
 
 
-async def test_what_was_claimed_too_long_ago_is_not_handed_out(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_claimed_too_long_ago_is_not_handed_out(store: Store, queue: str) -> None:
     """The process stood still between the claim and the answer: by now the job is somebody else's, or will be."""
     jobs = [await store.jobs.push(draft(queue=queue)) for _ in range(2)]
-    claim = store.dispatcher._claims.claim
-    now = store.clock.now
 
-    async def claim_and_pause(*asked: Any) -> ClaimedJobs:
-        claimed = await claim(*asked)
-        monkeypatch.setattr(store.clock, "now", lambda: now() + 60_000)
-        return claimed
+    async def time_passes() -> None:
+        clock_of(store).ahead_ms = 60_000
 
-    monkeypatch.setattr(store.dispatcher._claims, "claim", claim_and_pause)
-    assert await fetch(store, queue, lease_ms=30_000) == []
+    with after(store.nats, store.config.job(jobs[0].id), time_passes) as claimed:
+        assert await fetch(store, queue, lease_ms=30_000) == []
+    assert claimed
     assert [(await store.jobs.get(job.id)).state for job in jobs] == [State.ACTIVE, State.AVAILABLE]
-    monkeypatch.setattr(store.clock, "now", now)
+    clock_of(store).ahead_ms = 0
     assert ids(await fetch(store, queue, lease_ms=120_000)) == [jobs[1].id]

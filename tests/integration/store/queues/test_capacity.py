@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from integration.samples import acked, attempt, draft, fetch, losing_answers, refusal, requeued, set_up, subjects, tokens
+from integration.samples import acked, attempt, draft, fetch, losing_answers, refusal, requeued, set_up, subjects, timed, tokens
 from ojs_core.base.errors import OjsError
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.unique import keyed
+from ojs_core.store.capacity.capacity import CapacityTimings
 from ojs_core.store.store import Store
 from support.waiting import eventually
 
@@ -145,20 +146,16 @@ async def test_a_duplicate_is_answered_as_such_by_a_full_queue_and_drops_nothing
     assert [(await store.jobs.get(job.id)).state for job in jobs] == [State.AVAILABLE] * 2
 
 
-async def test_places_of_a_gateway_that_died_are_given_to_others(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(capacity=CapacityTimings(seat_ms=300))
+async def test_places_of_a_gateway_that_died_are_given_to_others(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=1)
     standing = await store.capacity._count(queue)
     assert await store.capacity._sit(queue, 1, standing.sequence)  # and nothing after that
-    monkeypatch.setattr("ojs_core.store.capacity.capacity._SEAT_MS", 300)
     assert (await store.jobs.push(draft(queue=queue))).state is State.AVAILABLE
 
 
-async def test_places_that_are_taken_count_until_they_are_given_back(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ojs_core.store.capacity.capacity._WAIT_S", 0.1)
+@timed(capacity=CapacityTimings(wait_s=0.1))
+async def test_places_that_are_taken_count_until_they_are_given_back(store: Store, other: Store, queue: str) -> None:
     await set_up([store, other], queue, max_size=2)
     async with store.capacity.places(queue, 1):
         assert await attempt(other, queue) is not None

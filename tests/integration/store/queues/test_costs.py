@@ -11,9 +11,17 @@ import pytest
 from bench.traffic import counted, kind_of, without_limits
 from integration.samples import acked, configure, draft, fetch
 from ojs_core.domain import transitions
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
 from ojs_core.store.store import Store
 
 JOBS = 20
+
+
+@pytest.fixture(scope="module")
+def namespace() -> str:
+    """The one whose subjects are counted below."""
+    return DEFAULT_NAMESPACE
+
 
 PUSH = Counter({"ojs.ready": JOBS, "$KV.ojs.job": JOBS})
 FETCH = Counter(

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
 from integration.conftest import MakeServer, OpenStore
-from integration.samples import draft, fetch, refusal, tokens
+from integration.samples import draft, fetch, refusal, timed, tokens
 from ojs_core.domain.job import Job
 from ojs_core.jetstream.api import call, put
 from ojs_core.jetstream.connection import Collected, Connection, Failed
 from ojs_core.jetstream.subjects import ANY
-from ojs_core.store.dispatch import queue_consumers
+from ojs_core.store.dispatch.dispatcher import DispatchTimings
+from ojs_core.store.dispatch.queue_consumers import ConsumerTimings
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
 from support.nats import NatsServer
+from support.outside import Collect, collecting
 from support.waiting import eventually
 
 _SECOND_NS = 1_000_000_000
@@ -61,11 +63,10 @@ async def test_a_thousand_and_one_queues_and_priorities_leave_the_next_queue_wor
         assert await consumers(store) == 0, "none of them is busy"
 
 
+@timed(dispatch=DispatchTimings(consumers=ConsumerTimings(busy_pulls=0, rest_s=0.0)))
 async def test_busy_queues_beyond_the_limit_of_consumers_are_served_without(
-    own_server: MakeServer, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+    own_server: MakeServer, open_store: OpenStore
 ) -> None:
-    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 0)
-    monkeypatch.setattr(queue_consumers, "_REST_S", 0.0)
     refused = metrics.CONSUMERS_REFUSED.value
     with own_server() as server:
         store = await open_store(server.url)
@@ -80,11 +81,8 @@ async def test_busy_queues_beyond_the_limit_of_consumers_are_served_without(
         assert 'ojs_nats_consumers_limit{stream="OJS_READY"} 3.0' in exposed
 
 
-async def test_a_queue_that_has_become_busy_gets_a_consumer_which_leaves_when_it_is_idle(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queue_consumers, "BUSY_PULLS", 3)
-    monkeypatch.setattr(queue_consumers, "_IDLE_S", 1)
+@timed(dispatch=DispatchTimings(consumers=ConsumerTimings(busy_pulls=3, idle_s=1)))
+async def test_a_queue_that_has_become_busy_gets_a_consumer_which_leaves_when_it_is_idle(store: Store, queue: str) -> None:
     jobs = await pushed(store, queue, 6)
     name = f"{store.config.ready_stream}.{store.config.ready_consumer(store.config.ready(queue, 0))}"
     found: list[str] = []
@@ -141,27 +139,23 @@ async def test_tokens_in_hand_come_back_in_their_places_when_nats_was_killed(
 # What one queue's trouble means for others
 
 
-def failing(nats: Connection, monkeypatch: pytest.MonkeyPatch, *queues: str) -> None:
+def failing(nats: Connection, *queues: str) -> AbstractContextManager[None]:
     """NATS doesn't answer whoever wants the tokens of some queues."""
-    original = nats.collect
 
-    async def collect(subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
+    async def tap(collect: Collect, subject: str, payload: bytes, wanted: int, timeout_s: float) -> Collected | Failed:
         if any(f"{queue}.100".encode() in payload or f"{queue}-100" in subject for queue in queues):
             return Failed("its consumer has no leader", sent=True)
-        return await original(subject, payload, wanted, timeout_s)
+        return await collect(subject, payload, wanted, timeout_s)
 
-    monkeypatch.setattr(nats, "collect", collect)
+    return collecting(nats, tap)
 
 
 @pytest.mark.usefixtures("way")
-async def test_a_queue_that_cannot_be_served_is_skipped_by_a_fetch_that_names_others(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_queue_that_cannot_be_served_is_skipped_by_a_fetch_that_names_others(store: Store, queue: str) -> None:
     bad, good = f"{queue}-bad", f"{queue}-good"
     (kept,), (job,) = await pushed(store, bad, 1), await pushed(store, good, 1)
     skipped = metrics.QUEUES_SKIPPED.value
-    with monkeypatch.context() as patch:
-        failing(store.bulk, patch, bad)
+    with failing(store.bulk, bad):
         assert [one.id for one in await fetch(store, bad, good)] == [job]
         assert await fetch(store, bad, good) == [], "one of them can be served, and is empty"
         assert metrics.QUEUES_SKIPPED.value == skipped + 2
@@ -171,14 +165,11 @@ async def test_a_queue_that_cannot_be_served_is_skipped_by_a_fetch_that_names_ot
 
 
 @pytest.mark.usefixtures("way")
-async def test_a_fetch_of_which_no_queue_can_be_served_is_refused(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_fetch_of_which_no_queue_can_be_served_is_refused(store: Store, queue: str) -> None:
     names = [f"{queue}-{number}" for number in range(3)]
     for name in names:
         await pushed(store, name, 1)
-    failing(store.bulk, monkeypatch, *names)
-    with refusal("backend_unavailable"):
+    with failing(store.bulk, *names), refusal("backend_unavailable"):
         await fetch(store, *names)
 
 

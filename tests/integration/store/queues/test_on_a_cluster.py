@@ -13,7 +13,7 @@ from ojs_scheduler.blocked_jobs import BlockedJobsWorker
 from support.cluster import NatsCluster
 from support.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 async def test_pause_bound_and_limit_hold_on_three_servers(

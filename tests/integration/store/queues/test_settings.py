@@ -7,14 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from integration.projector.samples import dead
-from integration.samples import acked, configure, draft, failed, fetch, message, refusal
-from ojs_core.base.errors import unavailable
+from integration.samples import acked, configure, draft, failed, fetch, message, refusal, unreachable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, Retention, Retry
 from ojs_core.domain.queues.config import DEFAULT_QUEUE
 from ojs_core.domain.transitions import Moment, Transition
-from ojs_core.jetstream.watch import Watch
+from ojs_core.jetstream.connection import Failed
 from ojs_core.store.store import Store
+from support.outside import collecting
+from support.waiting import eventually
 
 KEPT = Retention(completed_s=4_000, cancelled_s=5_000, discarded_s=6_000, dead_letter_s=7_000)
 
@@ -47,20 +48,23 @@ async def test_every_end_has_its_time_from_the_highest_layer_that_names_it(store
 
 
 async def test_a_gateway_whose_knowledge_is_old_asks_the_leader_and_fails_closed(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, other: Store, queue: str
 ) -> None:
     await store.jobs.push(draft(queue=queue))
     assert await other.queues.held(queue) is False
-    monkeypatch.setattr(Watch, "fresh", property(lambda _watch: False))
-    monkeypatch.setattr(other.queues, "_changed", lambda: None)  # it hears of nothing
-    await store.queues.pause(queue)
-    assert await other.queues.held(queue) is True
-    assert await fetch(other, queue) == []
-    await store.queues.resume(queue)
+    assert await fetch(other, f"{queue}.other") == []
 
-    async def nobody_answers(*_: object) -> None:
-        raise unavailable("there is no leader")
+    async def unanswered(*_: object) -> Failed:
+        return Failed("NATS did not answer in time", sent=True)
 
-    monkeypatch.setattr(other.records, "latest_raw", nobody_answers)
-    with refusal("backend_unavailable"):
-        await fetch(other, queue)
+    async def asks_the_leader() -> bool:
+        return await other.queues.held(queue)
+
+    with collecting(other.nats, unanswered), unreachable(other.nats, "$JS.API.CONSUMER.CREATE.", times=1_000_000):
+        await store.queues.pause(queue)
+        await eventually(asks_the_leader)
+        assert await fetch(other, queue) == []
+        await store.queues.resume(queue)
+        assert await other.queues.held(queue) is False
+        with unreachable(other.nats, "$JS.API.", times=1_000_000), refusal("backend_unavailable"):
+            await fetch(other, queue)

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 import ojs_reaper
 from bench.traffic import counted
-from integration.samples import attempt, draft, fetch, losing_answers, put_raw, refusal, set_up, tokens, unreachable
+from integration.samples import attempt, draft, fetch, losing_answers, put_raw, refusal, set_up, timed, tokens, unreachable
 from integration.store.dispatch.test_tokens import no_token, put_token
 from integration.store.queues.test_capacity import only_tokens
 from integration.store.queues.test_limits import held, ids, limited
@@ -21,11 +21,11 @@ from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Moment, Transition
 from ojs_core.domain.unique import keyed
 from ojs_core.runtime.settings import Settings
-from ojs_core.store.capacity import stale_tokens as strays_module
-from ojs_core.store.capacity.stale_tokens import StaleTokens
+from ojs_core.store.capacity.stale_tokens import SweepTimings
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.records.tokens import Token
 from ojs_core.store.store import Store
+from ojs_core.telemetry import metrics
 from ojs_scheduler.blocked_jobs import BlockedJobsWorker
 from support.waiting import eventually
 
@@ -150,14 +150,12 @@ async def test_a_fetch_is_answered_when_its_places_are_free(store: Store, other:
 # A queue that seems full
 
 
-@pytest.mark.parametrize("way", ["cancelled", "purged", "moved"])
-async def test_what_somebody_who_died_has_left_is_found_wherever_it_is(
-    store: Store, queue: str, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(strays_module, "_SWEEP_S", 60.0)  # one push is to find it, on a busy machine, too
+@timed(sweeps=SweepTimings(sweep_s=60.0))  # one push is to find it, on a busy machine, too
+@pytest.mark.parametrize("left", ["cancelled", "purged", "moved"])
+async def test_what_somebody_who_died_has_left_is_found_wherever_it_is(store: Store, queue: str, left: str) -> None:
     await set_up([store], queue, max_size=600)
     jobs = await fill(store, queue, 600)
-    await left_behind(store, [jobs[-1]], WAYS[way])
+    await left_behind(store, [jobs[-1]], WAYS[left])
     assert await tokens(store, queue) == 600
     assert await attempt(store, queue) is not None
     assert await attempt(store, queue) is None
@@ -175,37 +173,32 @@ async def test_tokens_from_before_a_queue_was_bounded_do_not_count(store: Store,
     assert await attempt(store, queue) is None
 
 
-async def test_a_full_queue_costs_a_refused_push_nothing_but_the_count(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(strays_module, "_REST_S", 0.5)
+@timed(sweeps=SweepTimings(rest_s=0.5))
+async def test_a_full_queue_costs_a_refused_push_nothing_but_the_count(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=20)
     jobs = await fill(store, queue, 20)
     assert await attempt(store, queue) is None
     with counted(store) as sent:
         assert await attempt(store, queue) is None
     reads = ("STREAM.MSG.GET", "STREAM.INFO", "DIRECT.GET")
-    assert dict(sent) == {f"$JS.API.{read}.OJS_READY": 1 for read in reads}
+    assert dict(sent) == {f"$JS.API.{read}.{store.config.ready_stream}": 1 for read in reads}
     await left_behind(store, jobs[:1])
     assert await attempt(store, queue) is None, "it was swept just now"
     assert await eventually(lambda: attempt(store, queue)), "it is swept again"
 
 
-async def test_a_token_that_was_not_found_makes_the_next_push_sweep_again(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(sweeps=SweepTimings(ahead_ms=-60_000))  # looked for where it isn't
+async def test_a_token_that_was_not_found_makes_the_next_push_sweep_again(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=2)
     jobs = await fill(store, queue, 2)
     assert await attempt(store, queue) is None
-    monkeypatch.setattr(strays_module, "_AHEAD_MS", -60_000)  # looked for where it isn't
     await store.jobs.change(jobs[0].id, transitions.cancel)
     assert await tokens(store, queue) == 2
     assert await attempt(store, queue) is not None
 
 
-async def test_a_long_sweep_is_gone_on_with_by_the_next_push(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strays_module, "_SWEEP_S", 0.0)
-    monkeypatch.setattr(StaleTokens.look, "__defaults__", (1, 10, None))
+@timed(sweeps=SweepTimings(sweep_s=0.0, page=10))
+async def test_a_long_sweep_is_gone_on_with_by_the_next_push(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=40)
     jobs = await fill(store, queue, 40)
     await left_behind(store, jobs[-1:])
@@ -253,13 +246,11 @@ async def test_a_token_ahead_of_its_record_is_left_alone(store: Store, queue: st
     assert ids(await fetch(store, queue)) == [early.id]
 
 
-async def test_a_token_whose_record_never_came_and_what_is_none_go(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(sweeps=SweepTimings(drop_after_ms=-1))
+async def test_a_token_whose_record_never_came_and_what_is_none_go(store: Store, queue: str) -> None:
     await set_up([store], queue, max_size=2)
     await put_token(store, queue, draft().id, "junk", 0)
     await put_raw(store, store.config.ready(queue, 3), b"hello")
-    monkeypatch.setattr(strays_module, "DROP_AFTER_MS", -1)
     assert await attempt(store, queue) is not None
     assert await attempt(store, queue) is not None
     assert await attempt(store, queue) is None
@@ -336,23 +327,27 @@ async def test_a_fetch_that_puts_jobs_aside_leaves_their_queue_as_full_as_it_was
 # Dropping the oldest
 
 
-async def test_nothing_is_dropped_for_a_token_that_stands_for_nothing(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dropped: list[str] = []
-    monkeypatch.setattr("ojs_core.telemetry.metrics.dropped", dropped.append)
+async def test_nothing_is_dropped_for_a_token_that_stands_for_nothing(store: Store, queue: str) -> None:
+    before = await dropped()
     await set_up([store], queue, max_size=3, overflow_policy="drop_oldest")
     jobs = await fill(store, queue, 3)
     await left_behind(store, jobs[1:2])
     newer = await store.jobs.push(draft(queue=queue))
     states = [(await store.jobs.get(job.id)).state for job in (*jobs, newer)]
     assert states == [State.AVAILABLE, State.CANCELLED, State.AVAILABLE, State.AVAILABLE]
-    assert dropped == []
+    assert await dropped() == before
     await store.jobs.push(draft(queue=queue))
     states = [(await store.jobs.get(job.id)).state for job in (*jobs, newer)]
     assert states == [State.DISCARDED, State.CANCELLED, State.AVAILABLE, State.AVAILABLE]
-    assert dropped == [queue]
+    assert await dropped() == before + 1
     assert await only_tokens(store, queue) == 3
+
+
+async def dropped() -> int:
+    """How many jobs the metrics count as dropped."""
+    exposed = (await metrics.exposition()).decode().splitlines()
+    lines = [line for line in exposed if line.startswith("ojs_backpressure_dropped_total{")]
+    return sum(int(float(line.rpartition(" ")[2])) for line in lines)
 
 
 # Everything at once

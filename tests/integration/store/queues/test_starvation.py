@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from integration.samples import configure, draft, fetch
 from ojs_core.domain.fair_pools import Pool, Prevention
 from ojs_core.store.store import Store
 from ojs_core.telemetry import metrics
+from support.outside import clock_of
 
 INTERVAL_MS = 5_000
-
-
-class Clock:
-    """The time by which turns are judged."""
-
-    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.time = 0
-        monkeypatch.setattr(store.pools, "_clock", self)
-        monkeypatch.setattr(store.dispatcher, "_clock", self)
-
-    def now(self) -> int:
-        return self.time
 
 
 def starved() -> float:
@@ -34,45 +21,40 @@ async def taken(store: Store, *queues: str, number: int) -> list[str]:
     return [job.queue for _ in range(number) for job in await fetch(store, *queues)]
 
 
-async def test_a_strict_pool_gives_every_queue_its_part(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    Clock(store, monkeypatch)
+async def test_a_strict_pool_gives_every_queue_its_part(store: Store, queue: str) -> None:
+    clock_of(store).stand()
     a, b = f"{queue}.a", f"{queue}.b"
     for name in (a, b):
         for _ in range(24):
             await store.jobs.push(draft(queue=name))
     pool = Pool(name=queue, strategy="strict", weights={a: 1, b: 1}, prevention=Prevention(ratio=0.25))
-    moment = store.clock.moment  # the pool's record keeps the server's time
-    monkeypatch.setattr(Clock, "moment", lambda _: moment(), raising=False)
     await store.pools.put(pool)
     assert (await taken(store, a, b, number=20)).count(b) == 5
     await store.pools.delete(queue)
     assert set(await taken(store, a, b, number=9)) == {a}, "left to right again"
 
 
-async def test_a_starved_queue_of_a_pool_is_served_once_an_interval(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_starved_queue_of_a_pool_is_served_once_an_interval(store: Store, queue: str) -> None:
     a, b = f"{queue}.a", f"{queue}.b"
     for name in (a, b):
         for _ in range(9):
             await store.jobs.push(draft(queue=name))
     prevention = Prevention(interval_ms=INTERVAL_MS, ratio=0.0)
     await store.pools.put(Pool(name=queue, strategy="strict", weights={a: 1, b: 1}, prevention=prevention))
-    clock, before = Clock(store, monkeypatch), starved()
+    clock, before = clock_of(store), starved()
+    clock.stand()
     assert await taken(store, a, b, number=1) == [a]
-    clock.time = 1
+    clock.ahead_ms = 1
     assert await taken(store, a, b, number=2) == [a] * 2
-    clock.time = INTERVAL_MS
+    clock.ahead_ms = INTERVAL_MS
     assert await taken(store, a, b, number=3) == [b, a, a]
     assert starved() - before == 1
-    monkeypatch.undo()
     await store.pools.delete(queue)
 
 
-async def test_a_passed_over_priority_has_its_turn_and_no_other_job_comes_early(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock(store, monkeypatch)
+async def test_a_passed_over_priority_has_its_turn_and_no_other_job_comes_early(store: Store, queue: str) -> None:
+    clock = clock_of(store)
+    clock.stand()
     await configure(store, queue, rotation_ms=INTERVAL_MS)
     await store.queues.settings(queue)
     for priority in (10, 5, -5):
@@ -84,27 +66,26 @@ async def test_a_passed_over_priority_has_its_turn_and_no_other_job_comes_early(
 
     before = starved()
     assert await priorities(3) == [10] * 3
-    clock.time = INTERVAL_MS - 1
+    clock.ahead_ms = INTERVAL_MS - 1
     assert await priorities(2) == [10] * 2, "nobody has waited for the whole interval"
-    clock.time = INTERVAL_MS
+    clock.ahead_ms = INTERVAL_MS
     assert await priorities(4) == [5, -5, 10, 10], "each of them once"
-    clock.time = 2 * INTERVAL_MS
+    clock.ahead_ms = 2 * INTERVAL_MS
     assert await priorities(1, count=4) == [10, 5, -5, 10], "within one fetch, too; they have waited for the same time"
-    clock.time = 3 * INTERVAL_MS
+    clock.ahead_ms = 3 * INTERVAL_MS
     await store.jobs.push(draft(queue=queue, priority=99))
     assert await priorities(5) == [10, 5, -5, 99, 10], "a level that is new has not waited"
     assert starved() - before == 7, "5 and -5 three times, and 10 ahead of 99"
 
 
-async def test_without_it_a_low_priority_waits_as_long_as_there_is_a_higher_one(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock(store, monkeypatch)
+async def test_without_it_a_low_priority_waits_as_long_as_there_is_a_higher_one(store: Store, queue: str) -> None:
+    clock = clock_of(store)
+    clock.stand()
     for priority in (1, 0):
         for _ in range(4):
             await store.jobs.push(draft(queue=queue, priority=priority))
     found = []
     for _ in range(4):
-        clock.time += 10 * INTERVAL_MS
+        clock.ahead_ms += 10 * INTERVAL_MS
         found += [job.priority for job in await fetch(store, queue)]
     assert found == [1] * 4

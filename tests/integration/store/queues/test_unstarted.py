@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
@@ -12,13 +12,15 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from integration.samples import draft, fetch, losing_answers, set_up
+from integration.samples import draft, fetch, losing_answers, set_up, unreachable
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job
 from ojs_core.domain.queues.config import Rate
-from ojs_core.domain.rate_limits.permits import FreePermits, LimitOverride
-from ojs_core.store.rate_limits.permits import PermitsTaken, key_scope, queue_scope
+from ojs_core.domain.rate_limits.permits import LimitOverride
+from ojs_core.domain.rate_limits.policy import LimitPolicy
+from ojs_core.store.rate_limits.permits import PermitClaim, key_scope, queue_scope
 from ojs_core.store.store import Store
+from support.outside import after, before, clock_of, reads_of
 
 RATE = {"limit": 3, "period": "PT1H"}
 
@@ -38,10 +40,12 @@ def scope(key: str) -> str:
 
 
 @pytest.fixture
-def _heads(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def _heads(store: Store, other: Store) -> Iterator[None]:
     """Both gateways read tokens from the heads of their subjects, as if there couldn't be more consumers."""
-    for one in (store, other):
-        monkeypatch.setattr(one.dispatcher._consumers, "_full_until", math.inf)
+    with ExitStack() as refusing:
+        for one in (store, other):
+            refusing.enter_context(unreachable(one.bulk, "$JS.API.CONSUMER.", times=1_000_000))
+        yield
 
 
 async def starts(store: Store, scope: str) -> int:
@@ -51,21 +55,15 @@ async def starts(store: Store, scope: str) -> int:
 
 
 @pytest.fixture
-def when_granted(store: Store, scope: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Awaitable[Any]]], None]:
-    """Has something happen between each grant of the key's limit and the claim that it was granted to."""
+def when_granted(store: Store, scope: str) -> Iterator[Callable[[Callable[[], Awaitable[Any]]], None]]:
+    """Has something happen once between a grant of the key's limit and the claim that it was granted to."""
+    granting = ExitStack()
 
     def have(happen: Callable[[], Awaitable[Any]]) -> None:
-        take = store.permits.take
+        granting.enter_context(after(store.nats, store.config.limit(scope), happen))
 
-        async def take_first(asked: str, *more: Any) -> PermitsTaken:
-            taken = await take(asked, *more)
-            if asked == scope and taken.number:
-                await happen()
-            return taken
-
-        monkeypatch.setattr(store.permits, "take", take_first)
-
-    return have
+    with granting:
+        yield have
 
 
 @pytest.mark.usefixtures("_heads")
@@ -113,73 +111,57 @@ async def test_a_job_that_is_cancelled_before_its_claim_has_used_nothing_up(
 
 
 async def test_a_job_whose_time_is_up_when_it_is_let_through_has_used_nothing_up(
-    store: Store, queue: str, key: str, scope: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, queue: str, key: str, scope: str
 ) -> None:
     job = limited(queue, key, rate=RATE)
     later = store.clock.now() + 3_600_000
     await store.jobs.push(msgspec.structs.replace(job, expires_at=later))
-    now = store.clock.now
-    take = store.permits.take
 
-    async def take_late(*asked: Any) -> PermitsTaken:
-        with monkeypatch.context() as patch:
-            patch.setattr(store.clock, "now", lambda: now() + 3_700_000)
-            return await take(*asked)
+    async def time_passes() -> None:
+        clock_of(store).ahead_ms = 3_700_000
 
-    monkeypatch.setattr(store.permits, "take", take_late)
-    assert await fetch(store, queue) == []
+    with before(store.nats, reads_of(store.config.limit(scope)), time_passes) as asked:
+        assert await fetch(store, queue) == []
+    assert asked
     assert await starts(store, scope) == 0
 
 
-async def there_is_room(_scope: str, _policy: Any) -> FreePermits:
-    return FreePermits(1)
-
-
 async def test_a_key_whose_job_the_queue_stops_keeps_its_start(
-    store: Store, other: Store, queue: str, key: str, scope: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, other: Store, queue: str, key: str, scope: str, when_granted: Callable[..., None]
 ) -> None:
+    """Another gateway's claim comes after this one has looked."""
     await set_up([store, other], queue, concurrency=1)
-    await store.jobs.push(draft(queue=queue))
-    assert len(await fetch(store, queue)) == 1
     await store.jobs.push(limited(queue, key, rate=RATE))
-    monkeypatch.setattr(store.permits, "room", there_is_room)  # as if another gateway's claim came after this one had looked
+    another = PermitClaim("another", "op", 0)
+    when_granted(lambda: other.permits.take(queue_scope(queue), [another], LimitPolicy(concurrency=1)))
     assert await fetch(store, queue) == []
     assert await starts(store, scope) == 0
 
 
 async def test_a_start_whose_return_is_in_doubt_is_not_given_back_twice(
-    store: Store,
-    other: Store,
-    queue: str,
-    key: str,
-    scope: str,
-    when_granted: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store, other: Store, queue: str, key: str, scope: str, when_granted: Callable[..., None]
 ) -> None:
     """Its answer is lost, and by the time that somebody looks the record is another one."""
     for _ in range(2):
         await store.jobs.push(limited(queue, key, rate=RATE))
     assert len(await fetch(store, queue, count=2)) == 2
     job = await store.jobs.push(limited(queue, key, rate=RATE))
-    when_granted(lambda: store.jobs.change(job.id, transitions.cancel))
     subject = store.config.limit(scope)
-    give_back, leader_raw = store.permits.give_back, store.records.leader_raw
-    overridden = False
+    doubt = ExitStack()
+    looked: list[str] = []
 
-    async def give_back_unheard(*asked: Any) -> None:
-        with losing_answers(store.nats, subject) as lost:
+    async def its_return_is_in_doubt() -> None:
+        nonlocal looked
+        await store.jobs.change(job.id, transitions.cancel)
+        lost = doubt.enter_context(losing_answers(store.nats, subject))
+        read = reads_of(subject)
+        looked = doubt.enter_context(before(store.nats, lambda *asked: bool(lost) and read(*asked), override))
 
-            async def read_too_late(wanted: str, *more: Any) -> Any:
-                nonlocal overridden
-                if wanted == subject and lost and not overridden:
-                    overridden = True
-                    await other.permits.override(scope, LimitOverride(concurrency=100))
-                return await leader_raw(wanted, *more)
+    async def override() -> None:
+        await other.permits.override(scope, LimitOverride(concurrency=100))
 
-            monkeypatch.setattr(store.records, "leader_raw", read_too_late)
-            await give_back(*asked)
-
-    monkeypatch.setattr(store.permits, "give_back", give_back_unheard)
-    assert await fetch(store, queue) == []
-    assert overridden
+    when_granted(its_return_is_in_doubt)
+    with doubt:
+        assert await fetch(store, queue) == []
+    assert looked
     assert await starts(store, scope) == 2

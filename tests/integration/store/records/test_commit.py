@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 from msgspec import Raw
 
-from integration.samples import acked, draft, failed, fetch, losing_answers, message, refusal, timers, tokens, unreachable
+from integration.samples import (
+    acked,
+    draft,
+    failed,
+    fetch,
+    losing_answers,
+    message,
+    refusal,
+    timed,
+    timers,
+    tokens,
+    unreachable,
+)
 from ojs_core.base.errors import OjsError
 from ojs_core.domain import transitions
 from ojs_core.domain.job import Job, State
 from ojs_core.domain.transitions import Transition
-from ojs_core.store.records import commit
+from ojs_core.jetstream.connection import ReplyOrFailure
+from ojs_core.store.records.commit import CommitTimings
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
+from support.outside import Send, tapped
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -62,7 +77,7 @@ async def test_a_push_that_is_heard_of_after_its_job_is_done_does_not_run_it_aga
 
     # The token's answer is lost as well, so the token is sent once more.
     with (
-        losing_answers(store.nats, "ojs.ready."),
+        losing_answers(store.nats, f"{store.config.namespace}.ready."),
         losing_answers(store.nats, job_subjects(store), meanwhile=done_elsewhere),
     ):
         await store.jobs.push(job)
@@ -109,14 +124,14 @@ async def _none_left(store: Store, queue: str) -> bool:
 
 
 async def test_nobody_is_told_done_while_the_token_is_missing(store: Store, queue: str) -> None:
-    with unreachable(store.nats, "ojs.ready.", 3) as refused:
+    with unreachable(store.nats, f"{store.config.namespace}.ready.", 3) as refused:
         pushed = await store.jobs.push(draft(queue=queue))
     assert len(refused) == 3
     assert [job.id for job in await fetch(store, queue, count=3)] == [pushed.id]
 
 
 async def test_nobody_is_told_done_while_the_timer_is_missing(store: Store, queue: str) -> None:
-    with unreachable(store.nats, "ojs.timer.", 3) as refused:
+    with unreachable(store.nats, f"{store.config.namespace}.timer.", 3) as refused:
         pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
     assert len(refused) == 3
     assert pushed.timer is not None
@@ -125,7 +140,7 @@ async def test_nobody_is_told_done_while_the_timer_is_missing(store: Store, queu
 
 async def test_a_push_that_cannot_place_its_token_fails_and_its_repetition_mends_it(store: Store, queue: str) -> None:
     job = draft(queue=queue)
-    with unreachable(store.nats, "ojs.ready.", 1_000), refusal("backend_unavailable"):
+    with unreachable(store.nats, f"{store.config.namespace}.ready.", 1_000), refusal("backend_unavailable"):
         await store.jobs.push(job)
     assert (await store.jobs.get(job.id)).state is State.AVAILABLE
     assert await fetch(store, queue) == []
@@ -140,7 +155,7 @@ async def test_a_stream_without_a_leader_is_reported_in_time_and_leaves_nothing(
     began = loop.time()
     with unreachable(store.nats, job_subjects(store), 1_000), refusal("backend_unavailable"):
         await store.jobs.push(job)
-    assert loop.time() - began < 4.0
+    assert loop.time() - began < 30.0
     await eventually(lambda: _no_hints(store, job.id))
 
 
@@ -225,37 +240,32 @@ async def test_one_failure_in_a_batch_concerns_nobody_else(store: Store, queue: 
     assert [job.id for job in await fetch(store, queue, count=9)] == [taken.id, jobs[0].id, jobs[2].id]
 
 
-async def test_large_records_wait_for_the_answers_to_those_before_them(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(commits=CommitTimings(portion_bytes=4_000))
+async def test_large_records_wait_for_the_answers_to_those_before_them(store: Store, queue: str) -> None:
     """All at once, those behind many megabytes would not be answered in time: they would be given up, though stored."""
     jobs = [draft(queue=queue, args=Raw(b'["' + b"a" * 2_000 + b'"]')) for _ in range(10)]
-    monkeypatch.setattr(commit, "PORTION_BYTES", 4_000)
-    request = store.nats.request
     answers: list[asyncio.Future[Any]] = []
     most = 0
 
-    def counted(subject: str, *rest: Any, **more: Any) -> Any:
+    def counted(send: Send, subject: str, *rest: Any) -> Awaitable[ReplyOrFailure] | None:
         nonlocal most
-        answer = request(subject, *rest, **more)
-        if subject.startswith(job_subjects(store)):
-            answers.append(answer)
-            most = max(most, sum(not one.done() for one in answers))
+        if not subject.startswith(job_subjects(store)):
+            return None
+        answer = asyncio.ensure_future(send(subject, *rest))
+        answers.append(answer)
+        most = max(most, sum(not one.done() for one in answers))
         return answer
 
-    monkeypatch.setattr(store.nats, "request", counted)
-    outcomes = await store.committer.commit_all(pushes(store, jobs))
+    with tapped(store.nats, counted):
+        outcomes = await store.committer.commit_all(pushes(store, jobs))
     assert [type(outcome) for outcome in outcomes] == [int] * 10
     assert most == 2
 
 
-async def test_large_records_are_not_sent_after_one_that_nats_has_failed(
-    store: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(commits=CommitTimings(portion_bytes=1, deadline_s=0.1))
+async def test_large_records_are_not_sent_after_one_that_nats_has_failed(store: Store, queue: str) -> None:
     """Whoever waits for many would wait the longest of all for NATS to come back."""
     jobs = [draft(queue=queue) for _ in range(3)]
-    monkeypatch.setattr(commit, "PORTION_BYTES", 1)
-    monkeypatch.setattr(commit, "DEADLINE_S", 0.1)
     with unreachable(store.nats, job_subjects(store), 1_000) as refused:
         outcomes = await store.committer.commit_all(pushes(store, jobs))
     assert [outcome.code for outcome in outcomes if isinstance(outcome, OjsError)] == ["backend_unavailable"] * 3
@@ -270,3 +280,19 @@ async def test_a_retry_replaces_the_lease_by_the_back_off_in_one_step(store: Sto
     assert change.after.timer is not None
     assert change.after.timer.service == "scheduler"
     assert await timers(store, pushed.id) == [change.after.timer.op]
+
+
+async def test_what_follows_from_a_record_is_sent_ahead_of_it(store: Store, queue: str) -> None:
+    """A process may die between any two messages: a hint without its record is let go, a record without its hint is stuck."""
+    await store.jobs.push(draft(queue=queue))  # by now the queue's settings are known
+    sent: list[str] = []
+
+    def seen(_send: Send, subject: str, *_: object) -> None:
+        if not subject.startswith("$JS.API."):
+            sent.append(subject)
+
+    with tapped(store.nats, seen):
+        delayed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+        waiting = await store.jobs.push(draft(queue=queue))
+    kinds = [subject.split(".")[1] if subject.startswith("ojs.") else subject for subject in sent]
+    assert kinds == ["timer", store.config.job(delayed.id), "ready", store.config.job(waiting.id)]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
 from integration.samples import acked, configure, draft, fetch, refusal
 from ojs_core.domain.fair_pools import Pool
 from ojs_core.domain.job import State
-from ojs_core.store.records.writer import Conflict
+from ojs_core.jetstream.connection import Reply, ReplyOrFailure
 from ojs_core.store.store import Store
+from support.outside import Send, tapped
 
 Do = Callable[[Store, str], Awaitable[object]]
 
@@ -33,36 +33,35 @@ async def pool(store: Store, queue: str) -> None:
 
 
 class Stall:
-    """What writes is told "conflict" until `seconds` have passed."""
+    """Whoever writes a record is told that another write was faster, until `seconds` have passed."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Store, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        self.until = loop.time() + seconds
+    def __init__(self, seconds: float) -> None:
+        self._until = asyncio.get_running_loop().time() + seconds
         self.refused = 0
-        for holder, name in ((store.committer, "commit"), (store._bucket.writer, "write")):
-            write = getattr(holder, name)
 
-            async def stalled(*arguments: Any, write: Any = write) -> Any:
-                if loop.time() < self.until:
-                    self.refused += 1
-                    raise Conflict
-                return await write(*arguments)
+    def __call__(self, _send: Send, subject: str, *_: object) -> Awaitable[ReplyOrFailure] | None:
+        if not subject.startswith("$KV.") or asyncio.get_running_loop().time() >= self._until:
+            return None
+        self.refused += 1
+        return self._overtaken()
 
-            monkeypatch.setattr(holder, name, stalled)
+    async def _overtaken(self) -> Reply:
+        return Reply(b"", b"", b'{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 7"}}', None)
 
 
 @pytest.mark.parametrize("do", [complete, limit, pool])
-async def test_a_stall_is_outlasted(store: Store, queue: str, do: Do, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stall_is_outlasted(store: Store, queue: str, do: Do) -> None:
     await store.jobs.push(draft(queue=queue))
-    stall = Stall(monkeypatch, store, 0.4)
-    await do(store, queue)
+    stall = Stall(0.4)
+    with tapped(store.nats, stall):
+        await do(store, queue)
     assert stall.refused > 3, "so that there was something to outlast"
 
 
-async def test_what_never_ends_is_given_up(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_never_ends_is_given_up(store: Store, queue: str) -> None:
     pushed = await store.jobs.push(draft(queue=queue))
     await fetch(store, queue)
-    stall = Stall(monkeypatch, store, 3_600.0)
-    with refusal("backend_unavailable"):
+    stall = Stall(3_600.0)
+    with tapped(store.nats, stall), refusal("backend_unavailable"):
         await store.jobs.change(pushed.id, acked)
     assert stall.refused > 12

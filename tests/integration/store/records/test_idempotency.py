@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from integration.conftest import OpenStore
-from integration.samples import holding, losing_answers, message, refusal, unreachable
+from integration.samples import holding, losing_answers, message, refusal, timed, unreachable
 from ojs_core.base.errors import OjsError
-from ojs_core.store.records.idempotency import KEPT_S, KeptAnswer, KeyedRun
-from ojs_core.store.store import Store
+from ojs_core.store.records.idempotency import KEPT_S, IdempotencyTimings, KeptAnswer, KeyedRun
+from ojs_core.store.store import Store, StoreTimings
 from support.nats import NatsServer
 from support.network import GOOD, UP_ALONE, Network
 from support.waiting import eventually
@@ -84,14 +82,12 @@ async def test_an_answer_that_is_not_final_is_not_kept(store: Store, other: Stor
     assert [run.repeated for run in work.runs] == [False, True]
 
 
-async def test_a_runner_that_is_dead_is_taken_over_from(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(idempotency=IdempotencyTimings(silent_ms=200))
+async def test_a_runner_that_is_dead_is_taken_over_from(store: Store, other: Store, queue: str) -> None:
     dead, work = Work(), Work()
     dead.limiter.clear()
     runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", dead))
     await eventually(lambda: dead.runs)
-    monkeypatch.setattr("ojs_core.store.records.idempotency.SILENT_MS", 200)
     assert await other.idempotency.run("op", queue, b"request", work) == (201, b'{"run":1}')
     assert (work.runs[0].began, work.runs[0].repeated) == (dead.runs[0].began, True)
     dead.limiter.set()
@@ -101,16 +97,15 @@ async def test_a_runner_that_is_dead_is_taken_over_from(
 
 
 async def test_one_that_still_runs_is_waited_for_but_not_for_ever(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, other: Store, queue: str, shared_nats_server: NatsServer, open_store: OpenStore
 ) -> None:
     work = Work()
     work.limiter.clear()
     runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", work))
     await eventually(lambda: work.runs)
-    monkeypatch.setattr("ojs_core.store.records.idempotency._WAIT_S", 0.2)
+    hurried = await open_store(shared_nats_server.url, timings=StoreTimings(idempotency=IdempotencyTimings(wait_s=0.2)))
     with refusal("conflict"):
-        await other.idempotency.run("op", queue, b"request", work)
-    monkeypatch.undo()
+        await hurried.idempotency.run("op", queue, b"request", work)
     waiting = asyncio.create_task(other.idempotency.run("op", queue, b"request", work))
     work.limiter.set()
     assert await waiting == await runner == (201, b'{"run":1}')
@@ -157,7 +152,7 @@ async def test_a_request_that_may_have_been_taken_is_nobodys_once_nats_is_back(
     lost, work = Work(), Work()
     with Network() as network:
         link = network.link(shared_nats_server.port)
-        store = await open_store(f"nats://127.0.0.1:{link.port}")
+        store = await open_store(f"nats://127.0.0.1:{link.port}", namespace=other.config.namespace)
         with holding(store.nats, "") as held:
             runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", lost))
             await held.met(runner)

@@ -21,11 +21,13 @@ from integration.samples import (
     draft,
     failed,
     fetch,
+    holding,
     losing_answers,
     message,
     once,
     put_raw,
     refusal,
+    timed,
     timers,
     unreachable,
 )
@@ -36,11 +38,12 @@ from ojs_core.domain.transitions import RetryOverride
 from ojs_core.domain.unique import keyed, policy_of
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
-from ojs_core.store.unique import unique as uniqueness
-from ojs_core.store.unique.locks import YOUNG_MS, Lock, encode_lock
+from ojs_core.store.unique.locks import Lock, LockTimings, encode_lock
 from support.nats import NatsServer
+from support.outside import before, clock_of
 from support.waiting import answered, eventually
 
+YOUNG_MS = LockTimings().young_ms
 REJECT: dict[str, Any] = {"keys": ["type", "args"]}
 
 
@@ -275,11 +278,15 @@ async def test_the_lock_goes_to_the_earlier_owner_that_outlives_its_successor(st
     await until_released(store, elder)
 
 
-async def test_jobs_that_are_not_unique_leave_locks_alone(store: Store, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store.unique.locks, "read", None)
-    monkeypatch.setattr(store.signals, "unique_ended", [])
-    await store.jobs.push(draft(queue=queue))
-    await finished(store, queue)
+async def test_jobs_that_are_not_unique_leave_locks_alone(store: Store, queue: str) -> None:
+    with before(store.nats, lambda *asked: store.config.unique("") in f"{asked}", fails, times=1_000) as met:
+        await store.jobs.push(draft(queue=queue))
+        await finished(store, queue)
+    assert met == []
+
+
+async def fails() -> None:
+    raise AssertionError("a lock was looked at")
 
 
 async def test_an_id_that_is_taken_gives_the_lock_back(store: Store, queue: str) -> None:
@@ -310,15 +317,15 @@ async def test_a_push_that_died_between_lock_and_record_blocks_nothing_for_long(
     loop = asyncio.get_running_loop()
     began = loop.time()
     pushed = await other.jobs.push(unique([queue], queue=queue))
-    assert YOUNG_MS / 1_000 - 1 < loop.time() - began < YOUNG_MS / 1_000 + 2
+    assert YOUNG_MS / 1_000 - 1 < loop.time() - began < YOUNG_MS / 1_000 + 30
     assert [job.id for job in await fetch(store, queue, count=10)] == [pushed.id]
 
 
+@timed(locks=LockTimings(young_ms=3_600_000))
 @pytest.mark.parametrize("on_conflict", ["reject", "ignore", "replace"])
 async def test_a_push_does_not_wait_for_the_owner_of_a_lock_that_is_deleted(
-    store: Store, other: Store, queue: str, on_conflict: str, monkeypatch: pytest.MonkeyPatch
+    store: Store, other: Store, queue: str, on_conflict: str
 ) -> None:
-    monkeypatch.setattr(uniqueness, "YOUNG_MS", 3_600_000)
     store.signals.unique_ended.clear()  # it dies before it lets the lock go
     first = await store.jobs.push(unique([queue], queue=queue))
     await store.jobs.change(first.id, transitions.cancel)
@@ -350,22 +357,17 @@ async def test_a_push_that_sleeps_between_lock_and_record_is_fenced(store: Store
         await store.jobs.get(sleeper.id)
 
 
-async def test_a_push_that_wakes_up_starts_over_and_finds_the_duplicate(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_push_that_wakes_up_starts_over_and_finds_the_duplicate(store: Store, other: Store, queue: str) -> None:
     """The push itself, not only its write: its record is refused by the fence, so it looks at the lock again."""
     sleeper = unique([queue], queue=queue)
-    commit = store.committer.commit
 
-    async def slow(transition: transitions.Transition, expected: int, op: str) -> int:
-        monkeypatch.setattr(store.committer, "commit", commit)
-        monkeypatch.setattr("ojs_core.store.unique.unique.YOUNG_MS", 0)
+    async def sleeps() -> None:
+        clock_of(other).ahead_ms = YOUNG_MS
         await other.jobs.push(unique([queue], queue=queue))
-        return await commit(transition, expected, op)
 
-    monkeypatch.setattr(store.committer, "commit", slow)
-    with refusal("duplicate"):
+    with before(store.nats, store.config.job(sleeper.id), sleeps) as slept, refusal("duplicate"):
         await store.jobs.push(sleeper)
+    assert slept
     assert len(await fetch(store, queue, count=10)) == 1
 
 
@@ -386,12 +388,10 @@ async def test_a_retry_that_sleeps_between_lock_and_record_is_fenced(store: Stor
     assert int(record[1]["Nats-TTL"].rstrip("s")) > 179 * 86_400
 
 
-async def test_a_release_that_comes_late_leaves_the_lock_of_a_retried_job_alone(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_release_that_comes_late_leaves_the_lock_of_a_retried_job_alone(store: Store, other: Store, queue: str) -> None:
     """A lock with a time to live whose job lives on would let a duplicate in."""
     late: list[tuple[Job, int]] = []
-    monkeypatch.setattr(store.signals, "unique_ended", [lambda job, ttl_s: late.append((job, ttl_s))])
+    store.signals.unique_ended[:] = [lambda job, ttl_s: late.append((job, ttl_s))]
     dead = await discarded(store, queue, unique([queue], queue=queue))
     await other.jobs.revive(dead.id, retried)
     ((job, ttl_s),) = late
@@ -445,37 +445,24 @@ async def test_a_manual_retry_takes_the_lock_or_is_refused(store: Store, other: 
         await other.jobs.push(unique([queue], queue=queue))
 
 
-async def test_of_two_retries_the_one_that_loses_gives_the_lock_back(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@timed(locks=LockTimings(young_ms=3_600_000))
+async def test_of_two_retries_the_one_that_loses_gives_the_lock_back(store: Store, other: Store, queue: str) -> None:
     """Its op would never stand in a record, so all others of the fingerprint would wait until it can be fenced."""
-    monkeypatch.setattr(uniqueness, "YOUNG_MS", 3_600_000)
     dead = await discarded(store, queue, unique([queue], queue=queue))
     await until_released(store, dead)
-    locked, swapped = asyncio.Event(), asyncio.Event()
-    commits = {one: one.committer.commit for one in (store, other)}
-
-    async def winning(transition: transitions.Transition, expected: int, op: str) -> int:
-        locked.set()
-        await swapped.wait()
-        return await commits[store](transition, expected, op)
-
-    async def losing(transition: transitions.Transition, expected: int, op: str) -> int:
-        swapped.set()
-        await winner
-        return await commits[other](transition, expected, op)
-
-    monkeypatch.setattr(store.committer, "commit", winning)
-    monkeypatch.setattr(other.committer, "commit", losing)
-    winner = asyncio.create_task(store.jobs.revive(dead.id, retried))
-    await locked.wait()
-    with refusal("conflict"):
-        await other.jobs.revive(dead.id, retried)
-    revived = (await winner).after
+    record = store.config.job(dead.id)
+    with holding(store.nats, record) as winning, holding(other.nats, record) as losing:
+        winner = asyncio.create_task(store.jobs.revive(dead.id, retried))
+        await winning.met(winner)
+        loser = asyncio.create_task(other.jobs.revive(dead.id, retried))
+        await losing.met(loser)
+        winning.go.set()
+        revived = (await winner).after
+        losing.go.set()
+        with refusal("conflict"):
+            await loser
     lock, _ = await lock_of(store, dead)
     assert (lock["owner"], lock["op"]) == (dead.id, revived.lock)
-    for one, commit in commits.items():
-        monkeypatch.setattr(one.committer, "commit", commit)
     await finished(store, queue)
     async with asyncio.timeout(5):
         await other.jobs.push(unique([queue], queue=queue))
@@ -495,11 +482,12 @@ async def test_a_retry_with_other_args_takes_the_lock_of_its_new_fingerprint(sto
 # Races
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["reject", "ignore", "replace", "replace_except_schedule"])
 async def test_of_500_concurrent_pushes_through_several_gateways_one_job_lives(
-    shared_nats_server: NatsServer, open_store: OpenStore, queue: str, strategy: str
+    shared_nats_server: NatsServer, open_store: OpenStore, namespace: str, queue: str, strategy: str
 ) -> None:
-    stores = [await open_store(shared_nats_server.url) for _ in range(4)]
+    stores = [await open_store(shared_nats_server.url, namespace=namespace) for _ in range(4)]
     drafts = [unique([queue], under(strategy), queue=queue) for _ in range(500)]
     pushes = (answered(stores[index % 4].jobs.push, job) for index, job in enumerate(drafts))
     results = await asyncio.gather(*pushes, return_exceptions=True)
@@ -519,10 +507,10 @@ async def test_of_500_concurrent_pushes_through_several_gateways_one_job_lives(
 
 
 async def test_pushes_batches_retries_and_workers_together_never_have_two_live_jobs(
-    shared_nats_server: NatsServer, open_store: OpenStore, queue: str
+    shared_nats_server: NatsServer, open_store: OpenStore, namespace: str, queue: str
 ) -> None:
     """Every moment of every live job's life is checked afterwards, from the logs of all jobs."""
-    stores = [await open_store(shared_nats_server.url) for _ in range(3)]
+    stores = [await open_store(shared_nats_server.url, namespace=namespace) for _ in range(3)]
     chance = random.Random(7)
     drafts: list[Job] = []
     created: list[Job] = []

@@ -22,7 +22,7 @@ from ojs_core.store.store import Store
 from support.cluster import NatsCluster, step_down
 from support.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 def unique(args: Any, on_conflict: str, **members: Any) -> Job:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 import pytest
 
-import ojs_reaper
 from integration.conftest import OpenStore
 from integration.samples import draft, fetch, timers
 from ojs_core.domain.job import Job, State
@@ -16,28 +15,32 @@ from ojs_core.domain.transitions import deadlines
 from ojs_core.domain.worker import CompleteList, Mark
 from ojs_core.jetstream.event_reader import EventFilter, EventReader
 from ojs_core.runtime.service import Service
-from ojs_core.runtime.settings import Settings
-from ojs_core.store.store import Store
-from ojs_core.store.workers import presence
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_core.runtime.timekeeping import Timekeeper
+from ojs_core.store.store import Store, StoreTimings
+from ojs_core.store.workers.presence import PresenceTimings, WorkerRecord, covers
 from ojs_reaper import liveness
+from ojs_reaper.liveness import LivenessTimings
 from support.nats import NatsServer
 from support.waiting import eventually
 
 LIVENESS_MS = 1_000
+MAX_GAP_MS = 500
 Start = Callable[[Store], Awaitable[Service]]
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker is dead after one second instead of thirty, a service away after half a second instead of ten."""
+    """A worker is dead after one second instead of thirty."""
     due = sys.modules["ojs_core.domain.transitions.due"]  # the package has a function of this name
     for module in (deadlines, due, liveness):
         monkeypatch.setattr(module, "LIVENESS_MS", LIVENESS_MS)
     monkeypatch.setattr(due, "_LOOK_AGAIN_MS", 300)
-    monkeypatch.setattr(liveness, "_FRESH_MS", 0)
-    monkeypatch.setattr(presence, "BEAT_S", 0.1)
-    monkeypatch.setattr(presence, "MAX_GAP_MS", 500)
+
+
+@pytest.fixture
+def timings() -> StoreTimings:
+    """A service is away after half a second instead of ten."""
+    return StoreTimings(presence=PresenceTimings(beat_s=0.1, max_gap_ms=MAX_GAP_MS))
 
 
 @pytest.fixture
@@ -50,7 +53,8 @@ def own_nats(nats_server: NatsServer) -> NatsServer:
 async def reaping(own_nats: NatsServer, open_store: OpenStore) -> AsyncIterator[Store]:
     """A reaper's process; no gateway beats unless the test opens one."""
     store = await open_store(own_nats.url, role="reaper")
-    services = [ojs_reaper.build(store, Settings()) for _ in range(2)]
+    looks = LivenessTimings(fresh_ms=0)
+    services = [Timekeeper(store, "reaper", liveness.WorkerLiveness(store, looks).of) for _ in range(2)]
     for service in services:
         await service.start()
     yield store
@@ -146,7 +150,7 @@ async def test_silence_counts_only_from_when_a_gateway_listens(
     await open_store(own_nats.url)
     found = await eventually(lambda: died(reaping, job.id))
     assert found is not None
-    assert found.errors[0].at >= opened + LIVENESS_MS - presence.MAX_GAP_MS
+    assert found.errors[0].at >= opened + LIVENESS_MS - MAX_GAP_MS
 
 
 async def test_a_worker_that_never_spoke_is_judged_by_its_lease(
@@ -272,5 +276,5 @@ async def test_a_gateway_that_left_has_still_listened(own_nats: NatsServer, open
     await eventually(lambda: gateway.clock.now() > began + 300)
     await gateway.close()
     beats = await reaper.presence.of("gateway")
-    assert presence.covers(beats, began, began + 300)
+    assert covers(beats, began, began + 300, MAX_GAP_MS)
     assert await reaper.presence.live() == [reaper.instance]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from integration.samples import draft, fetch, refusal, set_up, tokens
+from integration.samples import draft, fetch, refusal, set_up, timed, tokens
 from integration.store.workflows.flows import (
     Crash,
     batch,
@@ -28,6 +28,7 @@ from ojs_core.domain.job import Retry, State
 from ojs_core.domain.unique import keyed
 from ojs_core.jetstream.subjects import ANY
 from ojs_core.store.store import Store
+from ojs_core.store.unique.locks import LockTimings
 from support.waiting import eventually
 
 UNIQUE = {"keys": ["type", "args", "queue"]}
@@ -164,11 +165,9 @@ async def test_a_member_cannot_be_ignored(store: Store, queue: str) -> None:
     assert error.details["field"] == "$.steps[0].options.unique.on_conflict"
 
 
+@timed(locks=LockTimings(young_ms=50))
 @pytest.mark.parametrize("taken", [False, True], ids=["free", "taken meanwhile"])
-async def test_unique_steps_are_created_once_whatever_dies(
-    store: Store, other: Store, queue: str, taken: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ojs_core.store.unique.unique.YOUNG_MS", 50)
+async def test_unique_steps_are_created_once_whatever_dies(store: Store, other: Store, queue: str, taken: bool) -> None:
     for after in range(40):
         here = f"{queue}.{after}"
         only = f"b-{here}".replace(".", "-")

@@ -12,7 +12,7 @@ from ojs_core.jetstream.api import call
 from support.cluster import NatsCluster
 from support.waiting import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 async def test_workflows_run_on_a_cluster(nats_cluster: NatsCluster, open_store: OpenStore, queue: str) -> None:

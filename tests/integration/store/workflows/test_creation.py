@@ -16,19 +16,14 @@ from integration.store.workflows.flows import Crash, chain, coordinate, crashing
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.domain.workflows.advance import begin
-from ojs_core.jetstream.subjects import REST
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST
 from ojs_core.store.store import Store
 from ojs_core.wire.workflows.requests import parse_workflow
+from support.outside import clock_of
 
 OPEN_MS = 5_000
 """How long the claim of a request that may still be at it is respected."""
 GIVEN_UP_MS = 60_000
-
-
-def later(store: Store, monkeypatch: pytest.MonkeyPatch, ms: int) -> None:
-    """From now on the store's clock shows so much more."""
-    now = store.clock.now
-    monkeypatch.setattr(store.clock, "now", lambda: now() + ms)
 
 
 async def definitions(store: Store, name: str) -> list[str]:
@@ -92,7 +87,7 @@ async def test_the_guard_of_a_dead_try_leaves_the_next_ones_definition(store: St
 
 @pytest.mark.parametrize("after", [2, 3, 4])
 async def test_a_repeated_request_is_told_to_wait_and_then_creates_the_workflow(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch, after: int
+    store: Store, other: Store, queue: str, after: int
 ) -> None:
     definition = chain(queue, "a", "b", id=new_id())
     name = definition["id"]
@@ -101,30 +96,28 @@ async def test_a_repeated_request_is_told_to_wait_and_then_creates_the_workflow(
         await create(other, definition)
     assert refused.value.info.status == 503, "it may come to be, but it isn't there"
     assert 1 <= (refused.value.retry_after or 0) <= OPEN_MS // 1_000
-    later(other, monkeypatch, OPEN_MS)
+    clock_of(other).ahead_ms += OPEN_MS
     await create(other, definition)
     with refusal("duplicate"):
         await create(other, definition)
-    monkeypatch.undo()
+    clock_of(other).ahead_ms = 0
     await other.workflows.due(name, other.clock.now() + GIVEN_UP_MS)  # the dead try's guard
     await finish(other, name, queue)
     assert sorted(one.type for one in await members(other, name)) == ["a", "b"]
 
 
-async def test_of_two_requests_the_one_that_was_overtaken_says_what_is_there(
-    store: Store, other: Store, queue: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_of_two_requests_the_one_that_was_overtaken_says_what_is_there(store: Store, other: Store, queue: str) -> None:
     definition = chain(queue, "a", "b", id=new_id())
     name = definition["id"]
     with holding(store.nats, store.config.workflow(name), 2) as held:
         slow = asyncio.create_task(create(store, definition))
         await held.met(slow)
-        later(other, monkeypatch, OPEN_MS)
+        clock_of(other).ahead_ms += OPEN_MS
         await create(other, definition)
         held.go.set()
         with refusal("duplicate"):
             await slow
-    monkeypatch.undo()
+    clock_of(other).ahead_ms = 0
     await finish(other, name, queue)
     assert sorted(one.type for one in await members(other, name)) == ["a", "b"]
 
@@ -196,7 +189,7 @@ async def test_a_workflow_that_an_earlier_version_stored_runs_on(store: Store, q
     definition = parse_workflow(body, store.clock.now(), DEFAULT_LIMITS)
     record = replace(begin(definition.graph, name, "", store.clock.moment()), definition="")
     for part, content in store.workflows._definitions.parts(definition).items():
-        await put_raw(store, f"$KV.ojs.wfdef.{name}.{part}", content)
+        await put_raw(store, f"$KV.{store.config.bucket}.wfdef.{name}.{part}", content)
     await put_raw(store, store.config.workflow(name), msgspec.json.encode(record))
     assert record.timer is not None
     await store.workflows.due(name, record.timer.at)
@@ -212,3 +205,9 @@ async def test_a_workflow_that_an_earlier_version_stored_runs_on(store: Store, q
     await store.workflows.due(name, ended.timer.at)
     assert await definitions(store, name) == []
     assert await store.records.subjects(store.config.step_result(name, "", REST)) == []
+
+
+@pytest.fixture(scope="module")
+def namespace() -> str:
+    """The one that the subjects held here are of."""
+    return DEFAULT_NAMESPACE

@@ -28,7 +28,7 @@ from ojs_coordinator.coordinator import Coordinator
 from ojs_coordinator.steps import StepWorker
 from ojs_core.domain.job import State
 from ojs_core.domain.workflows.record import counts
-from ojs_core.jetstream.subjects import REST, Kind
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, REST, Kind
 from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -254,7 +254,7 @@ async def test_two_coordinators_share_the_work_and_create_everything_once(
         await end(store, "q", number=20)
         return all([(await store.workflows.get(name)).record.terminal for name in names])
 
-    await eventually(all_have_ended, 30.0)
+    await eventually(all_have_ended)
     for coordinator in coordinators:
         await coordinator.stop()
     jobs = [len(await members(store, name)) for name in names]
@@ -279,3 +279,9 @@ async def test_nothing_of_a_workflow_is_left_after_a_reset(nats_server: NatsServ
     definition["id"] = name
     await create(store, definition)
     assert [one.type for one in await fetch(store, "q", count=5)] == ["c"]
+
+
+@pytest.fixture(scope="module")
+def namespace() -> str:
+    """The one that the subjects held here are of."""
+    return DEFAULT_NAMESPACE

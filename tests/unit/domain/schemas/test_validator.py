@@ -71,9 +71,9 @@ def test_small_arguments_get_several_findings_and_large_ones_the_first() -> None
 def test_what_would_take_long_is_not_begun() -> None:
     schema = {"items": {"anyOf": [{"const": -number} for number in range(1, 900)] + [{}]}}
     numbers = list(range(100_000))
-    began = time.monotonic()
+    began = time.process_time()
     [finding] = Validator(raw(schema)).findings(raw(numbers))
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     assert "the limit is 18,6" in finding.message
     assert Validator(raw({"items": {"type": "integer"}})).findings(raw(numbers)) == ()
 
@@ -82,17 +82,17 @@ def test_a_pattern_that_takes_long_for_each_letter_is_for_short_texts_only() -> 
     choice = random.Random(1)
     texts = ["".join(choice.choice("xy") for _ in range(length)) for length in (10_000, 1_000_000)]
     heavy, light = Validator(raw({"items": {"pattern": "x[xy]{250}z"}})), Validator(raw({"items": {"pattern": "^[A-Z]{3}$"}}))
-    began = time.monotonic()
+    began = time.process_time()
     assert [one.schema_path for text in texts for one in heavy.findings(raw([text]))] == ["items/pattern", ""]
     assert [one.schema_path for text in texts for one in light.findings(raw([text]))] == ["items/pattern", "items/pattern"]
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_pattern_takes_time_that_grows_with_the_text_alone() -> None:
     validator = Validator(raw({"items": {"pattern": "^(a+)+$"}}))
-    began = time.monotonic()
+    began = time.process_time()
     assert validator.findings(raw(["a" * 100_000 + "!"]))
-    assert time.monotonic() - began < 5, "two to the power of a hundred thousand steps would take longer"
+    assert time.process_time() - began < 5, "two to the power of a hundred thousand steps would take longer"
 
 
 @pytest.mark.parametrize("number", [2**70, -(2**70), 1e300])

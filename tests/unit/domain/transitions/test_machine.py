@@ -1,11 +1,10 @@
 """Random lives of one job, beside a model that knows the rules but none of the code.
 
-`OJS_EXAMPLES` sets how many lives are tried.
+`OJS_EXAMPLES` sets how many lives are tried (support/examples.py).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from itertools import count, pairwise
 from typing import Any, Final
@@ -43,6 +42,7 @@ from ojs_core.domain.transitions import (
     reissue,
     retry_discarded,
 )
+from support.examples import examples
 
 T0: Final = 1_800_000_000_000
 HALF_HOUR: Final = 1_800_000
@@ -568,6 +568,4 @@ def _nack(job: Job, holder: JobHolder, moment: Moment) -> Transition:
 
 
 TestJobLife = pytest.mark.timeout(600)(JobLife.TestCase)
-TestJobLife.settings = settings(
-    max_examples=int(os.environ.get("OJS_EXAMPLES", "800")), stateful_step_count=20, deadline=None, print_blob=True
-)
+TestJobLife.settings = settings(max_examples=examples(1_600), stateful_step_count=20, deadline=None, print_blob=True)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from ojs_core.base.problems import StartupProblem
-from ojs_projector.index import file as module
 from ojs_projector.index.file import IndexFile
 
 
@@ -17,12 +16,11 @@ def test_each_takes_a_file_of_its_own_and_the_next_takes_what_is_free(tmp_path: 
     assert IndexFile(tmp_path / "new").take().name == "index-0.sqlite"
 
 
-def test_a_full_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PLACES", 1)
-    place = IndexFile(tmp_path)
+def test_a_full_folder_is_told(tmp_path: Path) -> None:
+    place = IndexFile(tmp_path, 1)
     place.take()
     with pytest.raises(StartupProblem, match="--projector-data"):
-        IndexFile(tmp_path).take()
+        IndexFile(tmp_path, 1).take()
 
 
 def test_a_folder_that_can_not_be_used_is_told(tmp_path: Path) -> None:

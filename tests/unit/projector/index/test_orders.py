@@ -165,7 +165,7 @@ def test_a_stop_does_not_wait_for_it(tmp_path: Path) -> None:
     async def stopped() -> None:
         with patch.object(orders, "_STEPS", (forever,)):
             work = asyncio.create_task(model.make_orders())
-            await eventually(lambda: is_written(tmp_path / "index"), 10.0)
+            await eventually(lambda: is_written(tmp_path / "index"))
             work.cancel()
             await work
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ojs_core.domain import transitions
@@ -188,7 +188,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, max_size=60))
 def test_every_transition_counts_once_in_its_minute(steps: list[tuple[str, ...]]) -> None:
     world = World()

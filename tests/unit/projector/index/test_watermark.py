@@ -12,7 +12,7 @@ async def test_those_who_wait_go_on_in_the_order_of_what_they_wait_for() -> None
     went: list[int] = []
 
     async def wait(sequence: int) -> None:
-        assert await reached.until(sequence, 5.0)
+        assert await reached.until(sequence, 60.0)
         went.append(sequence)
 
     tasks = [asyncio.create_task(wait(sequence)) for sequence in (3, 1, 2)]

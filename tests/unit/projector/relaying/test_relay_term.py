@@ -15,8 +15,7 @@ from ojs_core.jetstream.event_log import Appended, EventLog, Fenced, LiveEvent, 
 from ojs_core.jetstream.feed import Record
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_projector.index.model import Seen
-from ojs_projector.relaying import relay_term as module
-from ojs_projector.relaying.relay_term import RelayTerm
+from ojs_projector.relaying.relay_term import RelayTerm, TermLimits
 from support.waiting import eventually
 from unit.projector.samples import NOW, barrier, epoch, job, logged, seen
 
@@ -63,15 +62,20 @@ class Stream:
         return [event.entry for event in self.stored if event.subject.endswith(job_id)]
 
 
-def term_on(stream: Stream, *, began_at: int = NOW, done: int = 0) -> RelayTerm:
+def term_on(stream: Stream, *, began_at: int = NOW, done: int = 0, **limits: int) -> RelayTerm:
     return RelayTerm(
-        cast("EventLog", stream), StoreConfig(), stream.workflow, last=len(stream.stored), began_at=began_at, done=done
+        cast("EventLog", stream),
+        StoreConfig(),
+        stream.workflow,
+        last=len(stream.stored),
+        began_at=began_at,
+        done=done,
+        limits=TermLimits(pace_s=0.0, **limits),
     )
 
 
 @pytest.fixture
-def stream(monkeypatch: pytest.MonkeyPatch) -> Stream:
-    monkeypatch.setattr(module, "PACE_S", 0.0)
+def stream() -> Stream:
     return Stream()
 
 
@@ -82,8 +86,8 @@ Begin = Callable[..., Awaitable[RelayTerm]]
 async def begin(stream: Stream) -> AsyncIterator[Begin]:
     begun: list[RelayTerm] = []
 
-    async def start(*, began_at: int = NOW, done: int = 0) -> RelayTerm:
-        tenure = term_on(stream, began_at=began_at, done=done)
+    async def start(*, began_at: int = NOW, done: int = 0, **limits: int) -> RelayTerm:
+        tenure = term_on(stream, began_at=began_at, done=done, **limits)
         tenure.start()
         begun.append(tenure)
         return tenure
@@ -134,11 +138,7 @@ def test_no_entry_is_lost_or_doubled_however_revisions_are_coalesced_and_tenures
         words = ["pushed"] + ["claimed", "requeued"] * 4
         return logged(*words[:length])
 
-    original, module.PACE_S = module.PACE_S, 0.0  # type: ignore[misc]
-    try:
-        assert asyncio.run(run()) == list(range(1, 10))
-    finally:
-        module.PACE_S = original  # type: ignore[misc]
+    assert asyncio.run(run()) == list(range(1, 10))
 
 
 DELETED = ("pushed", "claimed", "failed", "deleted")
@@ -209,9 +209,8 @@ async def test_what_the_predecessor_has_done_is_not_even_looked_at(begin: Begin,
     assert (stream.asked, stream.entries("old"), stream.entries("new")) == (["new"], [], [1])
 
 
-async def test_forgotten_jobs_are_looked_up_again(begin: Begin, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_KNOWN", 2)
-    tenure = await begin()
+async def test_forgotten_jobs_are_looked_up_again(begin: Begin, stream: Stream) -> None:
+    tenure = await begin(known=2)
     for n in range(3):
         await tenure.take([seen(n + 1, logged("pushed", id=f"job-{n}", created_at=NOW + 60_000))])
     await tenure.drain(1.0)
@@ -221,9 +220,8 @@ async def test_forgotten_jobs_are_looked_up_again(begin: Begin, stream: Stream, 
     assert stream.entries("job-0") == [1, 2]
 
 
-async def test_events_of_one_entry_stay_together(begin: Begin, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BATCH", 3)
-    tenure = await begin()
+async def test_events_of_one_entry_stay_together(begin: Begin, stream: Stream) -> None:
+    tenure = await begin(batch=3)
     stream.limiter.clear()
     retried = [Entry(n=1, op="op", event="retried", at=NOW, reason="dead_letter")]
     await tenure.take([seen(n, job(f"job-{n}", transitions=tuple(retried))) for n in range(1, 5)])
@@ -247,9 +245,8 @@ async def test_records_without_news_move_done_on(begin: Begin) -> None:
     assert tenure.done == 9
 
 
-async def test_reading_waits_while_writing_is_behind(begin: Begin, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_WAITING", 2)
-    tenure = await begin()
+async def test_reading_waits_while_writing_is_behind(begin: Begin, stream: Stream) -> None:
+    tenure = await begin(waiting=2)
     stream.limiter.clear()
     taking = asyncio.create_task(tenure.take([seen(n, logged("pushed", id=f"job-{n}")) for n in range(1, 6)]))
     await eventually(lambda: tenure._waiting > 2)
@@ -311,11 +308,8 @@ async def test_a_live_event_of_a_job_that_was_relayed_before_the_tenure_waits_fo
     assert (stream.heard, stream.asked) == ([("one", 1), ("two", 1)], ["job-1"])
 
 
-async def test_where_too_many_live_events_wait_those_that_wait_longest_are_dropped(
-    begin: Begin, stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_LIVE", 2)
-    tenure = await begin()
+async def test_where_too_many_live_events_wait_those_that_wait_longest_are_dropped(begin: Begin, stream: Stream) -> None:
+    tenure = await begin(live=2)
     for number in range(4):
         tenure.hear(live(f"{number}", 1, f"job-{number}"))
     await tenure.take([seen(number + 1, logged("pushed", id=f"job-{number}")) for number in range(4)])

@@ -1,0 +1,125 @@
+"""`ojs-nats keys`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+from ojs_command.client.arguments import NAMESPACE_ENV, duration, seconds, words
+from ojs_command.client.keys_on_nats import KeysOnNats
+from ojs_command.client.output import at
+from ojs_command.client.parser import CommandParser, add_action
+from ojs_command.client.problems import UsageProblem
+from ojs_command.client.session import Session
+from ojs_core.access.permissions import PERMISSIONS, ROLES
+from ojs_nats._api.keys import Keys
+from ojs_nats.answers.keys import MadeKey
+
+_CREATE_EXAMPLES: Final = """\
+  ojs-nats keys create --name ops --role admin --nats nats://127.0.0.1:4222   the first one, before there is a server
+  ojs-nats keys create --name shop --role producer --queues 'shop.*'
+  ojs-nats keys create --name deploy --role custom --permissions enqueue,work --expires 90d
+
+The token is printed once, alone on standard output: put it where your secrets are.
+"""
+
+
+def define(parser: CommandParser) -> None:
+    actions = parser.actions("list")
+    listed = add_action(actions, "list", "list keys, without their secrets", _list, examples="  ojs-nats keys\n")
+    listed.add_argument("--all", action="store_true", help="those that have ended, too")
+    create = add_action(actions, "create", "make a key, and print it once", _create, examples=_CREATE_EXAMPLES)
+    create.add_argument("--name", required=True, help="whose it is")
+    create.add_argument("--role", required=True, choices=tuple(ROLES))
+    named = f"of the role custom, by commas: {', '.join(PERMISSIONS)}"
+    create.add_argument("--permissions", type=words, default=[], metavar="NAMES", help=named)
+    create.add_argument("--queues", type=words, default=[], metavar="PATTERNS", help="narrow it to these, by commas ['*']")
+    create.add_argument("--types", type=words, default=[], metavar="PATTERNS", help="narrow it to these job types ['*']")
+    create.add_argument("--expires", type=seconds, metavar="TIME", help="end it after so long, such as 90d [never]")
+    rotate = add_action(
+        actions,
+        "rotate",
+        "make a new key in place of one, which goes on for a while",
+        _rotate,
+        examples="  ojs-nats keys rotate ID --overlap 2h\n",
+    )
+    rotate.add_argument("--overlap", type=duration, default="24h", metavar="TIME", help="[24h]")
+    revoke = add_action(actions, "revoke", "let a key let nobody in any more", _revoke, examples="  ojs-nats keys revoke ID\n")
+    revoke.add_argument("--yes", action="store_true", help="don't ask")
+    for one in (rotate, revoke):
+        one.add_argument("key", metavar="ID")
+    for one in actions.choices.values():
+        one.add_argument(
+            "--nats",
+            dest="on_nats",
+            metavar="URL",
+            help="work on NATS itself, without a server: for the first key, or the last",
+        )
+        one.add_argument(
+            "--namespace", metavar="NAME", help=f"which system there, as its services are started with [{NAMESPACE_ENV}]"
+        )
+
+
+async def _list(session: Session, given: argparse.Namespace) -> None:
+    async with _keys(session, given) as keys:
+        found = await keys.list(every=given.all)
+    if session.out.as_json:
+        session.out.json(found)
+        return
+    rows = [
+        (key.id, key.name, key.role, key.state, key.queues or None, key.types or None, at(key.used_at), at(key.expires_at))
+        for key in found
+    ]
+    empty = "There are no keys: everybody who reaches the server may do everything."
+    session.out.table(("id", "name", "role", "state", "queues", "types", "last used", "expires"), rows, empty=empty)
+
+
+async def _create(session: Session, given: argparse.Namespace) -> None:
+    expires_at = None if given.expires is None else datetime.fromtimestamp(datetime.now(UTC).timestamp() + given.expires, UTC)
+    async with _keys(session, given) as keys:
+        made = await keys.create(
+            given.name,
+            given.role,
+            permissions=given.permissions,
+            queues=given.queues,
+            types=given.types,
+            expires_at=expires_at,
+        )
+    _tell(session, made)
+
+
+async def _rotate(session: Session, given: argparse.Namespace) -> None:
+    async with _keys(session, given) as keys:
+        made = await keys.rotate(given.key, overlap=given.overlap)
+    _tell(session, made)
+
+
+async def _revoke(session: Session, given: argparse.Namespace) -> None:
+    session.confirm(f"Revoke key {given.key}? Whoever uses it is turned away at once.", confirmed=given.yes)
+    async with _keys(session, given) as keys:
+        gone = await keys.revoke(given.key)
+    session.out.done(f"Key {gone.id} ({gone.name}) lets nobody in any more.", gone)
+
+
+def _tell(session: Session, made: MadeKey) -> None:
+    if session.out.as_json:
+        session.out.json(made)
+        return
+    session.out.note(f"Key {made.key.id} ({made.key.name}) has the role {made.key.role}. Its token is shown this once:")
+    session.out.raw(made.token)
+
+
+@asynccontextmanager
+async def _keys(session: Session, given: argparse.Namespace) -> AsyncIterator[Keys | KeysOnNats]:
+    """Those of the server, or those on NATS."""
+    if given.on_nats is None:
+        if given.namespace:
+            raise UsageProblem("--namespace says where to look in NATS: name that by --nats, too.")
+        yield session.client.keys
+        return
+    async with KeysOnNats.at(given.on_nats, given.namespace or os.environ.get(NAMESPACE_ENV)) as keys:
+        yield keys

@@ -1,0 +1,82 @@
+"""Keys where they are stored, without a server between."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ojs_command.client.problems import CommandFailed
+from ojs_core.base.errors import OjsError
+from ojs_core.base.payload_limits import DEFAULT_LIMITS
+from ojs_core.base.problems import StartupProblem
+from ojs_core.jetstream.subjects import StoreConfig, checked_namespace
+from ojs_core.wire.access import KeyAnswer, key_answer, parse_key
+from ojs_nats._durations import Duration, milliseconds
+from ojs_nats.answers.keys import Key, MadeKey
+
+if TYPE_CHECKING:
+    from ojs_core.store.store import Store
+
+
+class KeysOnNats:
+    """What `client.keys` does."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @classmethod
+    @asynccontextmanager
+    async def at(cls, url: str, namespace: str | None) -> AsyncIterator[KeysOnNats]:
+        """Those of a namespace of the NATS at a URL. Raises CommandFailed."""
+        try:
+            from ojs_core.store.store import Store  # noqa: PLC0415  # takes what only a server needs
+
+            config = StoreConfig() if namespace is None else StoreConfig(namespace=checked_namespace(namespace))
+            store = await Store.open(url, config, role="keys")
+        except ModuleNotFoundError as error:
+            raise CommandFailed(f"{error.name} isn't installed: pip install 'ojs-nats[server]'.") from None
+        except (StartupProblem, ValueError) as problem:
+            raise CommandFailed(str(problem)) from None
+        try:
+            yield cls(store)
+        except OjsError as error:
+            raise CommandFailed(f"{error.message}. {error.hint}") from None
+        finally:
+            await store.close()
+
+    async def list(self, *, every: bool = False) -> Sequence[Key]:
+        now = self._store.clock.now()
+        return [self._told(key_answer(key, now)) for key in await self._store.keys.all() if every or not key.ended(now)]
+
+    async def create(
+        self,
+        name: str,
+        role: str,
+        *,
+        permissions: Sequence[str] = (),
+        queues: Sequence[str] = (),
+        types: Sequence[str] = (),
+        expires_at: datetime | None = None,
+    ) -> MadeKey:
+        asked = {"name": name, "role": role, "permissions": permissions, "queues": queues, "types": types}
+        sent = {member: value for member, value in asked.items() if value}
+        if expires_at is not None:
+            sent["expires_at"] = expires_at.isoformat()
+        now = self._store.clock.now()
+        new = parse_key(msgspec.json.encode(sent), now, DEFAULT_LIMITS)
+        key = await self._store.keys.create(new)
+        return MadeKey(self._told(key_answer(key, now)), new.token)
+
+    async def rotate(self, key_id: str, *, overlap: Duration) -> MadeKey:
+        new = await self._store.keys.rotate(key_id, milliseconds(overlap))
+        return MadeKey(self._told(key_answer(new.key, self._store.clock.now())), new.token)
+
+    async def revoke(self, key_id: str) -> Key:
+        return self._told(key_answer(await self._store.keys.revoke(key_id), self._store.clock.now()))
+
+    def _told(self, answer: KeyAnswer) -> Key:
+        return msgspec.json.decode(msgspec.json.encode(answer), type=Key)

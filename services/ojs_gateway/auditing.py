@@ -1,0 +1,158 @@
+"""What of a gateway's requests goes into the audit: refusals, and everything but pushes, work and reading (docs/adr/076)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Literal
+
+from msgspec import UNSET, UnsetType
+
+from ojs_core.access.keys import PREFIX, key_id_of
+from ojs_core.access.permissions import Need
+from ojs_core.access.principal import EVERYBODY, NOBODY
+from ojs_core.audit.entry import UNKNOWN, Detail, Entry, Outcome
+from ojs_core.audit.trail import Trail
+from ojs_core.base.errors import OjsError
+from ojs_core.base.times import format_ms
+from ojs_core.wire.access import MadeKey
+from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.endpoint import Endpoint
+
+_ACTS: Final[frozenset[Need]] = frozenset({"control", "configure", "destroy", "admin"})
+_NAMED: Final = {
+    "createSession": "auth.login_success",
+    "createKey": "auth.key_created",
+    "rotateKey": "auth.key_rotated",
+    "revokeKey": "auth.key_revoked",
+}
+"""Types of entries that the specification or we have a word for, by operation."""
+_LOGIN_FAILURE: Final = "auth.login_failure"
+_DENIED: Final = "auth.permission_denied"
+_UNAUTHENTICATED: Final = 401
+_REFUSALS: Final = frozenset({_UNAUTHENTICATED, 403})
+_MOST_ID: Final = 32
+_MOST_CHARS: Final = 200
+"""Of what clients choose themselves."""
+
+
+class Auditor:
+    """Writes the audit of one gateway. `now` is server time in Unix ms."""
+
+    def __init__(self, trail: Trail, now: Callable[[], int]) -> None:
+        self._trail = trail
+        self._now = now
+
+    def start(self) -> None:
+        self._trail.start()
+
+    async def stop(self) -> None:
+        await self._trail.stop()
+
+    def watching(self, endpoint: Endpoint, *, reads: bool) -> Endpoint:
+        """The endpoint, such that each call of it gets an entry; as it is if calls of it don't. `reads` says that it changes
+        nothing: who reads over and over is told of in few entries.
+        """
+        if endpoint.need not in _ACTS and endpoint.name not in _NAMED:
+            return endpoint
+        event_type = _NAMED.get(endpoint.name) or f"admin.{_snake(endpoint.name)}"
+
+        async def watched(call: Call) -> Response | StreamedResponse:
+            try:
+                answer = await endpoint.handler(call)
+            except asyncio.CancelledError:
+                self._trail.note(self._entry(event_type, call, endpoint, "failure", 0, "cancelled"))
+                raise
+            except OjsError as error:
+                if error.info.status not in _REFUSALS:  # the door tells of those
+                    await self._tell(call, self._entry(event_type, call, endpoint, "failure", error.info.status, error.code))
+                raise
+            except Exception:
+                await self._tell(call, self._entry(event_type, call, endpoint, "failure", 500, "backend_error"))
+                raise
+            status = answer.status if isinstance(answer, Response) else 200
+            outcome: Outcome = "success" if status < 400 else "failure"
+            entry = self._entry(event_type, call, endpoint, outcome, status, "", _made(answer))
+            if reads:
+                self._trail.note_repeated((endpoint.name, call.principal.id, call.address), entry)
+            else:
+                await self._tell(call, entry)
+            return answer
+
+        return endpoint._replace(handler=watched)
+
+    def refused(self, call: Call, endpoint: Endpoint, error: OjsError) -> None:
+        """Tell of a request that the door, or a handler, has refused; other errors are none of the audit's."""
+        status = error.info.status
+        if status not in _REFUSALS:
+            return
+        event_type = _LOGIN_FAILURE if status == _UNAUTHENTICATED else _DENIED
+        entry = self._entry(event_type, call, endpoint, "failure", status, error.canonical.lower())
+        self._trail.note_repeated((event_type, call.principal.id, call.address, endpoint.name), entry)
+
+    async def _tell(self, call: Call, entry: Entry) -> None:
+        """Where nobody needs a key, nobody waits for the audit either."""
+        if call.principal is EVERYBODY:
+            self._trail.note(entry)
+        else:
+            await self._trail.keep(entry)
+
+    def _entry(
+        self,
+        event_type: str,
+        call: Call,
+        endpoint: Endpoint,
+        outcome: Outcome,
+        status: int,
+        reason: str,
+        made: dict[str, str] | None = None,
+    ) -> Entry:
+        principal = NOBODY if status == _UNAUTHENTICATED else call.principal
+        known = principal is not NOBODY
+        target = dict(zip(endpoint.placed, (value[:_MOST_CHARS] for value in call.parameters), strict=False))
+        return Entry(
+            timestamp=format_ms(self._now()),
+            event_type=event_type,
+            principal=principal.name if known else UNKNOWN,
+            source_ip=call.address if call.binding == "http" else UNKNOWN,
+            correlation_id=call.request_id,
+            outcome=outcome,
+            detail=Detail(
+                operation=endpoint.name,
+                permission=UNSET if endpoint.need in {"nothing", "key"} else endpoint.need,
+                target=target | (made or {}),
+                binding=call.binding,
+                principal_id=principal.id if known else UNSET,
+                mechanism=UNSET if principal is EVERYBODY else _mechanism(call),
+                key_prefix=UNSET if known else _key_prefix(call),
+                reason=reason or UNSET,
+                status=status or UNSET,
+                user_agent=(call.header("User-Agent") or "")[:_MOST_CHARS] or UNSET,
+            ),
+        )
+
+
+def _mechanism(call: Call) -> Literal["api_key", "session"] | UnsetType:
+    if call.header("Authorization") is not None:
+        return "api_key"
+    return "session" if call.header("Cookie") is not None else UNSET
+
+
+def _key_prefix(call: Call) -> str | UnsetType:
+    """The beginning of a key that wasn't taken, without anything of its secret, if it has the form of ours."""
+    _, _, token = (call.header("Authorization") or "").strip().partition(" ")
+    key_id = key_id_of(token.strip())
+    return UNSET if key_id is None else f"{PREFIX}{key_id[:_MOST_ID]}_…"
+
+
+def _made(answer: Response | StreamedResponse) -> dict[str, str] | None:
+    """The key that an answer is the first to name."""
+    if isinstance(answer, Response) and isinstance(answer.answer, MadeKey):
+        return {"made_key": answer.answer.key.id}
+    return None
+
+
+def _snake(operation: str) -> str:
+    """AdminBulkCancel → bulk_cancel."""
+    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in operation)
+    return words.removeprefix("admin_")

@@ -1,0 +1,25 @@
+"""The audit (docs/audit.md)."""
+
+from __future__ import annotations
+
+from ojs_core.audit.reading import AuditReader
+from ojs_core.wire.system.audit import audit_page, parse_audit
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+
+class AuditHandlers:
+    """Handlers of /admin/audit."""
+
+    def __init__(self, context: Context) -> None:
+        self._reader = AuditReader(context.store.bulk, context.store.config)
+
+    async def list(self, call: Call) -> Response:
+        """GET /admin/audit: the newest first; with `after` what came later, the oldest first."""
+        asked = parse_audit(call.queries)
+        limit = asked.page.limit
+        if asked.after is not None:
+            found = await self._reader.newer(asked.after, asked.wanted, limit)
+        else:
+            found = await self._reader.older(asked.before, asked.wanted, limit)
+        return Response(200, audit_page(found, asked))

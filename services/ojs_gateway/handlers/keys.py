@@ -1,0 +1,46 @@
+"""Keys (docs/security.md)."""
+
+from __future__ import annotations
+
+from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_rotation
+from ojs_gateway.context import Context
+from ojs_gateway.http.answer import NO_STORE
+from ojs_gateway.http.call import Call, Response
+
+
+class KeyHandlers:
+    """Handlers under /admin/keys."""
+
+    def __init__(self, context: Context) -> None:
+        self._keys = context.store.keys
+        self._clock = context.store.clock
+        self._limits = context.limits
+
+    async def list(self, call: Call) -> Response:
+        """GET /admin/keys: those that have not ended, or all of them."""
+        now = self._clock.now()
+        every = call.query("all") == "true"
+        found = [key_answer(key, now) for key in await self._keys.all() if every or not key.ended(now)]
+        return Response(200, KeyList(found), NO_STORE)
+
+    async def create(self, call: Call) -> Response:
+        """POST /admin/keys."""
+        new = await call.read(parse_key, self._clock.now(), self._limits)
+        key = await self._keys.create(new)
+        return Response(201, MadeKey(key_answer(key, self._clock.now()), new.token), NO_STORE)
+
+    async def read(self, call: Call) -> Response:
+        """GET /admin/keys/{key_id}."""
+        key = await self._keys.get(call.parameters[0])
+        return Response(200, OneKey(key_answer(key, self._clock.now())), NO_STORE)
+
+    async def rotate(self, call: Call) -> Response:
+        """POST /admin/keys/{key_id}/rotate."""
+        overlap_ms = await call.read(parse_rotation, self._limits)
+        new = await self._keys.rotate(call.parameters[0], overlap_ms)
+        return Response(201, MadeKey(key_answer(new.key, self._clock.now()), new.token), NO_STORE)
+
+    async def revoke(self, call: Call) -> Response:
+        """DELETE /admin/keys/{key_id}."""
+        key = await self._keys.revoke(call.parameters[0])
+        return Response(200, OneKey(key_answer(key, self._clock.now())), NO_STORE)

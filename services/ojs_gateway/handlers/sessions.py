@@ -1,0 +1,47 @@
+"""The sessions of browsers (docs/security.md)."""
+
+from __future__ import annotations
+
+from ojs_core.access.known_keys import unauthenticated
+from ojs_core.access.sessions import LASTS_S
+from ojs_core.base.errors import OjsError
+from ojs_core.wire.access import session_answer
+from ojs_gateway.context import Context
+from ojs_gateway.http.answer import NO_STORE
+from ojs_gateway.http.call import Call, Response
+from ojs_gateway.http.request import SESSION_COOKIE, HttpCall
+
+
+class SessionHandlers:
+    """Handlers of /session, which are for browsers."""
+
+    def __init__(self, context: Context) -> None:
+        self._keys = context.keys
+
+    async def begin(self, call: Call) -> Response:
+        """POST /session: a session for who shows a key."""
+        if call.header("Authorization") is None:
+            raise unauthenticated("a session begins with a key in Authorization")
+        sealed = self._keys.session(call.principal)
+        if sealed is None:
+            raise OjsError("conflict", "nobody needs a key here, so there is nothing to sign in for", hint="Ask without one.")
+        text, ends_at_s = sealed
+        answer = session_answer(call.principal, signed_in=True, is_open=False, ends_at=ends_at_s * 1_000)
+        lasts_s = min(LASTS_S, ends_at_s - self._keys.now() // 1_000)
+        return Response(201, answer, (*NO_STORE, _cookie(call, text, lasts_s)))
+
+    async def read(self, call: Call) -> Response:
+        """GET /session: who asks."""
+        by_session = call.header("Authorization") is None and self._keys.any and call.session is not None
+        ends_at = call.admission.until if by_session else None
+        answer = session_answer(call.principal, signed_in=by_session, is_open=not self._keys.any, ends_at=ends_at)
+        return Response(200, answer, NO_STORE)
+
+    async def end(self, call: Call) -> Response:
+        """DELETE /session: the browser forgets it."""
+        return Response(204, b"", (*NO_STORE, _cookie(call, "", 0)))
+
+
+def _cookie(call: Call, value: str, lasts_s: int) -> tuple[str, str]:
+    secure = "; Secure" if isinstance(call, HttpCall) and call.secure else ""
+    return ("Set-Cookie", f"{SESSION_COOKIE}={value}; Path=/; Max-Age={lasts_s}; HttpOnly; SameSite=Strict{secure}")

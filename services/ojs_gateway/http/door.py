@@ -1,0 +1,131 @@
+"""The door: the one place where it is decided who asks and whether they may (docs/adr/072)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, Literal
+
+from ojs_core.access.known_keys import Admission, KnownKeys, unauthenticated
+from ojs_core.access.permissions import Need
+from ojs_core.access.principal import EVERYBODY, NOBODY
+from ojs_core.access.slowing import Slowing
+from ojs_core.base.errors import OjsError
+from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.endpoint import Endpoint
+
+Keyless = Literal["always", "never", "while there are no keys"]
+"""When requests without a key are let in."""
+
+Refused = Callable[[Call, Endpoint, OjsError], None]
+"""Hears of every error that a request is answered with (docs/adr/076)."""
+
+_UNNAMED: Final[frozenset[Need]] = frozenset({"nothing", "key"})
+_STRANGER: Final = Admission(NOBODY)
+
+
+class Door:
+    """Stands between every request of one binding and its handler."""
+
+    def __init__(self, keys: KnownKeys, keyless: Keyless, slowing: Slowing, refused: Refused) -> None:
+        self._refused = refused
+        self._keys = keys
+        self._keyless = keyless
+        self._slowing = slowing
+        self._open: Admission | None = None
+        """What everybody is let in with; None while the door is shut."""
+        self._streams: set[Call] = set()
+        self.look()
+
+    @property
+    def shut(self) -> bool:
+        """Whether a key is needed."""
+        return self._open is None
+
+    async def through(self, call: Call, endpoint: Endpoint) -> Response | StreamedResponse:
+        """The handler's answer, if the caller may have it. Raises OjsError unauthenticated, permission_denied."""
+        try:
+            call.enter(self._open or await self._admission(call, endpoint.need))
+            _require(call, endpoint)
+            answer = await endpoint.handler(call)
+        except OjsError as error:
+            self._refused(call, endpoint, error)
+            raise
+        if call.bounded and not call.held:
+            raise AssertionError(f"{endpoint.name} doesn't ask what it may be about")
+        return answer
+
+    async def _admission(self, call: Call, need: Need) -> Admission:
+        if need == "nothing":
+            return _STRANGER
+        if (authorization := call.header("Authorization")) is not None:
+            found = self._keys.of_header(authorization)
+            if found is not None:
+                return found
+            check = partial(self._keys.check_header, authorization)
+        elif (session := call.session) is not None:
+            found = self._keys.of_cookie(session)
+            if found is not None:
+                return found
+            check = partial(self._keys.check_cookie, session)
+        elif self._keyless == "always":
+            return _EVERYBODY
+        else:
+            raise unauthenticated("this server asks for a key")
+        try:
+            return check()
+        except OjsError:
+            await asyncio.sleep(self._slowing.pause(call.address))
+            raise
+
+    def look(self) -> None:
+        """Shut or open the door by the keys that there are, and end the streams of those whose key has ended."""
+        keyless = self._keyless == "always" or (self._keyless != "never" and not self._keys.any)
+        if not self._keys.any and keyless:
+            self._open = self._open or Admission(EVERYBODY)
+        elif self._open is not None:
+            self._open.over = self._keyless != "always"
+            self._open = None
+        now = self._keys.now()
+        for call in [call for call in self._streams if call.admission.over or call.admission.until <= now]:
+            call.hang_up()
+
+    @contextmanager
+    def streaming(self, call: Call) -> Iterator[None]:
+        """In here an answer goes on, for as long as its caller is let in."""
+        self._streams.add(call)
+        try:
+            yield
+        finally:
+            self._streams.discard(call)
+
+
+_EVERYBODY: Final = Admission(EVERYBODY)
+
+
+def _require(call: Call, endpoint: Endpoint) -> None:
+    """Raises OjsError permission_denied."""
+    principal = call.principal
+    need = endpoint.need
+    if need in _UNNAMED:
+        call.held = True
+        return
+    if need not in principal.permissions:
+        raise OjsError(
+            "permission_denied",
+            f"{endpoint.name} needs the permission {need!r}, which key {principal.name!r} doesn't have",
+            hint="Ask with a key that has it: docs/reference/access.md lists roles and what each operation needs.",
+            details={"permission": need, "operation": endpoint.name},
+        )
+    if call.bounded:
+        if "queue" in endpoint.placed:
+            call.require_queue(call.parameters[endpoint.placed.index("queue")])
+        elif principal.narrowed and not endpoint.by_queue:
+            raise OjsError(
+                "permission_denied",
+                f"{endpoint.name} is about all queues, and key {principal.name!r} is narrowed to some",
+                hint="Ask with a key that isn't narrowed.",
+                details={"permission": need, "operation": endpoint.name},
+            )

@@ -1,0 +1,121 @@
+"""The keys that a process knows by heart, and who shows one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ojs_core.access.keys import ENVIRONMENT, Key, environment_key, key_id_of, make_key
+from ojs_core.access.principal import Principal
+from ojs_core.access.sessions import is_sealed, opened, sealed
+from ojs_core.base.errors import OjsError
+
+_MOST_SHOWN: Final = 4_096
+"""Right headers and cookies that are remembered. One key may be written in several ways."""
+_MOST_CHARS: Final = 4_096
+_FOREVER: Final = 1 << 62
+_NOBODY: Final = make_key("nobody", "custom").key
+"""What a token of an unknown id is compared with, so that it takes as long as one of a known id."""
+_CHALLENGE: Final = (("WWW-Authenticate", "Bearer"),)
+
+
+class Admission:
+    """Who was let in, and until when (Unix ms). `over` is set when that ends before, as by revoking the key."""
+
+    __slots__ = ("over", "principal", "until")
+
+    def __init__(self, principal: Principal, until: int = _FOREVER) -> None:
+        self.principal = principal
+        self.until = until
+        self.over = False
+
+
+class KnownKeys:
+    """All keys, as of some milliseconds ago. `now` is the clock in Unix milliseconds, `token` the environment's key if any."""
+
+    def __init__(self, now: Callable[[], int], token: str | None = None) -> None:
+        self.now = now
+        self._own = {} if token is None else {ENVIRONMENT: environment_key(token)}
+        self._keys: dict[str, Key] = dict(self._own)
+        self._headers: dict[str, Admission] = {}
+        self._cookies: dict[str, Admission] = {}
+        self._used: set[str] = set()
+        self.any = token is not None
+        """Whether there are keys, or have been: those that have ended count, or revoking the last would let everybody in."""
+
+    def replace(self, keys: Iterable[Key], *, unreadable: bool = False) -> None:
+        """Take what is stored now; `unreadable` is whether there are more that can't be read."""
+        before = self._keys
+        self._keys = {key.id: key for key in keys} | self._own
+        self.any = bool(self._keys) or unreadable
+        changed = {
+            key_id for key_id, key in before.items() if key_id not in self._keys or not key.counted_as(self._keys[key_id])
+        }
+        for place in (self._headers, self._cookies):
+            for text, admission in list(place.items()):
+                if admission.principal.id in changed:
+                    admission.over = True
+                    del place[text]
+
+    def of_header(self, authorization: str) -> Admission | None:
+        """Who was found to send this `Authorization` before; None if nobody, or no longer."""
+        return self._remembered(self._headers, authorization)
+
+    def of_cookie(self, session: str) -> Admission | None:
+        """Whose session this was found to be before; None if nobody's, or no longer."""
+        return self._remembered(self._cookies, session)
+
+    def check_header(self, authorization: str) -> Admission:
+        """Who sends this `Authorization`. Raises OjsError unauthenticated."""
+        scheme, _, token = authorization.strip().partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token or len(authorization) > _MOST_CHARS:
+            raise unauthenticated("Authorization must be `Bearer` and a key")
+        key = self._keys.get(key_id_of(token) or ENVIRONMENT) or self._own.get(ENVIRONMENT)
+        if not (key or _NOBODY).is_of(token) or key is None:
+            raise unauthenticated("the key is not known here")
+        return self._let_in(key, key.expires_at or _FOREVER, self._headers, authorization)
+
+    def check_cookie(self, session: str) -> Admission:
+        """Whose session it is. Raises OjsError unauthenticated."""
+        said = None if len(session) > _MOST_CHARS else opened(session)
+        key = None if said is None else self._keys.get(said.key_id)
+        if said is None or key is None or not is_sealed(said, key):
+            raise unauthenticated("the session is none of this server's")
+        if said.ends_at_s * 1_000 <= self.now():
+            raise unauthenticated("the session is over: sign in again", canonical="TOKEN_EXPIRED")
+        return self._let_in(key, said.ends_at_s * 1_000, self._cookies, session)
+
+    def session(self, principal: Principal) -> tuple[str, int] | None:
+        """A sealed session for a key's holder, and its end in Unix seconds; None if the key is gone meanwhile."""
+        key = self._keys.get(principal.id)
+        return None if key is None else sealed(key, self.now())
+
+    def take_used(self, coarse_ms: int) -> list[str]:
+        """The ids of stored keys that were used since the last call, but for those of which that was noted lately."""
+        used, self._used = self._used - self._own.keys(), set()
+        since = self.now() - coarse_ms
+        return [key_id for key_id in used if key_id in self._keys and (self._keys[key_id].used_at or 0) < since]
+
+    def _remembered(self, place: dict[str, Admission], text: str) -> Admission | None:
+        found = place.get(text)
+        if found is None or found.until <= self.now():
+            return None
+        self._used.add(found.principal.id)
+        return found
+
+    def _let_in(self, key: Key, until: int, place: dict[str, Admission], text: str) -> Admission:
+        if key.revoked_at is not None:
+            raise unauthenticated(f"key {key.name!r} was revoked", canonical="TOKEN_EXPIRED")
+        if key.ended(self.now()):
+            raise unauthenticated(f"key {key.name!r} has expired", canonical="TOKEN_EXPIRED")
+        if len(place) >= _MOST_SHOWN:
+            place.clear()
+        place[text] = admission = Admission(key.principal, until)
+        self._used.add(key.id)
+        return admission
+
+
+def unauthenticated(message: str, *, canonical: str | None = None) -> OjsError:
+    """401."""
+    return OjsError("unauthenticated", message, headers=_CHALLENGE, canonical=canonical)

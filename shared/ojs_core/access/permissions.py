@@ -1,0 +1,31 @@
+"""Eight permissions, and the roles that bundle them."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+Permission = Literal["enqueue", "work", "read", "payloads", "control", "configure", "destroy", "admin"]
+Need = Permission | Literal["nothing", "key"]
+"""What a route asks of its caller: a permission, any key at all (`key`), or nothing, so that it is open to everybody."""
+Role = Literal["producer", "worker", "viewer", "operator", "admin", "custom"]
+
+PERMISSIONS: Final[tuple[Permission, ...]] = get_args(Permission)
+MEANINGS: Final[dict[Permission, str]] = {
+    "enqueue": "push jobs and create workflows",
+    "work": "fetch jobs, settle them, send heartbeats, progress and checkpoints",
+    "read": "see jobs, queues, workers, events and statistics, without what jobs carry",
+    "payloads": "see what jobs carry: arguments, results, metadata, messages of errors, checkpoints",
+    "control": "cancel, retry, reprioritise, pause, resume and trigger; direct workers",
+    "configure": "change queues, cron entries, limits, pools, schemas and webhooks",
+    "destroy": "delete and purge",
+    "admin": "keys, maintenance, reset",
+}
+ROLES: Final[dict[Role, frozenset[Permission]]] = {
+    "producer": frozenset({"enqueue"}),
+    "worker": frozenset({"work"}),
+    "viewer": frozenset({"read"}),
+    "operator": frozenset({"enqueue", "read", "payloads", "control"}),
+    "admin": frozenset(PERMISSIONS),
+    "custom": frozenset(),
+}
+"""What each role may. A `custom` key names its permissions itself."""

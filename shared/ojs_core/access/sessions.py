@@ -1,0 +1,53 @@
+"""Signed-in sessions: what a browser shows in place of a key (docs/adr/073).
+
+A session is sealed with what its own key's record has, so every gateway can check it, nothing is stored for it, and it ends
+with its key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final, NamedTuple
+
+from ojs_core.access.keys import Key
+from ojs_core.base.numbers import whole_number
+
+LASTS_S: Final = 12 * 3_600
+_PURPOSE: Final = b"ojs session 1"
+_DIGITS: Final = 12
+
+
+class Session(NamedTuple):
+    """What a sealed session says, before its seal is looked at."""
+
+    key_id: str
+    ends_at_s: int
+    seal: str
+
+
+def sealed(key: Key, now_ms: int) -> tuple[str, int]:
+    """A session of a key as text for a cookie, and when it ends in Unix seconds: no later than its key."""
+    ends_at_s = now_ms // 1_000 + LASTS_S
+    if key.expires_at is not None:
+        ends_at_s = min(ends_at_s, key.expires_at // 1_000)
+    return f"{key.id}.{ends_at_s}.{_seal(key, ends_at_s)}", ends_at_s
+
+
+def opened(text: str) -> Session | None:
+    """What a cookie says; None for what is no session."""
+    parts = text.split(".")
+    if len(parts) != len(Session._fields):
+        return None
+    ends_at_s = whole_number(parts[1], _DIGITS)
+    return None if ends_at_s is None else Session(parts[0], ends_at_s, parts[2])
+
+
+def is_sealed(session: Session, key: Key) -> bool:
+    """Whether a session was sealed for the key."""
+    return hmac.compare_digest(session.seal.encode(errors="replace"), _seal(key, session.ends_at_s).encode())
+
+
+def _seal(key: Key, ends_at_s: int) -> str:
+    own = hmac.digest(bytes.fromhex(key.hash), _PURPOSE, "sha256")
+    return hmac.digest(own, f"{key.id}.{ends_at_s}".encode(), hashlib.sha256).hex()

@@ -1,0 +1,168 @@
+"""Keys of the API in the bucket: changed by whoever may, known by heart to every gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+import structlog
+from msgspec.structs import replace
+
+from ojs_core.access.keys import Key, NewKey, renewed
+from ojs_core.base.errors import OjsError, not_found
+from ojs_core.domain.transitions import Moment
+from ojs_core.jetstream.reading import RecordReader
+from ojs_core.jetstream.subjects import ANY
+from ojs_core.jetstream.watch import Watch
+from ojs_core.store.records.bucket import Bucket
+from ojs_core.store.records.documents import Documents
+
+log = structlog.get_logger(__name__)
+
+MAX_KEYS: Final = 1_000
+"""Keys that have not ended."""
+COARSE_MS: Final = 15 * 60_000
+"""How far back the noted last use of a key may lie."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def _sound(token: str, key: Key) -> None:
+    if key.id != token:
+        raise ValueError("it is the record of another key")
+    bytes.fromhex(key.salt + key.hash)
+
+
+key_reader: Final = RecordReader("key", msgspec.json.Decoder(Key).decode, _sound)
+
+
+class Keys:
+    """Reads and changes keys. Those that were revoked stay, so that a system that has had keys never counts as one without."""
+
+    def __init__(self, bucket: Bucket, instance: str) -> None:
+        self._records = bucket.records
+        self._clock = bucket.clock
+        self._config = bucket.config
+        self._documents = Documents(bucket, bucket.config.key, key_reader, lambda key, op: key.op == op)
+        self._prefix = len(bucket.config.key(""))
+        self._on_change: Callable[[list[Key], bool], None] = lambda _keys, _unreadable: None
+        self._watch = Watch(bucket.nats, bucket.config, f"keys-{instance}", [bucket.config.key(ANY)], self._changed)
+
+    async def all(self) -> list[Key]:
+        """By the time they were made. Raises OjsError backend_unavailable."""
+        found, _ = self._readable(await self._records.many_raw(await self._records.subjects(self._config.key(ANY))))
+        return sorted(found, key=lambda key: (key.created_at, key.id))
+
+    async def get(self, key_id: str) -> Key:
+        """Raises OjsError not_found."""
+        _, key = await self._documents.read(key_id)
+        if key is None:
+            raise not_found("key", key_id)
+        return key
+
+    async def create(self, new: NewKey) -> Key:
+        """Store a new key. Raises OjsError conflict for a first one that couldn't make others, and for one too many."""
+        known = await self.all()
+        if not known and not new.key.principal.may("admin"):
+            raise OjsError(
+                "conflict",
+                "the first key has to have the permission 'admin': from then on nobody gets in without a key",
+                hint="Make one with role admin first, and then this one.",
+                canonical="FIRST_KEY_NOT_ADMIN",
+            )
+        now = self._clock.now()
+        if sum(not key.ended(now) for key in known) >= MAX_KEYS:
+            raise OjsError(
+                "conflict",
+                f"there are {MAX_KEYS:,} keys; that is the limit",
+                hint="Revoke those that nobody uses.",
+                canonical="TOO_MANY_KEYS",
+            )
+        return await self._put(new.key)
+
+    async def rotate(self, key_id: str, overlap_ms: int) -> NewKey:
+        """A new key for the same, and an end for the old one, after which it lets nobody in.
+
+        Raises OjsError not_found, conflict for one that has ended.
+        """
+        old = await self.get(key_id)
+        _require_live(old, self._clock.now())
+        new = renewed(old, self._clock.now())
+        made = await self._put(new.key)
+
+        def ends(key: Key | None, moment: Moment) -> Key:
+            if key is None:
+                raise not_found("key", key_id)
+            end = moment.now + overlap_ms
+            end = end if key.expires_at is None else min(end, key.expires_at)
+            return replace(key, expires_at=end, replaced_by=made.id, op=moment.op)
+
+        await self._change(key_id, ends)
+        return NewKey(made, new.token)
+
+    async def revoke(self, key_id: str) -> Key:
+        """It lets nobody in from now on. Raises OjsError not_found."""
+
+        def ends(key: Key | None, moment: Moment) -> Key | None:
+            if key is None:
+                raise not_found("key", key_id)
+            return None if key.revoked_at is not None else replace(key, revoked_at=moment.now, op=moment.op)
+
+        return await self._change(key_id, ends)
+
+    # For those who let in
+
+    async def follow(self, changed: Callable[[list[Key], bool], None]) -> None:
+        """Have `changed` called with all keys, and whether others can't be read, now and at each change.
+
+        Raises OjsError backend_unavailable. While NATS can't be heard the keys that were known last stay.
+        """
+        self._on_change = changed
+        await self._watch.begin()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether what is followed was heard of lately."""
+        return self._watch.fresh
+
+    async def stop(self) -> None:
+        await self._watch.stop()
+
+    async def note_use(self, key_id: str) -> None:
+        """Write down that a key was used now, unless that was done lately."""
+
+        def used(key: Key | None, moment: Moment) -> Key | None:
+            if key is None or (key.used_at is not None and moment.now - key.used_at < COARSE_MS):
+                return None
+            return replace(key, used_at=moment.now, op=moment.op)
+
+        await self._documents.change(key_id, used)
+
+    async def _put(self, wanted: Key) -> Key:
+        return await self._change(wanted.id, lambda _old, moment: replace(wanted, created_at=moment.now, op=moment.op))
+
+    async def _change(self, key_id: str, decide: Callable[[Key | None, Moment], Key | None]) -> Key:
+        changed = await self._documents.change(key_id, decide)
+        assert changed.new is not None
+        if self._watch.loaded:
+            self._watch.put(self._config.key(key_id), changed.revision, _encode(changed.new))
+        return changed.new
+
+    def _readable(self, found: Mapping[str, tuple[int, bytes]]) -> tuple[list[Key], bool]:
+        """Those that can be read, and whether there are others."""
+        read = [key_reader.read(subject[self._prefix :], *one) for subject, one in found.items() if one[1]]
+        return [key for key in read if key is not None], None in read
+
+    def _changed(self) -> None:
+        self._on_change(*self._readable(self._watch.entries))
+
+
+def _require_live(key: Key, now: int) -> None:
+    if key.ended(now):
+        raise OjsError(
+            "conflict",
+            f"key {key.id} has ended, and can't be rotated",
+            hint="Make a new one.",
+            details={"key": key.id},
+        )

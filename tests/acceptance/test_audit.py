@@ -1,0 +1,261 @@
+"""Who did what, as operators read of it: over the API, in Python, and by `ojs-nats audit`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+import nats
+import pytest
+
+from ojs_nats import Client
+from support.cli import Cli
+from support.described import Described
+from support.system import System
+from support.waiting import eventually, until
+
+API = "/ojs/v1"
+REPEATS = 40
+
+
+class Guarded(NamedTuple):
+    """A system with keys. `tokens` are by role, `ids` those of the keys."""
+
+    system: System
+    tokens: dict[str, str]
+    ids: dict[str, str]
+    described: Described
+
+    async def ask(
+        self, method: str, path: str, body: object = None, *, role: str | None = "admin", token: str | None = None, **more: str
+    ) -> tuple[int, Any]:
+        """Status and body of an answer, which is held to the server's description."""
+        token = self.tokens[role] if token is None and role is not None else token
+        headers = {"OJS-Version": "1.0", **({} if token is None else {"Authorization": f"Bearer {token}"}), **more}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, self.system.url + API + path, json=body, headers=headers) as answer,
+        ):
+            text = await answer.read()
+            return answer.status, json.loads(text) if text else None
+
+    async def entries(self, query: str) -> list[dict[str, Any]]:
+        """Those that are found, the newest first."""
+        status, page = await self.ask("GET", f"/admin/audit?{query}")
+        assert status == 200, page
+        found: list[dict[str, Any]] = page["entries"]
+        return found
+
+    async def one(self, query: str) -> dict[str, Any]:
+        """The only one that is found, once it is there: refusals are written behind the answer."""
+
+        async def there() -> list[dict[str, Any]]:
+            return await self.entries(query)
+
+        found: list[dict[str, Any]] = await eventually(there)
+        assert len(found) == 1, found
+        return found[0]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    folder = tmp_path_factory.mktemp("audited")
+    with System.started(folder, "--together") as system:
+        tokens, ids = {}, {}
+        for role in ("admin", "operator", "viewer"):
+            made = Cli(folder).json("keys", "create", "--name", f"the-{role}", "--role", role, "--nats", system.nats_url)
+            tokens[role], ids[role] = made["token"], made["key"]["id"]
+        until(lambda: system.request("GET", f"{API}/queues").status == 401)
+        yield Guarded(system, tokens, ids, Described.by(system.url))
+
+
+async def test_what_somebody_does_is_told_with_who_whence_what_and_to_what(guarded: Guarded) -> None:
+    sent = {"X-Request-Id": "req_pause_1", "User-Agent": "deploy/2"}
+    assert (await guarded.ask("POST", "/queues/told/pause", {"reason": "hunter2"}, role="operator", **sent))[0] == 200
+    [entry] = await guarded.entries("target=told")
+    assert entry | {"id": "", "timestamp": ""} == {
+        "id": "",
+        "timestamp": "",
+        "event_type": "admin.pause_queue",
+        "principal": "the-operator",
+        "source_ip": "127.0.0.1",
+        "correlation_id": "req_pause_1",
+        "outcome": "success",
+        "detail": {
+            "operation": "pauseQueue",
+            "permission": "control",
+            "target": {"queue": "told"},
+            "binding": "http",
+            "principal_id": guarded.ids["operator"],
+            "mechanism": "api_key",
+            "status": 200,
+            "user_agent": "deploy/2",
+        },
+    }
+    assert "hunter2" not in str(await guarded.entries(""))
+
+
+async def test_what_fails_is_told_as_well(guarded: Guarded) -> None:
+    job_id = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
+    assert (await guarded.ask("DELETE", f"/jobs/{job_id}"))[0] == 404
+    [entry] = await guarded.entries(f"target={job_id}&outcome=failure")
+    assert (entry["detail"]["status"], entry["detail"]["reason"]) == (404, "not_found")
+
+
+async def test_a_request_over_nats_is_told_too(guarded: Guarded) -> None:
+    async with Client(guarded.system.nats_url, token=guarded.tokens["admin"]) as client:
+        await client.queues.pause("by-nats")
+    [entry] = await guarded.entries("target=by-nats")
+    detail = entry["detail"]
+    assert (entry["principal"], entry["source_ip"], detail["binding"]) == ("the-admin", "unknown", "nats")
+
+
+async def test_wrong_keys_are_told_once_however_often_they_are_tried(guarded: Guarded) -> None:
+    secret = "f" * 64
+    wrong = f"ojs_sk_{guarded.ids['viewer']}_{secret}"
+    asked = [guarded.ask("GET", "/workflows", token=wrong) for _ in range(REPEATS)]
+    assert {status for status, _ in await asyncio.gather(*asked)} == {401}
+    entry = await guarded.one("event_type=auth.login_failure&operation=listWorkflows")
+    assert (entry["principal"], entry["outcome"]) == ("unknown", "failure")
+    detail = entry["detail"]
+    assert (detail["mechanism"], detail["key_prefix"]) == ("api_key", f"ojs_sk_{guarded.ids['viewer']}_…")
+    assert secret not in str(await guarded.entries(""))
+
+
+async def test_who_may_not_is_told_by_name_and_only_admins_read_of_it(guarded: Guarded) -> None:
+    assert (await guarded.ask("POST", "/queues/denied/purge", {}, role="viewer"))[0] == 403
+    entry = await guarded.one("event_type=auth.permission_denied&target=denied")
+    assert (entry["principal"], entry["detail"]["permission"], entry["detail"]["status"]) == ("the-viewer", "destroy", 403)
+    for role in ("operator", "viewer"):
+        assert (await guarded.ask("GET", "/admin/audit", role=role))[0] == 403
+    assert (await guarded.ask("GET", "/admin/audit", role=None))[0] == 401
+
+
+async def test_keys_and_sign_ins_are_told(guarded: Guarded) -> None:
+    _, made = await guarded.ask("POST", "/admin/keys", {"name": "short", "role": "viewer"})
+    key_id = made["key"]["id"]
+    assert (await guarded.ask("POST", "/session", token=made["token"]))[0] == 201
+    assert (await guarded.ask("POST", f"/admin/keys/{key_id}/rotate", {}))[0] in {200, 201}
+    assert (await guarded.ask("DELETE", f"/admin/keys/{key_id}"))[0] == 200
+    told = await guarded.entries(f"target={key_id}&event_type=auth.*")
+    assert [entry["event_type"] for entry in told] == ["auth.key_revoked", "auth.key_rotated", "auth.key_created"]
+    [entry] = await guarded.entries(f"event_type=auth.login_success&principal={key_id}")
+    assert entry["principal"] == "short"
+    assert made["token"] not in str(await guarded.entries(""))
+
+
+async def test_pushes_work_and_reading_leave_nothing(guarded: Guarded) -> None:
+    [newest] = (await guarded.entries("limit=1"))[:1]
+    _, pushed = await guarded.ask("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "quiet"}})
+    _, fetched = await guarded.ask("POST", "/workers/fetch", {"queues": ["quiet"], "worker_id": "w", "wait_ms": 5_000})
+    assert [job["id"] for job in fetched["jobs"]] == [pushed["job"]["id"]]
+    await guarded.ask("POST", "/workers/ack", {"job_id": pushed["job"]["id"], "worker_id": "w"})
+    await guarded.ask("GET", f"/jobs/{pushed['job']['id']}")
+    await guarded.ask("POST", "/queues/quiet/pause", {})
+    _, page = await guarded.ask("GET", f"/admin/audit?after={newest['id']}")
+    operations = [entry["detail"]["operation"] for entry in page["entries"]]
+    assert set(operations) <= {"pauseQueue", "listAuditEntries"}
+    assert "pauseQueue" in operations
+
+
+async def test_it_is_read_page_by_page_and_followed(guarded: Guarded) -> None:
+    for number in range(5):
+        await guarded.ask("POST", f"/queues/page-{number}/pause", {})
+    query = "operation=pauseQueue&limit=2"
+    status, first = await guarded.ask("GET", f"/admin/audit?{query}")
+    _, second = await guarded.ask("GET", f"/admin/audit?{query}&cursor={first['pagination']['next_cursor']}")
+    seen = [entry["detail"]["target"]["queue"] for page in (first, second) for entry in page["entries"]]
+    assert (status, seen) == (200, ["page-4", "page-3", "page-2", "page-1"])
+    await guarded.ask("POST", "/queues/page-5/pause", {})
+    _, later = await guarded.ask("GET", f"/admin/audit?{query}&after={first['after']}")
+    assert [entry["detail"]["target"]["queue"] for entry in later["entries"]] == ["page-5"]
+    assert int(later["after"]) >= int(later["entries"][-1]["id"])
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("outcome=maybe", "outcome"),
+        ("since=yesterday", "since"),
+        ("cursor=x", "cursor"),
+        ("after=-1", "after"),
+        ("after=1&cursor=2", "after"),
+        ("offset=5", "offset"),
+        ("page=2", "page"),
+        ("limit=x", "limit"),
+    ],
+)
+async def test_a_question_that_cannot_be_read_is_refused_by_its_member(guarded: Guarded, query: str, field: str) -> None:
+    status, answer = await guarded.ask("GET", f"/admin/audit?{query}")
+    assert (status, answer["error"]["details"]["field"]) == (400, field)
+
+
+async def test_the_client_reads_it(guarded: Guarded) -> None:
+    async with Client(guarded.system.url, token=guarded.tokens["admin"]) as client:
+        await client.queues.pause("by-client")
+        found = [entry async for entry in client.system.audit(target="by-client")]
+    assert [(entry.principal, entry.detail.operation, entry.outcome) for entry in found] == [
+        ("the-admin", "pauseQueue", "success")
+    ]
+
+
+async def test_the_command_shows_and_follows_it(guarded: Guarded, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, guarded.system.url)
+    token = tmp_path / "token"
+    token.write_text(guarded.tokens["admin"], encoding="utf-8")
+    own = ("--token-file", str(token))
+    await guarded.ask("POST", "/queues/by-command/pause", {})
+    shown = await asyncio.to_thread(cli.asked, "audit", "--target", "by-command", *own)
+    [line] = shown.splitlines()
+    assert line.split()[2:] == ["admin.pause_queue", "the-admin", "127.0.0.1", "pauseQueue", "queue=by-command"]
+    shown = await asyncio.to_thread(cli.asked, "audit", "--target", "by-command", "--json", *own)
+    assert [json.loads(line)["detail"]["operation"] for line in shown.splitlines()] == ["pauseQueue"]
+    with cli.started("audit", "--follow", "--target", "by-command", "--json", *own) as process:
+        assert process.stdout is not None
+        before = json.loads(await asyncio.to_thread(process.stdout.readline))
+        await guarded.ask("POST", "/queues/by-command/resume", {})
+        after = json.loads(await asyncio.to_thread(process.stdout.readline))
+    assert [entry["detail"]["operation"] for entry in (before, after)] == ["pauseQueue", "resumeQueue"]
+
+
+def test_without_keys_it_tells_of_everybody(system: System) -> None:
+    system.call("POST", "/queues/of-everybody/pause", {})
+
+    def told() -> list[Any]:
+        found: list[Any] = system.call("GET", "/admin/audit?target=of-everybody")["entries"]
+        return found
+
+    entry = until(told)[0]
+    assert (entry["principal"], entry["detail"]["operation"]) == ("everybody", "pauseQueue")
+    assert "mechanism" not in entry["detail"]
+
+
+async def test_without_its_stream_everything_goes_on_and_what_is_not_stored_is_counted(tmp_path: Path) -> None:
+    with System.started(tmp_path, "--together") as system:
+        made = await asyncio.to_thread(
+            Cli(tmp_path).json, "keys", "create", "--name", "first", "--role", "admin", "--nats", system.nats_url
+        )
+        client = await nats.connect(system.nats_url)
+        try:
+            await client.jetstream().delete_stream("OJS_AUDIT")
+        finally:
+            await client.close()
+        headers = {"Authorization": f"Bearer {made['token']}"}
+        async with aiohttp.ClientSession(system.url, headers=headers) as session:
+
+            async def shut() -> bool:
+                async with session.get(f"{API}/queues", headers={"Authorization": "Bearer x"}) as answer:
+                    return answer.status == 401
+
+            await eventually(shut)
+            async with session.post(f"{API}/queues/anyway/pause", json={}) as answer:
+                assert answer.status == 200
+            async with session.get("/metrics") as answer:
+                text = await answer.text()
+            assert 'ojs_audit_entries_total{outcome="late"} 1.0' in text
+            async with session.get(f"{API}/admin/audit") as answer:
+                assert answer.status == 503

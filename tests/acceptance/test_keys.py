@@ -1,0 +1,338 @@
+"""A server that asks for keys, as its clients see it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+
+from ojs_nats import App, Client, NotFound, PermissionDenied, Unauthorized, Worker
+from support.cli import Cli
+from support.described import Described
+from support.system import System, send
+from support.waiting import eventually, until
+
+API: Final = "/ojs/v1"
+ALL: Final = ("enqueue", "work", "read", "payloads", "control", "configure", "destroy", "admin")
+MAY: Final = {
+    "producer": {"enqueue"},
+    "worker": {"work"},
+    "viewer": {"read"},
+    "operator": {"enqueue", "read", "payloads", "control"},
+    "admin": set(ALL),
+}
+SAMPLES: Final[dict[str, tuple[str, str, object]]] = {
+    "enqueue": ("POST", "/jobs", {"type": "a.b", "args": []}),
+    "work": ("POST", "/workers/fetch", {"queues": ["empty"], "wait_ms": 0}),
+    "read": ("GET", "/queues", None),
+    "payloads": ("POST", "/jobs/results", {"job_ids": ["019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"]}),
+    "control": ("POST", "/queues/sample/pause", {}),
+    "configure": ("PUT", "/admin/pools/sample", {"queues": ["a", "b"]}),
+    "destroy": ("POST", "/jobs/bulk/delete", {"job_ids": ["019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"]}),
+    "admin": ("GET", "/admin/keys", None),
+}
+
+
+class Guarded:
+    """A system with keys: one of each role."""
+
+    def __init__(self, system: System, admin: str) -> None:
+        self.system = system
+        self.url = system.url
+        self.tokens = {"admin": admin}
+        self.described = Described.by(self.url)
+
+    async def ask(
+        self, method: str, path: str, body: object = None, *, token: str | None = None, **headers: str
+    ) -> tuple[int, Any, Mapping[str, str]]:
+        """Status, body and headers of an answer, which is held to the server's description."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(method, self.url + API + path, json=body, headers={"OJS-Version": "1.0"} | sent) as answer,
+        ):
+            text = await answer.read()
+            return answer.status, json.loads(text) if text else None, answer.headers
+
+    async def made(self, name: str, role: str, **more: Any) -> Any:
+        """The answer to the making of a key."""
+        status, answer, headers = await self.ask(
+            "POST", "/admin/keys", {"name": name, "role": role, **more}, token=self.tokens["admin"]
+        )
+        assert (status, headers["Cache-Control"]) == (201, "no-store"), answer
+        return answer
+
+    async def token(self, role: str) -> str:
+        """That of the role's key."""
+        if role not in self.tokens:
+            self.tokens[role] = (await self.made(role, role))["token"]
+        return self.tokens[role]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """A system whose first key was made straight on NATS."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with System.started(folder, "--together") as system:
+        said = Cli(folder)("keys", "create", "--name", "first", "--role", "admin", "--nats", system.nats_url)
+        assert (said.code, len(said.out.split())) == (0, 1), said
+
+        def shut() -> bool:
+            return send("GET", f"{system.url}{API}/queues").status == 401
+
+        until(shut)
+        yield Guarded(system, said.out.strip())
+
+
+@pytest.mark.parametrize("role", MAY)
+async def test_a_role_may_do_what_it_says_and_is_told_what_it_lacks(guarded: Guarded, role: str) -> None:
+    token = await guarded.token(role)
+    for permission, (method, path, body) in SAMPLES.items():
+        status, answer, _ = await guarded.ask(method, path, body, token=token)
+        if permission in MAY[role]:
+            assert status not in {401, 403}, (permission, answer)
+        else:
+            assert (status, answer["error"]["code"]) == (403, "permission_denied"), (permission, answer)
+            assert answer["error"]["details"]["permission"] == permission
+            assert repr(permission) in answer["error"]["message"]
+
+
+async def test_without_a_right_key_nobody_gets_in_but_to_health_and_description(guarded: Guarded) -> None:
+    wrong = guarded.tokens["admin"][:-1] + ("0" if guarded.tokens["admin"][-1] != "0" else "1")
+    for token in (None, wrong, "x"):
+        status, answer, headers = await guarded.ask("GET", "/jobs", token=token)
+        assert (status, headers["WWW-Authenticate"], answer["error"]["code"]) == (401, "Bearer", "unauthenticated")
+        assert wrong not in str(answer)
+    open_paths = ("/healthz", "/readyz", "/ojs/manifest", f"{API}/health", f"{API}/openapi.json")
+    assert [send("GET", guarded.url + path).status for path in open_paths] == [200] * len(open_paths)
+    assert send("GET", f"{guarded.url}/metrics").status == 401
+    assert send("GET", f"{guarded.url}{API}/nowhere").status == 404
+
+
+async def test_a_refusal_doesn_t_tell_whether_the_thing_is_there(guarded: Guarded) -> None:
+    _, pushed, _ = await guarded.ask("POST", "/jobs", {"type": "a.b", "args": []}, token=guarded.tokens["admin"])
+    there, nowhere = pushed["job"]["id"], "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
+    token = await guarded.token("producer")
+    messages = set()
+    for job_id in (there, nowhere):
+        status, answer, _ = await guarded.ask("GET", f"/jobs/{job_id}", token=token)
+        messages.add((status, answer["error"]["message"]))
+    assert len(messages) == 1
+
+
+async def test_a_revoked_key_is_turned_away_and_its_streams_end(guarded: Guarded) -> None:
+    made = await guarded.made("passing", "viewer")
+    token, key_id = made["token"], made["key"]["id"]
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(f"{guarded.url}{API}/events/stream") as stream,
+        session.ws_connect(f"{guarded.url}{API}/ws") as socket,
+    ):
+        assert stream.status == 200
+        status, answer, _ = await guarded.ask("DELETE", f"/admin/keys/{key_id}", token=guarded.tokens["admin"])
+        assert (status, answer["key"]["state"]) == (200, "revoked")
+
+        async def turned_away() -> bool:
+            return (await guarded.ask("GET", "/jobs", token=token))[0] == 401
+
+        await eventually(turned_away)
+        async with asyncio.timeout(60):
+            with suppress(aiohttp.ClientError):  # it is cut off
+                while await stream.content.readany():
+                    pass
+            while not socket.closed:
+                await socket.receive()
+    _, listed, _ = await guarded.ask("GET", "/admin/keys", token=guarded.tokens["admin"])
+    assert key_id not in {key["id"] for key in listed["keys"]}
+    _, listed, _ = await guarded.ask("GET", "/admin/keys?all=true", token=guarded.tokens["admin"])
+    assert key_id in {key["id"] for key in listed["keys"]}
+    assert token not in str(listed)
+
+
+async def test_a_narrowed_key_reaches_its_own_queues_and_types_alone(guarded: Guarded) -> None:
+    admin = guarded.tokens["admin"]
+    made = await guarded.made("shop", "custom", permissions=["enqueue", "work", "read"], queues=["shop.*"], types=["order.*"])
+    token = made["token"]
+
+    async def push(queue: str, job_type: str, key: str = token) -> tuple[int, Any]:
+        body = {"type": job_type, "args": [], "options": {"queue": queue}}
+        return (await guarded.ask("POST", "/jobs", body, token=key))[:2]
+
+    status, own = await push("shop.eu", "order.paid")
+    assert status == 201
+    assert [(await push(*place))[0] for place in (("mail", "order.paid"), ("shop.eu", "mail.send"))] == [403, 403]
+    others = [(await push(*place, key=admin))[1]["job"]["id"] for place in (("mail", "order.paid"), ("shop.eu", "mail.send"))]
+    seen = [(await guarded.ask("GET", f"/jobs/{job_id}", token=token))[0] for job_id in (own["job"]["id"], *others)]
+    assert seen == [200, 404, 404]
+    batch = {"jobs": [{"type": "order.paid", "args": [], "options": {"queue": queue}} for queue in ("shop.eu", "mail")]}
+    for path in ("/jobs/batch", "/jobs/bulk"):
+        assert (await guarded.ask("POST", path, batch, token=token))[0] == 403
+    for path in ("/queues/mail", "/queues/shop.eu", "/admin/stats"):
+        status, answer, _ = await guarded.ask("GET", path, token=token)
+        assert (status, answer["error"]["code"]) == (403, "permission_denied")
+
+    fetch = {"queues": ["shop.eu"], "worker_id": "w", "count": 10, "wait_ms": 0}
+    everything = await guarded.ask("POST", "/workers/fetch", fetch, token=token)
+    assert everything[0] == 403
+    fitting = {**fetch, "handlers": [{"type": "order.paid"}]}
+    _, answer, _ = await guarded.ask("POST", "/workers/fetch", fitting, token=token)
+    assert {job["type"] for job in answer["jobs"]} == {"order.paid"}
+    assert (await guarded.ask("POST", "/workers/fetch", {**fitting, "queues": ["mail"]}, token=token))[0] == 403
+    ack = {"job_id": others[0], "worker_id": "w"}
+    assert (await guarded.ask("POST", "/workers/ack", ack, token=token))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"role": "viewer"}, "name"),
+        ({"name": "x"}, "role"),
+        ({"name": "x", "role": "god"}, "role"),
+        ({"name": "x", "role": "custom"}, "permissions"),
+        ({"name": "x", "role": "viewer", "permissions": ["admin"]}, "permissions"),
+        ({"name": "x", "role": "custom", "permissions": ["all"]}, "permissions[0]"),
+        ({"name": "x", "role": "viewer", "queues": []}, "queues"),
+        ({"name": "x", "role": "viewer", "queues": ["A"]}, "queues[0]"),
+        ({"name": "x", "role": "viewer", "types": ["a b"]}, "types[0]"),
+        ({"name": "x", "role": "viewer", "expires_at": "2001-01-01T00:00:00Z"}, "expires_at"),
+        ({"name": "x", "role": "viewer", "expires_at": "2101-01-01T00:00:00Z", "expires_in": "1h"}, "expires_in"),
+        ({"name": "x", "role": "viewer", "quues": ["a"]}, "quues"),
+    ],
+)
+async def test_a_key_that_makes_no_sense_is_refused_by_its_field(guarded: Guarded, body: object, field: str) -> None:
+    status, answer, _ = await guarded.ask("POST", "/admin/keys", body, token=guarded.tokens["admin"])
+    assert (status, answer["error"]["details"]["field"]) == (400, field)
+
+
+async def test_a_browser_signs_in_asks_from_its_own_pages_and_signs_out(guarded: Guarded) -> None:
+    made = await guarded.made("person", "operator")
+    status, answer, headers = await guarded.ask("POST", "/session", token=made["token"])
+    assert (status, answer["name"], answer["signed_in"]) == (201, "person", True)
+    cookie: SimpleCookie = SimpleCookie(headers["Set-Cookie"])
+    morsel = cookie["ojs_session"]
+    assert (morsel["httponly"], morsel["samesite"], morsel["path"], morsel["max-age"]) == (True, "Strict", "/", "43200")
+    assert not morsel["secure"]
+    _, _, behind_tls = await guarded.ask("POST", "/session", token=made["token"], X_Forwarded_Proto="https")
+    assert "Secure" in behind_tls["Set-Cookie"]
+    shown = {"Cookie": f"ojs_session={morsel.value}"}
+    assert (await guarded.ask("GET", "/session", **shown))[1]["name"] == "person"
+    assert (await guarded.ask("GET", "/queues", **shown))[0] == 200
+    push = ("POST", "/jobs", {"type": "a.b", "args": []})
+    own = f"http://{urlsplit(guarded.url).netloc}"
+    assert (await guarded.ask(*push, **shown))[0] == 403
+    assert (await guarded.ask(*push, **shown, Sec_Fetch_Site="same-origin"))[0] == 201
+    assert (await guarded.ask(*push, **shown, Origin=own))[0] == 201
+    assert (await guarded.ask(*push, **shown, Sec_Fetch_Site="none"))[0] == 403
+    assert (await guarded.ask(*push, **shown, Origin="http://evil.example"))[0] == 403
+    again = await guarded.ask("POST", "/session", **shown, Sec_Fetch_Site="same-origin")
+    assert again[0] == 401  # a session doesn't begin another
+    assert (await guarded.ask("GET", "/session", Cookie="ojs_session=forged.1.x"))[0] == 401
+    status, _, headers = await guarded.ask("DELETE", "/session", **shown, Sec_Fetch_Site="same-origin")
+    assert (status, "Max-Age=0" in headers["Set-Cookie"]) == (204, True)
+    await guarded.ask("DELETE", f"/admin/keys/{made['key']['id']}", token=guarded.tokens["admin"])
+
+    async def over() -> bool:
+        return (await guarded.ask("GET", "/session", **shown))[0] == 401
+
+    await eventually(over)
+
+
+@pytest.mark.parametrize("way", ["http", "nats"])
+async def test_the_python_client_shows_its_key(guarded: Guarded, way: str) -> None:
+    address = guarded.url if way == "http" else guarded.system.nats_url
+    async with Client(address, token=guarded.tokens["admin"]) as client:
+        made = await client.keys.create(f"py-{way}", "viewer")
+        assert made.token not in repr(made)
+        assert made.key.id in {key.id for key in await client.keys.list()}
+        rotated = await client.keys.rotate(made.key.id, overlap="1h")
+        assert (await client.keys.get(made.key.id)).replaced_by == rotated.key.id
+        assert (await client.keys.revoke(rotated.key.id)).state == "revoked"
+        with pytest.raises(NotFound):
+            await client.keys.get("nobody")
+    async with Client(address, token=made.token) as viewer:
+        assert (await viewer.system.stats()).queues >= 0
+        with pytest.raises(PermissionDenied) as error:
+            await viewer.keys.list()
+        assert error.value.details["permission"] == "admin"
+    async with Client(address) as nobody:
+        with pytest.raises(Unauthorized):
+            await nobody.system.stats()
+
+
+async def test_answers_are_those_of_the_description(guarded: Guarded) -> None:
+    admin = {"Authorization": f"Bearer {guarded.tokens['admin']}"}
+    one = f"{API}/admin/keys"
+    asked: list[tuple[str, str, object]] = [
+        ("POST", one, {"name": "d", "role": "viewer", "queues": ["a.*"], "expires_in": "PT1H"}),
+        ("GET", one, None),
+        ("GET", f"{API}/session", None),
+        ("POST", f"{API}/session", None),
+        ("DELETE", f"{API}/session", None),
+    ]
+    key_id = (await guarded.made("described", "worker"))["key"]["id"]
+    asked += [("GET", f"{one}/{key_id}", None), ("POST", f"{one}/{key_id}/rotate", {}), ("DELETE", f"{one}/{key_id}", None)]
+    for method, path, body in asked:
+        answer = send(method, guarded.url + path, body, headers=admin)
+        assert answer.status < 300, (method, path, answer)
+        guarded.described.check(method, path, answer, strict=True)
+        if body is not None:
+            guarded.described.check_request(method, path, body)
+
+
+def test_the_commands_make_list_rotate_and_revoke_keys(guarded: Guarded, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, guarded.url)
+    refused = cli("keys")
+    assert (refused.code, "--token-file" in refused.err) == (1, True)
+    file = tmp_path / "admin.key"
+    file.write_text(guarded.tokens["admin"] + "\n")
+    shown = ("--token-file", str(file))
+    created = cli("keys", "create", "--name", "cli", "--role", "producer", "--queues", "a.*,b", "--expires", "90d", *shown)
+    assert (created.code, created.out.startswith("ojs_sk_")) == (0, True), created
+    listed = cli("keys", "--json", *shown).json
+    key = next(one for one in listed if one["name"] == "cli")
+    assert (key["role"], key["queues"]) == ("producer", ["a.*", "b"])
+    rotated = cli("keys", "rotate", key["id"], "--overlap", "1h", "--json", *shown).json
+    assert rotated["token"].startswith(f"ojs_sk_{rotated['key']['id']}_")
+    on_nats = ("--nats", guarded.system.nats_url)
+    assert cli("keys", "revoke", key["id"], "--yes", *on_nats).code == 0
+    states = {one["id"]: one["state"] for one in cli("keys", "--all", "--json", *on_nats).json}
+    assert (states[key["id"]], states[rotated["key"]["id"]]) == ("revoked", "live")
+    assert cli("context", "set", "prod", "--server", guarded.url, *shown).code == 0
+    by_context = cli("queues", "--context", "prod")
+    assert by_context.code == 0, by_context
+    assert guarded.tokens["admin"] not in cli("context", "show", "prod").out
+
+
+async def test_a_worker_shows_its_key_and_asks_on_when_that_is_revoked(guarded: Guarded) -> None:
+    made = await guarded.made("runner", "custom", permissions=["enqueue", "work", "read", "payloads"])
+    app = App(guarded.url, token=made["token"])
+
+    @app.job("keyed.hello")
+    async def hello(name: str) -> str:
+        return f"hello {name}"
+
+    worker = Worker(app)
+    running = asyncio.create_task(worker.run())
+    async with app:
+        handle = await hello.push("ada")
+        assert await handle.result(timeout="60s") == "hello ada"
+    await guarded.ask("DELETE", f"/admin/keys/{made['key']['id']}", token=guarded.tokens["admin"])
+
+    async def turned_away() -> bool:
+        return (await guarded.ask("GET", "/jobs", token=made["token"]))[0] == 401
+
+    await eventually(turned_away)
+    assert not running.done()
+    await worker.stop(grace="1s")
+    await running

@@ -1,0 +1,230 @@
+"""The stream of the audit on a real nats-server: what gets there, what nobody can take out, and trouble on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from integration.conftest import MakeServer, OpenStore
+from integration.samples import frozen, losing_answers, unreachable
+from ojs_core.audit.entry import Detail, Entry, encode
+from ojs_core.audit.reading import AuditReader, Read, Wanted
+from ojs_core.audit.repeats import Repeats
+from ojs_core.audit.trail import Trail
+from ojs_core.jetstream.api import call, purge, put
+from ojs_core.store.store import Store
+from ojs_core.telemetry.metrics import REGISTRY
+from support.waiting import eventually
+
+AUDIT = "ojs.audit."
+
+
+def entry(number: int, event_type: str = "admin.pause_queue", principal: str = "ada", queue: str = "mail") -> Entry:
+    return Entry(
+        timestamp="2026-01-01T00:00:00Z",
+        event_type=event_type,
+        principal=principal,
+        source_ip="127.0.0.1",
+        correlation_id=f"req_{number}",
+        outcome="failure" if event_type.startswith("auth.") else "success",
+        detail=Detail(operation="pauseQueue", target={"queue": queue}, principal_id=f"id-{principal}"),
+    )
+
+
+def counted(outcome: str) -> float:
+    return REGISTRY.get_sample_value("ojs_audit_entries_total", {"outcome": outcome}) or 0.0
+
+
+@asynccontextmanager
+async def trail_of(store: Store, *, hold_s: float = 60.0, most: int = 1_000) -> AsyncIterator[Trail]:
+    trail = Trail(store.nats, store.config, hold_s=hold_s, most=most, repeats=Repeats())
+    trail.start()
+    try:
+        yield trail
+    finally:
+        await trail.stop()
+
+
+@pytest.fixture
+async def reader(store: Store) -> AuditReader:
+    return AuditReader(store.bulk, store.config)
+
+
+async def place(reader: AuditReader) -> int:
+    """Where the stream ends."""
+    return (await reader.older(None, Wanted(), 1)).last
+
+
+def numbers(reads: list[Read]) -> list[int]:
+    return [int(read.entry.correlation_id.removeprefix("req_")) for read in reads]
+
+
+async def test_an_entry_is_stored_when_it_was_kept(store: Store, reader: AuditReader) -> None:
+    begun = await place(reader)
+    async with trail_of(store) as trail:
+        await trail.keep(entry(1))
+        page = await reader.newer(begun, Wanted(), 10)
+    assert [read.entry for read in page.entries] == [entry(1)]
+
+
+async def test_nobody_can_take_an_entry_out(store: Store, reader: AuditReader) -> None:
+    async with trail_of(store) as trail:
+        await trail.keep(entry(1))
+    last = await place(reader)
+    stream = store.config.audit_stream
+    error = await purge(store.nats, stream, "")
+    assert error is not None
+    assert "purge" in error.description
+    answer = await call(store.nats, f"STREAM.MSG.DELETE.{stream}", {"seq": last})
+    assert "error" in answer
+    config = (await call(store.nats, f"STREAM.INFO.{stream}"))["config"]
+    for member in ("deny_delete", "deny_purge"):
+        assert "error" in await call(store.nats, f"STREAM.UPDATE.{stream}", config | {member: False})
+    assert numbers((await reader.newer(last - 1, Wanted(), 1)).entries) == [1]
+
+
+async def test_a_reset_leaves_it(store: Store, reader: AuditReader) -> None:
+    begun = await place(reader)
+    async with trail_of(store) as trail:
+        await trail.keep(entry(7))
+        await store.reset()
+        assert numbers((await reader.newer(begun, Wanted(), 10)).entries) == [7]
+
+
+async def test_an_entry_whose_answer_was_lost_is_stored_once(store: Store, reader: AuditReader) -> None:
+    begun = await place(reader)
+    async with trail_of(store) as trail:
+        with losing_answers(store.nats, AUDIT, times=2) as lost:
+            await asyncio.gather(*(trail.keep(entry(number)) for number in range(3)))
+        assert len(lost) == 2
+        assert sorted(numbers((await reader.newer(begun, Wanted(), 10)).entries)) == [0, 1, 2]
+
+
+async def test_while_it_cannot_be_stored_nobody_waits_long_and_it_is_stored_later(store: Store, reader: AuditReader) -> None:
+    begun, late = await place(reader), counted("late")
+    async with trail_of(store, hold_s=0.01) as trail:
+        with unreachable(store.nats, AUDIT, times=3) as refused:
+            await trail.keep(entry(1))
+            assert counted("late") == late + 1
+
+            async def stored() -> bool:
+                return numbers((await reader.newer(begun, Wanted(), 10)).entries) == [1]
+
+            await eventually(stored)
+        assert len(refused) == 3
+
+
+async def test_beyond_what_memory_holds_entries_are_lost_and_counted(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    lost = counted("lost")
+    trail = Trail(store.nats, store.config, most=2)  # it isn't started, so all wait
+    assert [trail.note(entry(number)) is not None for number in range(4)] == [True, True, False, False]
+    assert counted("lost") == lost + 2
+    said = capsys.readouterr()
+    assert "req_3" in said.out + said.err
+    await trail.stop()
+
+
+async def test_what_waits_is_stored_at_the_end(store: Store, reader: AuditReader) -> None:
+    begun = await place(reader)
+    async with trail_of(store) as trail:
+        trail.note(entry(1))
+        for number in (2, 3, 4):
+            trail.note_repeated("somebody", entry(number))
+    page = await reader.newer(begun, Wanted(), 10)
+    assert numbers(page.entries) == [1, 2, 4]
+    assert page.entries[-1].entry.detail.count == 2
+
+
+async def test_an_end_is_not_held_up_by_a_server_that_is_silent(own_server: MakeServer, open_store: OpenStore) -> None:
+    with own_server() as server:
+        store = await open_store(server.url)
+        lost = counted("lost")
+        trail = Trail(store.nats, store.config)
+        trail.start()
+        async with frozen(server):
+            trail.note(entry(1))
+            async with asyncio.timeout(20):
+                await trail.stop()
+        assert counted("lost") == lost + 1
+
+
+async def test_the_newest_are_read_first_page_by_page(store: Store, reader: AuditReader) -> None:
+    async with trail_of(store) as trail:
+        for number in range(7):
+            await trail.keep(entry(number, queue="paged"))
+    wanted, seen, before = Wanted(target="paged"), [], None
+    while True:
+        page = await reader.older(before, wanted, 3)
+        seen.append(numbers(page.entries))
+        if not page.entries:
+            break
+        before = page.place
+    assert seen == [[6, 5, 4], [3, 2, 1], [0], []]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (Wanted(event_type="auth.*"), [2]),
+        (Wanted(event_type="auth.login_failure"), [2]),
+        (Wanted(event_type="admin.pause_queue"), [0, 1]),
+        (Wanted(event_type="auth"), []),
+        (Wanted(principal="bob"), [1]),
+        (Wanted(principal="id-bob"), [1]),
+        (Wanted(target="sms"), [1, 2]),
+        (Wanted(outcome="failure"), [2]),
+        (Wanted(operation="pauseQueue", outcome="success"), [0, 1]),
+        (Wanted(operation="purgeQueue"), []),
+    ],
+)
+async def test_it_is_filtered(store: Store, reader: AuditReader, wanted: Wanted, found: list[int]) -> None:
+    begun = await place(reader)
+    async with trail_of(store) as trail:
+        await trail.keep(entry(0))
+        await trail.keep(entry(1, principal="bob", queue="sms"))
+        await trail.keep(entry(2, "auth.login_failure", queue="sms"))
+    assert numbers((await reader.newer(begun, wanted, 10)).entries) == found
+    newest = (await reader.older(None, wanted, 3)).entries
+    assert numbers(newest)[: len(found)] == found[::-1]
+
+
+async def test_a_time_narrows_it(store: Store, reader: AuditReader) -> None:
+    begun = await place(reader)
+    async with trail_of(store) as trail:
+        await trail.keep(entry(0))
+        between = store.clock.now()
+
+        async def later() -> bool:
+            return store.clock.now() > between + 5
+
+        await eventually(later)
+        await trail.keep(entry(1))
+    since, until = Wanted(since=between + 3), Wanted(until=between + 3)
+    assert numbers((await reader.newer(begun, since, 10)).entries) == [1]
+    assert numbers((await reader.newer(begun, until, 10)).entries) == [0]
+    assert numbers((await reader.older(None, since, 10)).entries) == [1]
+    assert numbers((await reader.older(None, until, 1)).entries) == [0]
+    future = Wanted(since=store.clock.now() + 60_000)
+    assert (await reader.older(None, future, 10)).entries == []
+
+
+async def test_what_cannot_be_read_is_passed_over(store: Store, reader: AuditReader) -> None:
+    begun = await place(reader)
+    async with trail_of(store) as trail:
+        await trail.keep(entry(0))
+        for body in (b"", b"{", b"[]", b'{"timestamp":1}', b"\xff"):
+            await put(store.nats, store.config.audit_entry("admin.pause_queue", "x"), body, None, "a test")
+        await put(store.nats, store.config.audit_entry("admin.pause_queue", "x"), encode(entry(1)) + b" ", None, "a test")
+    assert numbers((await reader.newer(begun, Wanted(), 10)).entries) == [0, 1]
+    assert numbers((await reader.older(None, Wanted(), 2)).entries) == [1, 0]
+
+
+async def test_a_question_behind_the_end_finds_nothing(reader: AuditReader) -> None:
+    end = await place(reader)
+    page = await reader.newer(end + 1_000, Wanted(), 10)
+    assert (page.entries, page.has_more) == ([], False)
+    page = await reader.older(1, Wanted(), 10)
+    assert (page.entries, page.has_more) == ([], False)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+
+from ojs_core.access.keys import Key, make_key
+from ojs_core.access.known_keys import KnownKeys
+from ojs_core.base.errors import OjsError
+from ojs_core.jetstream.api import put
+from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.store.store import Store
+from support.nats import NatsServer
+from support.waiting import eventually
+
+
+def following(store: Store) -> KnownKeys:
+    return KnownKeys(store.clock.now)
+
+
+async def admin(store: Store) -> Key:
+    return await store.keys.create(make_key("admin", "admin"))
+
+
+async def test_every_gateway_hears_of_a_new_key_and_of_its_end(store: Store, other: Store) -> None:
+    await admin(store)
+    known = following(other)
+    await other.keys.follow(lambda keys, unreadable: known.replace(keys, unreadable=unreadable))
+    assert known.any
+    new = make_key("shop", "producer")
+    await store.keys.create(new)
+    header = f"Bearer {new.token}"
+
+    async def let_in() -> bool:
+        try:
+            known.check_header(header)
+        except OjsError:
+            return False
+        return True
+
+    await eventually(let_in)
+    admission = known.of_header(header)
+    assert admission is not None
+    await store.keys.revoke(new.key.id)
+
+    async def ended() -> bool:
+        return admission.over
+
+    await eventually(ended)
+    with pytest.raises(OjsError, match="revoked"):
+        known.check_header(header)
+    assert other.keys.fresh
+
+
+async def test_a_reset_leaves_the_keys(store: Store) -> None:
+    key = await admin(store)
+    await store.reset()
+    assert key.id in {one.id for one in await store.keys.all()}
+
+
+async def test_the_first_key_has_to_be_able_to_make_others(nats_server: NatsServer) -> None:
+    store = await Store.open(nats_server.url, StoreConfig(), role="keys")
+    try:
+        with pytest.raises(OjsError, match="admin") as error:
+            await store.keys.create(make_key("shop", "producer"))
+        assert error.value.code == "conflict"
+        await store.keys.create(make_key("ops", "custom", permissions=["admin"]))
+        await store.keys.create(make_key("shop", "producer"))
+        assert [key.name for key in await store.keys.all()] == ["ops", "shop"]
+    finally:
+        await store.close()
+
+
+async def test_rotating_makes_a_new_key_and_ends_the_old_one_after_the_overlap(store: Store) -> None:
+    await admin(store)
+    old = await store.keys.create(make_key("shop", "producer", queues=["shop.*"]))
+    new = await store.keys.rotate(old.id, 60_000)
+    ended = await store.keys.get(old.id)
+    assert ended.expires_at is not None
+    assert not ended.ended(ended.expires_at - 1)
+    assert ended.ended(ended.expires_at)
+    assert ended.replaced_by == new.key.id
+    assert (await store.keys.get(new.key.id)).queues == ("shop.*",)
+    sooner = await store.keys.rotate(old.id, 0)
+    assert sooner.key.id != new.key.id
+    with pytest.raises(OjsError, match="can't be rotated"):
+        await store.keys.rotate(old.id, 0)
+    with pytest.raises(OjsError) as error:
+        await store.keys.rotate("nobody", 0)
+    assert error.value.code == "not_found"
+
+
+async def test_a_revoked_key_keeps_its_record_and_stays_as_it_ended(store: Store) -> None:
+    key = await admin(store)
+    first = await store.keys.revoke(key.id)
+    assert (await store.keys.revoke(key.id)).revoked_at == first.revoked_at
+    assert (await store.keys.get(key.id)).revoked_at == first.revoked_at
+    with pytest.raises(OjsError) as error:
+        await store.keys.revoke("nobody")
+    assert error.value.code == "not_found"
+
+
+async def test_a_use_is_noted_coarsely(store: Store) -> None:
+    key = await admin(store)
+    await store.keys.note_use(key.id)
+    noted = (await store.keys.get(key.id)).used_at
+    assert noted is not None
+    await store.keys.note_use(key.id)
+    assert (await store.keys.get(key.id)).used_at == noted
+    await store.keys.note_use("nobody")
+
+
+async def test_a_record_that_can_t_be_read_lets_nobody_in_and_keeps_the_door_shut(store: Store) -> None:
+    known = following(store)
+    await put(store.nats, store.config.key("torn"), b'{"id": "torn"', None, "a torn record")
+    await store.keys.follow(lambda keys, unreadable: known.replace(keys, unreadable=unreadable))
+
+    async def shut() -> bool:
+        return known.any
+
+    await eventually(shut)
+    assert "torn" not in {key.id for key in await store.keys.all()}

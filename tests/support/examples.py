@@ -1,0 +1,20 @@
+"""How many examples the property tests try: `OJS_EXAMPLES` is `few`, `many` or `all`."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+_SHARES: Final = {"few": 0.1, "many": 0.5, "all": 1.0}
+
+
+def amount() -> str:
+    """Return what `OJS_EXAMPLES` says, or `few`."""
+    said = os.environ.get("OJS_EXAMPLES", "few")
+    assert said in _SHARES, f"OJS_EXAMPLES is {said!r}: few, many and all are possible"
+    return said
+
+
+def examples(whole: int) -> int:
+    """Return how many examples of `whole` to try now, at least five."""
+    return max(round(whole * _SHARES[amount()]), 5)
