@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from ojs_command.client.arguments import NAMESPACE_ENV
 from ojs_core.base.problems import CANNOT_START, StartupProblem
 from ojs_core.jetstream.grants import Grants, Team, all_grants
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
 from ojs_link.login import LoginProblem, new_seed, read_login
 
 _FOLDER: Final = Path("nats-users")
@@ -47,6 +48,13 @@ def add_nats_conf_command(commands: argparse._SubParsersAction[argparse.Argument
     )
     parser.add_argument("--users", action="store_true", required=True, help="the section of users")
     parser.add_argument("--seeds", type=Path, default=_FOLDER, metavar="FOLDER", help=f"where the secrets go [{_FOLDER}]")
+    parser.add_argument(
+        "--namespace",
+        type=_namespace,
+        default=os.environ.get(NAMESPACE_ENV, DEFAULT_NAMESPACE),
+        metavar="NAME",
+        help=f"of the system, as its services are started with [{NAMESPACE_ENV}, else {DEFAULT_NAMESPACE}]",
+    )
     parser.add_argument("--account", metavar="NAME", help="put the users into an account of this name")
     parser.add_argument("--test-mode", action="store_true", help="with what --test-mode of the services needs")
     parser.add_argument(
@@ -61,13 +69,20 @@ def add_nats_conf_command(commands: argparse._SubParsersAction[argparse.Argument
 def print_users(given: argparse.Namespace) -> int:
     """The exit code."""
     try:
-        rows = all_grants(StoreConfig(), given.team or (Team(),), test_mode=given.test_mode)
+        rows = all_grants(StoreConfig(namespace=given.namespace), given.team or (Team(),), test_mode=given.test_mode)
         text = users_section(rows, seeds(given.seeds, rows), given.account)
     except (StartupProblem, LoginProblem) as problem:
         print(f"ojs-nats nats-conf: {problem}", file=sys.stderr)
         return CANNOT_START
     print(text, end="")
     return 0
+
+
+def _namespace(text: str) -> str:
+    try:
+        return checked_namespace(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _team(text: str) -> Team:

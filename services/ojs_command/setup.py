@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_core.jetstream.grants import OPERATOR
 from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
 from ojs_core.runtime.settings import Settings
-
-ROLE = "operator"
 
 
 async def set_up(settings: Settings) -> int:
     """Make or check the streams once; returns the exit code. Raises StartupProblem."""
-    nats = Connection(f"ojs-{ROLE}")
-    url = settings.nats_of(ROLE)
+    nats = Connection(f"{settings.namespace}-{OPERATOR}")
+    url = settings.nats_of(OPERATOR)
     try:
         await nats.connect(url)
         check_server(nats)

@@ -16,6 +16,10 @@ from ojs_link.address import INBOX
 
 Service = Literal["gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"]
 SERVICES: Final[tuple[Service, ...]] = get_args(Service)
+OPERATOR: Final = "operator"
+"""The user of people."""
+KEYS: Final = "keys"
+"""The role of a command that changes keys: it works as the operator."""
 ANSWERING: Final = "gateway-api"
 """The gateway's second user, who takes requests over NATS and answers them."""
 
@@ -49,6 +53,7 @@ _WRITES: Final[Mapping[Service, tuple[Kind, ...]]] = {
         "pool",
         "schema",
         "webhook",
+        "key",
         "target",
         "delivery",
         "barrier",
@@ -114,26 +119,28 @@ class Team(Struct, frozen=True):
         return f"{self.name}-worker" if self.name else "worker"
 
 
-def inbox_of(role: str) -> str:
+def inbox_of(config: StoreConfig, role: str) -> str:
     """How the inboxes of a role begin."""
-    return f"{INBOX}_ojs_{role}"
+    return f"{INBOX}_{config.namespace}_{role}"
 
 
 def all_grants(config: StoreConfig, teams: Sequence[Team] = (Team(),), *, test_mode: bool = False) -> dict[str, Grants]:
     """Return the rows of a whole system by the users' names. In `test_mode` services take part in resets."""
     found: dict[str, Grants] = {role: _service(config, role, test_mode=test_mode) for role in SERVICES}
-    asking = ["operator", *(name for team in teams for name in (team.client, team.worker))]
-    answers = [f"{inbox_of(name)}.>" for name in asking]
-    found[ANSWERING] = _row(ANSWERING, ["$JS.API.INFO", *answers], [config.api(ANY, REST), "$SRV.>"])
-    found["operator"] = _row("operator", _operator(config), [config.events, config.live_events])
+    asking = [OPERATOR, *(name for team in teams for name in (team.client, team.worker))]
+    answers = [f"{inbox_of(config, name)}.>" for name in asking]
+    found[ANSWERING] = _row(config, ANSWERING, ["$JS.API.INFO", *answers], [config.api(ANY, REST), "$SRV.>"])
+    found[OPERATOR] = _row(config, OPERATOR, _operator(config), [config.events, config.live_events])
     for team in teams:
-        found[team.client] = _row(team.client, _asks(config, CLIENT, team.queues))
-        found[team.worker] = _row(team.worker, _asks(config, WORKER, team.queues))
+        found[team.client] = _row(config, team.client, _asks(config, CLIENT, team.queues))
+        found[team.worker] = _row(config, team.worker, _asks(config, WORKER, team.queues))
     return found
 
 
-def _row(user: str, publish: list[str], hears: Sequence[str] = (), not_publish: Sequence[str] = ()) -> Grants:
-    return Grants(publish, list(not_publish), [f"{inbox_of(user)}.>", *hears])
+def _row(
+    config: StoreConfig, user: str, publish: list[str], hears: Sequence[str] = (), not_publish: Sequence[str] = ()
+) -> Grants:
+    return Grants(publish, list(not_publish), [f"{inbox_of(config, user)}.>", *hears])
 
 
 def _service(config: StoreConfig, role: Service, *, test_mode: bool) -> Grants:
@@ -141,21 +148,21 @@ def _service(config: StoreConfig, role: Service, *, test_mode: bool) -> Grants:
     if test_mode:
         publish += [f"{config.reset_answers}*", *([config.reset, config.epoch] if role == "gateway" else [])]
         hears += [config.reset, *([f"{config.reset_answers}*"] if role == "gateway" else [])]
-    return _row(role, publish, hears, _of_others(config, role))
+    return _row(config, role, publish, hears, _of_others(config, role))
 
 
 def purged_streams(config: StoreConfig, role: str) -> list[str]:
     """Return the streams that a process of a role may purge, of whatever subject: NATS doesn't look into the request."""
     streams = [config.records_stream]
-    if role != "webhooks":
+    if role not in {"webhooks", KEYS}:
         streams.append(config.ready_stream)
-    if role not in {"webhooks", "scheduler", "reaper", "coordinator"}:
+    if role not in {"webhooks", KEYS, "scheduler", "reaper", "coordinator"}:
         streams.append(config.events_stream)
     return streams
 
 
 def _streams(config: StoreConfig) -> list[str]:
-    return [config.records_stream, config.ready_stream, config.events_stream]
+    return [str(stream["name"]) for stream in config.streams()]
 
 
 def _reads(config: StoreConfig) -> list[str]:
@@ -204,7 +211,7 @@ def _hints(config: StoreConfig, role: Service) -> list[str]:
 
 def _own(config: StoreConfig, role: Service) -> list[str]:
     """What a service alone does."""
-    records, ready, events = _streams(config)
+    records, ready, events = config.records_stream, config.ready_stream, config.events_stream
     if role == "gateway":
         return [
             f"$JS.API.CONSUMER.CREATE.{ready}.>",
@@ -220,6 +227,8 @@ def _own(config: StoreConfig, role: Service) -> list[str]:
             config.events_stored,
             config.live_events,
             config.relayed_live_events,
+            config.audit,
+            f"$JS.API.DIRECT.GET.{config.audit_stream}",
         ]
     if role == "projector":
         return [
@@ -228,7 +237,7 @@ def _own(config: StoreConfig, role: Service) -> list[str]:
             config.events,
             config.events_stored,
             config.live_events,
-            f"{inbox_of('gateway')}.>",
+            f"{inbox_of(config, 'gateway')}.>",
         ]
     if role == "webhooks":
         both = (records, events)
@@ -277,13 +286,19 @@ def _hears(config: StoreConfig, role: Service) -> list[str]:
 
 
 def _operator(config: StoreConfig) -> list[str]:
-    """What people may: all that the API offers, to make the streams, and to look at them (`setup`, `doctor`)."""
+    """What people may: all that the API offers, to make the streams, to look at them, and to change keys without a server
+    between (`setup`, `doctor`, `keys --nats`).
+    """
     streams = _streams(config)
     return [
+        *_reads(config),
+        config.record("key", REST),
+        config.record("service", Wildcard(f"{KEYS}.*")),
         config.api(ANY, REST),
         "$SRV.>",
-        "$JS.API.INFO",
-        *(f"$JS.API.STREAM.{call}.{stream}" for stream in streams for call in ("CREATE", "UPDATE", "INFO")),
+        "$JS.API.STREAM.NAMES",
+        f"$JS.API.STREAM.CREATE.{config.probe_stream}",
+        *(f"$JS.API.STREAM.{call}.{stream}" for stream in streams for call in ("CREATE", "UPDATE")),
         *(f"$JS.API.CONSUMER.{call}.{stream}" for stream in streams for call in ("LIST", "NAMES")),
         config.ring,
     ]

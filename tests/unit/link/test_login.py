@@ -54,7 +54,7 @@ def test_a_seed_and_a_creds_file_are_told_apart(tmp_path: Path) -> None:
         (b"shop:secret\nmore:secret\n", "have 2 lines"),
         (CREDS.partition("*")[0].encode(), "half of a .creds file"),
         (CREDS.replace("ab.cd-e_f.gh\n", "").encode(), "half of a .creds file"),
-        (SEED[:-3].encode(), "a seed that was cut"),
+        pytest.param(SEED[:-3].encode(), "a seed that was cut", id="a cut seed"),
     ],
 )
 def test_what_cannot_be_used_is_told_without_what_is_in_it(tmp_path: Path, text: bytes, words: str) -> None:

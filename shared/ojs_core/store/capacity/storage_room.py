@@ -34,7 +34,6 @@ _STEP: Final = 1 << 20
 """Bytes to which a limit is found out."""
 _NO_STORAGE: Final = 10047
 _OVERLAP: Final = 10065
-_PROBE: Final = "OJS_PROBE"
 _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
 
 
@@ -136,7 +135,9 @@ class StorageRoom:
         server finds later. (A cluster finds it first, so there is nothing to learn from it.)
         """
         low, high = 0, _MOST
-        wanted = {"name": _PROBE, "subjects": [self._config.record("probe", "room")], "storage": "file", "max_bytes": _MOST}
+        config = self._config
+        subject = config.record("probe", "room")
+        wanted = {"name": config.probe_stream, "subjects": [subject], "storage": "file", "max_bytes": _MOST}
         while high - low > _STEP:
             middle = wanted["max_bytes"] = (low + high) // 2
             try:
