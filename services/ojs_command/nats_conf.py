@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ojs_command.client.arguments import NAMESPACE_ENV
 from ojs_core.base.problems import CANNOT_START, StartupProblem
 from ojs_core.jetstream.grants import Grants, Team, all_grants
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
+from ojs_core.runtime.settings import NAMESPACE_ENV
 from ojs_link.login import LoginProblem, new_seed, read_login
 
 _FOLDER: Final = Path("nats-users")

@@ -24,6 +24,8 @@ from ojs_core.runtime import setting_readers
 from ojs_link.address import FILES, Address, read_address
 
 CONFIG_ENV: Final = "OJS_CONFIG"
+NAMESPACE_ENV: Final = "OJS_NAMESPACE"
+"""The variable of the option, for commands that aren't services."""
 DEFAULT_FILE: Final = Path("ojs-nats.toml")
 DEFAULT_SOURCE: Final = "default"
 _PREFIX: Final = "OJS_"
