@@ -235,6 +235,49 @@ async def test_teams_work_in_their_own_queues_alone(guarded: Guarded) -> None:
     await running
 
 
+def of_namespace(row: Grants) -> set[str]:
+    """Return a row's subjects, without those that are of no namespace."""
+    return {*row.publish, *row.not_publish, *row.subscribe} - {"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$SRV.>"}
+
+
+def test_the_rows_of_two_namespaces_have_nothing_in_common() -> None:
+    here, there = (all_grants(StoreConfig(namespace=name), test_mode=True) for name in ("ojs", "shop"))
+    for row in here.values():
+        for other in there.values():
+            assert not [one for one in of_namespace(row) for two in of_namespace(other) if covers(one, two) or covers(two, one)]
+
+
+def test_a_gateway_in_a_namespace_has_keys_and_an_audit(tmp_path: Path) -> None:
+    with NatsServer(tmp_path / "nats", more=users.section(namespace="shop")) as server:
+        url = users.by_role(f"nats://127.0.0.1:{server.port}", namespace="shop")
+        env = environment(OJS_NATS=url, OJS_NAMESPACE="shop", OJS_AUDIT_DAYS="7", OJS_STORAGE_LIMIT=str(4 << 30))
+        keys = ("keys", "create", "--name", "ops", "--role", "admin", "--nats", url)
+
+        def run(*arguments: str) -> str:
+            command = [sys.executable, "-m", "ojs_command", *arguments]
+            return subprocess.run(command, env=env, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+
+        assert "SHOP_AUDIT" in run("setup")
+        token = run(*keys).strip()
+        answering = ("--nats-api-url", url)
+        gateway = Command(tmp_path, "gateway", "--port", "0", "--log-format", "json", *answering, env=env)
+        try:
+            address = f"{gateway.ready()['url']}{V1}"
+            shown = {"Authorization": f"Bearer {token}"}
+            assert send("GET", f"{address}/jobs/any").status == 401
+            made = send("POST", f"{address}/admin/keys", {"name": "shop", "role": "producer"}, headers=shown)
+            assert made.status == 201
+
+            def told() -> list[str]:
+                entries = send("GET", f"{address}/admin/audit", headers=shown).body["entries"]
+                return [entry["principal"] for entry in entries if entry["event_type"] == "auth.key_created"]
+
+            until(told)
+        finally:
+            gateway.stop()
+        assert [line for line in server.log.splitlines() if "iolation" in line] == []
+
+
 def test_the_command_prints_users_and_keeps_their_seeds(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ojs_command", "nats-conf", "--users", "--account", "OJS", "--team", "shop=email"]
 

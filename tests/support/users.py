@@ -12,7 +12,7 @@ from typing import Final
 
 from ojs_command.nats_conf import seeds, users_section
 from ojs_core.jetstream.grants import ANSWERING, Team, all_grants
-from ojs_core.jetstream.subjects import StoreConfig
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 
 VARIABLE: Final = "OJS_TEST_NATS_USERS"
 STORAGE: Final = ("--storage-limit", str(4 << 30))
@@ -32,9 +32,9 @@ def folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="ojs-nats-users-"))
 
 
-def section(*teams: Team) -> str:
+def section(*teams: Team, namespace: str = DEFAULT_NAMESPACE) -> str:
     """Return the users of all roles, and one with all rights: for tests that look into NATS themselves."""
-    rows = all_grants(StoreConfig(), teams or (Team(),), test_mode=True)
+    rows = all_grants(StoreConfig(namespace=namespace), teams or (Team(),), test_mode=True)
     rows[ANSWERING].publish.append("_INBOX.>")
     return users_section(rows, seeds(folder(), rows)).replace("  ]\n}", f"{_HAS_ALL}  ]\n}}")
 
@@ -44,10 +44,10 @@ def all_rights(address: str) -> str:
     return f"nats://{_ALL}@{address}"
 
 
-def by_role(url: str, role: str = "{role}") -> str:
+def by_role(url: str, role: str = "{role}", namespace: str = DEFAULT_NAMESPACE) -> str:
     """Return what services are given: the addresses of a URL of `all_rights`, with a seed for each role."""
     named = url.replace(f"{_ALL}@", "")
-    return f"{named}?inbox_prefix=_INBOX_ojs_{role}&creds={folder()}/{role}.nk"
+    return f"{named}?inbox_prefix=_INBOX_{namespace}_{role}&creds={folder()}/{role}.nk"
 
 
 def make_streams(url: str) -> None:

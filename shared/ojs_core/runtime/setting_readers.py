@@ -192,9 +192,7 @@ def nats_urls(value: object) -> str:
     """Return one NATS URL or a comma list of the servers of one cluster, with options behind it (`ojs_link.address`)."""
     address = read_address(",".join(_words(value)))
     if address.namespace:
-        raise ValueError(
-            f"{_quoted(mask(address.url))} names a namespace, which it can't here; the namespace is a setting of its own"
-        )
+        raise ValueError(f"{_quoted(mask(address.url))} can't name one: the namespace is a setting of its own")
     return address.url
 
 
