@@ -21,7 +21,7 @@ from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.runtime import setting_readers
-from ojs_link.address import FILES, Address, read_address
+from ojs_link.address import Address, read_address
 
 CONFIG_ENV: Final = "OJS_CONFIG"
 NAMESPACE_ENV: Final = "OJS_NAMESPACE"
@@ -138,7 +138,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def _with_files(self, url: str) -> Address:
         """Raises ValueError."""
-        files = {name: getattr(self, f"nats_{name}") for name in FILES}
+        files = {"creds": self.nats_creds, "ca": self.nats_ca, "cert": self.nats_cert, "key": self.nats_key}
         return read_address(url).with_files({name: str(path) for name, path in files.items() if path is not None})
 
 
