@@ -49,6 +49,7 @@ CRONS: Final = Part(
             "201 for a new one, 200 for one that was there and is replaced.",
             body=_REQUEST,
             errors=_REFUSALS,
+            narrowing="body",
         ),
         Route(
             CronHandlers,
@@ -59,6 +60,7 @@ CRONS: Final = Part(
             {200: CronPage},
             "By name.",
             query=(Parameter("enabled", FLAG), *PAGED),
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -68,6 +70,7 @@ CRONS: Final = Part(
             "Read a cron entry",
             {200: OneCron},
             errors=_KNOWN[:1],
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -79,6 +82,7 @@ CRONS: Final = Part(
             "What is sent is changed, members of `options` one by one.",
             body=record({}, _CHANGES, free=True),
             errors=(*_KNOWN, *_REFUSALS),
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -89,6 +93,7 @@ CRONS: Final = Part(
             {200: DeletedCron},
             "Jobs that it has created stay.",
             errors=_KNOWN,
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -99,6 +104,7 @@ CRONS: Final = Part(
             {201: TriggeredCron, 202: TriggeredCron},
             "202 if its job is still to be created: it waits for the job before it, or for room in its queue.",
             errors=(*_KNOWN, *_REFUSALS, "queue_full"),
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -108,6 +114,7 @@ CRONS: Final = Part(
             "Pause a cron entry",
             {200: OneCron},
             errors=_KNOWN,
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -117,6 +124,7 @@ CRONS: Final = Part(
             "Resume a cron entry",
             {200: OneCron},
             errors=_KNOWN,
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -128,6 +136,7 @@ CRONS: Final = Part(
             "Up to 50, the newest first.",
             query=(Parameter("limit", whole(1)),),
             errors=_KNOWN[:1],
+            narrowing="entry",
         ),
     ),
 )

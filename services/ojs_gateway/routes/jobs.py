@@ -101,6 +101,7 @@ JOBS: Final = Part(
             },
             body=ENVELOPE,
             errors=PUSH_REFUSALS,
+            narrowing="body",
             by_queue=True,
         ),
         Route(
@@ -112,6 +113,7 @@ JOBS: Final = Part(
             {200: JobPage},
             f"The newest first by default. It has everything that any gateway has answered before. {_META}",
             query=(*_FILTERS, *PAGED),
+            narrowing="parameter",
         ),
         Route(
             ListHandlers,
@@ -122,6 +124,7 @@ JOBS: Final = Part(
             {200: AdminJobPage},
             f"The newest first by default. {_META}",
             query=(*_FILTERS, *NUMBERED),
+            narrowing="parameter",
         ),
         Route(
             JobHandlers,
@@ -131,6 +134,7 @@ JOBS: Final = Part(
             "Read a job",
             {200: OneJob},
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -144,6 +148,7 @@ JOBS: Final = Part(
             "is. One report a second is stored for a job, the latest.",
             body=_PROGRESS_BODY,
             errors=("not_found", "metadata_too_large", "unsupported"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -155,6 +160,7 @@ JOBS: Final = Part(
             {200: ProgressAnswer},
             "1 once a job that has told of its progress is completed.",
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -170,6 +176,7 @@ JOBS: Final = Part(
                 )
             },
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             CheckpointHandlers,
@@ -186,6 +193,7 @@ JOBS: Final = Part(
             "In the place of what was saved before. It is given to who fetches the job next.",
             body=_CHECKPOINT_BODY,
             errors=("not_found", "conflict", "envelope_too_large"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -196,6 +204,7 @@ JOBS: Final = Part(
             "Read what was saved last",
             {200: OneCheckpoint},
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -206,6 +215,7 @@ JOBS: Final = Part(
             "Ask whether there is something to go on from",
             {200: Resume},
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -216,6 +226,7 @@ JOBS: Final = Part(
             "Delete what was saved",
             {200: DeletedCheckpoint},
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -227,6 +238,7 @@ JOBS: Final = Part(
             {200: JobDetail},
             "With its timeline (what happened, when, by whom, why) and what will happen to it by itself.",
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             AdminHandlers,
@@ -236,6 +248,7 @@ JOBS: Final = Part(
             "Read the states that a job was in",
             {200: JobTrace},
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             AdminHandlers,
@@ -245,6 +258,7 @@ JOBS: Final = Part(
             "Read what happened to a job",
             {200: JobHistory},
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             ListHandlers,
@@ -266,6 +280,7 @@ JOBS: Final = Part(
             "The worker of an active job hears of it with its next heartbeat.",
             body=_CANCEL_BODY,
             errors=("not_found", "conflict"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -277,6 +292,7 @@ JOBS: Final = Part(
             {200: AdminChangedJob},
             body=_CANCEL_BODY,
             errors=("not_found", "conflict"),
+            narrowing="job",
         ),
         Route(
             AdminHandlers,
@@ -287,6 +303,7 @@ JOBS: Final = Part(
             {200: AdminChangedJob},
             "A discarded or cancelled job gets a new life, one that waits for its next attempt gets it now.",
             errors=("not_found", "conflict", "duplicate"),
+            narrowing="job",
         ),
         Route(
             JobHandlers,
@@ -296,6 +313,7 @@ JOBS: Final = Part(
             "Activate a pending job",
             {200: OneJob},
             errors=("not_found", "conflict"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -308,6 +326,7 @@ JOBS: Final = Part(
             "Until it is fetched.",
             body=body_of(PriorityBody, "priority", priority=PRIORITY),
             errors=("not_found", "conflict"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -318,6 +337,7 @@ JOBS: Final = Part(
             "Read a job's failed attempts",
             {200: JobRetries},
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             JobHandlers,
@@ -336,6 +356,7 @@ JOBS: Final = Part(
                 ),
             ),
             errors=("not_found", "request_timeout", "result_pruned"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -346,6 +367,7 @@ JOBS: Final = Part(
             "Read the results of several jobs",
             {200: JobResults},
             body=body_of(IdsBody, "ids", ids=list_of(text(), most=DEFAULT_LIMITS.max_result_ids)),
+            narrowing="job",
         ),
     ),
 )
