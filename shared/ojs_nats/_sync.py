@@ -68,6 +68,7 @@ from ojs_nats.answers.system import (
     AuditEntry,
     AuditPage,
     DebugStatus,
+    Findings,
     Health,
     Maintenance,
     Manifest,
@@ -933,6 +934,10 @@ class SyncServerSystem:
     def stats(self) -> SystemStats:
         """Its totals."""
         return _portal.call(self._its().stats())
+
+    def findings(self) -> Findings:
+        """What is wrong with it, the worst first."""
+        return _portal.call(self._its().findings())
 
     def history(
         self, *, period: Period = "1h", since: datetime | None = None, until: datetime | None = None, queue: str | None = None

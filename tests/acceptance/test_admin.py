@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.system import System
+from support.waiting import until
 
 QUEUE = "ad.a"
 
@@ -42,6 +43,22 @@ def test_totals_are_exact_at_once(system: System) -> None:
     assert view["throughput"]["processed_per_minute"] == 0
     assert view["throughput"]["failed_per_minute"] == pytest.approx(0.2, abs=0.01)
     assert isinstance(view["uptime_seconds"], int)
+
+
+def test_findings_tell_of_a_paused_queue_with_jobs_and_where_to_look(system: System) -> None:
+    push(system)
+    system.call("POST", f"/queues/{QUEUE}/pause")
+
+    def told() -> list[dict[str, Any]]:
+        answer = system.call("GET", "/admin/findings")
+        assert {"nats", "storage", "services", "projector", "records", "webhooks"} <= set(answer["checks"])
+        return [one for one in answer["findings"] if one["check"] == "queues"]
+
+    [finding] = until(told)
+    assert finding["message"] == f"queue {QUEUE} is paused, and 1 job in it can't start"
+    assert (finding["severity"], finding["link"]) == ("warning", f"/queues/{QUEUE}")
+    system.call("POST", f"/queues/{QUEUE}/resume")
+    until(lambda: not told())
 
 
 def test_queues_are_listed_in_pages_and_controlled(system: System) -> None:

@@ -412,6 +412,7 @@ def system_itself(client: Client) -> None:
         "/metrics",
         "/openapi.json",
         "/admin/stats",
+        "/admin/findings",
         "/admin/stats?detail=true",
         "/admin/stats?queue=de.a",
         "/admin/stats/history?period=1h&since=2d",

@@ -349,6 +349,7 @@ async def test_the_system(system: System, client: Client) -> None:
     await client.push(new(retry=Retry(1)))
     job_id = failed(system)
     assert (await asked.stats()).queues >= 1
+    assert "queues" in (await asked.findings()).checks
     assert (await asked.history(period="1m")).period == "1m"
     assert (await asked.config()).backend.type
     assert (await asked.status()).projector is not None

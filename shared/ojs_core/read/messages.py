@@ -143,6 +143,12 @@ class DispatchesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     also: tuple[str, ...] = ()
 
 
+class ConcernsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """The queues that an operator may have to see to. `paused` are those that are told of in any case, and of no others."""
+
+    paused: tuple[str, ...] = ()
+
+
 class UniqueAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
     """The fingerprints of unique jobs, in order."""
 
@@ -291,6 +297,29 @@ class Dispatches(Answer, frozen=True, kw_only=True, omit_defaults=True):
 
     queues: list[DispatchesOfQueue]
     total: int
+
+
+class QueueFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A queue as it stands. `completed` and `failed` count the attempts that ended within five minutes."""
+
+    name: str
+    available: int = 0
+    oldest_at: int | None = None
+    """Since when the oldest of the available jobs is available."""
+    served: bool = False
+    """Whether a running worker names it, or a job of it was handed out within five minutes."""
+    last_at: int | None = None
+    """When a job of it was last handed out."""
+    completed: int = 0
+    failed: int = 0
+
+
+class Concerns(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """Queues that are paused with jobs in them, whose jobs have waited longest, or of which most attempts failed."""
+
+    queues: list[QueueFacts]
+    known: int
+    """How many queues there are."""
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):

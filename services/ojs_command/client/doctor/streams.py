@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
-from ojs_command.client.output import counted
 from ojs_core.base.errors import OjsError
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem
+from ojs_core.base.wording import counted
 from ojs_core.domain.storage_room import RESERVE_BYTES, levels, shortage
 from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import CannotConnect, Connection
