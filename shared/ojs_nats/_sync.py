@@ -40,6 +40,7 @@ from ojs_nats.answers.jobs import (
     AttemptTrace,
     ChangedPriority,
     ChangedSelection,
+    Explanation,
     Failure,
     HistoryEvent,
     JobDetail,
@@ -73,6 +74,7 @@ from ojs_nats.answers.system import (
     Maintenance,
     Manifest,
     MiddlewareEntry,
+    Service,
     SystemConfig,
     SystemStats,
     UnreadableRecord,
@@ -219,6 +221,14 @@ class SyncJobs:
     def retry(self, job_id: str) -> Job:
         """A new life for one that has failed or was cancelled, the next attempt now for one that waits for it."""
         return _portal.call(self._its().retry(job_id))
+
+    def run_now(self, job_id: str) -> Job:
+        """Make one available that is scheduled, pending, or waits for its next attempt."""
+        return _portal.call(self._its().run_now(job_id))
+
+    def why(self, job_id: str) -> Explanation:
+        """Why it is where it is, what matters most first."""
+        return _portal.call(self._its().why(job_id))
 
     def activate(self, job_id: str) -> Job:
         """Make a pending one available."""
@@ -526,6 +536,14 @@ class SyncCrons:
     def resume(self, name: str) -> Cron:
 
         return _portal.call(self._its().resume(name))
+
+    def coming(self, name: str, *, count: int | None = None) -> Sequence[datetime]:
+        """When it runs next, or would if it weren't paused."""
+        return _portal.call(self._its().coming(name, count=count))
+
+    def preview(self, expression: str, *, timezone: str | None = None, count: int | None = None) -> Sequence[datetime]:
+        """When an expression would fire; nothing is stored."""
+        return _portal.call(self._its().preview(expression, timezone=timezone, count=count))
 
     def history(self, name: str, *, limit: int | None = None) -> Sequence[CronRun]:
         """Its last runs, the newest first."""
@@ -938,6 +956,10 @@ class SyncServerSystem:
     def findings(self) -> Findings:
         """What is wrong with it, the worst first."""
         return _portal.call(self._its().findings())
+
+    def services(self) -> Sequence[Service]:
+        """The processes that were heard of lately, by role."""
+        return _portal.call(self._its().services())
 
     def history(
         self, *, period: Period = "1h", since: datetime | None = None, until: datetime | None = None, queue: str | None = None

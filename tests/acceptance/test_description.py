@@ -178,6 +178,9 @@ def jobs(client: Client) -> None:
     client("PUT", f"/jobs/{running}/checkpoint", {"state": 1, "worker_id": "another"}, 409)
     client("PUT", f"/jobs/{running}/checkpoint", {}, 400)
     client("POST", f"/admin/jobs/{dead}/retry")
+    client("GET", f"/admin/jobs/{dead}/why")
+    client("POST", f"/admin/jobs/{dead}/run", status=409)
+    client("POST", f"/admin/jobs/{client.push(delay_until='+PT1H')}/run")
     client("GET", f"/jobs/{dead}/result?wait=true&timeout=0", status=408)
     client.fetch()
 
@@ -302,6 +305,9 @@ def crons(client: Client) -> None:
     client("PATCH", "/cron/de-cron", {"overlap_policy": "allow", "options": {"priority": 1}})
     client("POST", "/cron/de-cron/trigger", status=201)
     client("GET", "/cron/de-cron/history")
+    client("GET", "/cron/de-cron/next?count=2")
+    client("GET", "/crons/de-cron/next?count=x", status=400)
+    client("POST", "/admin/cron/preview", {"cron": "0 9 * * *", "timezone": "Europe/Zurich", "count": 3})
     client("POST", "/cron/de-cron/pause")
     client("POST", "/cron/de-cron/resume")
     client("DELETE", "/cron/de-cron")
@@ -413,6 +419,7 @@ def system_itself(client: Client) -> None:
         "/openapi.json",
         "/admin/stats",
         "/admin/findings",
+        "/admin/services",
         "/admin/stats?detail=true",
         "/admin/stats?queue=de.a",
         "/admin/stats/history?period=1h&since=2d",

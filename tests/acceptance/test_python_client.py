@@ -230,6 +230,8 @@ async def test_crons(client: Client) -> None:
     run = await crons.trigger("nightly")
     assert (await client.jobs.get(run.job_id)).type == "t.report"
     assert [told.job_id for told in await crons.history("nightly")] == [run.job_id]
+    assert len(await crons.coming("nightly", count=3)) == 3
+    assert len(await crons.preview("@hourly", count=2)) == 2
     assert (await crons.get("nightly")).run_count == 1
     await crons.delete("nightly")
     with pytest.raises(NotFound):
@@ -350,6 +352,7 @@ async def test_the_system(system: System, client: Client) -> None:
     job_id = failed(system)
     assert (await asked.stats()).queues >= 1
     assert "queues" in (await asked.findings()).checks
+    assert {one.role for one in await asked.services()} >= {"gateway", "projector"}
     assert (await asked.history(period="1m")).period == "1m"
     assert (await asked.config()).backend.type
     assert (await asked.status()).projector is not None

@@ -11,6 +11,7 @@ from ojs_core.wire.system.health import Health, Liveness
 from ojs_core.wire.system.maintenance import MaintenanceAnswer, MaintenanceBody
 from ojs_core.wire.system.manifest import Manifest
 from ojs_core.wire.system.overview import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
+from ojs_core.wire.system.services import ServiceList
 from ojs_core.wire.system.unreadable import RemovedRecord, UnreadableRecordPage
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.findings import FindingHandlers
@@ -123,6 +124,15 @@ SYSTEM: Final = Part(
             {200: MaintenanceAnswer},
             "During maintenance nothing is fetched from any queue, and nothing that was delayed becomes available.",
             body=body_of(MaintenanceBody, "enabled", reason=SHORT, duration=SECONDS, estimated_duration=SECONDS),
+        ),
+        Route(
+            OperationHandlers,
+            OperationHandlers.services,
+            ("GET /admin/services listServices",),
+            "read",
+            "List the processes of the system",
+            {200: ServiceList},
+            "Those that were heard of within ten seconds, by role.",
         ),
         Route(
             OperationHandlers,

@@ -131,10 +131,14 @@ class StatsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WorkersAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
-    """Workers by id, those that deregistered left out. `state` is what a worker says of itself, or `stale` for silent ones."""
+    """Workers by id, those that deregistered left out. `state` is what a worker says of itself, or `stale` for silent ones.
+
+    `queue` is one that it names.
+    """
 
     id: str | None = None
     state: str | None = None
+    queue: str | None = None
 
 
 class DispatchesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):

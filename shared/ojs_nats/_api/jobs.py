@@ -19,6 +19,7 @@ from ojs_nats.answers.jobs import (
     AttemptTrace,
     ChangedPriority,
     ChangedSelection,
+    Explanation,
     HistoryEvent,
     JobDetail,
     JobLineage,
@@ -34,6 +35,8 @@ _ASK_S: Final = 20.0
 _LIST: Final = Operation("listJobs", "GET", "/jobs")
 _DETAIL: Final = Operation("adminGetJob", "GET", "/admin/jobs/{job_id}")
 _RETRY: Final = Operation("adminRetryJob", "POST", "/admin/jobs/{job_id}/retry")
+_RUN: Final = Operation("adminRunJob", "POST", "/admin/jobs/{job_id}/run")
+_WHY: Final = Operation("explainJob", "GET", "/admin/jobs/{job_id}/why")
 _ACTIVATE: Final = Operation("activateJob", "POST", "/jobs/{job_id}/activate")
 _REPRIORITISE: Final = Operation("updateJobPriority", "PATCH", "/jobs/{job_id}")
 _PROGRESS: Final = Operation("getJobProgress", "GET", "/jobs/{job_id}/progress")
@@ -128,6 +131,14 @@ class Jobs(Subject):
     async def retry(self, job_id: str) -> Job:
         """A new life for one that has failed or was cancelled, the next attempt now for one that waits for it."""
         return await self._asked(Job, Request(_RETRY, {"job_id": job_id}, repeatable=False), "job")
+
+    async def run_now(self, job_id: str) -> Job:
+        """Make one available that is scheduled, pending, or waits for its next attempt."""
+        return await self._asked(Job, Request(_RUN, {"job_id": job_id}, repeatable=False), "job")
+
+    async def why(self, job_id: str) -> Explanation:
+        """Why it is where it is, what matters most first."""
+        return await self._asked(Explanation, Request(_WHY, {"job_id": job_id}))
 
     async def activate(self, job_id: str) -> Job:
         """Make a pending one available."""

@@ -233,6 +233,16 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     checked_at: datetime
 
 
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the system; one of an older version doesn't say its `version`."""
+
+    role: str
+    instance: str
+    since: datetime
+    at: datetime
+    version: str | None = None
+
+
 class AuditDetail(msgspec.Struct, frozen=True, kw_only=True):
     """What is particular to an entry. `count` is how many acts it stands for, the first of them at `first_at`."""
 
