@@ -300,7 +300,7 @@ class SyncJobs:
         """Those with these ids, or up to `limit` of those that fit; the answer tells of each job what became of it.
 
         `next_cursor` of the answer leads to the rest. `atomic` is all or none; `dry_run` changes nothing; `confirm` is needed
-        for a filter that names no type, queue, priority or metadata.
+        for a filter by states and times alone.
         """
         return _portal.call(
             self._its().cancel_many(
@@ -336,6 +336,24 @@ class SyncJobs:
         """Remove those that have ended; told as `cancel_many` tells."""
         return _portal.call(
             self._its().delete_many(jobs, atomic=atomic, dry_run=dry_run, confirm=confirm, limit=limit, cursor=cursor)
+        )
+
+    def reprioritise_many(
+        self,
+        jobs: Sequence[str] | JobFilter,
+        priority: Priority,
+        *,
+        atomic: bool = False,
+        dry_run: bool = False,
+        confirm: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ChangedSelection:
+        """Give another priority to those that were not fetched yet; told as `cancel_many` tells."""
+        return _portal.call(
+            self._its().reprioritise_many(
+                jobs, priority, atomic=atomic, dry_run=dry_run, confirm=confirm, limit=limit, cursor=cursor
+            )
         )
 
 

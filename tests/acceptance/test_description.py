@@ -198,6 +198,9 @@ def bulk(client: Client) -> None:
     client("POST", "/jobs/bulk/retry", {"job_ids": [one]}, 422)
     client("POST", "/jobs/bulk/delete", {"filter": {"queue": "de.b", "older_than": "PT1H"}, "limit": 1})
     client.fetch("de.b")
+    ranked = {"filter": {"queue": "de.b", "tag": "t", "error_type": "E", "worker": "w"}, "priority": 3}
+    client("POST", "/jobs/bulk/reprioritise", ranked)
+    client("POST", "/admin/jobs/bulk/reprioritise", {**ranked, "confirm": True})
     for operation in ("retry", "cancel", "delete"):
         client("POST", f"/admin/jobs/bulk/{operation}", {"filter": {"queue": "de.b"}, "confirm": True})
         client("POST", f"/admin/jobs/bulk/{operation}", {"filter": {}}, 400)

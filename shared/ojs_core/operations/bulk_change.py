@@ -1,4 +1,4 @@
-"""Cancelling, retrying and deleting many jobs in one request (ojs-bulk-operations §6, ojs-admin-api §8)."""
+"""Cancelling, retrying, deleting and reprioritising many jobs in one request (ojs-bulk-operations §6, ojs-admin-api §8)."""
 
 from __future__ import annotations
 
@@ -104,6 +104,8 @@ def _decision(operation: Operation, selection: Selection, *, active: bool = Fals
             return transitions.remove
         case "cancel":
             return lambda job, moment: _cancelled(job, moment, selection.reason, active=active)
+        case "reprioritise":
+            return lambda job, moment: _reprioritised(job, moment, selection.priority)
 
 
 def _cancelled(job: Job, moment: Moment, reason: str, *, active: bool) -> Transition:
@@ -113,6 +115,14 @@ def _cancelled(job: Job, moment: Moment, reason: str, *, active: bool) -> Transi
     return transitions.cancel(job, moment, reason)
 
 
+def _reprioritised(job: Job, moment: Moment, priority: int | None) -> Transition:
+    """Give a job another priority; one that has it already keeps its place in line."""
+    changed = transitions.reprioritise(job, job.priority if priority is None else priority, moment)
+    if job.priority == priority:
+        raise conflict(f"job {job.id} has priority {priority} already", job.id, job.state, "another priority")
+    return changed
+
+
 """Operators who name active jobs mean them (ojs-admin-api §8.2)."""
 
 
@@ -120,4 +130,5 @@ _EVENTS: Final[dict[Operation, tuple[TransitionName, ...]]] = {
     "cancel": ("cancelled",),
     "retry": ("retried", "promoted"),
     "delete": ("deleted", "removed"),
+    "reprioritise": ("reprioritised",),
 }

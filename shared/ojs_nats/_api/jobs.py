@@ -51,6 +51,7 @@ _RESULTS: Final = Operation("getJobResults", "POST", "/jobs/results")
 _UNIQUE: Final = Operation("listUniqueJobs", "GET", "/unique-jobs")
 _CANCEL_MANY: Final = Operation("bulkCancelJobs", "POST", "/jobs/bulk/cancel")
 _RETRY_MANY: Final = Operation("bulkRetryJobs", "POST", "/jobs/bulk/retry")
+_REPRIORITISE_MANY: Final = Operation("bulkReprioritiseJobs", "POST", "/jobs/bulk/reprioritise")
 _DELETE_MANY: Final = Operation("bulkDeleteJobs", "POST", "/jobs/bulk/delete")
 
 Priority = int | Literal["high", "normal", "low"]
@@ -67,6 +68,9 @@ class JobFilter(msgspec.Struct, frozen=True):
     enqueued_after: datetime | None = None
     older_than: Duration | None = None
     meta: Mapping[str, Any] = {}
+    tag: str | None = None
+    error_type: str | None = None
+    worker: str | None = None
 
     def wire(self) -> dict[str, Any]:
         before, after = self.enqueued_before, self.enqueued_after
@@ -79,6 +83,9 @@ class JobFilter(msgspec.Struct, frozen=True):
             enqueued_after=after and moment(after, "enqueued_after"),
             older_than=None if self.older_than is None else milliseconds(self.older_than) / 1_000,
             meta=dict(self.meta) or None,
+            tag=self.tag,
+            error_type=self.error_type,
+            worker=self.worker,
         )
 
 
@@ -233,7 +240,7 @@ class Jobs(Subject):
         """Those with these ids, or up to `limit` of those that fit; the answer tells of each job what became of it.
 
         `next_cursor` of the answer leads to the rest. `atomic` is all or none; `dry_run` changes nothing; `confirm` is needed
-        for a filter that names no type, queue, priority or metadata.
+        for a filter by states and times alone.
         """
         how = body(reason=reason, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
         return await self._change(_CANCEL_MANY, jobs, how, atomic=atomic)
@@ -265,6 +272,21 @@ class Jobs(Subject):
         """Remove those that have ended; told as `cancel_many` tells."""
         how = body(dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
         return await self._change(_DELETE_MANY, jobs, how, atomic=atomic)
+
+    async def reprioritise_many(
+        self,
+        jobs: Sequence[str] | JobFilter,
+        priority: Priority,
+        *,
+        atomic: bool = False,
+        dry_run: bool = False,
+        confirm: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ChangedSelection:
+        """Give another priority to those that were not fetched yet; told as `cancel_many` tells."""
+        how = body(priority=priority, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
+        return await self._change(_REPRIORITISE_MANY, jobs, how, atomic=atomic)
 
     async def _change(
         self, operation: Operation, jobs: Sequence[str] | JobFilter, how: Mapping[str, object], *, atomic: bool
