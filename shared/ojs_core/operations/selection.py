@@ -1,4 +1,4 @@
-"""Which jobs bulk cancel, retry, delete and reprioritise are about: ids, or a filter (ojs-bulk-operations §6-§8)."""
+"""Which jobs a bulk operation is about: ids, or a filter (ojs-bulk-operations §6-§8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which jobs bulk cancel, retry, delete and reprioritise are about: ids, or a filter (ojs-bulk-operations §6-§8, ojs-admin-api §8)."""
+"""Which jobs a bulk operation is about: ids, or a filter (ojs-bulk-operations §6-§8, ojs-admin-api §8)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Payload
 
 
 def parse_selection(body: bytes, operation: Operation, now: int, limits: PayloadLimits, *, confirmed: bool) -> Selection:
-    """POST /jobs/bulk/cancel, retry, delete, reprioritise. A broad filter needs `confirm: true` unless the request counts as `confirmed`.
+    """POST /jobs/bulk/{operation}. A broad filter needs `confirm: true` unless the request counts as `confirmed`.
 
     Raises invalid_payload, invalid_request, batch_size_exceeded.
     """
