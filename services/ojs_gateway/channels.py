@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -29,6 +29,7 @@ _MAX_FILTERS: Final = 100
 _SHARED: Final = 128
 """What is made of an event is made once for all who are told of it at that time."""
 _TYPE: Final = re.compile(r"[a-z_]{1,40}(\.[a-z_]{1,40}){0,3}(\.\*)?|\*", re.ASCII)
+Sees = Callable[[str, str | None], bool]
 _CURSOR: Final = re.compile(r"([0-9]{1,18})(\.5)?", re.ASCII)
 
 
@@ -50,7 +51,7 @@ class Channel(Struct, frozen=True, kw_only=True):
     def source(self) -> EventFilter:
         """The events that are needed: more than are wanted where another is made of them, or where one ends the stream."""
         if self.job_id is not None:
-            return EventFilter(subject_id=self.job_id)
+            return EventFilter(subject_id=self.job_id, sees=self.wanted.sees)
         types = self.wanted.types
         if types and self._is_told(STATE_CHANGED):
             types = (*types, *ENTERED)
@@ -99,9 +100,9 @@ def ends(event_type: str) -> bool | None:
     return None if entered is None else entered in TERMINAL
 
 
-def channel_of(name: str, query: Mapping[str, str]) -> Channel:
+def channel_of(name: str, query: Mapping[str, str], sees: Sees | None = None) -> Channel:
     """A channel by its name with the filters of a query. Raises invalid_request, not_found for what can't be a job's id."""
-    wanted = filter_of(query)
+    wanted = replace(filter_of(query), sees=sees)
     kind, _, of = name.partition(":")
     if kind == "job" and of:
         job_id = job_id_of(of)

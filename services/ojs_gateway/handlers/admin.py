@@ -55,29 +55,33 @@ class AdminHandlers:
         """POST /admin/jobs/{id}/retry: a discarded or cancelled job gets a new life, one that waits for its next attempt gets
         it now.
         """
-        change = await self._store.jobs.revive(job_id_of(call.parameters[0]), transitions.retry_one)
+        change = await self._store.jobs.revive(
+            job_id_of(call.parameters[0]), lambda job, moment: transitions.retry_one(call.own(job), moment)
+        )
         return Response(200, AdminChangedJob(job_view(change.after, previous_state=change.before.state)))
 
     async def run(self, call: Call) -> Response:
         """POST /admin/jobs/{id}/run: one that is scheduled, pending, or waits for its next attempt runs now."""
-        change = await self._store.jobs.change(job_id_of(call.parameters[0]), transitions.run_now)
+        change = await self._store.jobs.change(
+            job_id_of(call.parameters[0]), lambda job, moment: transitions.run_now(call.own(job), moment)
+        )
         return Response(200, AdminChangedJob(job_view(change.after, previous_state=change.before.state)))
 
     async def cancel(self, call: Call) -> Response:
         """POST /admin/jobs/{id}/cancel."""
         reason = await call.read(parse_cancel, self._limits)
         job_id = job_id_of(call.parameters[0])
-        change = await self._store.jobs.change(job_id, lambda job, moment: transitions.cancel(job, moment, reason))
+        change = await self._store.jobs.change(job_id, lambda job, moment: transitions.cancel(call.own(job), moment, reason))
         return Response(200, AdminChangedJob(job_view(change.after, previous_state=change.before.state)))
 
     async def retries(self, call: Call) -> Response:
         """GET /jobs/{id}/retries: its failed attempts, and the policy that says what follows."""
-        return Response(200, job_retries(await self._store.jobs.get(job_id_of(call.parameters[0]))))
+        return Response(200, job_retries(call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))))
 
     async def trace(self, call: Call) -> Response:
         """GET /admin/jobs/{id}/trace: its log by the states that it was in."""
-        return Response(200, job_trace(await self._store.jobs.get(job_id_of(call.parameters[0]))))
+        return Response(200, job_trace(call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))))
 
     async def history(self, call: Call) -> Response:
         """GET /events/{id}/history: its log by what happened."""
-        return Response(200, job_history(await self._store.jobs.get(job_id_of(call.parameters[0]))))
+        return Response(200, job_history(call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))))

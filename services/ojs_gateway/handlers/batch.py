@@ -39,7 +39,7 @@ class BatchHandlers:
         dropped: list[int] = []
         warnings: list[AnswerWarning] = []
         for index, draft in enumerate(await _drafts(self._context, sent.jobs, warnings)):
-            call.require_queue(draft.queue, job_type=draft.type)
+            call.admit(draft)
             if index % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)
             told: list[Finding] = []
@@ -62,7 +62,7 @@ class BatchHandlers:
         status = 201 if len(superfluous) < len(jobs) else 200
         headers = pressure_headers(self._store, (draft.queue for draft in drafts))
         views = await _views(await with_results(self._context.store, jobs))
-        return Response(status, pushed_batch(views, superfluous, dropped, warnings), headers)
+        return Response(status, pushed_batch(views, superfluous, dropped, warnings), headers, of_others=bool(superfluous))
 
 
 async def _drafts(context: Context, envelopes: Sequence[Raw], warnings: list[AnswerWarning]) -> list[Job]:

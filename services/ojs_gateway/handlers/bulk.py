@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
 from ojs_core.base.ids import derived_job_id, new_job_id
@@ -13,7 +14,7 @@ from ojs_core.domain.job import Job
 from ojs_core.operations.bulk_change import BulkChange
 from ojs_core.operations.bulk_push import BulkPush
 from ojs_core.operations.outcomes import ItemOutcome, final, require_outcome
-from ojs_core.operations.selection import Operation
+from ojs_core.operations.selection import Operation, Selection
 from ojs_core.store.announce import announce
 from ojs_core.store.records.idempotency import KeptAnswer, KeyedRun
 from ojs_core.wire.jobs.bulk import (
@@ -57,7 +58,7 @@ class BulkHandlers:
             drafts = await self._drafts(sent, None, {})
             for draft in drafts:
                 if not isinstance(draft, OjsError):
-                    call.require_queue(draft.queue, job_type=draft.type)
+                    call.admit(draft)
 
         outcomes: list[ItemOutcome] = []
 
@@ -137,7 +138,8 @@ class BulkHandlers:
         selection = await call.parsed(
             await call.body(self._limits.max_control_bytes), parse_confirmed, operation, self._store.clock.now(), self._limits
         )
-        outcomes, rest = await self._change.change_all(operation, selection)
+        selection = _narrowed(selection, call)
+        outcomes, rest = await self._change.change_all(operation, selection, call.own)
         require_outcome(outcomes)
         answer = bulk_confirmed(operation, outcomes, dry_run=selection.dry_run, rest=rest)
         if not selection.dry_run:
@@ -149,12 +151,13 @@ class BulkHandlers:
         body = await call.body(self._limits.max_control_bytes)
         now, confirmed = self._store.clock.now(), self._context.unconfirmed_bulk
         selection = await call.parsed(body, parse_selection, operation, now, self._limits, confirmed=confirmed)
+        selection = _narrowed(selection, call)
 
         outcomes: list[ItemOutcome] = []
 
         async def work(run: KeyedRun | None) -> KeptAnswer:
             nonlocal outcomes
-            outcomes, rest = await self._change.change(operation, selection, run)
+            outcomes, rest = await self._change.change(operation, selection, run, call.own if call.bounded else None)
             require_outcome(outcomes)
             status, answer = bulk_changed(operation, outcomes, dry_run=selection.dry_run, rest=rest)
             if not selection.dry_run:
@@ -174,13 +177,29 @@ class BulkHandlers:
         if key is None:
             status, answer, _ = await work(None)
         else:
-            status, answer = await self._store.idempotency.run(f"bulk.{operation}", key, body, work)
+            scope = f"bulk.{operation}"
+            if call.principal.narrowed:  # nobody gets the answer to another's request
+                scope = f"{scope} {call.principal.id}"
+            status, answer = await self._store.idempotency.run(scope, key, body, work)
         headers = (("X-OJS-Batch-Size", str(items)),) if items else ()
         return Response(status, answer, headers)
 
     async def _announce(self, operation: str, data: dict[str, Any]) -> None:
         subject = new_job_id(self._store.clock.now())
         await announce(self._store, f"bulk.{operation}.completed", scope="bulk", subject=subject, data=data)
+
+
+def _narrowed(selection: Selection, call: Call) -> Selection:
+    """The selection with a filter that finds the caller's jobs alone. Raises permission_denied.
+
+    Jobs that are named are looked at one by one, later.
+    """
+    wanted = selection.filter
+    if wanted is None:
+        call.held = True
+        return selection
+    queue, job_type = call.narrowed_to(wanted.queue, wanted.type)
+    return replace(selection, filter=replace(wanted, queue=queue, type=job_type))
 
 
 def _queue_met(outcome: ItemOutcome) -> str | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from ojs_core.base.errors import OjsError, invalid
+from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import shown
 from ojs_core.domain.cron import changes, schedule, step
 from ojs_core.domain.cron.record import Cron
@@ -49,6 +49,8 @@ class CronHandlers:
         """POST /cron: 201 for a new entry, 200 for one that was there (CRON-26)."""
         told: list[AnswerWarning] = []
         wanted = await call.read_jobs(parse_registration, self._limits, told)
+        call.admit(wanted.draft)
+        await self._require_free(call, wanted.name)
         told += warnings_of(await self._check_job(wanted.draft))
         created, found = await self._store.crons.register(wanted)
         return Response(201 if created else 200, OneCron(cron_answer(found), told or UNSET))
@@ -72,14 +74,14 @@ class CronHandlers:
         enabled = call.query("enabled")
         if enabled and enabled not in {"true", "false"}:
             raise invalid("enabled", f"enabled must be true or false, not {shown(enabled)}")
-        crons = await self._store.crons.all()
+        crons = [cron for cron in await self._store.crons.all() if call.sees(cron.draft.queue, cron.draft.type)]
         if enabled:
             crons = [cron for cron in crons if cron.enabled == (enabled == "true")]
         return Response(200, cron_page(crons, page))
 
     async def read(self, call: Call) -> Response:
         """GET /cron/{name}."""
-        return Response(200, OneCron(cron_answer(await self._store.crons.get(cron_name(call.parameters[0])))))
+        return Response(200, OneCron(cron_answer(await self._own(call))))
 
     async def patch(self, call: Call) -> Response:
         """PATCH /cron/{name}: `{"enabled": false}`, or any other members to change."""
@@ -89,11 +91,12 @@ class CronHandlers:
             return await self._switch(call, enabled=enabled)
         name = cron_name(call.parameters[0])
         told: list[AnswerWarning] = []
-        draft = parse_patch(body, await self._store.crons.get(name), self._limits, told).draft
+        draft = parse_patch(body, await self._own(call), self._limits, told).draft
+        call.admit(draft)
         told += warnings_of(await self._check_job(draft))
 
         def decide(cron: Cron, moment: Moment) -> Step:
-            return changes.register(cron, parse_patch(body, cron, self._limits), moment)
+            return changes.register(_owned(cron, call), parse_patch(body, cron, self._limits), moment)
 
         return Response(200, OneCron(cron_answer(await self._store.crons.change(name, decide)), told or UNSET))
 
@@ -107,12 +110,14 @@ class CronHandlers:
 
     async def _switch(self, call: Call, *, enabled: bool) -> Response:
         name = cron_name(call.parameters[0])
-        found = await self._store.crons.change(name, lambda cron, moment: changes.switch(cron, enabled, moment))
+        found = await self._store.crons.change(name, lambda cron, moment: changes.switch(_owned(cron, call), enabled, moment))
         return Response(200, OneCron(cron_answer(found)))
 
     async def delete(self, call: Call) -> Response:
         """DELETE /cron/{name}; jobs that it has created stay."""
-        gone = await self._store.crons.change(cron_name(call.parameters[0]), changes.delete)
+        gone = await self._store.crons.change(
+            cron_name(call.parameters[0]), lambda cron, moment: changes.delete(_owned(cron, call), moment)
+        )
         return Response(200, DeletedCron(cron_answer(gone)))
 
     async def run(self, call: Call) -> Response:
@@ -120,7 +125,7 @@ class CronHandlers:
         there will be none.
         """
         name = cron_name(call.parameters[0])
-        draft = (await self._store.crons.get(name)).draft
+        draft = (await self._own(call)).draft
         await self._store.queues.admit(draft)
         try:
             cron, run, created = await self._store.crons.run_now(name, self._prepare)
@@ -136,7 +141,7 @@ class CronHandlers:
     async def coming(self, call: Call) -> Response:
         """GET /cron/{name}/next?count: its next runs; of a paused entry those that it would have."""
         count = parse_count(call.query("count"))
-        cron = await self._store.crons.get(cron_name(call.parameters[0]))
+        cron = await self._own(call)
         return Response(200, cron_coming(cron, await self._ticks(cron.expression, cron.timezone, cron.anchor, count)))
 
     async def preview(self, call: Call) -> Response:
@@ -152,8 +157,40 @@ class CronHandlers:
     async def history(self, call: Call) -> Response:
         """GET /cron/{name}/history?limit: the last occurrences, up to 50, newest first."""
         limit = parse_page(call.queries).limit
-        cron = await self._store.crons.get(cron_name(call.parameters[0]))
+        cron = await self._own(call)
         ids = [run.job_id for run in cron.log[-limit:] if run.job_id is not None]
         found = await self._store.records.many(ids)
-        jobs = {job_id: stored.job for job_id, stored in found.items() if stored.job is not None}
+        jobs = {
+            job_id: stored.job
+            for job_id, stored in found.items()
+            if stored.job is not None and call.sees(stored.job.queue, stored.job.type)
+        }
         return Response(200, cron_history(cron, jobs, limit))
+
+    async def _own(self, call: Call) -> Cron:
+        """The entry of the path, if the request may be about it. Raises not_found."""
+        return _owned(await self._store.crons.get(cron_name(call.parameters[0])), call)
+
+    async def _require_free(self, call: Call, name: str) -> None:
+        """Raises permission_denied for an entry that stands already and that the request may not be about."""
+        if not call.bounded:
+            return
+        try:
+            _owned(await self._store.crons.get(name), call)
+        except OjsError as error:
+            if error.code != "not_found":
+                raise
+            if any(cron.name == name for cron in await self._store.crons.all()):
+                raise OjsError(
+                    "permission_denied",
+                    f"this key can't register a cron entry under the name {name!r}",
+                    hint="Use another name.",
+                    details={"field": "name"},
+                ) from None
+
+
+def _owned(cron: Cron, call: Call) -> Cron:
+    """Raises not_found for an entry whose jobs the request may not be about."""
+    if not call.sees(cron.draft.queue, cron.draft.type):
+        raise not_found("cron", cron.name)
+    return cron

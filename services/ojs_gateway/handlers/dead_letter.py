@@ -63,7 +63,6 @@ class DeadLetterHandlers:
         self._queries = context.queries
         self._limits = context.limits
         self._context = context
-        self._dead_letters = DeadLetters(context.store, context.queries)
 
     async def list(self, call: Call) -> Response:
         """GET /dead-letter?queue&type&error_type&since&until: the latest first."""
@@ -76,21 +75,22 @@ class DeadLetterHandlers:
     async def _list(self, call: Call, asked: Page) -> JobPage:
         check_cursor(asked, is_time_cursor, "a page of dead letters")
         named = {name: value for name, value in call.queries.items() if name in DeadFilter.__struct_fields__}
-        wanted = self._asked(msgspec.convert(named, DeadFilter))
+        wanted = _narrowed(self._asked(msgspec.convert(named, DeadFilter)), call)
         page = await self._queries.dead_letters(
             msgspec.structs.replace(wanted, limit=asked.limit, cursor=asked.cursor, offset=asked.offset, whole=True)
         )
         jobs, cursor = await whole_jobs(self._store, page, "finished_at")
+        jobs = [job for job in jobs if call.sees(job.queue, job.type)]  # some have moved since
         return job_page(jobs, page, asked, page.total, cursor)
 
     async def read(self, call: Call) -> Response:
         """GET /dead-letter/{id}."""
-        job = await self._dead_letters.get(job_id_of(call.parameters[0]))
+        job = await self._of(call).get(job_id_of(call.parameters[0]))
         return Response(200, OneJobDetail(job_detail(job)))
 
     async def stats(self, call: Call) -> Response:
         """GET /dead-letter/stats?queue: with the retention of that queue, or of those that nobody configured."""
-        queue = call.query("queue") or None
+        queue = call.require_one_queue(call.query("queue") or None)
         if queue is not None:
             queue = queue_name(queue, "queue", self._limits)
         stats, settings = await asyncio.gather(
@@ -108,32 +108,32 @@ class DeadLetterHandlers:
                 require_metadata(override.meta, "override.meta")
             return override
 
-        change = await self._dead_letters.retry(job_id_of(call.parameters[0]), checked)
+        change = await self._of(call).retry(job_id_of(call.parameters[0]), checked)
         return Response(200, OneJob(job_view(change.after)))
 
     async def delete(self, call: Call) -> Response:
         """DELETE /dead-letter/{id}."""
         job_id = job_id_of(call.parameters[0])
-        await self._dead_letters.delete(job_id)
+        await self._of(call).delete(job_id)
         return Response(200, DeletedDeadLetter(job_id))
 
     async def admin_delete(self, call: Call) -> Response:
         """DELETE /admin/dead-letter/{id}: answers 204 (ojs-admin-api §6.5)."""
-        await self._dead_letters.delete(job_id_of(call.parameters[0]))
+        await self._of(call).delete(job_id_of(call.parameters[0]))
         return Response(204, b"")
 
     async def retry_all(self, call: Call) -> Response:
         """POST /dead-letter/retry `{filter, confirm: true}`."""
-        return Response(200, retried_dead_letters(await self._dead_letters.retry_all(await self._bulk(call))))
+        return Response(200, retried_dead_letters(await self._of(call).retry_all(await self._bulk(call))))
 
     async def clear(self, call: Call) -> Response:
         """DELETE /dead-letter `{filter, older_than, confirm: true}`, or the same in the query."""
-        return Response(200, deleted_dead_letters(await self._dead_letters.delete_all(await self._bulk(call))))
+        return Response(200, deleted_dead_letters(await self._of(call).delete_all(await self._bulk(call))))
 
     async def purge(self, call: Call) -> Response:
         """POST /dead-letter/purge?older_than=7d: the same, confirmed by its name (ojs CLI)."""
         asked = await self._bulk(call, confirmed=True)
-        return Response(200, deleted_dead_letters(await self._dead_letters.delete_all(asked)))
+        return Response(200, deleted_dead_letters(await self._of(call).delete_all(asked)))
 
     async def _bulk(self, call: Call, *, confirmed: bool = False) -> DeadLettersAsk:
         body = await call.body(self._limits.max_control_bytes)
@@ -150,7 +150,11 @@ class DeadLetterHandlers:
                 raise invalid(name, f"{name} is empty; leave it out to match any")
         if asked.older_than is not None:
             wanted = msgspec.structs.replace(wanted, older_than=asked.older_than)
-        return self._asked(wanted)
+        return _narrowed(self._asked(wanted), call)
+
+    def _of(self, call: Call) -> DeadLetters:
+        """Those that a request may be about."""
+        return DeadLetters(self._store, self._queries, call.own)
 
     def _asked(self, wanted: DeadFilter) -> DeadLettersAsk:
         until = timestamp(wanted.until, "until")
@@ -166,3 +170,9 @@ class DeadLetterHandlers:
             since=timestamp(wanted.since, "since"),
             until=until,
         )
+
+
+def _narrowed(asked: DeadLettersAsk, call: Call) -> DeadLettersAsk:
+    """The question with the queue and the type that the request may be about. Raises permission_denied."""
+    queue, job_type = call.narrowed_to(asked.queue, asked.type)
+    return msgspec.structs.replace(asked, queue=queue, type=job_type)

@@ -21,13 +21,13 @@ from ojs_core.base.times import format_ms
 from ojs_core.jetstream.event_reader import EventReader, StoredEvent
 from ojs_core.runtime.connections import streaming
 from ojs_core.wire.dialects.events import told_body
-from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.events import Told, time_of
 from ojs_core.wire.members import encode
-from ojs_gateway.channels import EVENTS, FILTERS, Channel, channel_of, cursor_of
+from ojs_gateway.channels import EVENTS, FILTERS, Channel, Sees, channel_of, cursor_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.following import Followed, Following, final
+from ojs_gateway.http.call import Call
 from ojs_gateway.http.sse import SHUTDOWN, SHUTDOWN_DATA
 from ojs_gateway.hub import Dropped, HubReset, Missed
 
@@ -46,7 +46,7 @@ async def serve_socket(
     context: Context,
     following: Following,
     events: EventReader,
-    reader: Reader,
+    call: Call,
     request: web.BaseRequest,
     headers: Mapping[str, str],
 ) -> web.StreamResponse:
@@ -62,7 +62,7 @@ async def serve_socket(
     try:
         with streaming(request):
             await socket.prepare(request)
-            await _Socket(context, following, events, socket, reader).serve()
+            await _Socket(context, following, events, socket, call).serve()
     except ConnectionError:
         log.debug("websocket left")
     return socket
@@ -93,13 +93,13 @@ class _Socket:
     """One WebSocket and its subscriptions, by their ids."""
 
     def __init__(
-        self, context: Context, following: Following, events: EventReader, socket: web.WebSocketResponse, reader: Reader
+        self, context: Context, following: Following, events: EventReader, socket: web.WebSocketResponse, call: Call
     ) -> None:
         self._context = context
         self._following = following
         self._events = events
         self._socket = socket
-        self._reader = reader
+        self._call = call
         self._count = 0
         self._senders: dict[str, _Sender] = {}
         self._after: int | None = None
@@ -149,7 +149,7 @@ class _Socket:
             await self._send(encode(answer))
 
     async def _subscribe(self, request: _Request) -> dict[str, Any]:
-        channel = _channel(request)
+        channel = _channel(request, self._call.sees if self._call.bounded else None)
         name = self._named(channel.name) if channel.name != EVENTS else None
         if name is None and len(self._senders) >= _MAX_SUBSCRIPTIONS:
             raise invalid("action", f"a connection has at most {_MAX_SUBSCRIPTIONS} subscriptions; unsubscribe from one first")
@@ -239,7 +239,7 @@ class _Socket:
             subscription.close()
 
     async def _send_event(self, name: str, channel: Channel, told: Told) -> None:
-        body = Raw(told_body(told, self._reader))
+        body = Raw(told_body(told, self._call.dialect.reader, hides=self._call.hides))
         if channel.name == EVENTS:
             head: dict[str, Any] = {"action": "event", "subscription_id": name, "cursor": told.id, "event": body}
         else:
@@ -283,7 +283,7 @@ class _Socket:
         return format_ms(self._context.store.clock.now())
 
 
-def _channel(request: _Request) -> Channel:
+def _channel(request: _Request, sees: Sees | None) -> Channel:
     """The channel of a subscription with its filters. Raises invalid_request, not_found."""
     for name in request.filter:
         if name not in FILTERS:
@@ -293,7 +293,7 @@ def _channel(request: _Request) -> Channel:
         if "event_types" in query:
             raise invalid("event_types", "event_types stands beside filter and in it; use one of both")
         query["event_types"] = ",".join(request.event_types)
-    return channel_of(request.channel or EVENTS, query)
+    return channel_of(request.channel or EVENTS, query, sees)
 
 
 def _acknowledged(what: str) -> dict[str, Any]:

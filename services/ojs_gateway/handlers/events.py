@@ -8,17 +8,17 @@ from typing import Final
 
 from aiohttp import web
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, invalid
 from ojs_core.base.fields import shown
 from ojs_core.base.numbers import whole_number
 from ojs_core.jetstream.event_reader import EventFilter, EventReader, StoredEvent
 from ojs_core.wire.dialects.events import told_body
-from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.events import LIVE_TYPES, STATE_CHANGED, EventPage, Told
 from ojs_core.wire.pages import pagination, parse_page
-from ojs_gateway.channels import EVENTS, channel_of, cursor_of, ends, filter_of
+from ojs_gateway.channels import EVENTS, Sees, channel_of, cursor_of, ends, filter_of
 from ojs_gateway.context import Context
 from ojs_gateway.handlers.event_socket import serve_socket
 from ojs_gateway.handlers.following import Followed, Following, final
@@ -46,7 +46,7 @@ class EventHandlers:
 
         With `page` or `per_page` it is a page of the newest, as the admin UI asks for.
         """
-        wanted = filter_of(call.queries)
+        wanted = replace(filter_of(call.queries), sees=_sees(call))
         for event_type in (STATE_CHANGED, *LIVE_TYPES):
             if event_type in wanted.types:
                 raise invalid("types", f"types has {event_type}, which is kept nowhere: follow a stream or a WebSocket")
@@ -96,25 +96,33 @@ class EventHandlers:
 
     async def socket(self, call: Call) -> StreamedResponse:
         """GET /ws: `{"action": "subscribe", "channel": …, "filter": {…}}` and `{"action": "unsubscribe", …}`."""
-        return StreamedResponse(partial(serve_socket, self._context, self._following, self._reader, call.dialect.reader))
+        call.held = True
+        return StreamedResponse(partial(serve_socket, self._context, self._following, self._reader, call))
 
     async def _sse(self, call: Call, name: str) -> StreamedResponse:
-        channel = channel_of(name, call.queries)
+        channel = channel_of(name, call.queries, _sees(call))
         last = call.header("Last-Event-ID") or call.query("last_event_id")
         after = _after(last) if last else None
         followed = await self._following.open(channel, after)
-        writer = _Writer(self._context, self._following, followed, call.dialect.reader, replays=after is not None)
+        writer = _Writer(self._context, self._following, followed, call, replays=after is not None)
         return sse(writer.write, followed.subscription.close, lambda: self._context.stopping)
+
+
+def _sees(call: Call) -> Sees | None:
+    """What events have to be about."""
+    call.held = True
+    return call.sees if call.bounded else None
 
 
 class _Writer:
     """One stream of server-sent events. One of a job ends with it: when all is told that its end has brought."""
 
-    def __init__(self, context: Context, following: Following, followed: Followed, reader: Reader, *, replays: bool) -> None:
+    def __init__(self, context: Context, following: Following, followed: Followed, call: Call, *, replays: bool) -> None:
         self._context = context
         self._following = following
         self._channel, self._subscription, self._job = followed
-        self._reader = reader
+        self._reader = call.dialect.reader
+        self._hides = call.hides
         self._replays = replays
         self._ended = False
         """Whether the last change of state that was read is the job's end."""
@@ -168,7 +176,7 @@ class _Writer:
         return self._frames(self._channel.told(found, self._subscription.cursor))
 
     def _frames(self, told: list[Told]) -> bytes:
-        return b"".join(frame(one.type, told_body(one, self._reader), one.id) for one in told)
+        return b"".join(frame(one.type, told_body(one, self._reader, hides=self._hides), one.id) for one in told)
 
     async def _gone(self) -> bool:
         """Look whether the job is there, while nothing comes: it may have been removed, or its end be told by no event."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ojs_core.base.errors import not_found
 from ojs_core.domain.events.vocabulary import events_of
 from ojs_core.domain.job import TERMINAL, Job
 from ojs_core.jetstream.event_reader import EventReader, StoredEvent
@@ -39,6 +40,8 @@ class Following:
         try:
             finished = await self.finished(channel)  # after the subscription: no change can fall between
             if channel.queue is not None:
+                if channel.wanted.sees is not None and not channel.wanted.sees(channel.queue, None):
+                    raise not_found("queue", channel.queue)
                 await known_queue(self._context, channel.queue)
         except BaseException:
             subscription.close()
@@ -50,6 +53,8 @@ class Following:
         if channel.job_id is None:
             return None
         job = await self._context.store.jobs.get(channel.job_id)
+        if channel.wanted.sees is not None and not channel.wanted.sees(job.queue, job.type):
+            raise not_found("job", job.id)
         return job if job.state in TERMINAL else None
 
     def notice(self, found: Missed | HubReset | Dropped, channel: Channel) -> tuple[str, bytes]:

@@ -47,7 +47,7 @@ class HistoryHandlers:
         if call.query("cursor"):
             raise invalid("cursor", "failures are counted from the latest and have no cursor; use page or offset")
         asked = parse_page(call.queries)
-        queue = call.query("queue") or None
+        queue = call.require_one_queue(call.query("queue") or None)
         queues = () if queue is None else (queue_name(queue, "queue", self._limits),)
         await self._queries.until_relayed()
         wanted = EventFilter(types=("job.failed",), queues=queues)

@@ -47,7 +47,7 @@ class JobHandlers:
         found: list[Finding] = []
         body = await call.body(self._limits.max_body_bytes)
         sent = await call.parsed(body, parse_enqueue, self._store.clock.now(), self._limits, told)
-        call.require_queue(sent.queue, job_type=sent.type)
+        call.admit(sent)
         draft = await self._context.prepare(sent, found)
         if draft is None:
             return Response(200, _DROPPED)
@@ -56,9 +56,9 @@ class JobHandlers:
         except OjsError as error:
             await self._context.refusals.tell(error, [draft])
             raise
+        call.require_queue(job.queue, job_type=job.type)
         if job.id != draft.id:  # its uniqueness policy says `ignore`
-            call.require_queue(job.queue, job_type=job.type)
-            return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True))
+            return Response(200, PushedJob(job_view(await self._whole(job)), deduplicated=True), of_others=True)
         limits = await limit_headers(self._store, job) if job.rate_limit else ()
         headers = (("Location", _LOCATION + job.id), *pressure_headers(self._store, [job.queue]), *limits)
         if found:
@@ -124,13 +124,13 @@ class JobHandlers:
     async def results(self, call: Call) -> Response:
         """POST /jobs/results: one entry for each id, `not_found` where there is no such job."""
         ids = await call.read(parse_result_ids, self._limits)
-        views = await asyncio.gather(*(self._result_or_nothing(job_id) for job_id in ids))
+        views = await asyncio.gather(*(self._result_or_nothing(job_id, call) for job_id in ids))
         return Response(200, JobResults(dict(zip(ids, views, strict=True))))
 
-    async def _result_or_nothing(self, job_id: str) -> JobResult:
+    async def _result_or_nothing(self, job_id: str, call: Call) -> JobResult:
         if is_job_id(job_id.lower()):
             try:
-                return job_result(await self._read(job_id.lower()))
+                return job_result(call.own(await self._read(job_id.lower())))
             except OjsError as error:
                 if error.code != "not_found":
                     raise

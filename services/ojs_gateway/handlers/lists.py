@@ -88,11 +88,12 @@ class ListHandlers:
         sort = _sort(call.query("sort"))
         check_cursor(asked, lambda cursor: is_job_cursor(cursor, sort), f"a page sorted by {sort}")
         text = search_text(call.query("text"))
+        queue, job_type = call.narrowed_to(call.query("queue") or None, call.query("type") or None)
         page = await self._queries.jobs(
             JobsAsk(
                 state=_state(call.query("state")),
-                queue=call.query("queue") or None,
-                type=call.query("type") or None,
+                queue=queue,
+                type=job_type,
                 tag=call.query("tag") or None,
                 error_type=call.query("error_type") or None,
                 worker=call.query("worker") or call.query("worker_id") or None,
@@ -112,24 +113,29 @@ class ListHandlers:
             message = "arguments can't be searched here: the projector indexes none of them"
             raise OjsError("unsupported", message, hint="Start the projectors with --searched-args above 0, or leave out text.")
         jobs, cursor = await whole_jobs(self._store, page, sort)
+        jobs = [job for job in jobs if call.sees(job.queue, job.type)]  # some have moved since
         return job_page(jobs, page, asked, page.total, cursor)
 
     async def detail(self, call: Call) -> Response:
         """GET /admin/jobs/{id}: the bare job with its timeline and timers."""
-        job = without_expired_result(await self._store.jobs.get(job_id_of(call.parameters[0])), self._store.clock.now())
+        job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
+        job = without_expired_result(job, self._store.clock.now())
         return Response(200, BareJobDetail(job_detail(await self._store.blobs.whole(job))))
 
     async def queues(self, call: Call) -> Response:
         """GET /queues: by name, each with its counts."""
-        return Response(200, await self._queues(parse_page(call.queries)))
+        return Response(200, await self._queues(call, parse_page(call.queries)))
 
     async def admin_queues(self, call: Call) -> Response:
         """GET /admin/queues: the same, in numbered pages."""
-        return Response(200, admin_queue_page(await self._queues(parse_page(call.queries, numbered=True))))
+        return Response(200, admin_queue_page(await self._queues(call, parse_page(call.queries, numbered=True))))
 
-    async def _queues(self, asked: Page) -> QueuePageAnswer:
-        records = await self._store.queues.all()
-        ask = QueuesAsk(also=tuple(records), limit=asked.limit, cursor=asked.cursor, offset=asked.offset)
+    async def _queues(self, call: Call, asked: Page) -> QueuePageAnswer:
+        configured = await self._store.queues.all()
+        records = {name: record for name, record in configured.items() if call.sees(name)}
+        ask = QueuesAsk(
+            also=tuple(records), patterns=call.queue_patterns(), limit=asked.limit, cursor=asked.cursor, offset=asked.offset
+        )
         page = await self._queries.queues(ask)
         return queue_page(page, asked, records, self._store.clock.now())
 

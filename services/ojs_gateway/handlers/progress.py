@@ -13,6 +13,7 @@ from ojs_core.store.announce import tell_of_job
 from ojs_core.wire.jobs.progress import parse_progress, progress_answer, progress_event, progress_frame, reported_progress
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response, StreamedResponse
+from ojs_gateway.http.showing import shown
 from ojs_gateway.http.sse import KEEP_ALIVE, sse
 
 if TYPE_CHECKING:
@@ -57,15 +58,15 @@ class ProgressHandlers:
 
     async def stream(self, call: Call) -> StreamedResponse:
         """GET /jobs/{id}/progress/stream: what stands, each change, and the job's end."""
-        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
+        job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
         also_unnamed = call.dialect.reader == "ui"
         return sse(
-            lambda response: self._follow(response, job.id, also_unnamed=also_unnamed),
+            lambda response: self._follow(response, job.id, call, also_unnamed=also_unnamed),
             lambda: None,
             lambda: self._context.stopping,
         )
 
-    async def _follow(self, response: web.StreamResponse, job_id: str, *, also_unnamed: bool) -> None:
+    async def _follow(self, response: web.StreamResponse, job_id: str, call: Call, *, also_unnamed: bool) -> None:
         changed = asyncio.Event()
         config = self._store.config
         seen: tuple[int, str | None] | None = None
@@ -78,9 +79,10 @@ class ProgressHandlers:
                 stands = job.attempt, None if progress is None else progress.op
                 if stands != seen or job.terminal:
                     seen = stands
-                    await response.write(progress_frame(job, progress, named=True))
+                    body = shown(call, Response(200, progress_answer(job, progress)))
+                    await response.write(progress_frame(body, job, named=True))
                     if also_unnamed:
-                        await response.write(progress_frame(job, progress, named=False))
+                        await response.write(progress_frame(body, job, named=False))
                 if job.terminal:
                     return
                 if await self._context.unless_stopping(within(self._context.timings.keep_alive_s, changed)):

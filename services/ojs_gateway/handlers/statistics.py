@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from ojs_core.base.fields import queue_name
 from ojs_core.wire.dialects.readers import Reader
@@ -34,6 +35,7 @@ class StatisticsHandlers:
 
     async def _history(self, call: Call, queue: str | None) -> Response:
         ask = parse_history(call.queries, self._store.clock.now(), self._limits, queue)
+        ask = replace(ask, queue=call.require_one_queue(ask.queue))
         history = await self._queries.history(ask)
         return Response(200, history_answer(history, ask, period_of(call.queries)))
 

@@ -27,7 +27,7 @@ class WhyHandlers:
 
     async def read(self, call: Call) -> Response:
         """GET /admin/jobs/{id}/why: without a projector, without what only the index knows."""
-        job = await self._store.jobs.get(job_id_of(call.parameters[0]))
+        job = call.own(await self._store.jobs.get(job_id_of(call.parameters[0])))
         return Response(200, explanation(job, reasons(job, await self._facts(job))))
 
     async def _facts(self, job: Job) -> JobFacts:

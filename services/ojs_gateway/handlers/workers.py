@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError, not_found, require_backend
-from ojs_core.base.fields import short_text
+from ojs_core.base.fields import short_text, shown
 from ojs_core.base.ids import is_job_id
 from ojs_core.base.lru import Lru
 from ojs_core.base.times import format_ms
@@ -336,7 +336,8 @@ class WorkerHandlers:
         """POST /workers/heartbeat: a sign of life for the worker and for the jobs that it names."""
         beat = await call.read(parse_heartbeat, self._limits)
         held = [job_id for job_id in beat.job_ids if is_job_id(job_id)]
-        record = _record(beat.worker)
+        held = await self._own_jobs(call, held)
+        record = await self._own_worker(call, _record(beat.worker))
         if not record.queues:
             record = replace(record, queues=self._fetched.get(record.id) or ())
         if record.handlers is not None:
@@ -386,7 +387,7 @@ class WorkerHandlers:
     async def register(self, call: Call) -> Response:
         """POST /workers/register."""
         worker = await call.read(parse_register, self._limits)
-        mark = await self._store.workers.beat(_record(worker))
+        mark = await self._store.workers.beat(await self._own_worker(call, _record(worker)))
         await self._context.worker_notes.withdraw(worker.id, worker.handlers or ())
         started = {"worker_id": worker.id, "queues": worker.queues, "concurrency": worker.concurrency or 1}
         await announce(self._store, "worker.started", scope="worker", subject=worker.id, data=started)
@@ -399,6 +400,7 @@ class WorkerHandlers:
         else:
             ask = await call.read(parse_deregister, self._limits)
         worker_id = ask.worker
+        await self._own_worker(call, WorkerRecord(id=worker_id))
         left = await self._store.workers.remove(worker_id, signed_off=True, pid=ask.pid, started_at=ask.started_at)
         if left is None:
             raise not_found("worker", worker_id)
@@ -407,6 +409,28 @@ class WorkerHandlers:
         await announce(self._store, "worker.stopped", scope="worker", subject=worker_id, data=stopped)
         await self._take_back(worker_id, left)
         return Response(200, DeregisteredWorker(True, worker_id))
+
+    async def _own_worker(self, call: Call, record: WorkerRecord) -> WorkerRecord:
+        """The record as a worker of the caller's key. Raises permission_denied if another key has a worker of this id."""
+        if not call.principal.narrowed:
+            return record
+        call.held = True
+        known = await self._store.workers.get(record.id)
+        if known is not None and known.state != STOPPED and known.key != call.principal.id:
+            raise OjsError(
+                "permission_denied",
+                f"key {call.principal.name!r} is narrowed, and can't speak for worker {shown(record.id)}",
+                hint="Give the worker an id of its own.",
+                details={"field": "worker_id"},
+            )
+        return replace(record, key=call.principal.id)
+
+    async def _own_jobs(self, call: Call, ids: list[str]) -> list[str]:
+        """Those that the request may be about."""
+        if not call.bounded or not ids:
+            return ids
+        found = await self._store.records.many(ids)
+        return [name for name, one in found.items() if one.job is not None and call.sees(one.job.queue, one.job.type)]
 
     async def _take_back(self, worker_id: str, left: Mark) -> None:
         """Give back what a worker has left behind, as far as the index tells it soon; the reaper finds the rest."""

@@ -57,6 +57,8 @@ class WorkflowHandlers:
         definition = await call.parsed(
             await call.body(self._limits.max_body_bytes), parse_workflow, self._store.clock.now(), self._limits, warnings
         )
+        for draft in definition.jobs.values():
+            call.admit(draft)
         definition = await self._prepared(definition, warnings)
         try:
             stored = await self._store.workflows.create(definition)
@@ -83,22 +85,32 @@ class WorkflowHandlers:
     async def read(self, call: Call) -> Response:
         """GET /workflows/{id}?offset=&limit=: all of its steps, as many as fit into one answer."""
         page = self._page(call)
-        return Response(200, await self._answer(await self._store.workflows.get(_id(call)), page))
+        return Response(200, await self._answer(await self._own(call), page))
 
     async def cancel(self, call: Call) -> Response:
         """DELETE /workflows/{id}, POST /workflows/{id}/cancel: 409 if it has ended."""
-        stored = await self._store.workflows.cancel(_id(call))
+        stored = await self._store.workflows.cancel((await self._own(call)).record.id)
         return Response(200, cancelled_workflow(stored.graph, stored.record))
 
     async def retry(self, call: Call) -> Response:
         """POST /workflows/{id}/retry: what failed or was cancelled is done again; 409 unless it has failed or was cancelled."""
-        stored = await self._store.workflows.retry(_id(call))
+        stored = await self._store.workflows.retry((await self._own(call)).record.id)
         return Response(200, await self._answer(stored, StepPage(0, self._limits.max_workflow_page)))
 
     async def progress(self, call: Call) -> Response:
         """GET /workflows/{id}/progress: numbers alone, whatever its size."""
-        stored = await self._store.workflows.get(_id(call))
+        stored = await self._own(call)
         return Response(200, workflow_progress(stored.graph, stored.record))
+
+    async def _own(self, call: Call) -> StoredWorkflow:
+        """The workflow of the path, if the request may be about all of its jobs. Raises not_found."""
+        stored = await self._store.workflows.get(_id(call))
+        if call.bounded:
+            drafts = await self._store.workflows.drafts(stored)
+            if not all(call.sees(draft.queue, draft.type) for draft in drafts):
+                raise not_found("workflow", stored.record.id)
+            call.held = True
+        return stored
 
     async def _prepared(self, definition: Definition, warnings: MutableSequence[AnswerWarning]) -> Definition:
         """The definition with every job as the enqueue middleware leaves it; adds what its sender is warned of."""

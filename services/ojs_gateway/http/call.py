@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Concatenate, Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 from aiohttp import web
@@ -15,6 +15,7 @@ from ojs_core.base.errors import OjsError, not_found
 from ojs_core.base.fields import shown
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.job import Job
+from ojs_core.domain.unique import policy_of
 from ojs_core.runtime.client_certificates import ClientCertificate
 from ojs_core.wire.dialects.readers import Dialect
 from ojs_gateway.http.compression import decompressed
@@ -40,6 +41,8 @@ class Response(NamedTuple):
     status: int
     answer: bytes | Struct
     headers: tuple[tuple[str, str], ...] = ()
+    of_others: bool = False
+    """Whether it shows jobs that the request hasn't sent itself, although it pushes some."""
 
 
 class StreamedResponse(NamedTuple):
@@ -58,6 +61,8 @@ class Call(ABC):
         "bounded",
         "dialect",
         "held",
+        "hides",
+        "hides_others",
         "if_lost",
         "parameters",
         "queue",
@@ -90,6 +95,10 @@ class Call(ABC):
         """Whether there is anything that it may not be about."""
         self.held = False
         """Whether its handler has asked what it may be about."""
+        self.hides = False
+        """Whether what jobs carry is left out of its answers. The door says so."""
+        self.hides_others = False
+        """The same of an answer about jobs that others have pushed."""
         self.room = room
         """How many bytes the answer's body may have; None for any number."""
         self.if_lost: Callable[[], None] | None = None
@@ -192,6 +201,57 @@ class Call(ABC):
                 if not self.principal.enters(queue):
                     raise _beyond(self.principal, queue, None)
 
+    def admit(self, draft: Job) -> None:
+        """Raises permission_denied if the request may not push a job. A unique one may only meet jobs that it reaches."""
+        self.require_queue(draft.queue, job_type=draft.type)
+        principal = self.principal
+        if principal.narrowed and draft.unique:
+            policy = policy_of(draft)
+            if policy.literal is not None or (principal.queues and "queue" not in policy.dimensions):
+                raise OjsError(
+                    "permission_denied",
+                    f"key {principal.name!r} is narrowed, and unique.keys lacks the queue: the job could meet those of others",
+                    hint='Make it unique by `keys`, with "queue" among them.',
+                    details={"field": "unique.keys", "queues": list(principal.queues), "types": list(principal.types)},
+                )
+
+    def narrowed_to(self, queue: str | None, job_type: str | None) -> tuple[str | None, str | None]:
+        """The queue and the job type that a filter is to name, so that it finds nothing beyond what the request may be about.
+
+        Where there is but one, it needn't be named. Raises permission_denied, which says what to name.
+        """
+        if not self.bounded:
+            return queue, job_type
+        principal = self.principal
+        queue = queue or self.queue or _only(principal, principal.queues, "queue")
+        job_type = job_type or _only(principal, principal.types, "type")
+        if queue is not None:
+            self.require_queue(queue, job_type=job_type)
+        elif not principal.sees("", job_type):
+            raise _beyond(principal, "", job_type)
+        self.held = True
+        return queue, job_type
+
+    def require_one_queue(self, queue: str | None) -> str | None:
+        """The queue that an answer about all job types is to be about. Raises permission_denied."""
+        if not self.bounded:
+            return queue
+        queue = queue or self.queue or _only(self.principal, self.principal.queues, "queue")
+        self.require_queue(queue or "")
+        return queue
+
+    def sees(self, queue: str, job_type: str | None = None) -> bool:
+        """Whether the request may be about jobs of a type in a queue; without a type, about all."""
+        self.held = True
+        return self.queue in {None, queue} and self.principal.sees(queue, job_type)
+
+    def queue_patterns(self) -> tuple[str, ...]:
+        """Patterns of the queues that an answer about queues is to have; none: all. Raises permission_denied for some types."""
+        if self.principal.types:
+            raise _beyond(self.principal, (*self.principal.queues, "*")[0], None)
+        self.held = True
+        return self.principal.queues if self.queue is None else (self.queue,)
+
     def _hold(self, queues: Iterable[str]) -> None:
         self.held = True
         if self.queue is None:
@@ -209,7 +269,7 @@ class Call(ABC):
         """The job, if the request may be about it. Raises not_found."""
         if self.bounded:
             self.held = True
-            if self.queue not in {None, job.queue} or not self.principal.sees(job.queue, job.type):
+            if not self.sees(job.queue, job.type):
                 raise not_found("job", job.id)
         return job
 
@@ -217,6 +277,20 @@ class Call(ABC):
         """`own` for what doesn't read the job itself."""
         if self.bounded:
             self.own(await get(job_id))
+
+
+def _only(principal: Principal, patterns: Sequence[str], name: str) -> str | None:
+    """The one name that patterns stand for; None if there are none. Raises permission_denied if they stand for several."""
+    if not patterns:
+        return None
+    if len(patterns) == 1 and "*" not in patterns[0]:
+        return patterns[0]
+    raise OjsError(
+        "permission_denied",
+        f"key {principal.name!r} is narrowed, so the request has to name one {name}",
+        hint=f"Name one of the key's in `{name}`.",
+        details={"field": name, "queues": list(principal.queues), "types": list(principal.types)},
+    )
 
 
 def _beyond(principal: Principal, queue: str, job_type: str | None) -> OjsError:

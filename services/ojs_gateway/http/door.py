@@ -23,6 +23,8 @@ Refused = Callable[[Call, Endpoint, OjsError], None]
 """Hears of every error that a request is answered with (docs/adr/076)."""
 
 _UNNAMED: Final[frozenset[Need]] = frozenset({"nothing", "key"})
+_CARRYING: Final[frozenset[Need]] = frozenset({"work", "enqueue"})
+"""Whoever works gets what it works on, and whoever pushes has sent it."""
 _STRANGER: Final = Admission(NOBODY)
 
 
@@ -119,13 +121,16 @@ def _require(call: Call, endpoint: Endpoint) -> None:
             hint="Ask with a key that has it: docs/reference/access.md lists roles and what each operation needs.",
             details={"permission": need, "operation": endpoint.name},
         )
+    if "payloads" not in principal.permissions:
+        call.hides = need not in _CARRYING
+        call.hides_others = need == "enqueue"
     if call.bounded:
         if "queue" in endpoint.placed:
             call.require_queue(call.parameters[endpoint.placed.index("queue")])
-        elif principal.narrowed and not endpoint.by_queue:
+        elif principal.narrowed and endpoint.narrowing == "refused":
             raise OjsError(
                 "permission_denied",
                 f"{endpoint.name} is about all queues, and key {principal.name!r} is narrowed to some",
-                hint="Ask with a key that isn't narrowed.",
+                hint="Ask about one queue, as GET /queues/{queue}/stats does, or with a key that isn't narrowed.",
                 details={"permission": need, "operation": endpoint.name},
             )

@@ -21,17 +21,17 @@ from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.runtime.browsers import METHODS, Browsers, check_media_type
 from ojs_core.runtime.connections import Connections, GuardedHandler, certificate_of, has_left
 from ojs_core.telemetry import metrics, tracing
-from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.errors import error_body
 from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.answer import Answer
-from ojs_gateway.http.call import Response, StreamedResponse
+from ojs_gateway.http.call import StreamedResponse
 from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 from ojs_gateway.http.request import HttpCall
 from ojs_gateway.http.router import Router
+from ojs_gateway.http.showing import shown as shown_body
 
 log = structlog.get_logger(__name__)
 
@@ -71,7 +71,9 @@ class Edge:
             if _REQUIRES in headers:
                 require_extensions(",".join(headers.getall(_REQUIRES)))
             preflight = self._browsers.preflight(request.method, headers)
-            if preflight is None:
+            if preflight is not None:
+                status, body, more = 204, b"", preflight
+            else:
                 endpoint, parameters, route = self._router.find(request.method, _path(request))
                 check_media_type(request.method, headers, body=request.body_exists)
                 call = HttpCall(request, dialect, parameters, self._limits, self._aside)
@@ -82,10 +84,7 @@ class Edge:
                         streamed = await answer.serve(request, _headers(request_id, dialect, cors))
                     metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
                     return streamed
-            else:
-                answer = Response(204, b"", preflight)
-            status, more = answer.status, answer.headers
-            body = answer_body(answer.answer, dialect.reader)
+                status, body, more = answer.status, shown_body(call, answer), answer.headers
         except OjsError as error:
             status, body, more = refusal(error, request_id)
         except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ojs_core.access.permissions import Need
 from ojs_gateway.http.call import Call, Response, StreamedResponse
@@ -11,10 +11,19 @@ from ojs_gateway.http.call import Call, Response, StreamedResponse
 Handler = Callable[[Call], Awaitable[Response | StreamedResponse]]
 
 
+Narrowing = Literal["body", "queue", "parameter", "job", "entry", "worker", "refused"]
+"""How an operation is held to the queues and job types that its caller may reach.
+
+By what its `body` names; by the `queue` of its path; by the `parameter` or member `queue`, and `type` where the caller is
+narrowed by types; by the `job` or jobs that it names, which count as absent; by each `entry` of its answer; by the `worker`
+that the caller's key has registered. What doesn't say so is `refused`.
+"""
+
+
 class Endpoint(NamedTuple):
     """An operation by its id, whichever way it is asked for, what it asks of its caller, and who answers it.
 
-    `by_queue` says that its handler asks the call which queues it may be about.
+    Unless its `narrowing` is `queue` or `refused`, its handler asks the call what it may be about.
     """
 
     name: str
@@ -22,4 +31,6 @@ class Endpoint(NamedTuple):
     """The names in its path, in order."""
     need: Need
     handler: Handler
+    narrowing: Narrowing = "refused"
     by_queue: bool = False
+    """Whether it may be asked for in the name of one queue."""

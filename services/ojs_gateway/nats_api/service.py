@@ -22,13 +22,13 @@ from ojs_core.jetstream.connection import CannotConnect, Connection, Reply
 from ojs_core.jetstream.inboxes import Inboxes
 from ojs_core.jetstream.subjects import REST, StoreConfig
 from ojs_core.telemetry import metrics, tracing
-from ojs_core.wire.dialects.layer import answer_body
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
 from ojs_core.wire.system.extensions import require_extensions
 from ojs_gateway.http.call import Response
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.edge import SPOKEN, refusal, require_supported
 from ojs_gateway.http.large_bodies import LargeBodies
+from ojs_gateway.http.showing import shown
 from ojs_gateway.nats_api.call import ANY_QUEUE, NatsCall, headers_of
 from ojs_gateway.nats_api.operation import Operation
 
@@ -157,7 +157,7 @@ class NatsApi:
             raise OjsError("request_timeout", "the time that the client waits was over before the request was looked at")
         answer = await self._door.through(call, operation.endpoint)
         assert isinstance(answer, Response), "operations that stream are not served over NATS"
-        body = answer_body(answer.answer, exchange.dialect.reader)
+        body = shown(call, answer)
         if len(body) > room:
             raise _too_large(operation, len(body), room)
         return answer._replace(answer=body)

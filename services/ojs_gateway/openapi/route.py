@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ojs_core.access.permissions import Need
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Response, StreamedResponse
+from ojs_gateway.http.endpoint import Narrowing
 from ojs_gateway.openapi.schema import Schema
 
 RouteHandler = Callable[..., Awaitable[Response | StreamedResponse]]
@@ -55,8 +56,10 @@ class Route(NamedTuple):
     """Another form of the answer 200, which a parameter asks for."""
     test_only: bool = False
     """Whether it is there in test mode alone."""
+    narrowing: Narrowing = "refused"
+    """How its answer is held to the queues and job types that its caller may reach (docs/adr/078)."""
     by_queue: bool = False
-    """Whether its handler holds a call to what the call may be about (docs/adr/054, 072)."""
+    """Whether it may be asked for over NATS in the name of one queue (docs/adr/054)."""
     http_only: bool = False
     """Whether it means nothing over NATS."""
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, UnsetType
 
 from ojs_core.wire.members import OpenStruct
+from ojs_core.wire.redaction import REDACTED, hidden
 
 
 class Named(NamedTuple):
@@ -113,11 +114,13 @@ def answer_of(kind: type[Struct]) -> Named:
         return _ANSWERS[kind]
     answer = _ANSWERS[kind] = Named(kind.__name__.removesuffix("Answer"), {})  # a member may be of the same kind
     hints = get_type_hints(kind, include_extras=True)
+    left_out = hidden(set(kind.__struct_encode_fields__))
     required: dict[str, Schema] = {}
-    optional: dict[str, Schema] = {}
+    optional: dict[str, Schema] = {REDACTED: list_of(TEXT, 1, about="Members that its reader may not see.")} if left_out else {}
     for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
         parts = _parts(hints[field])
-        (optional if UnsetType in parts else required)[name] = _one_of_types(part for part in parts if part is not UnsetType)
+        members = optional if UnsetType in parts or name in left_out else required
+        members[name] = _one_of_types(part for part in parts if part is not UnsetType)
     about = (kind.__doc__ or "").partition("\n\n")[0]
     answer.schema.update(record(required, optional, about=" ".join(about.split()), free=issubclass(kind, OpenStruct)))
     return answer

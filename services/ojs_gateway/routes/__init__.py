@@ -85,7 +85,7 @@ def bound(context: Context) -> Iterator[tuple[Route, Endpoint]]:
                 owner = owners[route.owner] = route.owner(context)
             own = next(places(route))
             handler = MethodType(route.handler, owner)
-            endpoint = Endpoint(own.operation_id, parameters_of(own.path), route.need, handler, by_queue=route.by_queue)
+            endpoint = Endpoint(own.operation_id, parameters_of(own.path), route.need, handler, route.narrowing, route.by_queue)
             if context.auditor is not None:
                 endpoint = context.auditor.watching(endpoint, reads=own.method == "GET")
             yield route, endpoint

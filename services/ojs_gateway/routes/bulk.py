@@ -88,6 +88,7 @@ def _selecting(handler: RouteHandler, operation: Operation, need: Need, summary:
         f"By ids, or by a filter page by page. {besides}{_PARTLY}",
         body=_SELECTION,
         query=(_KEY,),
+        narrowing="job",
         errors=("batch_size_exceeded", "conflict"),
     )
 
@@ -102,6 +103,7 @@ def _confirming(handler: RouteHandler, operation: Operation, need: Need, summary
         summary,
         {200: BulkConfirmed},
         body=_CONFIRMED_BODY,
+        narrowing="parameter",
     )
 
 
@@ -119,6 +121,7 @@ BULK: Final = Part(
             "200 if none is new.",
             body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, DEFAULT_LIMITS.max_batch_jobs)),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded"),
+            narrowing="body",
             by_queue=True,
         ),
         Route(
@@ -132,6 +135,7 @@ BULK: Final = Part(
             body=body_of(JobsBody, "jobs", jobs=list_of(ENVELOPE, 1, _MOST), atomicity=_ATOMICITY, idempotency_key=_SENT_KEY),
             query=(_KEY,),
             errors=(*PUSH_REFUSALS, "batch_size_exceeded", "conflict"),
+            narrowing="body",
             by_queue=True,
         ),
         _selecting(BulkHandlers.cancel, "cancel", "control", "Cancel jobs", "Active jobs are skipped. "),

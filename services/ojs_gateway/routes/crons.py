@@ -50,6 +50,7 @@ CRONS: Final = Part(
             "201 for a new one, 200 for one that was there and is replaced.",
             body=_REQUEST,
             errors=_REFUSALS,
+            narrowing="body",
         ),
         Route(
             CronHandlers,
@@ -60,6 +61,7 @@ CRONS: Final = Part(
             {200: CronPage},
             "By name.",
             query=(Parameter("enabled", FLAG), *PAGED),
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -69,6 +71,7 @@ CRONS: Final = Part(
             "Read a cron entry",
             {200: OneCron},
             errors=_KNOWN[:1],
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -80,6 +83,7 @@ CRONS: Final = Part(
             "What is sent is changed, members of `options` one by one.",
             body=record({}, _CHANGES, free=True),
             errors=(*_KNOWN, *_REFUSALS),
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -90,6 +94,7 @@ CRONS: Final = Part(
             {200: DeletedCron},
             "Jobs that it has created stay.",
             errors=_KNOWN,
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -100,6 +105,7 @@ CRONS: Final = Part(
             {201: TriggeredCron, 202: TriggeredCron},
             "202 if its job is still to be created: it waits for the job before it, or for room in its queue.",
             errors=(*_KNOWN, *_REFUSALS, "queue_full"),
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -109,6 +115,7 @@ CRONS: Final = Part(
             "Pause a cron entry",
             {200: OneCron},
             errors=_KNOWN,
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -118,6 +125,7 @@ CRONS: Final = Part(
             "Resume a cron entry",
             {200: OneCron},
             errors=_KNOWN,
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -129,6 +137,7 @@ CRONS: Final = Part(
             "Of a paused entry the runs that it would have.",
             query=(Parameter("count", whole(1, MOST_COMING)),),
             errors=_KNOWN[:1],
+            narrowing="entry",
         ),
         Route(
             CronHandlers,
@@ -158,6 +167,7 @@ CRONS: Final = Part(
             "Up to 50, the newest first.",
             query=(Parameter("limit", whole(1)),),
             errors=_KNOWN[:1],
+            narrowing="entry",
         ),
     ),
 )

@@ -56,6 +56,7 @@ DEAD_LETTERS: Final = Part(
             {200: JobPage},
             "The latest first.",
             query=(*_FILTERS, *PAGED),
+            narrowing="parameter",
         ),
         Route(
             DeadLetterHandlers,
@@ -66,6 +67,7 @@ DEAD_LETTERS: Final = Part(
             {200: AdminJobPage},
             "The latest first.",
             query=(*_FILTERS, *NUMBERED),
+            narrowing="parameter",
         ),
         Route(
             DeadLetterHandlers,
@@ -75,6 +77,7 @@ DEAD_LETTERS: Final = Part(
             "Count dead letters",
             {200: DeadLetterStatsAnswer},
             query=(Parameter("queue", QUEUE_NAME),),
+            narrowing="parameter",
         ),
         Route(
             DeadLetterHandlers,
@@ -84,6 +87,7 @@ DEAD_LETTERS: Final = Part(
             "Read a dead letter",
             {200: OneJobDetail},
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             DeadLetterHandlers,
@@ -101,6 +105,7 @@ DEAD_LETTERS: Final = Part(
                 override=body_of(OverrideMembers, queue=QUEUE_NAME, meta=OBJECT, retry=RETRY_REQUEST, args=list_of(ANYTHING)),
             ),
             errors=("not_found", "conflict", "duplicate", "invalid_retry_policy", "metadata_too_large"),
+            narrowing="job",
         ),
         Route(
             DeadLetterHandlers,
@@ -110,6 +115,7 @@ DEAD_LETTERS: Final = Part(
             "Delete a dead letter",
             {200: DeletedDeadLetter},
             errors=("not_found", "conflict"),
+            narrowing="job",
         ),
         Route(
             DeadLetterHandlers,
@@ -119,6 +125,7 @@ DEAD_LETTERS: Final = Part(
             "Delete a dead letter, as an operator",
             {204: Other(None, "It is gone.")},
             errors=("not_found", "conflict"),
+            narrowing="job",
         ),
         Route(
             DeadLetterHandlers,
@@ -128,6 +135,7 @@ DEAD_LETTERS: Final = Part(
             "Retry all dead letters that fit a filter",
             {200: RetriedDeadLetters},
             body=body_of(DeadBulk, "confirm", **_CONFIRMED),
+            narrowing="parameter",
         ),
         Route(
             DeadLetterHandlers,
@@ -139,6 +147,7 @@ DEAD_LETTERS: Final = Part(
             "It needs no `confirm`. The filter may stand in the query where there is no body.",
             body=body_of(DeadBulk, **_CONFIRMED),
             query=(*_FILTERS, _OLDER),
+            narrowing="parameter",
         ),
         Route(
             DeadLetterHandlers,
@@ -150,6 +159,7 @@ DEAD_LETTERS: Final = Part(
             "The filter and `confirm` may stand in the query where there is no body.",
             body=body_of(DeadBulk, **_CONFIRMED),
             query=(*_FILTERS, _OLDER, Parameter("confirm", FLAG)),
+            narrowing="parameter",
         ),
     ),
 )

@@ -46,6 +46,7 @@ EVENTS: Final = Part(
                 Parameter("per_page", whole(1, MAX_NUMBERED) | {"default": ADMIN_PAGE}, "More counts as the most."),
                 *_FILTERS,
             ),
+            narrowing="entry",
         ),
         Route(
             EventHandlers,
@@ -59,6 +60,7 @@ EVENTS: Final = Part(
                 *_FILTERS,
                 *_FROM,
             ),
+            narrowing="entry",
         ),
         Route(
             EventHandlers,
@@ -70,6 +72,7 @@ EVENTS: Final = Part(
             "It ends with the job: that of a finished one tells how it ended, and ends.",
             query=(*_FILTERS, *_FROM),
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             EventHandlers,
@@ -80,6 +83,7 @@ EVENTS: Final = Part(
             {200: _STREAM},
             query=(*_FILTERS, *_FROM),
             errors=("not_found", "queue_name_too_long"),
+            narrowing="queue",
         ),
         Route(
             EventHandlers,
@@ -91,6 +95,7 @@ EVENTS: Final = Part(
             'Clients send `{"action": "subscribe", "channel": …, "filter": {…}}`, `{"action": "unsubscribe", …}` and '
             '`{"action": "resume", "last_event_id": …}`; the subprotocol is `ojs.v1` (docs/events.md).',
             errors=("invalid_request",),
+            narrowing="entry",
         ),
     ),
 )

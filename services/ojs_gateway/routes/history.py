@@ -24,6 +24,7 @@ HISTORY: Final = Part(
             "The oldest first: its creation, changes of state, attempts and how they ended, as far as its log goes back.",
             query=PAGED,
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -35,6 +36,7 @@ HISTORY: Final = Part(
             {200: JobLineage},
             "`parent_id` and `root_id` are what its client said. Children are not told.",
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -45,6 +47,7 @@ HISTORY: Final = Part(
             "Read a job's attempts",
             {200: JobTraces},
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             HistoryHandlers,
@@ -55,6 +58,7 @@ HISTORY: Final = Part(
             {200: OneAttemptTrace},
             "The latest of that number, if the job was retried by hand.",
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             HistoryHandlers,
@@ -66,6 +70,7 @@ HISTORY: Final = Part(
             "Failed attempts, the latest first, as long as events are kept. There is no cursor.",
             query=(*(one for one in PAGED if one.name != "cursor"), Parameter("queue", QUEUE_NAME, "In this queue alone.")),
             errors=("queue_name_too_long",),
+            narrowing="parameter",
         ),
         Route(
             HistoryHandlers,

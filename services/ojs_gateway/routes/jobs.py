@@ -103,6 +103,7 @@ JOBS: Final = Part(
             },
             body=ENVELOPE,
             errors=PUSH_REFUSALS,
+            narrowing="body",
             by_queue=True,
         ),
         Route(
@@ -114,6 +115,7 @@ JOBS: Final = Part(
             {200: JobPage},
             f"The newest first by default. It has everything that any gateway has answered before. {_META}",
             query=(*_FILTERS, *PAGED),
+            narrowing="parameter",
         ),
         Route(
             ListHandlers,
@@ -124,6 +126,7 @@ JOBS: Final = Part(
             {200: AdminJobPage},
             f"The newest first by default. {_META}",
             query=(*_FILTERS, *NUMBERED),
+            narrowing="parameter",
         ),
         Route(
             JobHandlers,
@@ -133,6 +136,7 @@ JOBS: Final = Part(
             "Read a job",
             {200: OneJob},
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -146,6 +150,7 @@ JOBS: Final = Part(
             "is. One report a second is stored for a job, the latest.",
             body=_PROGRESS_BODY,
             errors=("not_found", "metadata_too_large", "unsupported"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -157,6 +162,7 @@ JOBS: Final = Part(
             {200: ProgressAnswer},
             "1 once a job that has told of its progress is completed.",
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -172,6 +178,7 @@ JOBS: Final = Part(
                 )
             },
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             CheckpointHandlers,
@@ -188,6 +195,7 @@ JOBS: Final = Part(
             "In the place of what was saved before. It is given to who fetches the job next.",
             body=_CHECKPOINT_BODY,
             errors=("not_found", "conflict", "envelope_too_large"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -198,6 +206,7 @@ JOBS: Final = Part(
             "Read what was saved last",
             {200: OneCheckpoint},
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -208,6 +217,7 @@ JOBS: Final = Part(
             "Ask whether there is something to go on from",
             {200: Resume},
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -218,6 +228,7 @@ JOBS: Final = Part(
             "Delete what was saved",
             {200: DeletedCheckpoint},
             errors=("not_found",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -229,6 +240,7 @@ JOBS: Final = Part(
             {200: JobDetail},
             "With its timeline (what happened, when, by whom, why) and what will happen to it by itself.",
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             AdminHandlers,
@@ -238,6 +250,7 @@ JOBS: Final = Part(
             "Read the states that a job was in",
             {200: JobTrace},
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             AdminHandlers,
@@ -247,6 +260,7 @@ JOBS: Final = Part(
             "Read what happened to a job",
             {200: JobHistory},
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             ListHandlers,
@@ -268,6 +282,7 @@ JOBS: Final = Part(
             "The worker of an active job hears of it with its next heartbeat.",
             body=_CANCEL_BODY,
             errors=("not_found", "conflict"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -279,6 +294,7 @@ JOBS: Final = Part(
             {200: AdminChangedJob},
             body=_CANCEL_BODY,
             errors=("not_found", "conflict"),
+            narrowing="job",
         ),
         Route(
             AdminHandlers,
@@ -289,6 +305,7 @@ JOBS: Final = Part(
             {200: AdminChangedJob},
             "A discarded or cancelled job gets a new life, one that waits for its next attempt gets it now.",
             errors=("not_found", "conflict", "duplicate"),
+            narrowing="job",
         ),
         Route(
             AdminHandlers,
@@ -299,6 +316,7 @@ JOBS: Final = Part(
             {200: AdminChangedJob},
             "One that is scheduled, pending, or waits for its next attempt becomes available at once.",
             errors=("not_found", "conflict"),
+            narrowing="job",
         ),
         Route(
             WhyHandlers,
@@ -309,6 +327,7 @@ JOBS: Final = Part(
             {200: Explanation},
             "Reasons as sentences, what matters most first, each with a code that stays.",
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             JobHandlers,
@@ -318,6 +337,7 @@ JOBS: Final = Part(
             "Activate a pending job",
             {200: OneJob},
             errors=("not_found", "conflict"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -330,6 +350,7 @@ JOBS: Final = Part(
             "Until it is fetched.",
             body=body_of(PriorityBody, "priority", priority=PRIORITY),
             errors=("not_found", "conflict"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -340,6 +361,7 @@ JOBS: Final = Part(
             "Read a job's failed attempts",
             {200: JobRetries},
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             JobHandlers,
@@ -358,6 +380,7 @@ JOBS: Final = Part(
                 ),
             ),
             errors=("not_found", "request_timeout", "result_pruned"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -368,6 +391,7 @@ JOBS: Final = Part(
             "Read the results of several jobs",
             {200: JobResults},
             body=body_of(IdsBody, "ids", ids=list_of(text(), most=DEFAULT_LIMITS.max_result_ids)),
+            narrowing="job",
         ),
     ),
 )

@@ -101,6 +101,7 @@ QUEUES: Final = Part(
             {200: QueuePageAnswer},
             "By name.",
             query=PAGED,
+            narrowing="entry",
         ),
         Route(
             ListHandlers,
@@ -111,6 +112,7 @@ QUEUES: Final = Part(
             {200: AdminQueuePage},
             "By name.",
             query=NUMBERED,
+            narrowing="entry",
         ),
         Route(
             QueueHandlers,
@@ -122,6 +124,7 @@ QUEUES: Final = Part(
             "Not needed to push to it. The settings may also stand beside `name`.",
             body=record({"name": QUEUE_NAME}, {"config": _WANTED}, free=True),
             errors=_SET,
+            narrowing="body",
             by_queue=True,
         ),
         Route(
@@ -132,6 +135,7 @@ QUEUES: Final = Part(
             "Read a queue's settings and numbers",
             {200: QueueDetail},
             errors=(*_NAMED, "not_found"),
+            narrowing="queue",
         ),
         Route(
             QueueHandlers,
@@ -144,6 +148,7 @@ QUEUES: Final = Part(
             body=body_of(DeletionBody, strategy=_STRATEGY, target_queue=QUEUE_NAME),
             query=(Parameter("strategy", _STRATEGY), Parameter("target_queue", QUEUE_NAME)),
             errors=(*_NAMED, "not_found", "conflict"),
+            narrowing="queue",
         ),
         Route(
             ListHandlers,
@@ -153,6 +158,7 @@ QUEUES: Final = Part(
             "Read a queue's numbers",
             {200: QueueStatsAnswer},
             errors=_NAMED,
+            narrowing="queue",
         ),
         Route(
             ListHandlers,
@@ -162,6 +168,7 @@ QUEUES: Final = Part(
             "Count what waits, by priority",
             {200: PriorityStats},
             errors=_NAMED,
+            narrowing="queue",
         ),
         Route(
             QueueHandlers,
@@ -172,6 +179,7 @@ QUEUES: Final = Part(
             {200: SwitchedQueue},
             "Once this is answered, nothing is fetched from it.",
             errors=_NAMED,
+            narrowing="queue",
         ),
         Route(
             QueueHandlers,
@@ -182,6 +190,7 @@ QUEUES: Final = Part(
             {200: SwitchedQueue},
             "Ends a pause, and a drain.",
             errors=_NAMED,
+            narrowing="queue",
         ),
         Route(
             QueueHandlers,
@@ -192,6 +201,7 @@ QUEUES: Final = Part(
             {200: ConfiguredQueue},
             "`_default` stands for the settings of all queues.",
             errors=_NAMED,
+            narrowing="queue",
         ),
         Route(
             QueueHandlers,
@@ -203,6 +213,7 @@ QUEUES: Final = Part(
             "`_default` stands for the settings of all queues. Jobs that are queued keep what they have.",
             body=_WANTED,
             errors=_SET,
+            narrowing="queue",
         ),
         Route(
             QueueHandlers,
@@ -214,6 +225,7 @@ QUEUES: Final = Part(
             "What is left out is taken back.",
             body=RATE_LIMIT,
             errors=_SET,
+            narrowing="queue",
         ),
         Route(
             QueueHandlers,
@@ -225,6 +237,7 @@ QUEUES: Final = Part(
             "Or those in the states that the body names.",
             body=body_of(PurgeBody, states=list_of(STATE), older_than=OLDER_THAN),
             errors=_NAMED,
+            narrowing="queue",
         ),
         Route(
             QueueHandlers,
@@ -235,6 +248,7 @@ QUEUES: Final = Part(
             {200: PurgedQueue},
             body=body_of(PurgeBody, "states", "confirm", states=list_of(STATE), older_than=OLDER_THAN, confirm=CONFIRM),
             errors=_NAMED,
+            narrowing="queue",
         ),
     ),
 )

@@ -36,6 +36,7 @@ STATISTICS: Final = Part(
             _ABOUT,
             query=(*_QUERY, Parameter("queue", QUEUE_NAME, "Of this queue alone.")),
             errors=_ERRORS,
+            narrowing="parameter",
         ),
         Route(
             StatisticsHandlers,
@@ -47,6 +48,7 @@ STATISTICS: Final = Part(
             _ABOUT,
             query=_QUERY,
             errors=_ERRORS,
+            narrowing="queue",
         ),
         Route(
             StatisticsHandlers,

@@ -150,6 +150,7 @@ WORKERS: Final = Part(
                 | {"description": "The worker has declared handlers: 404 if they aren't known, and it has to register again."},
             ),
             errors=("queue_name_too_long", "not_found", "batch_size_exceeded"),
+            narrowing="body",
             by_queue=True,
         ),
         Route(
@@ -161,6 +162,7 @@ WORKERS: Final = Part(
             {200: AckAnswer},
             body=body_of(AckBody, job_id=_IN_BODY, result=ANYTHING, **_FENCE),
             errors=(*_REPORTS, "result_too_large"),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -178,6 +180,7 @@ WORKERS: Final = Part(
                 jobs=list_of(_ACKED, 1, DEFAULT_LIMITS.max_fetch_count),
             ),
             errors=("batch_size_exceeded",),
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -202,6 +205,7 @@ WORKERS: Final = Part(
                 **_FENCE,
             ),
             errors=_REPORTS,
+            narrowing="job",
             by_queue=True,
         ),
         Route(
@@ -212,6 +216,7 @@ WORKERS: Final = Part(
             "Send a sign of life",
             {200: HeartbeatAnswer},
             body=_WORKER_BODY,
+            narrowing="worker",
         ),
         Route(
             WorkerHandlers,
@@ -221,6 +226,7 @@ WORKERS: Final = Part(
             "Announce a worker",
             {200: RegisteredWorker},
             body=_WORKER_BODY,
+            narrowing="worker",
         ),
         Route(
             WorkerHandlers,
@@ -247,6 +253,7 @@ WORKERS: Final = Part(
                 started_at=SHORT | {"description": "With `pid`: of the process. 404 if another has the id by now."},
             ),
             errors=("not_found",),
+            narrowing="worker",
         ),
     ),
 )

@@ -52,6 +52,7 @@ WORKFLOWS: Final = Part(
             "Its first jobs are in their queues when this is answered.",
             body=_REQUEST,
             errors=("invalid_workflow", *PUSH_REFUSALS),
+            narrowing="body",
         ),
         Route(
             WorkflowHandlers,
@@ -75,6 +76,7 @@ WORKFLOWS: Final = Part(
                 Parameter("offset", whole(0)),
             ),
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             WorkflowHandlers,
@@ -84,6 +86,7 @@ WORKFLOWS: Final = Part(
             "Read how far a workflow is",
             {200: OneWorkflowProgress},
             errors=("not_found",),
+            narrowing="job",
         ),
         Route(
             WorkflowHandlers,
@@ -94,6 +97,7 @@ WORKFLOWS: Final = Part(
             {200: OneCancelledWorkflow},
             "Jobs that wait are cancelled, active ones may end.",
             errors=_KNOWN,
+            narrowing="job",
         ),
         Route(
             WorkflowHandlers,
@@ -104,6 +108,7 @@ WORKFLOWS: Final = Part(
             {200: OneWorkflow},
             "It goes on where it failed or was cancelled.",
             errors=_KNOWN,
+            narrowing="job",
         ),
     ),
 )

@@ -95,15 +95,22 @@ def queues(model: Model, ask: QueuesAsk, now: int) -> QueuePage:
         "SELECT value, NULL FROM json_each(?) WHERE value NOT IN (SELECT name FROM queues))"
     )
     also = msgspec.json.encode(ask.also).decode()
-    total = model.db.execute(f"SELECT count(*) FROM {named}", (also,)).fetchone()[0]
+    fits = " OR ".join("name GLOB ?" for _ in ask.patterns) or "true"
+    globs = tuple(_glob(pattern) for pattern in ask.patterns)
+    total = model.db.execute(f"SELECT count(*) FROM {named} WHERE {fits}", (also, *globs)).fetchone()[0]
     limit = limit_of(ask.limit)
     found = model.db.execute(
-        f"SELECT name, created_at FROM {named} WHERE name > ? ORDER BY name LIMIT ? OFFSET ?",
-        (also, ask.cursor or "", limit + 1, ask.offset),
+        f"SELECT name, created_at FROM {named} WHERE ({fits}) AND name > ? ORDER BY name LIMIT ? OFFSET ?",
+        (also, *globs, ask.cursor or "", limit + 1, ask.offset),
     ).fetchall()
     page = [_queue(model, name, created_at, now, _LISTED) for name, created_at in found[:limit]]
     cursor = page[-1].name if len(found) > limit else None
     return QueuePage(queues=page, total=total, next_cursor=cursor, partial=model.partial, progress=model.progress)
+
+
+def _glob(pattern: str) -> str:
+    """A pattern with no other wildcard than `*`."""
+    return pattern.replace("[", "[[]").replace("?", "[?]")
 
 
 def _queue(model: Model, name: str, created_at: int | None, now: int, spans: Sequence[str]) -> Queue:

@@ -42,6 +42,8 @@ class EventFilter(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] = ()
     job_types: tuple[str, ...] = ()
     subject_id: str | None = None
+    sees: Callable[[str, str | None], bool] | None = None
+    """Whether whoever asks may see jobs of a type in a queue, or all of a queue; None if everything."""
 
     def admits(self, event: StoredEvent) -> bool:
         if not self.admits_type(event.type):
@@ -50,7 +52,9 @@ class EventFilter(Struct, frozen=True, kw_only=True):
             return False
         if self.subject_id is not None and event.subject_id != self.subject_id:
             return False
-        return not self.job_types or event.job_type in self.job_types
+        if self.job_types and event.job_type not in self.job_types:
+            return False
+        return self.sees is None or event.is_seen(self.sees)
 
     def admits_type(self, event_type: str) -> bool:
         return not self.types or any(_matches(event_type, wanted) for wanted in self.types)
@@ -68,11 +72,12 @@ class EventFilter(Struct, frozen=True, kw_only=True):
     def exact(self) -> bool:
         """Whether `subject` covers nothing else, so that the stream itself can count what is wanted."""
         types = not self.types or (len(self.types) == 1 and _TWO_WORDS.fullmatch(self.types[0]) is not None)
-        return types and len(self.queues) <= 1 and not self.job_types
+        return types and len(self.queues) <= 1 and not self.job_types and self.sees is None
 
 
 class _Data(Struct):
     job_type: str | None = None
+    queue: str | None = None
 
 
 class _Body(Struct):
@@ -94,6 +99,14 @@ class StoredEvent(NamedTuple):
     @property
     def job_type(self) -> str | None:
         return _decode_body(self.body).data.job_type
+
+    def is_seen(self, sees: Callable[[str, str | None], bool]) -> bool:
+        """Whether it is about a job or a queue that somebody sees. What names no queue is about several, or about none."""
+        try:
+            data = _decode_body(self.body).data
+        except msgspec.ValidationError:
+            return False
+        return data.queue is not None and sees(data.queue, data.job_type)
 
     @property
     def live(self) -> bool:

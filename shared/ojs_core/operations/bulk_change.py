@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -31,23 +32,28 @@ class BulkChange:
         self._targets = BulkTargets(store, queries)
 
     async def change(
-        self, operation: Operation, selection: Selection, run: KeyedRun | None
+        self, operation: Operation, selection: Selection, run: KeyedRun | None, own: Own | None = None
     ) -> tuple[list[ItemOutcome], Rest | None]:
-        """What became of each job, and what a filter has still before it; None for jobs that were named."""
+        """What became of each job, and what a filter has still before it; None for jobs that were named.
+
+        `own` raises not_found for a job that the caller may not touch.
+        """
         matched, cursor = await self._targets.of(selection)
-        outcomes = await self._outcomes(operation, selection, matched, _decision(operation, selection))
-        if run is not None and run.repeated and not selection.dry_run:
+        outcomes = await self._outcomes(operation, selection, matched, _decision(operation, selection, own))
+        if run is not None and run.repeated and not selection.dry_run and own is None:
             outcomes = await in_portions(outcomes, lambda outcome: self._done_before(operation, outcome, run.began), AT_ONCE)
         return outcomes, None if selection.filter is None else await self._targets.rest(selection.filter, cursor)
 
-    async def change_all(self, operation: Operation, selection: Selection) -> tuple[list[ItemOutcome], Rest]:
+    async def change_all(
+        self, operation: Operation, selection: Selection, own: Own | None = None
+    ) -> tuple[list[ItemOutcome], Rest]:
         """The same for all jobs that fit a filter, up to `_MOST_CONFIRMED`; it can be repeated."""
         wanted = selection.filter
         assert wanted is not None
         outcomes: list[ItemOutcome] = []
         while True:
             matched, cursor = await self._targets.of(selection)
-            outcomes += await self._outcomes(operation, selection, matched, _decision(operation, selection, active=True))
+            outcomes += await self._outcomes(operation, selection, matched, _decision(operation, selection, own, active=True))
             if cursor is None or len(outcomes) >= _MOST_CONFIRMED:
                 break
             selection = replace(selection, cursor=cursor)
@@ -87,6 +93,7 @@ class BulkChange:
 
 
 DecideItem = Callable[[Job, Moment], Transition]
+Own = Callable[[Job], Job]
 
 
 def _outcome(job_id: str, changed: Job | OjsError, *, rolled_back: bool) -> ItemOutcome:
@@ -95,27 +102,29 @@ def _outcome(job_id: str, changed: Job | OjsError, *, rolled_back: bool) -> Item
     return ItemOutcome(job_id=job_id, rolled_back=rolled_back)
 
 
-def _decision(operation: Operation, selection: Selection, *, active: bool = False) -> DecideItem:
+def _decision(operation: Operation, selection: Selection, own: Own | None, *, active: bool = False) -> DecideItem:
     """What is done with each job; `active` jobs are cancelled only where an operator has confirmed it."""
+    decide: DecideItem
     match operation:
         case "retry":
-            return transitions.retry_by_hand
+            decide = transitions.retry_by_hand
         case "delete":
-            return transitions.remove
+            decide = transitions.remove
         case "cancel":
-            return lambda job, moment: _cancelled(job, moment, selection.reason, active=active)
+            decide = partial(_cancelled, reason=selection.reason, active=active)
         case "reprioritise":
-            return lambda job, moment: _reprioritised(job, moment, selection.priority)
+            decide = partial(_reprioritised, priority=selection.priority)
+    return decide if own is None else lambda job, moment: decide(own(job), moment)
 
 
-def _cancelled(job: Job, moment: Moment, reason: str, *, active: bool) -> Transition:
+def _cancelled(job: Job, moment: Moment, *, reason: str, active: bool) -> Transition:
     if job.state is State.ACTIVE and not active:
         message = f"job {job.id} is in active state; DELETE /jobs/{job.id} cancels it"
         raise conflict(message, job.id, job.state, "available, scheduled, retryable or pending")
     return transitions.cancel(job, moment, reason)
 
 
-def _reprioritised(job: Job, moment: Moment, priority: int | None) -> Transition:
+def _reprioritised(job: Job, moment: Moment, *, priority: int | None) -> Transition:
     """Give a job another priority; one that has it already keeps its place in line."""
     changed = transitions.reprioritise(job, job.priority if priority is None else priority, moment)
     if job.priority == priority:

@@ -33,27 +33,31 @@ class DeadLettersChanged(NamedTuple):
 
 
 class DeadLetters:
-    """A job that is no dead letter is `not_found`, whatever else it is."""
+    """A job that is no dead letter is `not_found`, whatever else it is.
 
-    def __init__(self, store: Store, queries: Queries) -> None:
+    `own` raises not_found for a job that the caller may not touch.
+    """
+
+    def __init__(self, store: Store, queries: Queries, own: Callable[[Job], Job]) -> None:
+        self._own = own
         self._store = store
         self._queries = queries
 
     async def get(self, job_id: str) -> Job:
         """Raises OjsError not_found."""
-        return _dead(await self._store.jobs.get(job_id))
+        return self._dead(await self._store.jobs.get(job_id))
 
     async def retry(self, job_id: str, override: Callable[[Job], RetryOverride] = lambda _job: RetryOverride()) -> Change:
         """Give one a new life under its id, changed by what `override` makes of it. Raises not_found, conflict, duplicate."""
 
         def decide(job: Job, moment: Moment) -> Transition:
-            return transitions.retry_discarded(_dead(job), override(job), moment)
+            return transitions.retry_discarded(self._dead(job), override(job), moment)
 
         return await self._store.jobs.revive(job_id, decide)
 
     async def delete(self, job_id: str) -> None:
         """Raises OjsError not_found."""
-        await self._store.jobs.change(job_id, lambda job, moment: transitions.delete(_dead(job), moment))
+        await self._store.jobs.change(job_id, lambda job, moment: transitions.delete(self._dead(job), moment))
 
     async def retry_all(self, wanted: DeadLettersAsk) -> DeadLettersChanged:
         """Retry all that match, up to `_MAX_BULK`."""
@@ -86,8 +90,7 @@ class DeadLetters:
         errors = [reason for reason in reasons if reason is not None]
         return DeadLettersChanged(matched or 0, len(reasons) - len(errors), len(errors), errors[:_MAX_ERRORS])
 
-
-def _dead(job: Job) -> Job:
-    if not job.dead_letter:
-        raise not_found("dead_letter", job.id)
-    return job
+    def _dead(self, job: Job) -> Job:
+        if not self._own(job).dead_letter:
+            raise not_found("dead_letter", job.id)
+        return job

@@ -26,6 +26,8 @@ CONFIG_ENV: Final = "OJS_CONFIG"
 DEFAULT_FILE: Final = Path("ojs-nats.toml")
 DEFAULT_SOURCE: Final = "default"
 _PREFIX: Final = "OJS_"
+_OTHERS: Final = frozenset({CONFIG_ENV, "OJS_CA_FILE", "OJS_CERT_FILE", "OJS_KEY_FILE"})
+"""Variables that are no settings, though they look like some: where these are, and files of clients."""
 
 NatsApiMode = Literal["auto", "open", "keys", "off"]
 """Whether requests over NATS need a key: `auto` once there are keys."""
@@ -592,7 +594,7 @@ def _file(given: str | None, found: list[str]) -> tuple[str, dict[str, Any]]:
 
 def _misspelt(variable: str) -> bool:
     # Only near misses are refused: clients (OJS_URL) and Kubernetes' service links (OJS_PORT_8080_TCP) use the prefix, too.
-    return variable.startswith(_PREFIX) and variable != CONFIG_ENV and bool(_suggestion(variable, _BY_ENV, 0.85))
+    return variable.startswith(_PREFIX) and variable not in _OTHERS and bool(_suggestion(variable, _BY_ENV, 0.85))
 
 
 def _suggestion(name: str, known: Mapping[str, Option], likeness: float = 0.6) -> str:

@@ -19,7 +19,9 @@ from ojs_core.store.store import Store
 from ojs_core.telemetry.metrics import REGISTRY
 from support.waiting import eventually
 
-AUDIT = "ojs.audit."
+
+def audit_subjects(store: Store) -> str:
+    return f"{store.config.namespace}.audit."
 
 
 def entry(number: int, event_type: str = "admin.pause_queue", principal: str = "ada", queue: str = "mail") -> Entry:
@@ -97,7 +99,7 @@ async def test_a_reset_leaves_it(store: Store, reader: AuditReader) -> None:
 async def test_an_entry_whose_answer_was_lost_is_stored_once(store: Store, reader: AuditReader) -> None:
     begun = await place(reader)
     async with trail_of(store) as trail:
-        with losing_answers(store.nats, AUDIT, times=2) as lost:
+        with losing_answers(store.nats, audit_subjects(store), times=2) as lost:
             await asyncio.gather(*(trail.keep(entry(number)) for number in range(3)))
         assert len(lost) == 2
         assert sorted(numbers((await reader.newer(begun, Wanted(), 10)).entries)) == [0, 1, 2]
@@ -106,7 +108,7 @@ async def test_an_entry_whose_answer_was_lost_is_stored_once(store: Store, reade
 async def test_while_it_cannot_be_stored_nobody_waits_long_and_it_is_stored_later(store: Store, reader: AuditReader) -> None:
     begun, late = await place(reader), counted("late")
     async with trail_of(store, hold_s=0.01) as trail:
-        with unreachable(store.nats, AUDIT, times=3) as refused:
+        with unreachable(store.nats, audit_subjects(store), times=3) as refused:
             await trail.keep(entry(1))
             assert counted("late") == late + 1
 

@@ -190,7 +190,7 @@ async def test_the_doctor_names_the_namespaces_that_there_are(nats_server: NatsS
         return [finding for finding in findings if finding.status == "problem"]
 
     empty = problems(await check_nats(nats_server.url, "shop"))
-    assert [finding.check for finding in empty] == ["streams"] * 3
+    assert [finding.check for finding in empty] == ["streams"] * 4
     for name in ("shop", "shop-test"):
         await open_store(nats_server.url, namespace=name)
     assert problems(await check_nats(nats_server.url, "shop-test")) == []

@@ -20,6 +20,7 @@ from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.handlers.events import _Writer
 from ojs_gateway.handlers.following import Following
 from ojs_gateway.hub import Dropped, HubReset, Missed
+from support.call import Request
 from support.fake_events import FakeReader
 from support.waiting import eventually
 from unit.domain.transitions.samples import active, available, completed
@@ -88,7 +89,7 @@ class World:
     async def follow(self, *, after: int | None = None, types: str = "") -> None:
         """Write a stream of the job to its end."""
         followed = await self.following.open(channel_of(f"job:{JOB}", {"types": types}), after)
-        writer = _Writer(self.context, self.following, followed, "standard", replays=after is not None)
+        writer = _Writer(self.context, self.following, followed, Request(), replays=after is not None)
         async with asyncio.timeout(60):
             await writer.write(cast("web.StreamResponse", self.answer))
         followed.subscription.close()
@@ -159,7 +160,7 @@ async def test_the_end_of_a_finished_job_is_filtered_too(world: World) -> None:
 async def test_what_a_reader_did_not_get_is_told_in_both_vocabularies(world: World) -> None:
     world.job = available(id=JOB)
     followed = await world.following.open(channel_of(f"job:{JOB}", {}), 7)
-    writer = _Writer(world.context, world.following, followed, "standard", replays=True)
+    writer = _Writer(world.context, world.following, followed, Request(), replays=True)
     kept = await world.reader.kept()
     beat = StoredEvent(0, "job.heartbeat", "q", JOB, b'{"id":"evt_1","time":"T"}')
     told = [writer._told(found).decode() for found in (Missed(3, kept), HubReset(kept), Dropped(2, beat, beat))]

@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 TESTS: Final = Path(__file__).resolve().parents[2]
-OUTSIDE: Final = frozenset({"asyncio", "resource", "socket", "sys", "app", "jobs.app", "loop"})
-"""The world outside, and settings of an app that an example has made: `app.url` is meant to be set."""
+OUTSIDE: Final = frozenset({"asyncio", "resource", "socket", "sys", "app", "jobs.app", "loop", "supply_chain"})
+"""The world outside, a script, and settings of an app that an example has made: `app.url` is meant to be set."""
 LEFT: Final = {
     "integration/projector/test_answers.py": 1,
     "integration/projector/test_relay.py": 2,
@@ -26,6 +26,7 @@ LEFT: Final = {
     "unit/bench/test_measure.py": 2,
     "unit/gateway/test_description.py": 1,
     "unit/gateway/test_edge.py": 1,
+    "unit/gateway/test_tls.py": 1,
     "unit/gateway/test_workers.py": 2,
     "unit/telemetry/metrics/test_counting.py": 1,
     "unit/telemetry/test_transitions.py": 2,

@@ -125,7 +125,7 @@ def _server(nats: Connection) -> Finding:
 
 def _config(wanted: dict[str, Any], found: dict[str, Any], config: StoreConfig) -> Finding:
     try:
-        check_stream(wanted, found["config"], for_jobs=wanted["name"] != config.events_stream)
+        check_stream(wanted, found["config"], for_jobs=wanted["name"] not in {config.events_stream, config.audit_stream})
     except StartupProblem as error:
         return problem(
             "streams",

@@ -66,6 +66,8 @@ class WorkerRecord(Worker, frozen=True, kw_only=True, omit_defaults=True):
     seen_at: At = 0
     signed_off: bool = False
     """Whether it has said itself that it stops."""
+    key: str | None = None
+    """The narrowed key that it was registered with: no other narrowed key may speak for it."""
 
     def is_process(self, pid: int | None, started_at: str | None) -> bool:
         """Return whether the process that is described so may be the one of this record; what is None isn't known."""

@@ -8,7 +8,7 @@ coordinators and whoever dies in between.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -148,6 +148,11 @@ class Workflows:
         if stored is None:
             raise not_found("workflow", workflow_id)
         return stored
+
+    async def drafts(self, stored: StoredWorkflow) -> Collection[Job]:
+        """What all of its jobs are made of, those of nested workflows included."""
+        _, record, graph = stored
+        return (await self._definitions.templates(record, graph, graph.jobs_in(0, graph.size))).values()
 
     async def members(self, record: Workflow, nodes: Sequence[int]) -> dict[int, Job]:
         """The jobs of some nodes; those that don't exist yet, or any more, are left out."""

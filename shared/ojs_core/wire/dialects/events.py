@@ -11,6 +11,7 @@ from ojs_core.wire.dialects.readers import Reader
 from ojs_core.wire.dialects.shaping import Shapes
 from ojs_core.wire.events import STATE_CHANGED, EventPage, Told
 from ojs_core.wire.members import encode, members
+from ojs_core.wire.redaction import redacted
 
 _decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _SECOND: Final[dict[Reader, dict[str, str]]] = {
@@ -34,9 +35,15 @@ def event_body(stored: bytes, reader: Reader) -> bytes:
     return encode(more | event)
 
 
-def told_body(told: Told, reader: Reader) -> bytes:
-    """The data of an event on a stream; that of a change of state is no event of its own, and the same for all."""
-    return told.data if told.type == STATE_CHANGED else event_body(told.data, reader)
+def told_body(told: Told, reader: Reader, *, hides: bool = False) -> bytes:
+    """The data of an event on a stream; that of a change of state is no event of its own, and the same for all.
+
+    `hides` leaves out what jobs carry.
+    """
+    if told.type == STATE_CHANGED:
+        return told.data
+    body = event_body(told.data, reader)
+    return redacted(body) if hides else body
 
 
 def _page(answer: EventPage, reader: Reader) -> dict[str, Any]:

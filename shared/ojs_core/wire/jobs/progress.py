@@ -15,7 +15,7 @@ from ojs_core.domain.job import NOTHING, Job, State
 from ojs_core.domain.progress import Fraction, Progress, Report
 from ojs_core.domain.transitions import JobHolder
 from ojs_core.wire.jobs.holder import holder_of
-from ojs_core.wire.members import JsonObject, Timestamp, Uuid, encode
+from ojs_core.wire.members import JsonObject, Timestamp, Uuid
 
 _WHOLE: Final = 100.0
 """Percent."""
@@ -150,11 +150,11 @@ def progress_event(job: Job, progress: Progress) -> dict[str, Any]:
     return told
 
 
-def progress_frame(job: Job, progress: Progress | None, *, named: bool) -> bytes:
-    """One server-sent event: `progress` while the job goes on, else what has become of it (§7.2).
+def progress_frame(body: bytes, job: Job, *, named: bool) -> bytes:
+    """A progress answer as one server-sent event: `progress` while the job goes on, else what has become of it (§7.2).
 
     A browser's EventSource hands those without a name to `onmessage`.
     """
     ended = {State.COMPLETED: "completed", State.CANCELLED: "cancelled", State.DISCARDED: "failed"}
     name = f"event: {ended.get(job.state, 'progress')}\n" if named else ""
-    return name.encode() + b"data: " + encode(progress_answer(job, progress)) + b"\n\n"
+    return name.encode() + b"data: " + body + b"\n\n"

@@ -219,7 +219,7 @@ async def test_each_member_is_judged_by_its_own_policy(store: Store, queue: str)
 @timed(outbox=OutboxTimings(wait_ms=500))
 async def test_the_outbox_hands_out_what_a_dead_writer_left(store: Store, other: Store, queue: str) -> None:
     drafts = many(5, queue)
-    with unreachable(store.nats, "ojs.ready.", times=1_000_000):
+    with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
         writer = asyncio.create_task(store.batches.push(drafts))
         await eventually(lambda: nothing_left(other, drafts))
         writer.cancel()
@@ -239,7 +239,7 @@ async def test_an_outbox_that_met_no_leader_is_tried_again_soon(store: Store, ot
     loop = DueLoop("batch", outbox.messages, outbox.handle)
     with unreachable(other.nats, f"{other.config.namespace}.ready.", times=3) as refused:
         drafts = many(3, queue)
-        with unreachable(store.nats, "ojs.ready.", times=1_000_000):
+        with unreachable(store.nats, f"{store.config.namespace}.ready.", times=1_000_000):
             await store.batches.push(drafts)
         await loop.start()
         try:

@@ -294,5 +294,5 @@ async def test_what_follows_from_a_record_is_sent_ahead_of_it(store: Store, queu
     with tapped(store.nats, seen):
         delayed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
         waiting = await store.jobs.push(draft(queue=queue))
-    kinds = [subject.split(".")[1] if subject.startswith("ojs.") else subject for subject in sent]
+    kinds = [subject.split(".")[1] if subject.startswith(f"{store.config.namespace}.") else subject for subject in sent]
     assert kinds == ["timer", store.config.job(delayed.id), "ready", store.config.job(waiting.id)]

@@ -103,7 +103,11 @@ async def test_one_that_still_runs_is_waited_for_but_not_for_ever(
     work.limiter.clear()
     runner = asyncio.create_task(store.idempotency.run("op", queue, b"request", work))
     await eventually(lambda: work.runs)
-    hurried = await open_store(shared_nats_server.url, timings=StoreTimings(idempotency=IdempotencyTimings(wait_s=0.2)))
+    hurried = await open_store(
+        shared_nats_server.url,
+        namespace=store.config.namespace,
+        timings=StoreTimings(idempotency=IdempotencyTimings(wait_s=0.2)),
+    )
     with refusal("conflict"):
         await hurried.idempotency.run("op", queue, b"request", work)
     waiting = asyncio.create_task(other.idempotency.run("op", queue, b"request", work))

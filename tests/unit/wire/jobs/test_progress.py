@@ -20,6 +20,7 @@ from ojs_core.wire.jobs.progress import (
     progress_frame,
     reported_progress,
 )
+from ojs_core.wire.members import encode
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 JOB = Job(id=ID, type="t", args=Raw(b"[]"), queue="q", state=State.ACTIVE, attempt=1, worker="w")
@@ -124,7 +125,7 @@ def test_the_event_names_job_worker_and_both_scales() -> None:
 )
 def test_a_frame_is_named_after_what_has_become_of_the_job(state: State, name: bytes) -> None:
     job = msgspec.structs.replace(JOB, state=state)
-    frame = progress_frame(job, HALF, named=True)
+    frame = progress_frame(encode(progress_answer(job, HALF)), job, named=True)
     assert frame.startswith(b"event: " + name + b"\ndata: {")
     assert frame.endswith(b"}\n\n")
-    assert progress_frame(job, HALF, named=False).startswith(b"data: {")
+    assert progress_frame(encode(progress_answer(job, HALF)), job, named=False).startswith(b"data: {")

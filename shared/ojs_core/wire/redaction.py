@@ -1,0 +1,91 @@
+"""Redaction: an answer without what jobs carry, for who may see jobs and not their payloads (docs/adr/078).
+
+A member is hidden by its name, wherever it stands, so that a new answer with the same names is covered. It is left out, and
+`redacted` beside it names it. Everything else stays byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from ojs_core.wire.jobs.lists import JobDetail
+from ojs_core.wire.members import encode
+
+REDACTED: Final = "redacted"
+_CARRIED: Final = frozenset(
+    {
+        "args",
+        "backtrace",
+        "checkpoint",
+        "meta",
+        "metadata",
+        "parent_results",
+        "progress_message",
+        "result",
+        "stack_trace",
+    }
+)
+_ENVELOPES: Final = frozenset({"source", "event_type", "event", "channel"})
+"""One of these is beside `data` where that is what an event tells, whose members are looked at one by one."""
+_PROGRESS: Final = frozenset({"progress", "percentage"})
+_OF_ERRORS: Final = frozenset({"message", "details"})
+_KNOWN: Final = frozenset(JobDetail.__struct_fields__) | {
+    "deduplicated",
+    "enqueued",
+    "job",
+    "options",
+    "retry_policy",
+    "total_attempts",
+    "warnings",
+}
+"""Members of jobs, in any dialect, that clients haven't added."""
+
+_decode_object: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_list: Final = msgspec.json.Decoder(list[Raw]).decode
+
+
+def hidden(names: AbstractSet[str]) -> set[str]:
+    """The members that are hidden of an object with these names."""
+    found = set(names & _CARRIED)
+    if names >= {"code", "type", "message"} and "hint" not in names:  # a failed attempt; refusals have a hint
+        found |= names & _OF_ERRORS
+    if names & _PROGRESS:
+        found |= names & {"message"}
+    if names >= {"code", "type", "error"}:  # a failed attempt in other words
+        found.add("error")
+    found |= names & {"last_error"}
+    if names >= {"job_id", "data"} and not names & _ENVELOPES:
+        found.add("data")
+    if names >= {"specversion", "args", "state"}:
+        found |= names - _KNOWN
+    return found
+
+
+def redacted(body: bytes) -> bytes:
+    """A JSON document without what jobs carry; what is no JSON stays as it is."""
+    try:
+        return bytes(_shown(Raw(body))) if body[:1] in {b"{", b"["} else body
+    except msgspec.DecodeError:
+        return body
+
+
+def _shown(value: Raw) -> Raw:
+    first = bytes(memoryview(value)[:1])
+    if first == b"{":
+        members = _decode_object(value)
+        gone = hidden(members.keys())
+        shown = {name: _shown(one) for name, one in members.items() if name not in gone or _is_no_text(name, one)}
+        left_out = sorted(members.keys() - shown.keys())
+        return Raw(encode({**shown, REDACTED: left_out} if left_out else shown))
+    if first == b"[":
+        return Raw(encode([_shown(one) for one in _decode_list(value)]))
+    return value
+
+
+def _is_no_text(name: str, value: Raw) -> bool:
+    """Whether it is an error with members of its own, which are looked at one by one."""
+    return name in {"error", "last_error"} and bytes(memoryview(value)[:1]) == b"{"

@@ -1,0 +1,201 @@
+"""What a key may not see doesn't reach it: jobs beyond its queues and types, and what jobs carry."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from acceptance.test_access_matrix import Operation, operations, session_of
+from acceptance.test_keys import API, Guarded, guarded  # noqa: F401  # the fixture
+from support.system import send
+
+QUERIES: Final = (
+    "",
+    "?queue=shop.a&type=order.paid",
+    "?queue=shop.a",
+    "?state=discarded",
+    "?page=1&per_page=50",
+    "?detail=true",
+)
+
+
+class Planted(NamedTuple):
+    """Jobs of a team: one that waits, one that is dead, one that is done, and a workflow; all ids."""
+
+    waiting: str
+    dead: str
+    done: str
+    workflow: str
+    queue: str
+
+    @property
+    def ids(self) -> list[str]:
+        return [self.waiting, self.dead, self.done]
+
+
+async def planted(guarded: Guarded, queue: str, job_type: str, marker: str, *, named: str) -> Planted:  # noqa: F811
+    """Jobs that carry the marker in everything; `named` is in names that aren't payload."""
+    token = guarded.tokens["admin"]
+
+    async def ask(method: str, path: str, body: object = None) -> Any:
+        status, answer, _ = await guarded.ask(method, path, body, token=token)
+        assert status in {200, 201}, (path, answer)
+        return answer
+
+    def job(**options: object) -> dict[str, object]:
+        return {
+            "type": job_type,
+            "args": [marker],
+            "meta": {"note": marker},
+            "x_own": marker,
+            "options": {"queue": queue, "tags": [named], "metadata": {"m": marker}, **options},
+        }
+
+    async def fetched(body: dict[str, object]) -> str:
+        pushed = await ask("POST", "/jobs", body)
+        fetch = {"queues": [queue], "worker_id": named, "wait_ms": 5_000}
+        [found] = (await ask("POST", "/workers/fetch", fetch))["jobs"]
+        assert found["id"] == pushed["job"]["id"]
+        job_id: str = found["id"]
+        return job_id
+
+    done = await fetched(job())
+    held = {"job_id": done, "worker_id": named, "attempt": 1}
+    await ask("PUT", f"/jobs/{done}/progress", {**held, "progress": 0.5, "message": marker, "data": {"p": marker}})
+    await ask("PUT", f"/jobs/{done}/checkpoint", {**held, "state": {"c": marker}})
+    await ask("POST", "/workers/ack", {**held, "result": {"r": marker}})
+    dead = await fetched(job(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"}))
+    failure = {"code": "e", "type": "E", "message": marker, "details": {"d": marker}, "backtrace": [marker]}
+    await ask("POST", "/workers/nack", {"job_id": dead, "worker_id": named, "attempt": 1, "error": failure})
+    step = job(delay_until="2100-01-01T00:00:00Z")
+    waiting = (await ask("POST", "/jobs", step))["job"]["id"]
+    workflow = (await ask("POST", "/workflows", {"type": "group", "name": named, "jobs": [step, step]}))["workflow"]["id"]
+    template = {"type": job_type, "args": [marker], "meta": {"note": marker}, "options": {"queue": queue}}
+    await ask("POST", "/cron", {"name": named, "cron": "0 0 1 1 *", "job_template": template})
+    return Planted(waiting, dead, done, workflow, queue)
+
+
+def readers(guarded: Guarded) -> list[Operation]:  # noqa: F811
+    """All that is read, and doesn't go on."""
+    found = operations(send("GET", guarded.url + API + "/openapi.json").body)
+    return [one for one in found if one.method == "GET" and one.name not in {"getOpenApi", "websocketConnect"}]
+
+
+async def told(guarded: Guarded, token: str, values: Sequence[dict[str, str]]) -> dict[str, str]:  # noqa: F811
+    """All that a key is told by reading everything about some jobs, by what was asked."""
+    answers: dict[str, str] = {}
+    async with session_of(token) as session:
+
+        async def ask(operation: Operation, of: dict[str, str], query: str) -> None:
+            path = operation.filled(of)[0].partition("?")[0] + query
+            async with session.get(guarded.url + path, headers={"OJS-Version": "1.0"}) as answer:
+                if answer.content_type != "text/event-stream":
+                    answers[path] = await answer.text()
+
+        await asyncio.gather(*itertools.starmap(ask, itertools.product(readers(guarded), values, QUERIES)))
+    return answers
+
+
+@asynccontextmanager
+async def following(url: str, token: str, queue: str) -> AsyncIterator[list[str]]:
+    """What a key is told by streams and sockets from here until an event of a queue has come on each."""
+    heard: list[str] = []
+    async with (
+        session_of(token) as session,
+        session.get(f"{url}/events/stream") as stream,
+        session.ws_connect(f"{url}/ws") as ws,
+    ):
+        for channel in ("all", "events"):
+            await ws.send_json({"action": "subscribe", "channel": channel})
+            heard.append((await ws.receive()).data)
+        yield heard
+        async with asyncio.timeout(60):
+            while queue not in heard[-1] or "job.completed" not in heard[-1]:
+                heard.append((await stream.content.readany()).decode())
+            heard.append("")
+            while queue not in heard[-1] or "job.completed" not in heard[-1]:
+                heard.append((await ws.receive()).data)
+
+
+@pytest.mark.parametrize(
+    "narrowing", [{"queues": ["shop.*"]}, {"types": ["order.*"]}, {"queues": ["shop.*"], "types": ["order.*"]}]
+)
+async def test_nothing_that_a_narrowed_key_is_told_has_anything_of_others_jobs(
+    guarded: Guarded,  # noqa: F811
+    narrowing: dict[str, list[str]],
+) -> None:
+    marker = f"mark{uuid.uuid4().hex[:10]}"
+    token = (await guarded.made(marker[4:], "admin", **narrowing))["token"]
+    base = guarded.url + API
+    own = await planted(guarded, "shop.a", "order.paid", "own", named=f"own{uuid.uuid4().hex[:8]}")
+
+    async def totals() -> list[Any]:
+        async with session_of(token) as session:
+            found = []
+            for path in ("/jobs?queue=shop.a&type=order.paid", "/dead-letter?queue=shop.a&type=order.paid"):
+                async with session.get(base + path) as answer:
+                    found.append((await answer.json())["pagination"]["total"])
+            return found
+
+    before = await totals()
+    async with following(base, token, "shop.a") as heard:
+        others = await planted(guarded, f"{marker}.q", f"{marker}.t", marker, named=marker)
+        await planted(guarded, "shop.a", "order.paid", "own", named=f"own{uuid.uuid4().hex[:8]}")
+    assert not any(marker in text or any(job_id in text for job_id in others.ids) for text in heard)
+
+    foreign = [{"job_id": one, "workflow_id": others.workflow, "attempt": "1"} for one in others.ids]
+    answers = await told(guarded, token, [{"job_id": own.done, "workflow_id": own.workflow, "queue": "shop.a"}, *foreign])
+    assert len(answers) > 100
+    for path, text in answers.items():
+        assert marker not in text, path
+        assert not any(one in text and one not in path for one in (*others.ids, others.workflow)), path
+    assert await totals() == [before[0] + 5, before[1] + 1]
+
+
+async def test_a_key_without_payloads_is_told_nothing_that_jobs_carry(guarded: Guarded) -> None:  # noqa: F811
+    secret = f"secret{uuid.uuid4().hex[:10]}"
+    viewer, operator = await guarded.token("viewer"), await guarded.token("operator")
+    async with following(guarded.url + API, viewer, "plain") as heard:
+        jobs = await planted(guarded, f"plain.{uuid.uuid4().hex[:8]}", "a.b", secret, named=f"n{uuid.uuid4().hex[:8]}")
+    assert not any(secret in text for text in heard)
+    values = [{"job_id": one, "workflow_id": jobs.workflow, "attempt": "1", "queue": jobs.queue} for one in jobs.ids]
+    for path, text in (await told(guarded, viewer, values)).items():
+        assert secret not in text, path
+    shown = json.loads((await told(guarded, operator, values))[f"{API}/jobs/{jobs.done}"])["job"]
+    hidden = (await guarded.ask("GET", f"/jobs/{jobs.done}", token=viewer))[1]["job"]
+    assert shown["args"] == [secret]
+    assert hidden["redacted"] == ["args", "meta", "metadata", "result", "x_own"]
+    assert shown.keys() - hidden.keys() == set(hidden["redacted"])
+
+
+async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guarded) -> None:  # noqa: F811
+    worker = uuid.uuid4().hex
+    mine = (await guarded.made("mine", "worker", queues=["shop.*"]))["token"]
+    theirs = (await guarded.made("theirs", "worker", queues=["mail.*"]))["token"]
+
+    async def ask(path: str, token: str) -> int:
+        return (await guarded.ask("POST", f"/workers/{path}", {"worker_id": worker}, token=token))[0]
+
+    assert await ask("register", mine) == 200
+    assert [await ask(path, theirs) for path in ("register", "heartbeat", "deregister")] == [403, 403, 403]
+    assert [await ask(path, mine) for path in ("heartbeat", "deregister")] == [200, 200]
+
+
+async def test_a_job_of_a_narrowed_key_can_t_be_unique_among_those_of_others(guarded: Guarded) -> None:  # noqa: F811
+    token = (await guarded.made("unique", "producer", queues=["shop.*"]))["token"]
+
+    async def push(unique: dict[str, Any]) -> tuple[int, Any]:
+        body = {"type": "a.b", "args": [], "options": {"queue": "shop.unique", "unique": unique}}
+        return (await guarded.ask("POST", "/jobs", body, token=token))[:2]
+
+    for unique in ({"keys": ["type"], "on_conflict": "replace"}, {"key": "literal"}):
+        status, answer = await push(unique)
+        assert (status, answer["error"]["details"]["field"]) == (403, "unique.keys")
+    assert (await push({"keys": ["type", "queue"]}))[0] == 201
