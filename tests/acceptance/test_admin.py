@@ -81,9 +81,9 @@ def test_an_operator_learns_why_a_job_waits_and_lets_it_run_now(system: System) 
 
 
 def test_a_full_limit_is_told_as_the_reason(system: System) -> None:
-    limited = {"rate_limit": {"key": "ad-tenant", "concurrency": 1}}
-    push(system, **limited)
-    waits = push(system, **limited)
+    limited = {"key": "ad-tenant", "concurrency": 1}
+    push(system, rate_limit=limited)
+    waits = push(system, rate_limit=limited)
     assert len(system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w", "count": 2})["jobs"]) == 1
     told = system.call("GET", f"/admin/jobs/{waits}/why")["reasons"]
     [limit] = [reason["message"] for reason in told if reason["code"] == "limited"]

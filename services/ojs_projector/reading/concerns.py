@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterable
 from heapq import nlargest
 from typing import Final
 
@@ -12,7 +14,6 @@ from ojs_core.domain.statistics.record import MINUTE_MS
 from ojs_core.domain.transitions import LIVENESS_MS
 from ojs_core.read.messages import Concerns, ConcernsAsk, QueueFacts
 from ojs_projector.index.model import Model
-from ojs_projector.index.numbers import counts_of_queues
 from ojs_projector.index.starts import SECOND_MS
 from ojs_projector.index.time_buckets import ALL
 from ojs_projector.reading.history import WINDOWS, oldest_available
@@ -24,9 +25,7 @@ _MOST: Final = 50
 def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
     """Tell of up to `_MOST` queues of each kind, the worst of it."""
     db = model.db
-    counts = counts_of_queues(db)
-    available = {queue: number for (queue, state), number in counts.items() if state == State.AVAILABLE and number}
-    paused = frozenset(ask.paused)
+    paused = _available(db, ask.paused)
     oldest = oldest_available(db)
     until = now - now % MINUTE_MS + MINUTE_MS
     ended = {
@@ -38,11 +37,12 @@ def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
         )
     }
     names = {
-        *nlargest(_MOST, paused & available.keys(), key=lambda queue: available[queue]),
-        *nlargest(_MOST, oldest.keys() - paused, key=lambda queue: -oldest[queue]),
+        *nlargest(_MOST, paused, key=lambda queue: paused[queue]),
+        *nlargest(_MOST, oldest.keys() - frozenset(ask.paused), key=lambda queue: -oldest[queue]),
         *nlargest(_MOST, ended, key=lambda queue: ended[queue][1]),
     }
     listed = msgspec.json.encode(sorted(names)).decode()
+    available = _available(db, names)
     among = "IN (SELECT value FROM json_each(?))"
     last = dict(db.execute(f"SELECT queue, max(second) FROM starts WHERE queue {among} GROUP BY 1", (listed,)))
     named = db.execute(
@@ -70,3 +70,12 @@ def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
         partial=model.partial,
         progress=model.progress,
     )
+
+
+def _available(db: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
+    """Return how many jobs are available in those of these queues that have any."""
+    found = db.execute(
+        "SELECT queue, n FROM counts WHERE queue IN (SELECT value FROM json_each(?)) AND type = ? AND state = ? AND n > 0",
+        (msgspec.json.encode(sorted(names)).decode(), ALL, State.AVAILABLE.value),
+    )
+    return dict(found.fetchall())
