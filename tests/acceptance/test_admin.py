@@ -62,6 +62,15 @@ def test_findings_tell_of_a_paused_queue_with_jobs_and_where_to_look(system: Sys
     until(lambda: not told())
 
 
+def test_who_asks_for_findings_within_a_second_gets_one_answer(system: System) -> None:
+    def asked() -> str:
+        return str(system.call("GET", "/admin/findings")["checked_at"])
+
+    first = asked()
+    until(lambda: asked() == asked())
+    until(lambda: asked() != first)
+
+
 def test_an_operator_learns_why_a_job_waits_and_lets_it_run_now(system: System) -> None:
     job_id = push(system, delay_until="+PT1H")
     [delayed] = system.call("GET", f"/admin/jobs/{job_id}/why")["reasons"]

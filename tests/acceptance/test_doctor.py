@@ -49,7 +49,14 @@ def stopped(pid: int) -> Iterator[None]:
 
 def test_a_server_that_is_well(system: System, tmp_path: Path) -> None:
     cli = Cli(tmp_path, system.url)
-    said = cli("doctor", "--nats", system.nats_url, "--json")
+
+    def asked() -> Said | None:
+        """Return what is said once NATS isn't slowed down by other work of this machine."""
+        said = cli("doctor", "--nats", system.nats_url, "--json")
+        return None if "nats" in found(said) else said
+
+    said = until(asked)
+    assert said is not None
     assert (said.code, said.json["status"], said.err) == (0, "warning", "")
     assert set(found(said)) == {"durability", "test mode"}
     checked = {finding["check"] for finding in said.json["findings"]}
