@@ -19,6 +19,7 @@ from ojs_core.read.messages import (
     FAILED,
     WAIT_S,
     AskOutcome,
+    ConcernsAsk,
     DeadLettersAsk,
     DispatchesAsk,
     JobsAsk,
@@ -42,6 +43,7 @@ from ojs_projector.index.unreadable import unreadable
 from ojs_projector.index.watermark import Watermark
 from ojs_projector.index.workflows import workflows
 from ojs_projector.reading import jobs, lists
+from ojs_projector.reading.concerns import concerns
 from ojs_projector.reading.dispatches import dispatches
 from ojs_projector.reading.history import history
 from ojs_projector.relaying.relay import Relay
@@ -108,6 +110,7 @@ class Answers:
                 ),
             ),
             "dispatches": _Query(DispatchesAsk, lambda ask: dispatches(model, ask, now())),
+            "concerns": _Query(ConcernsAsk, lambda ask: concerns(model, ask, now())),
             "unique_jobs": _Query(
                 UniqueAsk, lambda ask: unique_jobs(model.db, ask, partial=model.partial, progress=model.progress)
             ),

@@ -40,6 +40,7 @@ from ojs_nats.answers.jobs import (
     AttemptTrace,
     ChangedPriority,
     ChangedSelection,
+    Explanation,
     Failure,
     HistoryEvent,
     JobDetail,
@@ -68,10 +69,12 @@ from ojs_nats.answers.system import (
     AuditEntry,
     AuditPage,
     DebugStatus,
+    Findings,
     Health,
     Maintenance,
     Manifest,
     MiddlewareEntry,
+    Service,
     SystemConfig,
     SystemStats,
     UnreadableRecord,
@@ -219,6 +222,14 @@ class SyncJobs:
         """A new life for one that has failed or was cancelled, the next attempt now for one that waits for it."""
         return _portal.call(self._its().retry(job_id))
 
+    def run_now(self, job_id: str) -> Job:
+        """Make one available that is scheduled, pending, or waits for its next attempt."""
+        return _portal.call(self._its().run_now(job_id))
+
+    def why(self, job_id: str) -> Explanation:
+        """Why it is where it is, what matters most first."""
+        return _portal.call(self._its().why(job_id))
+
     def activate(self, job_id: str) -> Job:
         """Make a pending one available."""
         return _portal.call(self._its().activate(job_id))
@@ -289,7 +300,7 @@ class SyncJobs:
         """Those with these ids, or up to `limit` of those that fit; the answer tells of each job what became of it.
 
         `next_cursor` of the answer leads to the rest. `atomic` is all or none; `dry_run` changes nothing; `confirm` is needed
-        for a filter that names no type, queue, priority or metadata.
+        for a filter by states and times alone.
         """
         return _portal.call(
             self._its().cancel_many(
@@ -325,6 +336,24 @@ class SyncJobs:
         """Remove those that have ended; told as `cancel_many` tells."""
         return _portal.call(
             self._its().delete_many(jobs, atomic=atomic, dry_run=dry_run, confirm=confirm, limit=limit, cursor=cursor)
+        )
+
+    def reprioritise_many(
+        self,
+        jobs: Sequence[str] | JobFilter,
+        priority: Priority,
+        *,
+        atomic: bool = False,
+        dry_run: bool = False,
+        confirm: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ChangedSelection:
+        """Give another priority to those that were not fetched yet; told as `cancel_many` tells."""
+        return _portal.call(
+            self._its().reprioritise_many(
+                jobs, priority, atomic=atomic, dry_run=dry_run, confirm=confirm, limit=limit, cursor=cursor
+            )
         )
 
 
@@ -525,6 +554,14 @@ class SyncCrons:
     def resume(self, name: str) -> Cron:
 
         return _portal.call(self._its().resume(name))
+
+    def coming(self, name: str, *, count: int | None = None) -> Sequence[datetime]:
+        """When it runs next, or would if it weren't paused."""
+        return _portal.call(self._its().coming(name, count=count))
+
+    def preview(self, expression: str, *, timezone: str | None = None, count: int | None = None) -> Sequence[datetime]:
+        """When an expression would fire; nothing is stored."""
+        return _portal.call(self._its().preview(expression, timezone=timezone, count=count))
 
     def history(self, name: str, *, limit: int | None = None) -> Sequence[CronRun]:
         """Its last runs, the newest first."""
@@ -933,6 +970,14 @@ class SyncServerSystem:
     def stats(self) -> SystemStats:
         """Its totals."""
         return _portal.call(self._its().stats())
+
+    def findings(self) -> Findings:
+        """What is wrong with it, the worst first."""
+        return _portal.call(self._its().findings())
+
+    def services(self) -> Sequence[Service]:
+        """The processes that were heard of lately, by role."""
+        return _portal.call(self._its().services())
 
     def history(
         self, *, period: Period = "1h", since: datetime | None = None, until: datetime | None = None, queue: str | None = None

@@ -44,6 +44,8 @@ BODIES: Final[dict[str, Any]] = {
     "bulkCancelJobs": {"job_ids": ["{job_id}"]},
     "bulkRetryJobs": {"job_ids": ["{job_id}"]},
     "bulkDeleteJobs": {"job_ids": ["{job_id}"]},
+    "bulkReprioritiseJobs": {"job_ids": ["{job_id}"], "priority": 1},
+    "adminBulkReprioritise": {**_FILTER, "priority": 1},
     "adminBulkCancel": _FILTER,
     "adminBulkRetry": _FILTER,
     "adminBulkDelete": _FILTER,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
 
 from support.system import System
+from support.waiting import until
 
 QUEUE = "ad.a"
 
@@ -42,6 +44,65 @@ def test_totals_are_exact_at_once(system: System) -> None:
     assert view["throughput"]["processed_per_minute"] == 0
     assert view["throughput"]["failed_per_minute"] == pytest.approx(0.2, abs=0.01)
     assert isinstance(view["uptime_seconds"], int)
+
+
+def test_findings_tell_of_a_paused_queue_with_jobs_and_where_to_look(system: System) -> None:
+    push(system)
+    system.call("POST", f"/queues/{QUEUE}/pause")
+
+    def told() -> list[dict[str, Any]]:
+        answer = system.call("GET", "/admin/findings")
+        assert {"nats", "storage", "services", "projector", "records", "webhooks"} <= set(answer["checks"])
+        return [one for one in answer["findings"] if one["check"] == "queues"]
+
+    [finding] = until(told)
+    assert finding["message"] == f"queue {QUEUE} is paused, and 1 job in it can't start"
+    assert (finding["severity"], finding["link"]) == ("warning", f"/queues/{QUEUE}")
+    system.call("POST", f"/queues/{QUEUE}/resume")
+    until(lambda: not told())
+
+
+def test_who_asks_for_findings_within_a_second_gets_one_answer(system: System) -> None:
+    def asked() -> str:
+        return str(system.call("GET", "/admin/findings")["checked_at"])
+
+    first = asked()
+    until(lambda: asked() == asked())
+    until(lambda: asked() != first)
+
+
+def test_an_operator_learns_why_a_job_waits_and_lets_it_run_now(system: System) -> None:
+    job_id = push(system, delay_until="+PT1H")
+    [delayed] = system.call("GET", f"/admin/jobs/{job_id}/why")["reasons"]
+    assert delayed["code"] == "delayed"
+    assert system.call("POST", f"/admin/jobs/{job_id}/run")["job"]["state"] == "available"
+    system.call("POST", f"/queues/{QUEUE}/pause")
+    push(system, priority=5)
+    told = system.call("GET", f"/admin/jobs/{job_id}/why")
+    assert told["state"] == "available"
+    assert [reason["code"] for reason in told["reasons"]] == ["queue_paused", "no_worker", "higher_priority", "available"]
+    system.call("POST", f"/admin/jobs/{job_id}/run", status=409)
+    system.call("POST", f"/queues/{QUEUE}/resume")
+    system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w", "count": 2})
+    active = system.call("GET", f"/admin/jobs/{job_id}/why")["reasons"]
+    assert [reason["code"] for reason in active] == ["active", "lease"]
+    assert "worker w" in active[0]["message"]
+
+
+def test_a_full_limit_is_told_as_the_reason(system: System) -> None:
+    limited = {"key": "ad-tenant", "concurrency": 1}
+    push(system, rate_limit=limited)
+    waits = push(system, rate_limit=limited)
+    assert len(system.call("POST", "/workers/fetch", {"queues": [QUEUE], "worker_id": "w", "count": 2})["jobs"]) == 1
+    told = system.call("GET", f"/admin/jobs/{waits}/why")["reasons"]
+    [limit] = [reason["message"] for reason in told if reason["code"] == "limited"]
+    assert limit == "Limit ad-tenant is full: 1 of 1 used by its concurrency."
+
+
+def test_services_are_told_with_their_version(system: System) -> None:
+    services = system.call("GET", "/admin/services")["services"]
+    assert [one["role"] for one in services] == ["gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"]
+    assert {one["version"] for one in services} == {version("ojs-nats")}
 
 
 def test_queues_are_listed_in_pages_and_controlled(system: System) -> None:

@@ -369,3 +369,21 @@ def test_a_batch_whose_gateway_dies_before_its_tokens_is_finished(processes: Pro
     until(all_are_fetched)
     assert sorted(numbers) == list(range(number))
     assert scheduler.events("a batch was finished from its outbox")
+
+
+def test_jobs_that_were_not_fetched_yet_get_another_priority(system: System, queue: str) -> None:
+    pushed = system.call("POST", "/jobs/bulk", {"jobs": [job(queue, priority=n, tags=[f"{queue}-t"]) for n in (0, 0, 5)]}, 201)
+    ids = [item["job"]["id"] for item in pushed["items"]]
+    which = {"filter": {"tag": f"{queue}-t"}}
+    assert bulk(system, "reprioritise", **which).status == 400
+    dry = bulk(system, "reprioritise", **which, dry_run=True)
+    assert (dry.body["total_matched"], dry.body["skipped"]) == (3, 0)
+    answer = bulk(system, "reprioritise", **which, priority=5)
+    assert (answer.status, answer.body["reprioritised"], answer.body["skipped"]) == (207, 2, 1)
+    assert {system.call("GET", f"/jobs/{job_id}")["job"]["priority"] for job_id in ids} == {5}
+    taken = system.call("POST", "/workers/fetch", {"queues": [queue], "worker_id": f"{queue}-w"})["jobs"]
+    confirmed = {"filter": {"queue": queue, "worker": f"{queue}-w", "state": "active"}, "confirm": True, "priority": 9}
+    refused = system.call("POST", "/admin/jobs/bulk/reprioritise", confirmed)
+    assert (refused["action"], refused["matched"], refused["failed"]) == ("reprioritise", 1, 1)
+    assert refused["errors"][0]["job_id"] == taken[0]["id"]
+    assert bulk(system, "cancel", **which, priority=5).body["error"]["details"]["field"] == "priority"

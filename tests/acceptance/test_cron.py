@@ -148,3 +148,18 @@ def test_a_bad_entry_is_refused_by_its_field(system: System, change: dict[str, A
 
 def test_the_manifest_says_so(system: System) -> None:
     assert system.request("GET", "/ojs/manifest").body["capabilities"]["cron_jobs"] is True
+
+
+def test_the_next_runs_of_an_entry_and_of_an_expression_that_is_only_looked_at(system: System) -> None:
+    system.call("POST", "/cron", {"name": "next-runs", "cron": "0 9 * * *", "timezone": "Europe/Zurich", "type": "t.a"}, 201)
+    entry = system.call("GET", "/crons/next-runs/next")
+    seen = system.call("POST", "/admin/cron/preview", {"cron": "0 9 * * *", "timezone": "Europe/Zurich"})
+    assert (entry["name"], entry["timezone"], len(entry["runs"])) == ("next-runs", "Europe/Zurich", 5)
+    assert entry["runs"] == seen["runs"][:5]
+    assert len(seen["runs"]) == 10
+    refused = system.call("POST", "/admin/cron/preview", {"cron": "never"}, 400)
+    assert refused["error"]["details"]["field"] == "cron"
+    assert (
+        system.call("POST", "/admin/cron/preview", {"cron": "@daily", "count": 51}, 400)["error"]["details"]["field"] == "count"
+    )
+    system.call("DELETE", "/cron/next-runs")

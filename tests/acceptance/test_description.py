@@ -178,6 +178,9 @@ def jobs(client: Client) -> None:
     client("PUT", f"/jobs/{running}/checkpoint", {"state": 1, "worker_id": "another"}, 409)
     client("PUT", f"/jobs/{running}/checkpoint", {}, 400)
     client("POST", f"/admin/jobs/{dead}/retry")
+    client("GET", f"/admin/jobs/{dead}/why")
+    client("POST", f"/admin/jobs/{dead}/run", status=409)
+    client("POST", f"/admin/jobs/{client.push(delay_until='+PT1H')}/run")
     client("GET", f"/jobs/{dead}/result?wait=true&timeout=0", status=408)
     client.fetch()
 
@@ -195,6 +198,9 @@ def bulk(client: Client) -> None:
     client("POST", "/jobs/bulk/retry", {"job_ids": [one]}, 422)
     client("POST", "/jobs/bulk/delete", {"filter": {"queue": "de.b", "older_than": "PT1H"}, "limit": 1})
     client.fetch("de.b")
+    ranked = {"filter": {"queue": "de.b", "tag": "t", "error_type": "E", "worker": "w"}, "priority": 3}
+    client("POST", "/jobs/bulk/reprioritise", ranked)
+    client("POST", "/admin/jobs/bulk/reprioritise", {**ranked, "confirm": True})
     for operation in ("retry", "cancel", "delete"):
         client("POST", f"/admin/jobs/bulk/{operation}", {"filter": {"queue": "de.b"}, "confirm": True})
         client("POST", f"/admin/jobs/bulk/{operation}", {"filter": {}}, 400)
@@ -302,6 +308,9 @@ def crons(client: Client) -> None:
     client("PATCH", "/cron/de-cron", {"overlap_policy": "allow", "options": {"priority": 1}})
     client("POST", "/cron/de-cron/trigger", status=201)
     client("GET", "/cron/de-cron/history")
+    client("GET", "/cron/de-cron/next?count=2")
+    client("GET", "/crons/de-cron/next?count=x", status=400)
+    client("POST", "/admin/cron/preview", {"cron": "0 9 * * *", "timezone": "Europe/Zurich", "count": 3})
     client("POST", "/cron/de-cron/pause")
     client("POST", "/cron/de-cron/resume")
     client("DELETE", "/cron/de-cron")
@@ -412,6 +421,8 @@ def system_itself(client: Client) -> None:
         "/metrics",
         "/openapi.json",
         "/admin/stats",
+        "/admin/findings",
+        "/admin/services",
         "/admin/stats?detail=true",
         "/admin/stats?queue=de.a",
         "/admin/stats/history?period=1h&since=2d",

@@ -49,11 +49,18 @@ def stopped(pid: int) -> Iterator[None]:
 
 def test_a_server_that_is_well(system: System, tmp_path: Path) -> None:
     cli = Cli(tmp_path, system.url)
-    said = cli("doctor", "--nats", system.nats_url, "--json")
+
+    def asked() -> Said | None:
+        """Return what is said once NATS isn't slowed down by other work of this machine."""
+        said = cli("doctor", "--nats", system.nats_url, "--json")
+        return None if "nats" in found(said) else said
+
+    said = until(asked)
+    assert said is not None
     assert (said.code, said.json["status"], said.err) == (0, "warning", "")
     assert set(found(said)) == {"durability", "test mode"}
     checked = {finding["check"] for finding in said.json["findings"]}
-    assert checked >= {"nats", "storage", "services", "projector", "versions", "clock", "limits", "records", "streams", "room"}
+    assert checked >= {"nats", "storage", "services", "projector", "versions", "clock", "queues", "records", "streams", "room"}
     out = cli.asked("doctor")
     assert "0 problems, 2 warnings." in out
     assert "mend: " in out
@@ -130,5 +137,5 @@ def test_queues_that_are_held_and_maintenance_are_to_be_known(system: System, tm
     system.call("POST", "/admin/system/maintenance", {"enabled": True, "reason": "moving house"})
     said = cli("doctor", "--json")
     assert said.code == 0
-    assert found(said)["queues"]["found"] == "paused: q"
+    assert found(said)["queues"]["found"] == "queue q is paused, and 1 job in it can't start"
     assert "moving house" in found(said)["maintenance"]["found"]

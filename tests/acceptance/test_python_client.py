@@ -164,7 +164,10 @@ async def test_a_job_s_life(system: System, client: Client) -> None:
 async def test_pending_and_unique_jobs(client: Client) -> None:
     pending = await client.push(new(pending=True))
     assert (await pending.job()).state == "pending"
+    assert [reason.code for reason in (await client.jobs.why(pending.id)).reasons] == ["pending"]
     assert (await client.jobs.activate(pending.id)).state == "available"
+    later = await client.push(new(delay="1h"))
+    assert (await client.jobs.run_now(later.id)).state == "available"
     only = await client.push(new("t.only", unique=Unique(period="1h")))
     assert [held.job_id async for held in client.jobs.unique()] == [only.id]
     assert (await client.jobs.cancel(only.id, reason="enough")).state == "cancelled"
@@ -176,6 +179,8 @@ async def test_many_jobs_at_once(system: System, client: Client) -> None:
     assert [item.status for item in (await jobs.cancel_many([first.id, NOWHERE])).items] == ["cancelled", "skipped"]
     assert [item.status for item in (await jobs.cancel_many([NOWHERE])).items] == ["skipped"], "a 422 that is no error"
     assert (await jobs.get(first.id)).state == "cancelled"
+    ranked = await jobs.reprioritise_many([job.id for job in rest], 7)
+    assert {item.status for item in ranked.items} == {"reprioritised"}
     would = await jobs.cancel_many(JobFilter(type="t.many", states=["available"]), dry_run=True)
     assert (would.dry_run, would.total_matched) == (True, 4)
     page = await jobs.cancel_many(JobFilter(queue="q"), limit=3, reason="enough")
@@ -230,6 +235,8 @@ async def test_crons(client: Client) -> None:
     run = await crons.trigger("nightly")
     assert (await client.jobs.get(run.job_id)).type == "t.report"
     assert [told.job_id for told in await crons.history("nightly")] == [run.job_id]
+    assert len(await crons.coming("nightly", count=3)) == 3
+    assert len(await crons.preview("@hourly", count=2)) == 2
     assert (await crons.get("nightly")).run_count == 1
     await crons.delete("nightly")
     with pytest.raises(NotFound):
@@ -349,6 +356,8 @@ async def test_the_system(system: System, client: Client) -> None:
     await client.push(new(retry=Retry(1)))
     job_id = failed(system)
     assert (await asked.stats()).queues >= 1
+    assert "queues" in (await asked.findings()).checks
+    assert {one.role for one in await asked.services()} >= {"gateway", "projector"}
     assert (await asked.history(period="1m")).period == "1m"
     assert (await asked.config()).backend.type
     assert (await asked.status()).projector is not None

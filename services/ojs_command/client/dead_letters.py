@@ -10,10 +10,10 @@ import msgspec
 from ojs_command.client.arguments import ago, duration, positive
 from ojs_command.client.jobs.get import tell_job
 from ojs_command.client.jobs.listing import tell_jobs
-from ojs_command.client.output import counted
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
+from ojs_core.base.wording import counted
 from ojs_nats import DeadLetterFilter, Refused
 from ojs_nats.answers.dead_letters import DeletedDeadLetters, RetriedDeadLetters
 from ojs_nats.answers.jobs import SkippedJob

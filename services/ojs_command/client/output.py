@@ -19,6 +19,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from ojs_core.base.wording import duration
+
 T = TypeVar("T")
 
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
@@ -32,7 +34,6 @@ _LAST: Final = 20
 """Columns of a terminal that the last column of a table gets at least, if it needs them."""
 _GAP: Final = 3
 """At most, around a cell."""
-_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _STYLES: Final = {
     "available": "cyan", "scheduled": "blue", "pending": "blue", "active": "yellow", "retryable": "magenta",
     "completed": "green", "cancelled": "dim", "discarded": "red",
@@ -204,25 +205,6 @@ def age(when: datetime, now: datetime | None = None) -> str:
     """`5m`, or `in 5m`: how long ago it was, or how soon it will be."""
     seconds = ((now or datetime.now(UTC)) - when).total_seconds()
     return duration(seconds) if seconds >= 0 else f"in {duration(-seconds)}"
-
-
-def duration(seconds: float) -> str:
-    """`3h20m`, in its two largest units; below a second in milliseconds."""
-    if seconds < 1:
-        return f"{max(seconds, 0) * 1_000:.0f}ms"
-    left = int(seconds)
-    for place, (unit, size) in enumerate(_UNITS):
-        if left >= size:
-            rest = left % size
-            smaller = _UNITS[place + 1 : place + 2]
-            more = f"{rest // smaller[0][1]}{smaller[0][0]}" if smaller and rest >= smaller[0][1] else ""
-            return f"{left // size}{unit}{more}"
-    return "0s"
-
-
-def counted(number: int, one: str) -> str:
-    """`1 job`, `2,000 jobs`."""
-    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
 def at(when: datetime | None) -> str | None:

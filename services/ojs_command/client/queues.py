@@ -8,12 +8,13 @@ from typing import Any, Final, cast
 import msgspec
 
 from ojs_command.client.arguments import STATES, duration, positive, words
-from ojs_command.client.output import at, counted
-from ojs_command.client.output import duration as in_words
+from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_command.client.stats import a_minute
+from ojs_core.base.wording import counted
+from ojs_core.base.wording import duration as in_words
 from ojs_nats import Rate, Retry
 from ojs_nats._api.queues import ALL_QUEUES, QueueOptions
 from ojs_nats.answers.queues import ConfiguredQueue, PurgedQueue, Queue, QueueSettings

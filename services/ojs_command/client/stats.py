@@ -7,9 +7,10 @@ from typing import Final
 
 import msgspec
 
-from ojs_command.client.output import Output, duration
+from ojs_command.client.output import Output
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
+from ojs_core.base.wording import duration
 from ojs_nats.answers.statistics import Throughput, Window
 from ojs_nats.answers.system import SystemStats
 

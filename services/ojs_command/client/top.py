@@ -13,12 +13,13 @@ from rich.live import Live
 from rich.text import Text
 
 from ojs_command.client.arguments import seconds
-from ojs_command.client.output import clean, counted, duration, shown, table
+from ojs_command.client.output import clean, shown, table
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.queues import QUEUE_COLUMNS, queue_row
 from ojs_command.client.session import Session
 from ojs_command.client.stats import a_minute
 from ojs_command.client.workers import WORKER_COLUMNS, worker_row
+from ojs_core.base.wording import counted, duration
 from ojs_nats import Client, Unavailable
 from ojs_nats.answers.jobs import Failure
 from ojs_nats.answers.queues import Queue

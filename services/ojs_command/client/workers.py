@@ -6,10 +6,11 @@ import argparse
 from typing import Final
 
 from ojs_command.client.arguments import positive
-from ojs_command.client.output import at, counted
+from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
+from ojs_core.base.wording import counted
 from ojs_nats._api.workers import Directive
 from ojs_nats.answers.workers import Worker
 

@@ -14,7 +14,7 @@ import { signal } from './signals-core.js';
  *   path: string | ((values: Values) => string), query?: import('./api.js').Query,
  *   body?: Record<string, unknown> | ((values: Values) => unknown), cli?: ((values: Values) => readonly string[] | null) | readonly string[] | null,
  *   about?: import('./parts.js').Part, fields?: readonly Field[], done?: (answer: any) => string | void,
- *   preview?: (values: Values) => import('./parts.js').Part, run?: () => Promise<unknown>,
+ *   preview?: (values: Values) => import('./parts.js').Part, run?: (values: Values) => Promise<unknown>,
  * }} Action
  * @typedef {Record<string, string>} Values
  * @typedef {{name: string, label: string, value?: string, kind?: 'text' | 'number' | 'json' | 'choice' | 'flag',
@@ -42,7 +42,7 @@ async function perform() {
 	if (!now || now.busy) return;
 	open.value = { ...now, busy: true, problem: null };
 	try {
-		const answer = await (now.action.run?.() ?? request(pathOf(now), optionsOf(now)));
+		const answer = await (now.action.run?.(now.values.value) ?? request(pathOf(now), optionsOf(now)));
 		if (open.peek()?.action === now.action) open.value = null;
 		say(now.action.done?.(answer) || `${now.action.label}: done.`);
 		now.then();

@@ -18,7 +18,7 @@ const LISTED = /** @type {Record<string, string>} */ ({
 	order: 'order',
 });
 /** Those that filters of bulk operations have as well. */
-const BULK = new Set(['state', 'queue', 'type', 'since', 'until', 'age>', 'age<', 'meta']);
+const BULK = new Set(['state', 'queue', 'type', 'since', 'until', 'age>', 'age<', 'meta', 'tag', 'error', 'worker']);
 
 /** What can stand in the line, for its suggestions. */
 export const SUGGESTIONS = [
@@ -88,7 +88,7 @@ export function bulk(/** @type {Filter} */ filter, now = Date.now()) {
 		if (name === 'age>') made['until'] = ago(value, now);
 		else if (name === 'age<') made['since'] = ago(value, now);
 		else if (name.startsWith('meta.')) made['meta'] = { ...made['meta'], [name.slice(5)]: value };
-		else made[name] = value;
+		else made[LISTED[name] ?? name] = value;
 	}
 	return made;
 }

@@ -60,6 +60,13 @@ class AdminHandlers:
         )
         return Response(200, AdminChangedJob(job_view(change.after, previous_state=change.before.state)))
 
+    async def run(self, call: Call) -> Response:
+        """POST /admin/jobs/{id}/run: one that is scheduled, pending, or waits for its next attempt runs now."""
+        change = await self._store.jobs.change(
+            job_id_of(call.parameters[0]), lambda job, moment: transitions.run_now(call.own(job), moment)
+        )
+        return Response(200, AdminChangedJob(job_view(change.after, previous_state=change.before.state)))
+
     async def cancel(self, call: Call) -> Response:
         """POST /admin/jobs/{id}/cancel."""
         reason = await call.read(parse_cancel, self._limits)

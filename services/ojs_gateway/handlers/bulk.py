@@ -1,4 +1,4 @@
-"""Bulk operations: enqueue, cancel, retry and delete many jobs in one request (ojs-bulk-operations)."""
+"""Bulk operations: enqueue, cancel, retry, delete and reprioritise many jobs in one request (ojs-bulk-operations)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class BulkHandlers:
 
         return await self._context.aside.run(sum(map(len, sent.jobs)), all_of_them)
 
-    # Cancel, retry and delete
+    # Cancel, retry, delete and reprioritise
 
     async def cancel(self, call: Call) -> Response:
         """POST /jobs/bulk/cancel. Active jobs are skipped: DELETE /jobs/{id} cancels one at once."""
@@ -113,6 +113,10 @@ class BulkHandlers:
         """POST /jobs/bulk/delete: finished jobs."""
         return await self._operate("delete", call)
 
+    async def reprioritise(self, call: Call) -> Response:
+        """POST /jobs/bulk/reprioritise: jobs that were not fetched yet get another priority."""
+        return await self._operate("reprioritise", call)
+
     async def confirmed_cancel(self, call: Call) -> Response:
         """POST /admin/jobs/bulk/cancel: active jobs, too, if the filter names that state."""
         return await self._confirmed("cancel", call)
@@ -124,6 +128,10 @@ class BulkHandlers:
     async def confirmed_delete(self, call: Call) -> Response:
         """POST /admin/jobs/bulk/delete."""
         return await self._confirmed("delete", call)
+
+    async def confirmed_reprioritise(self, call: Call) -> Response:
+        """POST /admin/jobs/bulk/reprioritise."""
+        return await self._confirmed("reprioritise", call)
 
     async def _confirmed(self, operation: Operation, call: Call) -> Response:
         """All jobs that fit `{filter, confirm: true}` (ojs-admin-api §8)."""

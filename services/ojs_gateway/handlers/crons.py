@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,14 +10,23 @@ from msgspec import UNSET
 
 from ojs_core.base.errors import OjsError, invalid, not_found
 from ojs_core.base.fields import shown
-from ojs_core.domain.cron import changes, step
+from ojs_core.domain.cron import changes, schedule, step
 from ojs_core.domain.cron.record import Cron
 from ojs_core.domain.cron.step import Step
 from ojs_core.domain.job import Job
 from ojs_core.domain.schemas.validator import Finding
 from ojs_core.domain.transitions import Moment
-from ojs_core.wire.crons.answers import DeletedCron, OneCron, TriggeredCron, cron_answer, cron_history, cron_page
-from ojs_core.wire.crons.requests import cron_name, parse_patch, parse_registration, parse_switch
+from ojs_core.wire.crons.answers import (
+    DeletedCron,
+    OneCron,
+    TriggeredCron,
+    cron_answer,
+    cron_coming,
+    cron_history,
+    cron_page,
+    cron_preview,
+)
+from ojs_core.wire.crons.requests import cron_name, parse_count, parse_patch, parse_preview, parse_registration, parse_switch
 from ojs_core.wire.members import AnswerWarning, warnings_of
 from ojs_core.wire.pages import parse_page
 from ojs_gateway.context import Context
@@ -127,6 +137,22 @@ class CronHandlers:
         if not created:
             return Response(202, answer)
         return Response(201, answer, (("Location", _LOCATION + job_id), *pressure_headers(self._store, [draft.queue])))
+
+    async def coming(self, call: Call) -> Response:
+        """GET /cron/{name}/next?count: its next runs; of a paused entry those that it would have."""
+        count = parse_count(call.query("count"))
+        cron = await self._own(call)
+        return Response(200, cron_coming(cron, await self._ticks(cron.expression, cron.timezone, cron.anchor, count)))
+
+    async def preview(self, call: Call) -> Response:
+        """POST /admin/cron/preview: the next runs of an expression, refused as a registration with it is."""
+        wanted = await call.parsed(await call.body(self._limits.max_control_bytes), parse_preview, self._limits)
+        ticks = await self._ticks(wanted.expression, wanted.timezone, self._store.clock.now(), wanted.count)
+        return Response(200, cron_preview(wanted.timezone, ticks))
+
+    async def _ticks(self, expression: str, timezone: str, anchor: int, count: int) -> Sequence[int]:
+        """Work out ticks beside the loop: an expression that seldom fires takes a while."""
+        return await asyncio.to_thread(schedule.coming, expression, timezone, anchor, self._store.clock.now(), count)
 
     async def history(self, call: Call) -> Response:
         """GET /cron/{name}/history?limit: the last occurrences, up to 50, newest first."""

@@ -11,6 +11,7 @@ from ojs_core.domain.queues.config import MAINTENANCE
 from ojs_core.domain.queues.record import resumed
 from ojs_core.wire.system.maintenance import maintenance_answer, parse_maintenance
 from ojs_core.wire.system.overview import BackendConfig, SystemConfig, middleware_answer
+from ojs_core.wire.system.services import service_list
 from ojs_gateway.context import Context
 from ojs_gateway.http.call import Call, Response
 
@@ -44,6 +45,10 @@ class OperationHandlers:
             record = await queues.hold_all(plan)
         log.info("maintenance has ended" if plan is None else "maintenance has begun", reason=plan and plan.reason)
         return Response(200, maintenance_answer(record, self._store.clock.now()))
+
+    async def services(self, _call: Call) -> Response:
+        """GET /admin/services: the processes that were heard of within ten seconds."""
+        return Response(200, service_list(await self._store.presence.lately()))
 
     async def config(self, _call: Call) -> Response:
         """GET /admin/system/config: what this gateway is set to; nothing in it is secret."""

@@ -36,6 +36,7 @@ _KEY: Final = Parameter(
 _SENT_KEY: Final = text("In place of the header Idempotency-Key.", most=DEFAULT_LIMITS.max_idempotency_chars)
 _ATOMICITY: Final = one_of("partial", "atomic", about="`atomic`: all or none.")
 _MOMENT: Final = text("An RFC 3339 timestamp with a zone, or a duration from now.")
+_NEW_PRIORITY: Final = PRIORITY | {"description": "What jobs are reprioritised to; of no other operation."}
 _FILTER: Final = Named(
     "JobFilter",
     body_of(
@@ -48,6 +49,9 @@ _FILTER: Final = Named(
         enqueued_after=_MOMENT,
         older_than=either(number(0), TEXT, about="Seconds, or a duration."),
         priority=PRIORITY,
+        tag=SHORT,
+        error_type=SHORT,
+        worker=SHORT,
         since=_MOMENT,
         until=_MOMENT,
     ),
@@ -60,14 +64,15 @@ _SELECTION: Final = Named(
         job_ids=list_of(JOB_ID, 1, _MOST),
         filter=_FILTER,
         atomicity=_ATOMICITY,
-        confirm=FLAG | {"description": "Needed with a filter that names no type, queue, priority or metadata."},
+        confirm=FLAG | {"description": "Needed with a filter by states and times alone."},
         limit=whole(1, _MOST, "Jobs of the filter that this request takes."),
         cursor=text("`next_cursor` of the request before with the same filter."),
+        priority=_NEW_PRIORITY,
         idempotency_key=_SENT_KEY,
     )
     | {"description": "Exactly one of `job_ids` and `filter`."},
 )
-_CONFIRMED_BODY: Final = body_of(ConfirmedBody, "filter", filter=_FILTER, confirm=CONFIRM)
+_CONFIRMED_BODY: Final = body_of(ConfirmedBody, "filter", filter=_FILTER, confirm=CONFIRM, priority=_NEW_PRIORITY)
 _PARTLY: Final = "207 when some items were refused, 422 when all were; each item says why. 503 if NATS hindered all."
 
 
@@ -136,8 +141,12 @@ BULK: Final = Part(
         _selecting(BulkHandlers.cancel, "cancel", "control", "Cancel jobs", "Active jobs are skipped. "),
         _selecting(BulkHandlers.retry, "retry", "control", "Retry jobs"),
         _selecting(BulkHandlers.delete, "delete", "destroy", "Delete finished jobs"),
+        _selecting(BulkHandlers.reprioritise, "reprioritise", "control", "Give jobs another priority", "Not of fetched jobs. "),
         _confirming(BulkHandlers.confirmed_retry, "retry", "control", "Retry all jobs that fit a filter"),
         _confirming(BulkHandlers.confirmed_cancel, "cancel", "control", "Cancel all jobs that fit a filter"),
         _confirming(BulkHandlers.confirmed_delete, "delete", "destroy", "Delete all finished jobs that fit a filter"),
+        _confirming(
+            BulkHandlers.confirmed_reprioritise, "reprioritise", "control", "Give all jobs that fit a filter another priority"
+        ),
     ),
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ojs_core.domain.cron.record import OVERLAPS
-from ojs_core.wire.crons.answers import CronHistory, CronPage, DeletedCron, OneCron, TriggeredCron
+from ojs_core.wire.crons.answers import CronComing, CronHistory, CronPage, CronPreview, DeletedCron, OneCron, TriggeredCron
+from ojs_core.wire.crons.requests import MOST_COMING
 from ojs_gateway.handlers.crons import CronHandlers
 from ojs_gateway.openapi.common import PAGED
 from ojs_gateway.openapi.envelope import PUSH_REFUSALS
@@ -125,6 +126,36 @@ CRONS: Final = Part(
             {200: OneCron},
             errors=_KNOWN,
             narrowing="entry",
+        ),
+        Route(
+            CronHandlers,
+            CronHandlers.coming,
+            _paths("listCronNextRuns", "GET", "/{cron}/next"),
+            "read",
+            "Read when a cron entry runs next",
+            {200: CronComing},
+            "Of a paused entry the runs that it would have.",
+            query=(Parameter("count", whole(1, MOST_COMING)),),
+            errors=_KNOWN[:1],
+            narrowing="entry",
+        ),
+        Route(
+            CronHandlers,
+            CronHandlers.preview,
+            ("POST /admin/cron/preview previewCron",),
+            "read",
+            "Read when an expression would fire",
+            {200: CronPreview},
+            "Ten times unless `count` says otherwise. Nothing is stored; what a registration refuses is refused.",
+            body=record(
+                {},
+                {
+                    **dict.fromkeys(("cron", "expression", "schedule"), _SCHEDULE),
+                    "timezone": _CHANGES["timezone"],
+                    "count": whole(1, MOST_COMING),
+                },
+                about="One of `cron`, `expression` and `schedule`.",
+            ),
         ),
         Route(
             CronHandlers,

@@ -15,12 +15,14 @@ from ojs_core.wire.jobs.progress import MAX_MESSAGE, ProgressAnswer, ProgressBod
 from ojs_core.wire.jobs.results import JobResult, JobResults
 from ojs_core.wire.jobs.traces import JobHistory, JobRetries, JobTrace
 from ojs_core.wire.jobs.unique import UniqueJobPage
+from ojs_core.wire.jobs.why import Explanation
 from ojs_core.wire.workers.requests import CancelBody, IdsBody
 from ojs_gateway.handlers.admin import AdminHandlers
 from ojs_gateway.handlers.checkpoints import CheckpointHandlers
 from ojs_gateway.handlers.jobs import JobHandlers
 from ojs_gateway.handlers.lists import ListHandlers
 from ojs_gateway.handlers.progress import ProgressHandlers
+from ojs_gateway.handlers.why import WhyHandlers
 from ojs_gateway.openapi.common import (
     NUMBERED,
     OBJECT,
@@ -303,6 +305,28 @@ JOBS: Final = Part(
             {200: AdminChangedJob},
             "A discarded or cancelled job gets a new life, one that waits for its next attempt gets it now.",
             errors=("not_found", "conflict", "duplicate"),
+            narrowing="job",
+        ),
+        Route(
+            AdminHandlers,
+            AdminHandlers.run,
+            ("POST /admin/jobs/{job_id}/run adminRunJob",),
+            "control",
+            "Run a job now",
+            {200: AdminChangedJob},
+            "One that is scheduled, pending, or waits for its next attempt becomes available at once.",
+            errors=("not_found", "conflict"),
+            narrowing="job",
+        ),
+        Route(
+            WhyHandlers,
+            WhyHandlers.read,
+            ("GET /admin/jobs/{job_id}/why explainJob",),
+            "read",
+            "Read why a job is where it is",
+            {200: Explanation},
+            "Reasons as sentences, what matters most first, each with a code that stays.",
+            errors=("not_found",),
             narrowing="job",
         ),
         Route(

@@ -6,12 +6,15 @@ from typing import Final
 
 from ojs_core.telemetry import metrics
 from ojs_core.wire.statistics.answers import AdminStats
+from ojs_core.wire.system.findings import Findings
 from ojs_core.wire.system.health import Health, Liveness
 from ojs_core.wire.system.maintenance import MaintenanceAnswer, MaintenanceBody
 from ojs_core.wire.system.manifest import Manifest
 from ojs_core.wire.system.overview import MiddlewareAnswer, ResetAnswer, SystemConfig, SystemMetrics
+from ojs_core.wire.system.services import ServiceList
 from ojs_core.wire.system.unreadable import RemovedRecord, UnreadableRecordPage
 from ojs_gateway.handlers.admin import AdminHandlers
+from ojs_gateway.handlers.findings import FindingHandlers
 from ojs_gateway.handlers.metrics import MetricHandlers
 from ojs_gateway.handlers.operations import OperationHandlers
 from ojs_gateway.handlers.system import SystemHandlers
@@ -96,6 +99,15 @@ SYSTEM: Final = Part(
             errors=("queue_name_too_long",),
         ),
         Route(
+            FindingHandlers,
+            FindingHandlers.read,
+            ("GET /admin/findings listFindings",),
+            "read",
+            "Read what is wrong",
+            {200: Findings},
+            "Up to 50 sentences, the worst first, each with what to do. Answers of one second are the same.",
+        ),
+        Route(
             OperationHandlers,
             OperationHandlers.maintenance,
             ("GET /admin/system/maintenance getMaintenance", "GET /admin/maintenance"),
@@ -112,6 +124,15 @@ SYSTEM: Final = Part(
             {200: MaintenanceAnswer},
             "During maintenance nothing is fetched from any queue, and nothing that was delayed becomes available.",
             body=body_of(MaintenanceBody, "enabled", reason=SHORT, duration=SECONDS, estimated_duration=SECONDS),
+        ),
+        Route(
+            OperationHandlers,
+            OperationHandlers.services,
+            ("GET /admin/services listServices",),
+            "read",
+            "List the processes of the system",
+            {200: ServiceList},
+            "Those that were heard of within ten seconds, by role.",
         ),
         Route(
             OperationHandlers,

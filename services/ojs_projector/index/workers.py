@@ -93,6 +93,9 @@ def _conditions(ask: WorkersAsk, heard_since: int) -> tuple[str, list[Any]]:
     if ask.id is not None:
         conditions.append("id = ?")
         values.append(ask.id)
+    if ask.queue is not None:
+        conditions.append("EXISTS (SELECT 1 FROM json_each(CAST(record AS TEXT), '$.queues') WHERE value = ?)")
+        values.append(ask.queue)
     if ask.state == _STALE:
         conditions.append("seen_at < ?")
         values.append(heard_since)

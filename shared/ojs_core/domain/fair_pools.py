@@ -166,3 +166,9 @@ def _raised(shares: dict[str, int], floors: Mapping[str, int]) -> dict[str, int]
         richest = max(raised, key=lambda queue: raised[queue] - floors.get(queue, 0))
         raised[richest] -= 1
     return raised
+
+
+def is_starved(pool: Pool | None, oldest_at: int | None, last_at: int | None, now: int) -> bool:
+    """Whether jobs of a queue wait, and none was handed out for the interval of its `pool` (ojs-fair-scheduling §11.1)."""
+    prevention = Prevention() if pool is None or pool.prevention is None else pool.prevention
+    return oldest_at is not None and now - max(oldest_at, last_at or 0) > prevention.interval_ms

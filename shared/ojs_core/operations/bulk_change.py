@@ -1,4 +1,4 @@
-"""Cancelling, retrying and deleting many jobs in one request (ojs-bulk-operations §6, ojs-admin-api §8)."""
+"""Cancelling, retrying, deleting and reprioritising many jobs in one request (ojs-bulk-operations §6, ojs-admin-api §8)."""
 
 from __future__ import annotations
 
@@ -112,6 +112,8 @@ def _decision(operation: Operation, selection: Selection, own: Own | None, *, ac
             decide = transitions.remove
         case "cancel":
             decide = partial(_cancelled, reason=selection.reason, active=active)
+        case "reprioritise":
+            decide = partial(_reprioritised, priority=selection.priority)
     return decide if own is None else lambda job, moment: decide(own(job), moment)
 
 
@@ -122,6 +124,14 @@ def _cancelled(job: Job, moment: Moment, *, reason: str, active: bool) -> Transi
     return transitions.cancel(job, moment, reason)
 
 
+def _reprioritised(job: Job, moment: Moment, *, priority: int | None) -> Transition:
+    """Give a job another priority; one that has it already keeps its place in line."""
+    changed = transitions.reprioritise(job, job.priority if priority is None else priority, moment)
+    if job.priority == priority:
+        raise conflict(f"job {job.id} has priority {priority} already", job.id, job.state, "another priority")
+    return changed
+
+
 """Operators who name active jobs mean them (ojs-admin-api §8.2)."""
 
 
@@ -129,4 +139,5 @@ _EVENTS: Final[dict[Operation, tuple[TransitionName, ...]]] = {
     "cancel": ("cancelled",),
     "retry": ("retried", "promoted"),
     "delete": ("deleted", "removed"),
+    "reprioritise": ("reprioritised",),
 }

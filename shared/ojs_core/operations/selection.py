@@ -1,4 +1,4 @@
-"""Which jobs bulk cancel, retry and delete are about: ids, or a filter (ojs-bulk-operations §6-§8)."""
+"""Which jobs a bulk operation is about: ids, or a filter (ojs-bulk-operations §6-§8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ojs_core.domain.job import State
 
-Operation = Literal["cancel", "retry", "delete"]
+Operation = Literal["cancel", "retry", "delete", "reprioritise"]
 
 
 class Filter(Struct, frozen=True, kw_only=True):
@@ -23,13 +23,17 @@ class Filter(Struct, frozen=True, kw_only=True):
     enqueued_after: int | None = None
     priority: int | None = None
     meta: dict[str, Any] | None = None
+    tag: str | None = None
+    error_type: str | None = None
+    worker: str | None = None
     since: int | None = None
     until: int | None = None
 
     @property
     def broad(self) -> bool:
-        """Whether it names no type, queue, priority or metadata: states and times alone may well fit every job."""
-        return all(value is None for value in (self.type, self.queue, self.priority, self.meta))
+        """Whether it names nothing of a job itself: states and times alone may well fit every job."""
+        named = (self.type, self.queue, self.priority, self.meta, self.tag, self.error_type, self.worker)
+        return all(value is None for value in named)
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -43,4 +47,6 @@ class Selection(Struct, frozen=True, kw_only=True):
     cursor: str | None = None
     reason: str = "bulk"
     """Why jobs are cancelled."""
+    priority: int | None = None
+    """What jobs are reprioritised to; a dry run may leave it open."""
     idempotency_key: str | None = None

@@ -17,6 +17,8 @@ from ojs_core.read.messages import (
     Answer,
     Ask,
     AskOutcome,
+    Concerns,
+    ConcernsAsk,
     DeadLettersAsk,
     DeadLetterStats,
     Dispatches,
@@ -98,6 +100,10 @@ class Queries:
     async def dispatches(self, also: tuple[str, ...] = ()) -> Dispatches:
         """What was handed out within the last minute, by queue; `also` names queues to list in any case."""
         return await self._ask("dispatches", DispatchesAsk(also=also), Dispatches)
+
+    async def concerns(self, paused: tuple[str, ...]) -> Concerns:
+        """The queues that an operator may have to see to."""
+        return await self._ask("concerns", ConcernsAsk(paused=paused), Concerns)
 
     async def history(self, ask: HistoryAsk) -> History:
         return await self._ask("history", ask, History)

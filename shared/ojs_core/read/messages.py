@@ -135,16 +135,26 @@ class StatsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WorkersAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
-    """Workers by id, those that deregistered left out. `state` is what a worker says of itself, or `stale` for silent ones."""
+    """Workers by id, those that deregistered left out. `state` is what a worker says of itself, or `stale` for silent ones.
+
+    `queue` is one that it names.
+    """
 
     id: str | None = None
     state: str | None = None
+    queue: str | None = None
 
 
 class DispatchesAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
     """What was handed out within the last minute. `also` names queues that are listed in any case."""
 
     also: tuple[str, ...] = ()
+
+
+class ConcernsAsk(Ask, frozen=True, kw_only=True, omit_defaults=True):
+    """The queues that an operator may have to see to. `paused` are those that are told of in any case, and of no others."""
+
+    paused: tuple[str, ...] = ()
 
 
 class UniqueAsk(PageAsk, frozen=True, kw_only=True, omit_defaults=True):
@@ -295,6 +305,29 @@ class Dispatches(Answer, frozen=True, kw_only=True, omit_defaults=True):
 
     queues: list[DispatchesOfQueue]
     total: int
+
+
+class QueueFacts(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A queue as it stands. `completed` and `failed` count the attempts that ended within five minutes."""
+
+    name: str
+    available: int = 0
+    oldest_at: int | None = None
+    """Since when the oldest of the available jobs is available."""
+    served: bool = False
+    """Whether a running worker names it, or a job of it was handed out within five minutes."""
+    last_at: int | None = None
+    """When a job of it was last handed out."""
+    completed: int = 0
+    failed: int = 0
+
+
+class Concerns(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """Queues that are paused with jobs in them, whose jobs have waited longest, or of which most attempts failed."""
+
+    queues: list[QueueFacts]
+    known: int
+    """How many queues there are."""
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):

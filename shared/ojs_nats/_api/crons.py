@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from ojs_nats._api.subject import Subject, body, parameters
@@ -20,6 +21,8 @@ _DELETE: Final = Operation("deleteCronJob", "DELETE", "/cron/{cron}")
 _TRIGGER: Final = Operation("triggerCronJob", "POST", "/cron/{cron}/trigger")
 _PAUSE: Final = Operation("pauseCronJob", "POST", "/cron/{cron}/pause")
 _RESUME: Final = Operation("resumeCronJob", "POST", "/cron/{cron}/resume")
+_COMING: Final = Operation("listCronNextRuns", "GET", "/cron/{cron}/next")
+_PREVIEW: Final = Operation("previewCron", "POST", "/admin/cron/preview")
 _HISTORY: Final = Operation("listCronRuns", "GET", "/cron/{cron}/history")
 
 Overlap = Literal["skip", "allow", "cancel_previous", "enqueue"]
@@ -86,6 +89,15 @@ class Crons(Subject):
 
     async def resume(self, name: str) -> Cron:
         return await self._asked(Cron, Request(_RESUME, {"cron": name}), "cron")
+
+    async def coming(self, name: str, *, count: int | None = None) -> Sequence[datetime]:
+        """When it runs next, or would if it weren't paused."""
+        return await self._asked(list[datetime], Request(_COMING, {"cron": name, **parameters(count=count)}), "runs")
+
+    async def preview(self, expression: str, *, timezone: str | None = None, count: int | None = None) -> Sequence[datetime]:
+        """When an expression would fire; nothing is stored."""
+        asked = body(expression=expression, timezone=timezone, count=count)
+        return await self._asked(list[datetime], Request(_PREVIEW, body=asked), "runs")
 
     async def history(self, name: str, *, limit: int | None = None) -> Sequence[CronRun]:
         """Its last runs, the newest first."""

@@ -19,6 +19,7 @@ from ojs_nats.answers.jobs import (
     AttemptTrace,
     ChangedPriority,
     ChangedSelection,
+    Explanation,
     HistoryEvent,
     JobDetail,
     JobLineage,
@@ -34,6 +35,8 @@ _ASK_S: Final = 20.0
 _LIST: Final = Operation("listJobs", "GET", "/jobs")
 _DETAIL: Final = Operation("adminGetJob", "GET", "/admin/jobs/{job_id}")
 _RETRY: Final = Operation("adminRetryJob", "POST", "/admin/jobs/{job_id}/retry")
+_RUN: Final = Operation("adminRunJob", "POST", "/admin/jobs/{job_id}/run")
+_WHY: Final = Operation("explainJob", "GET", "/admin/jobs/{job_id}/why")
 _ACTIVATE: Final = Operation("activateJob", "POST", "/jobs/{job_id}/activate")
 _REPRIORITISE: Final = Operation("updateJobPriority", "PATCH", "/jobs/{job_id}")
 _PROGRESS: Final = Operation("getJobProgress", "GET", "/jobs/{job_id}/progress")
@@ -48,6 +51,7 @@ _RESULTS: Final = Operation("getJobResults", "POST", "/jobs/results")
 _UNIQUE: Final = Operation("listUniqueJobs", "GET", "/unique-jobs")
 _CANCEL_MANY: Final = Operation("bulkCancelJobs", "POST", "/jobs/bulk/cancel")
 _RETRY_MANY: Final = Operation("bulkRetryJobs", "POST", "/jobs/bulk/retry")
+_REPRIORITISE_MANY: Final = Operation("bulkReprioritiseJobs", "POST", "/jobs/bulk/reprioritise")
 _DELETE_MANY: Final = Operation("bulkDeleteJobs", "POST", "/jobs/bulk/delete")
 
 Priority = int | Literal["high", "normal", "low"]
@@ -64,6 +68,9 @@ class JobFilter(msgspec.Struct, frozen=True):
     enqueued_after: datetime | None = None
     older_than: Duration | None = None
     meta: Mapping[str, Any] = {}
+    tag: str | None = None
+    error_type: str | None = None
+    worker: str | None = None
 
     def wire(self) -> dict[str, Any]:
         before, after = self.enqueued_before, self.enqueued_after
@@ -76,6 +83,9 @@ class JobFilter(msgspec.Struct, frozen=True):
             enqueued_after=after and moment(after, "enqueued_after"),
             older_than=None if self.older_than is None else milliseconds(self.older_than) / 1_000,
             meta=dict(self.meta) or None,
+            tag=self.tag,
+            error_type=self.error_type,
+            worker=self.worker,
         )
 
 
@@ -128,6 +138,14 @@ class Jobs(Subject):
     async def retry(self, job_id: str) -> Job:
         """A new life for one that has failed or was cancelled, the next attempt now for one that waits for it."""
         return await self._asked(Job, Request(_RETRY, {"job_id": job_id}, repeatable=False), "job")
+
+    async def run_now(self, job_id: str) -> Job:
+        """Make one available that is scheduled, pending, or waits for its next attempt."""
+        return await self._asked(Job, Request(_RUN, {"job_id": job_id}, repeatable=False), "job")
+
+    async def why(self, job_id: str) -> Explanation:
+        """Why it is where it is, what matters most first."""
+        return await self._asked(Explanation, Request(_WHY, {"job_id": job_id}))
 
     async def activate(self, job_id: str) -> Job:
         """Make a pending one available."""
@@ -222,7 +240,7 @@ class Jobs(Subject):
         """Those with these ids, or up to `limit` of those that fit; the answer tells of each job what became of it.
 
         `next_cursor` of the answer leads to the rest. `atomic` is all or none; `dry_run` changes nothing; `confirm` is needed
-        for a filter that names no type, queue, priority or metadata.
+        for a filter by states and times alone.
         """
         how = body(reason=reason, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
         return await self._change(_CANCEL_MANY, jobs, how, atomic=atomic)
@@ -254,6 +272,21 @@ class Jobs(Subject):
         """Remove those that have ended; told as `cancel_many` tells."""
         how = body(dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
         return await self._change(_DELETE_MANY, jobs, how, atomic=atomic)
+
+    async def reprioritise_many(
+        self,
+        jobs: Sequence[str] | JobFilter,
+        priority: Priority,
+        *,
+        atomic: bool = False,
+        dry_run: bool = False,
+        confirm: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> ChangedSelection:
+        """Give another priority to those that were not fetched yet; told as `cancel_many` tells."""
+        how = body(priority=priority, dry_run=dry_run or None, confirm=confirm or None, limit=limit, cursor=cursor)
+        return await self._change(_REPRIORITISE_MANY, jobs, how, atomic=atomic)
 
     async def _change(
         self, operation: Operation, jobs: Sequence[str] | JobFilter, how: Mapping[str, object], *, atomic: bool

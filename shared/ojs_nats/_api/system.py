@@ -16,10 +16,12 @@ from ojs_nats.answers.system import (
     AuditEntry,
     AuditPage,
     DebugStatus,
+    Findings,
     Health,
     Maintenance,
     Manifest,
     MiddlewareEntry,
+    Service,
     SystemConfig,
     SystemStats,
     UnreadableRecord,
@@ -29,6 +31,8 @@ _MANIFEST: Final = Operation("getManifest", "GET", "/ojs/manifest")
 _HEALTH: Final = Operation("getHealth", "GET", "/health")
 _STATS: Final = Operation("adminStats", "GET", "/admin/stats")
 _HISTORY: Final = Operation("getStatsHistory", "GET", "/admin/stats/history")
+_FINDINGS: Final = Operation("listFindings", "GET", "/admin/findings")
+_SERVICES: Final = Operation("listServices", "GET", "/admin/services")
 _CONFIG: Final = Operation("getConfig", "GET", "/admin/system/config")
 _GET_MAINTENANCE: Final = Operation("getMaintenance", "GET", "/admin/system/maintenance")
 _SET_MAINTENANCE: Final = Operation("setMaintenance", "POST", "/admin/system/maintenance")
@@ -54,6 +58,14 @@ class ServerSystem(Subject):
     async def stats(self) -> SystemStats:
         """Its totals."""
         return await self._asked(SystemStats, Request(_STATS))
+
+    async def findings(self) -> Findings:
+        """What is wrong with it, the worst first."""
+        return await self._asked(Findings, Request(_FINDINGS))
+
+    async def services(self) -> Sequence[Service]:
+        """The processes that were heard of lately, by role."""
+        return await self._asked(list[Service], Request(_SERVICES), "services")
 
     async def history(
         self,

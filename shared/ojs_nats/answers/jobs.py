@@ -31,6 +31,22 @@ class PlannedTransition(msgspec.Struct, frozen=True, kw_only=True):
     service: str
 
 
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason: a code that stays, a sentence, and what can be done about it."""
+
+    code: str
+    message: str
+    remedy: str | None = None
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job is in its state, what matters most first."""
+
+    job_id: str
+    state: str
+    reasons: list[Reason]
+
+
 class JobDetail(Job, frozen=True, kw_only=True):
     """A job with what happened to it, and what will happen by itself."""
 

@@ -214,6 +214,35 @@ class DebugStatus(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is wrong, or to be known: what was seen, what follows, what to do, and where the dashboard shows it."""
+
+    check: str
+    severity: str
+    message: str
+    meaning: str
+    remedy: str
+    link: str | None = None
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong, the worst first. `checks` are the names of all that were made."""
+
+    findings: list[Finding]
+    checks: list[str]
+    checked_at: datetime
+
+
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the system; one of an older version doesn't say its `version`."""
+
+    role: str
+    instance: str
+    since: datetime
+    at: datetime
+    version: str | None = None
+
+
 class AuditDetail(msgspec.Struct, frozen=True, kw_only=True):
     """What is particular to an entry. `count` is how many acts it stands for, the first of them at `first_at`."""
 

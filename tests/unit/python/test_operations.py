@@ -40,6 +40,7 @@ LEFT_OUT: Final = {
     "adminBulkRetry": _FILTERED,
     "adminBulkCancel": _FILTERED,
     "adminBulkDelete": _FILTERED,
+    "adminBulkReprioritise": _FILTERED,
     "getLiveness": _PROBE,
     "getMetrics": _PROBE,
     "getSystemMetrics": "a few of the numbers of adminStats",

@@ -13,30 +13,23 @@ from typing import Final
 import msgspec
 from rich.text import Text
 
-from ojs_command.client.doctor import server, work
+from ojs_command.client.doctor import server
 from ojs_command.client.doctor.findings import Finding, problem, warning
 from ojs_command.client.doctor.tls import check_tls
-from ojs_command.client.output import Output, clean, counted, shown
+from ojs_command.client.output import Output, clean, shown
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.running import distrusted
 from ojs_command.client.session import Session
+from ojs_core.base.wording import counted
 from ojs_core.runtime.settings import NAMESPACE_ENV
 from ojs_nats import Client, Refused, Unavailable
 
 _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {
-    "health": server.check_health,
-    "projector": server.check_projector,
+    "server": server.check_server,
     "door": server.check_door,
     "versions": server.check_versions,
-    "durability": server.check_durability,
     "clock": server.check_clock,
-    "limits": server.check_limits,
-    "records": server.check_records,
-    "maintenance": work.check_maintenance,
-    "queues": work.check_queues,
-    "workers": work.check_workers,
-    "webhooks": work.check_webhooks,
 }
 _PATIENCE: Final = "3s"
 """A doctor doesn't wait for what doesn't come."""

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
 from ojs_command.client.nats_address import operators_address
-from ojs_command.client.output import counted
 from ojs_core.base.errors import OjsError
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem
+from ojs_core.base.wording import counted
 from ojs_core.domain.storage_room import RESERVE_BYTES, levels, shortage
 from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import CannotConnect, Connection

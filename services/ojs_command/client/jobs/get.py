@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from ojs_command.client.output import at, duration, json_text
+from ojs_command.client.output import at, json_text
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
+from ojs_core.base.wording import duration
 from ojs_nats.answers.jobs import JobDetail, TimelineEntry
 
 _EXAMPLES: Final = """\

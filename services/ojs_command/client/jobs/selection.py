@@ -9,10 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from ojs_command.client.arguments import STATES, duration, member, words
-from ojs_command.client.output import counted
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.session import Session
+from ojs_core.base.wording import counted
 from ojs_nats import JobFilter
 from ojs_nats.answers.jobs import ChangedItem, ChangedSelection
 

@@ -1,10 +1,12 @@
 /** Cron entries: when each runs, and how its last runs went. */
 
 import { button, json } from '../actions.js';
+import { request } from '../api.js';
 import { moment, number, text } from '../format.js';
 import { html } from '../lit-html.js';
 import { badge, head, pages, table, when } from '../parts.js';
 import { inWords } from '../schedule.js';
+import { signal } from '../signals-core.js';
 
 export const title = () => 'Crons';
 
@@ -73,11 +75,44 @@ export function actions(/** @type {any} */ cron, /** @type {() => void} */ then)
 	];
 }
 
+/**
+ * When the schedule that is typed fires next, asked of the server once typing has paused.
+ * @returns {(values: import('../actions.js').Values) => import('../parts.js').Part}
+ */
+function runs() {
+	const found = signal(/** @type {{runs: string[], problem: string}} */ ({ runs: [], problem: '' }));
+	let asked = '';
+	let timer = 0;
+	const ask = async (/** @type {string} */ cron, /** @type {string} */ timezone, /** @type {string} */ of) => {
+		let next = { runs: /** @type {string[]} */ ([]), problem: '' };
+		try {
+			const answer = await request('/admin/cron/preview', { method: 'POST', body: { cron, timezone: timezone || 'UTC' } });
+			next = { runs: /** @type {any} */ (answer).runs, problem: '' };
+		} catch (error) {
+			next.problem = error instanceof Error ? error.message : String(error);
+		}
+		if (of === asked) found.value = next;
+	};
+	return (values) => {
+		const [cron, timezone] = [values['expression'] ?? '', values['timezone'] ?? ''];
+		const of = `${cron} ${timezone}`;
+		if (of !== asked) {
+			asked = of;
+			clearTimeout(timer);
+			timer = window.setTimeout(() => ask(cron, timezone, of), 300);
+		}
+		const { runs, problem } = found.value;
+		return problem
+			? html`<p class="notice warn" role="status">${text(problem, 300)}</p>`
+			: html`<div role="status"><p>${inWords(cron)}. Next runs:</p><ul>${runs.map((run) => html`<li>${moment(run, { plain: true })}</li>`)}</ul></div>`;
+	};
+}
+
 /** The button that changes an entry, or makes one. */
 export function edit(
 	/** @type {any} */ cron,
 	/** @type {() => void} */ then,
-	/** @type {(values: import('../actions.js').Values) => import('../parts.js').Part} */ preview = () => '',
+	/** @type {(values: import('../actions.js').Values) => import('../parts.js').Part} */ preview = runs(),
 ) {
 	const template = cron?.job_template ?? { type: '', args: [], options: {}, meta: {} };
 	return button(

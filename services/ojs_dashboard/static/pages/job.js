@@ -25,7 +25,7 @@ export function open(visit) {
 		const now = job.read.value.value;
 		return html`${head(html`Job <span class="id">${text(visit.param)}</span>`, {
 			path,
-			cli: ['job', visit.param],
+			cli: ['get', visit.param],
 			actions: now ? actions(now, reload) : nothing,
 		})}
 			${when(

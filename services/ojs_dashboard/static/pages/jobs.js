@@ -21,6 +21,13 @@ const PRESETS = /** @type {const} */ ([
 ]);
 /** What can be done to many jobs, and to those of which states. */
 const OPERATIONS = /** @type {const} */ ([
+	{
+		name: 'reprioritise',
+		label: 'Set priority',
+		needs: 'control',
+		states: ['available', 'scheduled', 'pending'],
+		done: 'reprioritised',
+	},
 	{ name: 'retry', label: 'Retry', needs: 'control', states: ['discarded', 'cancelled', 'retryable'], done: 'retried' },
 	{
 		name: 'cancel',
@@ -34,6 +41,14 @@ const OPERATIONS = /** @type {const} */ ([
 
 /** @typedef {(typeof OPERATIONS)[number]} Operation */
 /** @typedef {{operation: Operation, done: number, failed: number, matched: number, over: boolean, stop: boolean, refusals: string[]}} Progress */
+
+/** @type {import('../actions.js').Field} */
+const PRIORITY = { name: 'priority', label: 'Priority, from -100 to 100', kind: 'number', value: '0', min: -100, max: 100 };
+/** What an operation asks for besides the jobs. */
+const asksFor = (/** @type {Operation} */ operation) => (operation.name === 'reprioritise' ? [PRIORITY] : []);
+/** The members of the request that what was typed becomes. */
+const typed = (/** @type {Operation} */ operation, /** @type {import('../actions.js').Values} */ values) =>
+	operation.name === 'reprioritise' ? { priority: Number(values['priority']) } : {};
 
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
@@ -66,8 +81,9 @@ export function open(visit) {
 				method: 'POST',
 				danger: operation.name === 'delete',
 				path: `/admin/jobs/bulk/${operation.name}`,
-				body: { filter, confirm: true },
-				run: async () => void carryOut(operation, filter, most),
+				fields: asksFor(operation),
+				body: (values) => ({ filter, confirm: true, ...typed(operation, values) }),
+				run: async (values) => void carryOut(operation, { filter, confirm: true, ...typed(operation, values) }, most),
 				cli: null,
 				typed: most > 100 ? String(most) : '',
 				about: html`<p>${count(most, 'job')} would be ${operation.done}, of those that fit <code>${line() || 'no filter: all jobs'}</code>.</p>
@@ -80,14 +96,14 @@ export function open(visit) {
 		}
 	};
 
-	const carryOut = async (/** @type {Operation} */ operation, /** @type {object} */ filter, /** @type {number} */ matched) => {
+	const carryOut = async (/** @type {Operation} */ operation, /** @type {object} */ body, /** @type {number} */ matched) => {
 		let now = /** @type {Progress} */ ({ operation, done: 0, failed: 0, matched, over: false, stop: false, refusals: [] });
 		running.value = now;
 		let cursor = /** @type {string | undefined} */ (undefined);
 		do {
 			try {
 				const answer = /** @type {any} */ (
-					await request(`/admin/jobs/bulk/${operation.name}`, { method: 'POST', body: { filter, confirm: true, cursor } })
+					await request(`/admin/jobs/bulk/${operation.name}`, { method: 'POST', body: { ...body, cursor } })
 				);
 				cursor = answer.has_more ? answer.next_cursor : undefined;
 				const refusals = [
@@ -126,7 +142,8 @@ export function open(visit) {
 				method: 'POST',
 				danger: operation.name === 'delete',
 				path: `/jobs/bulk/${operation.name}`,
-				body: { job_ids: ids },
+				fields: asksFor(operation),
+				body: (values) => ({ job_ids: ids, ...typed(operation, values) }),
 				cli: null,
 				done: (answer) =>
 					`${count(answer[operation.done], 'job')} ${operation.done}${answer.skipped ? `, ${number(answer.skipped)} skipped: ${answer.items.find((/** @type {any} */ item) => item.error)?.error.message ?? ''}` : ''}.`,

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
+from ojs_core.base.numbers import LATEST_MS
 from ojs_core.domain.cron.expression import Every, Fields, parse_expression
 
 _CACHED: Final = 4_096
@@ -64,6 +65,17 @@ def following(expression: str, zone: str, anchor: int, after: int) -> Next:
         passed = max(0, (after - anchor) // schedule.interval_ms)
         return Next(anchor + (passed + 1) * schedule.interval_ms)
     return _next_on_wall(schedule, ZoneInfo(zone), after)
+
+
+def coming(expression: str, zone: str, anchor: int, after: int, count: int) -> list[int]:
+    """Return the next `count` ticks later than `after`, fewer if the calendar ends before."""
+    found: list[int] = []
+    while len(found) < count:
+        after = following(expression, zone, anchor, after).at
+        if after > LATEST_MS:
+            break
+        found.append(after)
+    return found
 
 
 def _next_on_wall(fields: Fields, zone: ZoneInfo, after: int) -> Next:

@@ -45,6 +45,7 @@ from ojs_core.domain.transitions.manual import retry_by_hand as retry_by_hand
 from ojs_core.domain.transitions.manual import retry_discarded as retry_discarded
 from ojs_core.domain.transitions.manual import retry_now as retry_now
 from ojs_core.domain.transitions.manual import retry_one as retry_one
+from ojs_core.domain.transitions.manual import run_now as run_now
 from ojs_core.domain.transitions.push import activate as activate
 from ojs_core.domain.transitions.push import push as push
 from ojs_core.domain.transitions.push import push_discarded as push_discarded

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ojs_core.base.errors import conflict, not_found
 from ojs_core.domain.job import NOTHING, TERMINAL, Job, Retry, State
 from ojs_core.domain.transitions.log import leading_to
+from ojs_core.domain.transitions.push import activate
 from ojs_core.domain.transitions.result import Moment, Transition
 from ojs_core.domain.transitions.settle import conclude, entered, made_available, require
 from ojs_core.domain.unique import keyed
@@ -129,6 +130,17 @@ def tombstone(job: Job) -> Job:
 def retry_now(job: Job, moment: Moment) -> Transition:
     """End the wait of a job that failed and would be tried again later. Raises `conflict` in any other state."""
     require(job, "retry", State.RETRYABLE)
+    return run_now(job, moment)
+
+
+def run_now(job: Job, moment: Moment) -> Transition:
+    """End whatever a job waits for before it becomes available: its delay, its back-off or its activation.
+
+    Raises `conflict` in any state but scheduled, retryable and pending.
+    """
+    require(job, "run", State.SCHEDULED, State.RETRYABLE, State.PENDING)
+    if job.state is State.PENDING:
+        return activate(job, moment)
     return conclude(job, made_available(job, moment), moment, "promoted", reason="manual")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Final
 
 import msgspec
@@ -46,13 +47,17 @@ class PresenceTimings(Struct, frozen=True, kw_only=True):
 
 
 class ServiceBeat(Struct, frozen=True, omit_defaults=True):
-    """A service process: alive without a gap from `since` to `at` (server time, Unix ms); `left` if it stopped in order."""
+    """A service process: alive without a gap from `since` to `at` (server time, Unix ms); `left` if it stopped in order.
+
+    `version` is that of its program; older ones don't say theirs.
+    """
 
     role: str
     instance: str
     since: At
     at: At
     left: bool = False
+    version: str = ""
 
 
 class WorkerRecord(Worker, frozen=True, kw_only=True, omit_defaults=True):
@@ -160,7 +165,7 @@ class Presence:
         self._records = records
         self._clock = clock
         self._config = config
-        self._mine = ServiceBeat(role=role, instance=instance, since=clock.now(), at=0)
+        self._mine = ServiceBeat(role=role, instance=instance, since=clock.now(), at=0, version=version("ojs-nats"))
         self._task: asyncio.Task[None] | None = None
         self.trouble: str | None = None
         """Why the last beat was not stored, None if it was."""
@@ -184,13 +189,14 @@ class Presence:
 
     async def live(self) -> list[str]:
         """The instances of every role that beat lately."""
-        return [beat.instance for beat in await self._lately()]
+        return [beat.instance for beat in await self.lately()]
 
     async def by_role(self) -> Counter[str]:
         """How many processes of each role beat lately."""
-        return Counter(beat.role for beat in await self._lately())
+        return Counter(beat.role for beat in await self.lately())
 
-    async def _lately(self) -> list[ServiceBeat]:
+    async def lately(self) -> list[ServiceBeat]:
+        """The processes of every role that beat lately and haven't left."""
         horizon = self._clock.now() - self.timings.max_gap_ms
         return [beat for beat in await self.of("*") if beat.at >= horizon and not beat.left]
 
@@ -206,7 +212,7 @@ class Presence:
     async def _beat(self, *, left: bool = False) -> None:
         now = self._clock.now()
         since = now if now - self._mine.at > self.timings.max_gap_ms else self._mine.since
-        beat = ServiceBeat(role=self._mine.role, instance=self._mine.instance, since=since, at=now, left=left)
+        beat = msgspec.structs.replace(self._mine, since=since, at=now, left=left)
         subject = self._config.record("service", f"{encode_token(beat.role)}.{encode_token(beat.instance)}")
         await put(self._nats, subject, msgspec.json.encode(beat), _SERVICE_TTL_S, "a service's beat")
         self._mine = beat

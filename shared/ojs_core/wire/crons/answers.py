@@ -62,6 +62,19 @@ class TriggeredCron(Struct):
     cron: CronAnswer
 
 
+class CronPreview(Struct):
+    """When an expression fires next in a zone; fewer times than were asked for where the calendar ends before."""
+
+    timezone: str
+    runs: list[Timestamp]
+
+
+class CronComing(CronPreview):
+    """When an entry runs next, or would if it weren't paused."""
+
+    name: str
+
+
 class CronPage(Struct):
     """A page of the list of entries, `count` of them."""
 
@@ -114,6 +127,16 @@ def cron_answer(cron: Cron) -> CronAnswer:
         waiting_runs=len(cron.waiting) or UNSET,
         description=given(cron.description),
     )
+
+
+def cron_preview(timezone: str, ticks: Sequence[int]) -> CronPreview:
+    """Tell of the ticks of an expression."""
+    return CronPreview(timezone, [format_ms(tick) for tick in ticks])
+
+
+def cron_coming(cron: Cron, ticks: Sequence[int]) -> CronComing:
+    """Tell of an entry's ticks to come."""
+    return CronComing(cron.timezone, [format_ms(tick) for tick in ticks], cron.name)
 
 
 def cron_page(crons: Sequence[Cron], asked: Page) -> CronPage:

@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from ojs_core.base.errors import invalid, naming, not_found, too_large
-from ojs_core.base.fields import absent, members_of, object_of, shown, value_of
+from ojs_core.base.fields import absent, integer, members_of, object_of, shown, value_of
+from ojs_core.base.numbers import whole_number
 from ojs_core.base.payload_limits import PayloadLimits
 from ojs_core.domain.cron.changes import Registration
 from ojs_core.domain.cron.expression import BadExpression, parse_expression
@@ -21,6 +22,10 @@ from ojs_core.domain.job import Job
 from ojs_core.wire.jobs.enqueue import SYSTEM_MEMBERS, TOP_LEVEL_ONLY, read_envelope
 from ojs_core.wire.members import AnswerWarning, encode
 
+MOST_COMING: Final = 50
+"""Runs to come in one answer."""
+DEFAULT_COMING: Final = 5
+DEFAULT_PREVIEW: Final = 10
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{0,254}", re.ASCII)
 _EXPRESSIONS: Final = ("cron", "expression", "schedule")
 _MAX_DESCRIPTION: Final = 1_000
@@ -107,6 +112,35 @@ def parse_patch(body: bytes, cron: Cron, limits: PayloadLimits, told: list[Answe
     if not any(name in sent for name in _EXPRESSIONS):
         merged["expression"] = cron.expression
     return parse_registration(encode(merged), limits, told)
+
+
+class Preview(Struct, frozen=True):
+    """An expression in a zone, and how many of its runs are asked for."""
+
+    expression: str
+    timezone: str
+    count: int
+
+
+def parse_preview(body: bytes, limits: PayloadLimits) -> Preview:
+    """POST /admin/cron/preview `{cron, timezone?, count?}`. Raises OjsError as a registration does."""
+    members = object_of(body)
+    count = _value(members, "count", limits)
+    return Preview(
+        _expression(members, limits),
+        _timezone(_value(members, "timezone", limits)),
+        DEFAULT_PREVIEW if count is None else integer(count, "count", 1, MOST_COMING),
+    )
+
+
+def parse_count(text: str | None) -> int:
+    """Read how many runs to come `?count` asks for. Raises invalid_request."""
+    if not text:
+        return DEFAULT_COMING
+    count = whole_number(text, 9)
+    if count is None or not 1 <= count <= MOST_COMING:
+        raise invalid("count", f"count must be an integer from 1 to {MOST_COMING}, not {shown(text)}")
+    return count
 
 
 def cron_name(text: str) -> str:

@@ -20,7 +20,12 @@ from ojs_core.wire.jobs.job import JobAnswer, job_answer
 from ojs_core.wire.jobs.selection import atomicity_of
 from ojs_core.wire.members import MOST_WARNINGS, AnswerWarning, Count, Timestamp, Uuid, Warnings, warnings_of
 
-DONE: Final[dict[Operation, str]] = {"cancel": "cancelled", "retry": "retried", "delete": "deleted"}
+DONE: Final[dict[Operation, str]] = {
+    "cancel": "cancelled",
+    "retry": "retried",
+    "delete": "deleted",
+    "reprioritise": "reprioritised",
+}
 """What is said of the jobs that an operation has changed."""
 
 
@@ -138,7 +143,7 @@ class ChangedItem(Struct, kw_only=True, omit_defaults=True):
 
     index: Count
     job_id: Uuid
-    status: Literal["cancelled", "retried", "deleted", "matched", "skipped"]
+    status: Literal["cancelled", "retried", "deleted", "reprioritised", "matched", "skipped"]
     reason: str | UnsetType = UNSET
     error: ItemError | UnsetType = UNSET
 
@@ -181,6 +186,12 @@ class BulkDeleted(BulkChanged, kw_only=True, omit_defaults=True):
     deleted: Count
 
 
+class BulkReprioritised(BulkChanged, kw_only=True, omit_defaults=True):
+    """What became of each job that was to get another priority."""
+
+    reprioritised: Count
+
+
 class SkippedJob(Struct):
     """A job that was left as it is, and why."""
 
@@ -198,10 +209,11 @@ class BulkConfirmed(RestOfFilter, kw_only=True, omit_defaults=True):
     errors: list[SkippedJob]
 
 
-CHANGED: Final[dict[Operation, type[BulkCancelled | BulkRetried | BulkDeleted]]] = {
+CHANGED: Final[dict[Operation, type[BulkCancelled | BulkRetried | BulkDeleted | BulkReprioritised]]] = {
     "cancel": BulkCancelled,
     "retry": BulkRetried,
     "delete": BulkDeleted,
+    "reprioritise": BulkReprioritised,
 }
 """What an operation on jobs that a request selects is answered with."""
 _ROLLED_BACK: Final = ItemError("rolled_back", "nothing was changed because other items were refused")
@@ -260,7 +272,7 @@ def _summary(job: Job) -> JobSummary:
 def bulk_changed(
     operation: Operation, outcomes: Sequence[ItemOutcome], *, dry_run: bool, rest: Rest | None
 ) -> tuple[int, BulkChanged]:
-    """Status and answer of POST /jobs/bulk/cancel, retry and delete. `rest` is of a filter."""
+    """Status and answer of POST /jobs/bulk/cancel, retry, delete and reprioritise. `rest` is of a filter."""
     done = DONE[operation]
     items = [_changed(index, outcome, "matched" if dry_run else done) for index, outcome in enumerate(outcomes)]
     total, skipped = len(items), sum(item.status == "skipped" for item in items)

@@ -1,4 +1,4 @@
-"""Which jobs bulk cancel, retry and delete are about: ids, or a filter (ojs-bulk-operations §6-§8, ojs-admin-api §8)."""
+"""Which jobs a bulk operation is about: ids, or a filter (ojs-bulk-operations §6-§8, ojs-admin-api §8)."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ _DEFAULT_STATES: Final[dict[Operation, tuple[State, ...]]] = {
     "cancel": (State.AVAILABLE, State.SCHEDULED),
     "retry": (State.DISCARDED,),
     "delete": (State.COMPLETED, State.CANCELLED, State.DISCARDED),
+    "reprioritise": (State.AVAILABLE, State.SCHEDULED, State.PENDING),
 }
 
 
@@ -40,6 +41,7 @@ class ConfirmedBody(Struct, forbid_unknown_fields=True):
     dry_run: bool | None = None
     cursor: str | None = None
     reason: str | None = None
+    priority: Any = None
 
 
 class SelectionBody(ConfirmedBody):
@@ -59,6 +61,9 @@ class FilterBody(Struct, forbid_unknown_fields=True):
     older_than: str | int | float | None = None
     priority: Any = None
     meta: dict[str, Any] | None = None
+    tag: str | None = None
+    error_type: str | None = None
+    worker: str | None = None
     since: str | None = None
     until: str | None = None
 
@@ -77,11 +82,12 @@ def parse_confirmed(body: bytes, operation: Operation, now: int, limits: Payload
         limit=limits.max_bulk_jobs,
         cursor=sent.cursor or None,
         reason=_reason(sent.reason, operation, limits),
+        priority=_priority(sent, operation),
     )
 
 
 def parse_selection(body: bytes, operation: Operation, now: int, limits: PayloadLimits, *, confirmed: bool) -> Selection:
-    """POST /jobs/bulk/cancel, retry, delete. A broad filter needs `confirm: true` unless the request counts as `confirmed`.
+    """POST /jobs/bulk/{operation}. A broad filter needs `confirm: true` unless the request counts as `confirmed`.
 
     Raises invalid_payload, invalid_request, batch_size_exceeded.
     """
@@ -95,6 +101,7 @@ def parse_selection(body: bytes, operation: Operation, now: int, limits: Payload
         limit=most if sent.limit is None else integer(sent.limit, "limit", 1, most),
         cursor=sent.cursor or None,
         reason=_reason(sent.reason, operation, limits),
+        priority=_priority(sent, operation),
         idempotency_key=sent.idempotency_key,
     )
     if sent.job_ids is not None:
@@ -115,6 +122,18 @@ def _reason(sent: str | None, operation: Operation, limits: PayloadLimits) -> st
     if operation != "cancel":
         raise invalid("reason", f"reason belongs to a cancellation; a {operation} has none")
     return short_text(sent, "reason", limits)
+
+
+def _priority(sent: ConfirmedBody, operation: Operation) -> int | None:
+    if operation != "reprioritise":
+        if sent.priority is not None:
+            raise invalid("priority", f"priority belongs to a reprioritise; a {operation} has none")
+        return None
+    if sent.priority is None:
+        if sent.dry_run:
+            return None
+        raise invalid("priority", "priority is required: an integer from -100 to 100")
+    return priority_of(sent.priority, "priority")
 
 
 def _job_id(text: str, index: int) -> str:
@@ -138,6 +157,9 @@ def _filter(sent: Any, operation: Operation, now: int, limits: PayloadLimits) ->
         enqueued_after=_moment(given.enqueued_after, "filter.enqueued_after", now),
         priority=None if given.priority is None else priority_of(given.priority, "filter.priority"),
         meta=given.meta or None,
+        tag=None if given.tag is None else short_text(given.tag, "filter.tag", limits),
+        error_type=None if given.error_type is None else short_text(given.error_type, "filter.error_type", limits),
+        worker=None if given.worker is None else short_text(given.worker, "filter.worker", limits),
         since=_moment(given.since, "filter.since", now),
         until=_moment(given.until, "filter.until", now),
     )

@@ -8,14 +8,12 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ojs_core.base.times import format_ms
-from ojs_core.domain.fair_pools import Pool, Prevention, Strategy
+from ojs_core.domain.fair_pools import Pool, Strategy, is_starved
 from ojs_core.read.messages import Dispatches, DispatchesOfQueue
 from ojs_core.wire.members import Count, Duration, Timestamp, timestamp
 from ojs_core.wire.pages import Indexed, with_progress
 
 _WINDOW: Final = "PT1M"
-_STARVED_MS: Final = Prevention().interval_ms
-"""For queues whose pool says nothing else."""
 
 
 class DispatchesAnswer(Struct, kw_only=True, omit_defaults=True):
@@ -81,8 +79,6 @@ def scheduling_stats(lately: Dispatches, pools: Sequence[Pool], held: Collection
 
 
 def _dispatches(queue: DispatchesOfQueue, total: int, pool: Pool | None, now: int, *, held: bool) -> DispatchesAnswer:
-    interval_ms = _STARVED_MS if pool is None or pool.prevention is None else pool.prevention.interval_ms
-    waiting_since = max(queue.oldest_at, queue.last_at or 0) if queue.oldest_at is not None else now
     answer = DispatchesAnswer(
         name=queue.name,
         dispatch_count_1m=queue.number,
@@ -90,7 +86,7 @@ def _dispatches(queue: DispatchesOfQueue, total: int, pool: Pool | None, now: in
         avg_wait_ms=round(queue.wait_ms / queue.number, 3) if queue.number else 0.0,
         active_jobs=queue.active,
         available_jobs=queue.available,
-        starved=not held and now - waiting_since > interval_ms,
+        starved=not held and is_starved(pool, queue.oldest_at, queue.last_at, now),
         last_dispatch_at=timestamp(queue.last_at),
         oldest_available_at=timestamp(queue.oldest_at),
     )

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from ojs_command.client.output import Output, age, clean, counted, duration, json_text, shown
+from ojs_command.client.output import Output, age, clean, json_text, shown
+from ojs_core.base.wording import counted, duration
 
 NOW = datetime(2026, 11, 24, 8, 0, tzinfo=UTC)
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ojs_core.domain.cron.schedule import BadZone, Gap, check_zone, following
+from ojs_core.domain.cron.schedule import BadZone, Gap, check_zone, coming, following
 
 MINUTE = 60_000
 
@@ -243,3 +243,8 @@ def test_ticks_grow_and_gaps_lie_between_them(zone: str, start: int, step: int) 
         assert found.at > at
         assert found.gap is None or at < found.gap.at <= found.at
         at = found.at
+
+
+def test_the_runs_to_come_follow_each_other_and_count_from_the_anchor() -> None:
+    assert coming("@every 1m", "UTC", 0, 30_000, 3) == [MINUTE, 2 * MINUTE, 3 * MINUTE]
+    assert coming("0 0 29 2 *", "UTC", 0, 0, 2) == [68_169_600_000, 194_400_000_000]

@@ -24,6 +24,7 @@ from ojs_core.domain.transitions import (
     retry_discarded,
     retry_now,
     retry_one,
+    run_now,
 )
 from ojs_core.domain.unique import keyed
 from unit.domain.transitions.samples import (
@@ -261,3 +262,18 @@ def test_a_retry_with_other_args_has_another_fingerprint() -> None:
     assert retry_discarded(unique, KEEP, at()).job.unique_key == unique.unique_key
     changed = retry_discarded(unique, RetryOverride(args=Raw(b"[2]")), at()).job
     assert changed.unique_key == keyed(changed).unique_key != unique.unique_key
+
+
+@pytest.mark.parametrize("state", [State.SCHEDULED, State.RETRYABLE, State.PENDING])
+def test_a_job_that_waits_for_its_time_runs_now(state: State) -> None:
+    before = SAMPLES[state]()
+    found = run_now(before, at())
+    assert (found.job.state, found.token, found.job.enqueued_at) == (State.AVAILABLE, True, T0)
+    assert found.job.transitions[-1].event == ("activated" if before.state is State.PENDING else "promoted")
+
+
+@pytest.mark.parametrize("state", [State.AVAILABLE, State.ACTIVE, *sorted(TERMINAL)])
+def test_a_job_that_does_not_wait_for_its_time_can_not_run_now(state: State) -> None:
+    with pytest.raises(OjsError) as refusal:
+        run_now(SAMPLES[state](), at())
+    assert refusal.value.code == "conflict"

@@ -1,0 +1,113 @@
+"""What is wrong with the system: gathers the facts that the rules judge (docs/adr/083)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from ojs_core.base.errors import OjsError
+from ojs_core.domain.queues.config import MAINTENANCE
+from ojs_core.operations.findings import server, work
+from ojs_core.operations.findings.finding import Finding, unknown, worst_first
+from ojs_core.operations.findings.server import SHOWN
+from ojs_core.read.messages import UnreadableAsk, WorkersAsk
+from ojs_core.wire.system.findings import Findings, findings_answer
+from ojs_gateway.context import Context
+from ojs_gateway.http.call import Call, Response
+
+_SHARED_S: Final = 1.0
+"""For so long all who ask get one answer."""
+_MOST_WORKERS: Final = 200
+
+
+class FindingHandlers:
+    """Handlers of /admin/findings."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._queries = context.queries
+        self._checks: dict[str, Callable[[], Awaitable[Iterable[Finding]]]] = {
+            "nats": self._nats,
+            "storage": self._storage,
+            "services": self._services,
+            "projector": self._projector,
+            "records": self._records,
+            "maintenance": self._maintenance,
+            "queues": self._queues,
+            "workers": self._workers,
+            "webhooks": self._webhooks,
+            "durability": self._durability,
+        }
+        self._looking: asyncio.Task[Findings] | None = None
+        self._looked_at = 0.0
+
+    async def read(self, _call: Call) -> Response:
+        """GET /admin/findings: one look is for all who ask within a second."""
+        now = asyncio.get_running_loop().time()
+        if self._looking is None or (self._looking.done() and now - self._looked_at >= _SHARED_S):
+            self._looked_at = now
+            self._looking = asyncio.create_task(self._look(), name="findings")
+        return Response(200, await asyncio.shield(self._looking))
+
+    async def _look(self) -> Findings:
+        found = await asyncio.gather(*(self._one(name, check) for name, check in self._checks.items()))
+        listed = worst_first(one for findings in found for one in findings)
+        return findings_answer(listed, list(self._checks), self._store.clock.now())
+
+    async def _one(self, name: str, check: Callable[[], Awaitable[Iterable[Finding]]]) -> list[Finding]:
+        try:
+            return list(await check())
+        except OjsError as error:
+            return [unknown(name, error.message)]
+
+    async def _nats(self) -> Iterable[Finding]:
+        try:
+            latency_ms = await self._store.ready()
+        except OjsError as error:
+            return server.nats(None, error.message, None)
+        return server.nats(latency_ms, None, self._context.damage.found)
+
+    async def _storage(self) -> Iterable[Finding]:
+        room = self._store.room
+        return server.storage(room.levels, room.shortage, room.trouble)
+
+    async def _services(self) -> Iterable[Finding]:
+        return server.services(self._context.roles.missing)
+
+    async def _projector(self) -> Iterable[Finding]:
+        try:
+            return server.projector(await self._queries.status(), None)
+        except OjsError as error:
+            return server.projector(None, error.message)
+
+    async def _records(self) -> Iterable[Finding]:
+        return server.records(await self._queries.unreadable(UnreadableAsk(limit=SHOWN)))
+
+    async def _maintenance(self) -> Iterable[Finding]:
+        return work.maintenance(await self._store.queues.get(MAINTENANCE), self._store.clock.now())
+
+    async def _queues(self) -> Iterable[Finding]:
+        queues = self._store.queues
+        records, pools, held = await asyncio.gather(queues.all(), self._store.pools.all(), queues.under_maintenance())
+        paused = tuple(name for name, record in records.items() if record.held)
+        found = await self._queries.concerns(paused)
+        return [
+            *work.queues(found.queues, paused, pools, self._store.clock.now(), held=held),
+            *server.limits(found.known, self._store.config.busy_queues),
+        ]
+
+    async def _workers(self) -> Iterable[Finding]:
+        return work.workers(await self._queries.workers(WorkersAsk(state="stale", limit=_MOST_WORKERS)))
+
+    async def _webhooks(self) -> Iterable[Finding]:
+        webhooks = self._store.webhooks
+        subscriptions = await webhooks.all()
+        health = await webhooks.health_of(subscriptions)
+        gone = any(one.dead for one in health.values())
+        dead = await webhooks.deliveries.page(None, "dead", None, 0, SHOWN) if gone else None
+        return work.webhooks(subscriptions, health, () if dead is None else dead.deliveries)
+
+    async def _durability(self) -> Iterable[Finding]:
+        return server.durability(self._store.config.replicas, test_mode=self._context.test_mode)

@@ -1,0 +1,81 @@
+"""Queues that an operator may have to see to: by as many rows as there are busy queues, never by the jobs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from heapq import nlargest
+from typing import Final
+
+import msgspec
+
+from ojs_core.domain.job import State
+from ojs_core.domain.statistics.record import MINUTE_MS
+from ojs_core.domain.transitions import LIVENESS_MS
+from ojs_core.read.messages import Concerns, ConcernsAsk, QueueFacts
+from ojs_projector.index.model import Model
+from ojs_projector.index.starts import SECOND_MS
+from ojs_projector.index.time_buckets import ALL
+from ojs_projector.reading.history import WINDOWS, oldest_available
+
+_MOST: Final = 50
+"""Queues of each kind in one answer."""
+
+
+def concerns(model: Model, ask: ConcernsAsk, now: int) -> Concerns:
+    """Tell of up to `_MOST` queues of each kind, the worst of it."""
+    db = model.db
+    paused = _available(db, ask.paused)
+    oldest = oldest_available(db)
+    until = now - now % MINUTE_MS + MINUTE_MS
+    ended = {
+        queue: (completed, failed)
+        for queue, completed, failed in db.execute(
+            "SELECT queue, sum(completed), sum(failed) FROM spans INDEXED BY spans_in_time "
+            "WHERE length = ? AND start >= ? AND start < ? AND queue <> ? GROUP BY queue",
+            (MINUTE_MS, until - WINDOWS["5m"], until, ALL),
+        )
+    }
+    names = {
+        *nlargest(_MOST, paused, key=lambda queue: paused[queue]),
+        *nlargest(_MOST, oldest.keys() - frozenset(ask.paused), key=lambda queue: -oldest[queue]),
+        *nlargest(_MOST, ended, key=lambda queue: ended[queue][1]),
+    }
+    listed = msgspec.json.encode(sorted(names)).decode()
+    available = _available(db, names)
+    among = "IN (SELECT value FROM json_each(?))"
+    last = dict(db.execute(f"SELECT queue, max(second) FROM starts WHERE queue {among} GROUP BY 1", (listed,)))
+    named = db.execute(
+        "SELECT DISTINCT value FROM workers, json_each(CAST(record AS TEXT), '$.queues') "
+        f"WHERE seen_at >= ? AND state = 'running' AND value {among}",
+        (now - LIVENESS_MS, listed),
+    )
+    served = {queue for (queue,) in named}
+    recent = (now - WINDOWS["5m"]) // SECOND_MS
+    [known] = db.execute("SELECT count(*) FROM queues").fetchone()
+    return Concerns(
+        queues=[
+            QueueFacts(
+                name=queue,
+                available=available.get(queue, 0),
+                oldest_at=oldest.get(queue),
+                served=queue in served or last.get(queue, 0) >= recent,
+                last_at=last[queue] * SECOND_MS if queue in last else None,
+                completed=ended.get(queue, (0, 0))[0],
+                failed=ended.get(queue, (0, 0))[1],
+            )
+            for queue in sorted(names)
+        ],
+        known=known,
+        partial=model.partial,
+        progress=model.progress,
+    )
+
+
+def _available(db: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
+    """Return how many jobs are available in those of these queues that have any."""
+    found = db.execute(
+        "SELECT queue, n FROM counts WHERE queue IN (SELECT value FROM json_each(?)) AND type = ? AND state = ? AND n > 0",
+        (msgspec.json.encode(sorted(names)).decode(), ALL, State.AVAILABLE.value),
+    )
+    return dict(found.fetchall())

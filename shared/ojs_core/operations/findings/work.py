@@ -1,0 +1,164 @@
+"""Rules about the work: maintenance, queues, workers and webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+from urllib.parse import quote
+
+from ojs_core.base.wording import counted, duration
+from ojs_core.domain.fair_pools import Pool, is_starved
+from ojs_core.domain.queues.record import QueueRecord
+from ojs_core.domain.webhooks.records import DeliveryRecord, Subscription, TargetHealth
+from ojs_core.operations.findings.finding import Finding, problem, warning
+from ojs_core.operations.findings.server import SHOWN
+from ojs_core.read.messages import QueueFacts, WorkerPage
+
+_WAITS_MS: Final = 5 * 60_000
+_LEAST_ENDED: Final = 20
+"""Attempts that must have ended within five minutes before a rate says anything."""
+_FAILING: Final = 0.2
+_IN_A_ROW: Final = 5
+"""Attempts to deliver that fail one after another."""
+
+
+def maintenance(record: QueueRecord | None, now: int) -> Iterator[Finding]:
+    """Whether an operator holds everything."""
+    if record is not None and record.holds_at(now):
+        reason = record.maintenance.reason if record.maintenance is not None else None
+        yield warning(
+            "maintenance",
+            f"there is maintenance{f': {reason}' if reason else ''}",
+            "no job is handed out, no delay and no cron entry comes due, until it ends",
+            'if it is over, end it: POST {"enabled": false} to $OJS/admin/system/maintenance (docs/admin.md)',
+            "/system",
+        )
+
+
+def queues(
+    facts: Sequence[QueueFacts], paused: Collection[str], pools: Sequence[Pool], now: int, *, held: bool
+) -> Iterator[Finding]:
+    """Whether jobs wait that nobody takes, and whether those that are taken fail. `held`: there is maintenance."""
+    pool_of = {name: pool for pool in pools for name in pool.weights}
+    for queue in facts:
+        if queue.name in paused:
+            if queue.available:
+                yield warning(
+                    "queues",
+                    f"queue {queue.name} is paused, and {counted(queue.available, 'job')} in it can't start",
+                    "its jobs are not handed out",
+                    f"'ojs-nats queues resume {queue.name}', if that is not meant",
+                    _queue(queue.name),
+                    queue.available,
+                )
+        elif queue.oldest_at is not None and not held:
+            starved = is_starved(pool_of.get(queue.name), queue.oldest_at, queue.last_at, now)
+            yield from _waiting(queue, now, starved=starved)
+        yield from _failing(queue)
+
+
+def _waiting(queue: QueueFacts, now: int, *, starved: bool) -> Iterator[Finding]:
+    waited = now - (queue.oldest_at or now)
+    if waited > _WAITS_MS:
+        what = f"{counted(queue.available, 'job')} of queue {queue.name} {'waits' if queue.available == 1 else 'wait'}"
+        seconds = f"the oldest for {duration(waited / 1_000)}"
+        if not queue.served:
+            yield problem(
+                "queues",
+                f"{what}, {seconds}, and no worker fetches from it",
+                "they wait until a worker of their queue comes",
+                f"start one: 'ojs-nats worker MODULE --queues {queue.name}'",
+                _queue(queue.name),
+                waited,
+            )
+        else:
+            yield warning(
+                "queues",
+                f"{what}, {seconds}",
+                "more comes than the workers do, or a limit or the jobs' types keep them back",
+                f"start more workers or raise --concurrency; 'ojs-nats queues get {queue.name}' shows its limits",
+                _queue(queue.name),
+                waited,
+            )
+    elif starved and queue.served:
+        yield warning(
+            "queues",
+            f"queue {queue.name} is starved: {counted(queue.available, 'job')} there, and none was handed out lately",
+            "its workers are busy, or take jobs of other queues first",
+            "give it workers of its own, or a pool with starvation prevention (docs/queues.md)",
+            _queue(queue.name),
+            waited,
+        )
+
+
+def _failing(queue: QueueFacts) -> Iterator[Finding]:
+    ended = queue.completed + queue.failed
+    rate = queue.failed / ended if ended else 0.0
+    if ended >= _LEAST_ENDED and rate > _FAILING:
+        yield warning(
+            "failures",
+            f"{rate:.0%} of the attempts of queue {queue.name} failed: {queue.failed:,} of {ended:,} in five minutes",
+            "failed jobs are tried again, and discarded when their attempts are used up",
+            "see the errors of its jobs, and mend or roll back what they run",
+            f"/jobs?q={quote(f'queue:{queue.name} state:retryable')}",
+            rate,
+        )
+
+
+def workers(stale: WorkerPage) -> Iterator[Finding]:
+    """Whether workers have fallen silent. `stale` is the page of those."""
+    silent = stale.summary.stale
+    if not silent:
+        return
+    holding = [worker for worker in stale.workers if worker.held]
+    held = f", and hold {counted(sum(worker.held for worker in holding), 'job')}" if holding else ""
+    what = "worker has" if silent == 1 else "workers have"
+    yield warning(
+        "workers",
+        f"{silent:,} {what} sent no heartbeat for a while{held}",
+        "they have died or can't reach the server; their jobs go to others once their leases end",
+        "see their logs, and that they reach the server",
+        "/workers?state=stale",
+        silent,
+    )
+
+
+def webhooks(
+    subscriptions: Sequence[Subscription], health: Mapping[str, TargetHealth], dead: Sequence[DeliveryRecord]
+) -> Iterator[Finding]:
+    """Whether somebody was not told what they wanted to hear. `dead` are some of the deliveries that were given up."""
+    for one in subscriptions:
+        found = health.get(one.id, TargetHealth())
+        link = f"/webhooks?subscription={quote(one.id)}"
+        if one.paused is not None:
+            why = "its receiver said that it is gone" if one.paused == "gone" else "no delivery went through for a day"
+            yield problem(
+                "webhooks",
+                f"webhook {one.id} was paused: {why}",
+                "it gets no events until it is active again",
+                "mend the receiver, and set active again (docs/webhooks.md)",
+                link,
+            )
+        elif one.active and found.in_a_row >= _IN_A_ROW:
+            status = f", the last with status {found.last_status}" if found.last_status else ""
+            yield warning(
+                "webhooks",
+                f"{found.in_a_row:,} deliveries of webhook {one.id} failed one after another{status}",
+                "its receiver gets events late, and after a day none",
+                "mend the receiver; failing deliveries are tried again by themselves (docs/webhooks.md)",
+                link,
+                found.in_a_row,
+            )
+    if dead:
+        why = ", ".join(f"{one.id} ({one.error or one.last_status})" for one in dead[:SHOWN])
+        yield warning(
+            "webhooks",
+            f"deliveries were given up: {why}",
+            "their receivers have missed these events",
+            "mend the receiver, and send them again (docs/webhooks.md)",
+            f"/webhooks?subscription={quote(dead[0].subscription_id)}",
+        )
+
+
+def _queue(name: str) -> str:
+    return f"/queues/{quote(name)}"

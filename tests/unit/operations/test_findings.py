@@ -1,0 +1,163 @@
+"""What the rules make of facts that a test can't bring about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from ojs_core.domain.queues.record import Maintenance, QueueRecord
+from ojs_core.domain.storage_room import StorageLevel
+from ojs_core.domain.webhooks.records import DeliveryRecord, Subscription, TargetHealth
+from ojs_core.operations.findings import server, work
+from ojs_core.operations.findings.finding import MOST, Finding, problem, unknown, warning, worst_first
+from ojs_core.read.messages import (
+    ProjectorStatus,
+    QueueFacts,
+    UnreadablePage,
+    UnreadableRow,
+    WorkerPage,
+    WorkerRow,
+    WorkerSummary,
+)
+from ojs_core.store.workers.presence import WorkerRecord
+
+NOW = 1_800_000_000_000
+MINUTE = 60_000
+
+
+def said(found: Iterable[Finding]) -> list[tuple[str, str, str]]:
+    """Severity, message and link; every finding says what follows and what to do."""
+    listed = list(found)
+    assert all(one.meaning and one.remedy for one in listed)
+    return [(one.severity, one.message, one.link or "") for one in listed]
+
+
+def level(used: int) -> StorageLevel:
+    return StorageLevel("disk", "the disk", used, 110, 10)
+
+
+def status(**changes: Any) -> ProjectorStatus:
+    usual: dict[str, Any] = {"applied": 1, "lag_ms": 0, "relaying": True, "relayed": 1, "events": 1, "repaired": {}}
+    return ProjectorStatus(instance="p", **(usual | changes))
+
+
+@pytest.mark.parametrize(
+    ("found", "severity"),
+    [
+        (server.nats(1.0, None, None), None),
+        (server.nats(None, "no leader", None), "problem"),
+        (server.nats(1.0, None, "lost"), "problem"),
+        (server.nats(500.0, None, None), "warning"),
+        (server.storage([level(80)], None, None), None),
+        (server.storage([level(81)], None, None), "warning"),
+        (server.storage([level(100)], "the disk is full", None), "problem"),
+        (server.storage([], None, "no answer"), "problem"),
+        (server.services([]), None),
+        (server.services(["reaper"]), "problem"),
+        (server.projector(None, "no projector answers"), "problem"),
+        (server.projector(status(), None), None),
+        (server.projector(status(lag_ms=5_000), None), "warning"),
+        (server.projector(status(lag_ms=60_000), None), "problem"),
+        (server.projector(status(partial=True, progress=0.25), None), "warning"),
+        (server.projector(status(repaired={"record": 3}), None), "problem"),
+        (server.limits(1_600, 2_000), None),
+        (server.limits(1_601, 2_000), "warning"),
+        (server.durability(3, test_mode=False), None),
+        (server.durability(1, test_mode=False), "warning"),
+        (server.durability(3, test_mode=True), "warning"),
+    ],
+)
+def test_the_server(found: Iterable[Finding], severity: str | None) -> None:
+    assert [one[0] for one in said(found)] == ([] if severity is None else [severity])
+
+
+def test_unreadable_records_are_named_up_to_five() -> None:
+    rows = [UnreadableRow("job", str(n), n, NOW, 2, "torn") for n in range(5)]
+    [(severity, message, link)] = said(server.records(UnreadablePage(records=rows, total=7)))
+    assert (severity, link) == ("problem", "/system?part=unreadable")
+    assert message.startswith("records can't be read: job 0: torn; ")
+    assert message.endswith("job 4: torn and 2 more")
+    assert not said(server.records(UnreadablePage(records=[], total=0)))
+
+
+def queues(*facts: QueueFacts, paused: Iterable[str] = (), held: bool = False) -> list[tuple[str, str, str]]:
+    return said(work.queues(facts, list(paused), [], NOW, held=held))
+
+
+def waits(minutes: float, **members: Any) -> QueueFacts:
+    return QueueFacts(name="q", available=2, oldest_at=NOW - int(minutes * MINUTE), **members)
+
+
+def test_jobs_that_wait_long_are_a_problem_without_workers_and_a_warning_with() -> None:
+    assert queues(waits(6)) == [
+        ("problem", "2 jobs of queue q wait, the oldest for 6m, and no worker fetches from it", "/queues/q")
+    ]
+    assert queues(waits(6, served=True)) == [("warning", "2 jobs of queue q wait, the oldest for 6m", "/queues/q")]
+    assert queues(waits(5, served=True, last_at=NOW)) == []
+    assert queues(waits(5)) == []
+
+
+def test_nothing_is_late_in_a_paused_queue_or_during_maintenance() -> None:
+    assert queues(waits(6), paused=["q"]) == [("warning", "queue q is paused, and 2 jobs in it can't start", "/queues/q")]
+    assert queues(QueueFacts(name="q"), paused=["q"]) == []
+    assert queues(waits(6), held=True) == []
+
+
+def test_a_queue_is_starved_whose_workers_take_nothing_of_it() -> None:
+    [(severity, message, _)] = queues(waits(2, served=True, last_at=NOW - 2 * MINUTE))
+    assert (severity, message) == ("warning", "queue q is starved: 2 jobs there, and none was handed out lately")
+    assert queues(waits(2, served=True, last_at=NOW)) == []
+
+
+@pytest.mark.parametrize(("completed", "failed", "told"), [(14, 5, False), (16, 4, False), (15, 5, True), (0, 20, True)])
+def test_a_queue_fails_by_the_rate_of_enough_attempts(completed: int, failed: int, told: bool) -> None:
+    found = queues(QueueFacts(name="q", completed=completed, failed=failed))
+    assert bool(found) is told
+    assert all(link == "/jobs?q=queue%3Aq%20state%3Aretryable" for _, _, link in found)
+
+
+def test_maintenance_is_told_with_its_reason_until_it_ends() -> None:
+    record = QueueRecord(name="m", state="paused", maintenance=Maintenance(reason="moving", ends_at=NOW + 1))
+    assert said(work.maintenance(record, NOW)) == [("warning", "there is maintenance: moving", "/system")]
+    assert not said(work.maintenance(record, NOW + 1))
+    assert not said(work.maintenance(None, NOW))
+
+
+def test_silent_workers_are_told_with_what_they_hold() -> None:
+    rows = [WorkerRow(record=WorkerRecord(id="w"), held=2, stale=True)]
+    summary = WorkerSummary(total=3, running=1, quiet=0, terminate=0, stale=2)
+    page = WorkerPage(workers=rows, total=2, summary=summary)
+    [(_, message, link)] = said(work.workers(page))
+    assert message == "2 workers have sent no heartbeat for a while, and hold 2 jobs"
+    assert link == "/workers?state=stale"
+
+
+def test_webhooks_that_are_paused_that_fail_and_what_was_given_up() -> None:
+    def one(name: str, **members: Any) -> Subscription:
+        return Subscription(id=name, url="http://x", events=("job.*",), secret="s", **members)
+
+    dead = DeliveryRecord(
+        id="d", subscription_id="c", event_id="e", event_type="t", event=Raw(b"{}"), created_at=NOW, updated_at=NOW,
+        status="dead", last_status=500,
+    )  # fmt: skip
+    health = {"b": TargetHealth(in_a_row=5, last_status=503), "c": TargetHealth(in_a_row=4)}
+    subscriptions = [one("a", active=False, paused="gone"), one("b"), one("c"), one("d", active=False)]
+    assert said(work.webhooks(subscriptions, health, [dead])) == [
+        ("problem", "webhook a was paused: its receiver said that it is gone", "/webhooks?subscription=a"),
+        ("warning", "5 deliveries of webhook b failed one after another, the last with status 503", "/webhooks?subscription=b"),
+        ("warning", "deliveries were given up: d (500)", "/webhooks?subscription=c"),
+    ]
+
+
+def test_the_worst_come_first_and_there_are_at_most_fifty() -> None:
+    found = [
+        warning("a", "light", "m", "r", weight=1),
+        warning("a", "heavy", "m", "r", weight=2),
+        unknown("b", "no answer"),
+        problem("c", "worst", "m", "r"),
+    ]
+    assert [one.message for one in worst_first(found)] == ["worst", "heavy", "light", "could not be checked: no answer"]
+    assert len(worst_first(warning("a", str(n), "m", "r") for n in range(99))) == MOST
