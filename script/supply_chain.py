@@ -163,12 +163,12 @@ def _unknown(names: Iterable[str], why: str) -> bool:
 
 
 def _refuse(*lines: str) -> bool:
-    print("\n  ".join(lines), file=sys.stderr)  # noqa: T201 - what a command says
+    print("\n  ".join(lines), file=sys.stderr)
     return False
 
 
 def _say(line: str) -> bool:
-    print(line)  # noqa: T201 - what a command says
+    print(line)
     return True
 
 

@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 import structlog
 
+from support import users
 from support.examples import amount, examples
 from support.nats import NatsServer
 from support.processes import family
@@ -44,6 +45,17 @@ structlog.configure(
 def pytest_xdist_auto_num_workers() -> int:
     """One test more at a time than there are processors: many wait for processes."""
     return min((os.cpu_count() or 1) + 1, 4)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--nats-users", action="store_true", help="each service has a NATS user of its own, with its role's rights"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--nats-users"):
+        os.environ[users.VARIABLE] = "1"  # the processes of pytest-xdist inherit it
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -20,9 +20,13 @@ from ojs_core.runtime.service import configure_logs, prepare
 from ojs_core.runtime.settings import DEFAULT_SOURCE, Loaded, Settings
 from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.telemetry import logs
+from ojs_link.address import FILES
 
 _CHILDREN_SECONDS: Final = SUPERVISED_STOP_SECONDS + 0.2
 _SERVER_SECONDS: Final = STOP_SECONDS - _CHILDREN_SECONDS - 0.2
+
+_NO_FILES: Final = {f"nats_{name}": None for name in FILES}
+"""The server of `dev` asks for no credentials."""
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +91,7 @@ class _System:
             except OSError as error:  # of its files
                 raise self._folder.unusable(error) from error
             settings = msgspec.structs.replace(
-                settings, nats=self._server.url, nats_api_url=None, storage_folder=self._server.store
+                settings, nats=self._server.url, nats_api_url=None, storage_folder=self._server.store, **_NO_FILES
             )
         if loading is None:
             self._services = [ServiceChild(entry, settings, self._changed) for entry in SERVICES]

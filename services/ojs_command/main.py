@@ -8,12 +8,14 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.registration import add_client_commands, run_client
+from ojs_command.nats_conf import add_nats_conf_command, print_users
 from ojs_command.services import SERVICES
 from ojs_command.worker import add_worker_command, run_worker
 from ojs_core.base.masking import mask
@@ -22,6 +24,12 @@ from ojs_core.runtime.setting_readers import written
 from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, load
 
 USAGE: Final = 2
+
+_PASSWORD: Final = re.compile(r"://[^\s/?#@]*:[^\s/?#]*@")
+_SEEN_BY_ALL: Final = (
+    "ojs-nats: warning: a password on the command line can be read by everybody on this machine (ps): put it into a file "
+    "(--nats-creds FILE), or the address into the environment (OJS_NATS, OJS_URL)"
+)
 
 _EPILOG: Final = f"""\
 Each option can also be written as a variable (--log-level: OJS_LOG_LEVEL) or in a TOML file (log_level = "debug").
@@ -57,6 +65,11 @@ examples:
   ojs-nats webhooks --nats nats://nats.internal:4222
   OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8085 ojs-nats webhooks
 """,
+    "setup": """\
+examples:
+  ojs-nats setup --nats nats://nats.internal:4222 --nats-creds /etc/ojs-nats/nats/operator.nk
+  ojs-nats setup --nats nats://n1:4222,nats://n2:4222,nats://n3:4222 --replicas 3
+""",
     "config": """\
 examples:
   ojs-nats config
@@ -69,15 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     parser = _parser()
     given, unknown = parser.parse_known_args(arguments)
+    if any(map(_PASSWORD.search, sys.argv[1:] if arguments is None else arguments)):
+        print(_SEEN_BY_ALL, file=sys.stderr)
     if given.command is None:
         parser.print_help(sys.stderr)
         return USAGE
     if (code := run_client(parser, given)) is not None:
         return code
-    if given.command == "worker":
+    if given.command in {"worker", "nats-conf"}:
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return run_worker(given)
+        return run_worker(given) if given.command == "worker" else print_users(given)
     try:
         loaded = _load(given, unknown)
         if given.command == "config":
@@ -93,8 +108,10 @@ def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
     """Run the server, or a part of it, if it is here: clients and workers are installed without. Raises StartupProblem."""
     extra = "embedded" if given.command == "dev" else "server"
     try:
-        from ojs_command.serving import serve_all, serve_one  # noqa: PLC0415  # takes what only a server needs
+        from ojs_command.serving import make_streams, serve_all, serve_one  # noqa: PLC0415  # takes what only a server needs
 
+        if given.command == "setup":
+            return make_streams(loaded.settings)
         if given.command == "dev":
             return serve_all(loaded)
         return serve_one(given.service, loaded.settings, given.number, given.supervisor_fd)
@@ -158,6 +175,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
         command.add_argument("--number", type=int, help=argparse.SUPPRESS)
         command.set_defaults(service=service)
+    _add_command(commands, "setup", "setup", "make the streams in NATS, for services whose users may not, and end")
+    add_nats_conf_command(commands)
     add_worker_command(commands)
     add_client_commands(parser, commands)
     config = _add_command(commands, "config", "config", "print the settings that count, and where each was written")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ojs_command.dev import run_dev
 from ojs_command.processes import run_processes
 from ojs_command.services import ServiceEntry
+from ojs_command.setup import set_up
 from ojs_core.runtime.service import run, run_loop
 from ojs_core.runtime.settings import Loaded, Settings
 
@@ -12,6 +13,11 @@ from ojs_core.runtime.settings import Loaded, Settings
 def serve_all(loaded: Loaded) -> int:
     """Until it is told to stop; returns the exit code. Raises StartupProblem."""
     return run_loop(run_dev(loaded))
+
+
+def make_streams(settings: Settings) -> int:
+    """Return the exit code of `ojs-nats setup`. Raises StartupProblem."""
+    return run_loop(set_up(settings))
 
 
 def serve_one(entry: ServiceEntry, settings: Settings, number: int | None, supervisor: int | None) -> int:

@@ -114,7 +114,7 @@ class Gateway:
         )
         await self._listener.start()
         if self._nats_api is not None:
-            await self._nats_api.start(settings.nats_api_url or settings.nats, self._context.store.instance)
+            await self._nats_api.start(settings.nats_for_answers, self._context.store.instance)
         self._context.roles.start()
         self._context.damage.start()
 

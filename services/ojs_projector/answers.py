@@ -14,7 +14,6 @@ from msgspec import Raw
 from ojs_core.base.loops import stop_tasks
 from ojs_core.jetstream.connection import Reply
 from ojs_core.jetstream.inboxes import Inboxes
-from ojs_core.jetstream.subjects import INBOX
 from ojs_core.read.messages import (
     BEHIND,
     FAILED,
@@ -36,6 +35,7 @@ from ojs_core.read.messages import (
 )
 from ojs_core.read.numbers import HistoryAsk
 from ojs_core.store.store import Store
+from ojs_link.address import INBOX
 from ojs_projector.index import workers
 from ojs_projector.index.locks import unique_jobs
 from ojs_projector.index.model import Model

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ojs_nats._http import HttpTransport
-from ojs_nats._nats import NatsTransport, nats_options
+from ojs_nats._nats import NatsTransport, nats_address
 from ojs_nats._tls import Tls
 from ojs_nats._transport import Transport, masked
 
@@ -27,7 +27,7 @@ def url_of(url: str | None) -> str:
     if not found.startswith((*_NATS, "http://", "https://")):
         raise ValueError(f"a server is named by its http://, https://, nats:// or tls:// address, not {masked(found)!r}")
     if found.startswith(_NATS):
-        nats_options(found.partition("?")[2])
+        nats_address(found)
     return found
 
 

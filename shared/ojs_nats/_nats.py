@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode
+from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
 import nats.errors
-from nats.aio.client import Client, Srv
+from nats.aio.client import Srv
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from ojs_link.address import Address, files_of, read_address
+from ojs_link.client import LinkClient, is_refused
 from ojs_nats._errors import Refused, refused
 from ojs_nats._jobs import Job
 from ojs_nats._json import decoded
@@ -30,7 +33,6 @@ log = get_logger(__name__)
 _NAMESPACE: Final = "ojs"
 """Of a system that names none."""
 _ANY_QUEUE: Final = "_"
-_INBOX_PREFIX: Final = "_INBOX"
 _CONNECT_S: Final = 5
 _NOBODY_S: Final = 3.0
 """How long nobody may listen before another server is asked: this one may be cut off from where the gateways are."""
@@ -55,16 +57,10 @@ _STORED_S: Final = 0.02
 _DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 
 
-class NatsOptions(NamedTuple):
-    """What a NATS address says beside the servers."""
-
-    inbox_prefix: str
-    namespace: str
-
-
 class NatsTransport(Transport):
-    """To `nats://…` and `tls://…`, or a comma list of the servers of one cluster. `?namespace=…` names the system there, and
-    `?inbox_prefix=…` the inbox where NATS lets a user listen to answers below that only. Raises ValueError for other options.
+    """To `nats://…` and `tls://…`, or a comma list of the servers of one cluster, with options behind it (`ojs_link.address`).
+
+    OJS_NATS_CREDS and the like name the files that the address doesn't. Raises ValueError for what can't be used.
     """
 
     def __init__(
@@ -74,9 +70,8 @@ class NatsTransport(Transport):
         self._give_up_s = give_up_s
         super().__init__(url, patience_s=patience_s)
         self._headers = headers or {}
-        servers, _, options = self.url.partition("?")
-        self._servers = servers.split(",")
-        self._options = nats_options(options)
+        self._address = nats_address(self.url).with_files(files_of(os.environ)).of_role("client")
+        self._namespace = self._address.namespace or _NAMESPACE
         self._opening = asyncio.Lock()
         self._keeper: AsyncGenerator[_Link] | None = None
         self._link: _Link | None = None
@@ -150,11 +145,11 @@ class NatsTransport(Transport):
                     await _either(heard, _LOOK_AGAIN_S)
 
     def _subject(self, operation: str, queue: str) -> str:
-        return f"{self._options.namespace}.api.{operation}.{queue}"
+        return f"{self._namespace}.api.{operation}.{queue}"
 
     def _event_subjects(self, wanted: EventFilter) -> list[str]:
         """Return where the events are published that are wanted, and perhaps others (docs/events.md)."""
-        events = f"{self._options.namespace}.events"
+        events = f"{self._namespace}.events"
         if wanted.job_id is not None:
             return [f"{events}.job.*.*.{wanted.job_id}"]
         return [f"{events}.{kind.removesuffix('.*')}.>" for kind in wanted.types] or [f"{events}.>"]
@@ -183,7 +178,7 @@ class NatsTransport(Transport):
         """A connection that is closed with its loop, as `asyncio.run` closes generators: scripts need not think of it."""
         link = _Link()
         try:
-            await link.connect(self._servers, self._options.inbox_prefix, self._give_up_s)
+            await link.connect(self._address, self._give_up_s)
             yield link
         finally:
             self._link = self._keeper = None
@@ -197,11 +192,11 @@ class _One(msgspec.Struct):
 class NobodyListens(NotNow):
     """NATS says so: nothing was done."""
 
-    def __init__(self, namespace: str) -> None:
-        super().__init__(f"no gateway listens there for the namespace {namespace}", carried_out=False)
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no gateway listens there for the namespace {name}", carried_out=False)
 
 
-class _Client(Client):
+class _Client(LinkClient):
     """nats-py's client that leaves no socket open: neither behind an attempt to connect, nor where nobody takes what is
     written.
     """
@@ -263,23 +258,26 @@ class _Link:
         self._tokens = itertools.count(1)
         self._waiting: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
 
-    async def connect(self, servers: list[str], inbox_prefix: str, give_up_s: float) -> None:
-        """Raises NotNow."""
+    async def connect(self, address: Address, give_up_s: float) -> None:
+        """Raises NotNow, Refused if NATS doesn't let this client in."""
+        patience_s = give_up_s * len(address.servers)
         try:
-            async with asyncio.timeout(give_up_s * len(servers)):  # after a handshake that failed nats-py may wait without end
-                await self._nats.connect(
-                    servers,
+            async with asyncio.timeout(patience_s):  # after a handshake that failed nats-py may wait without end
+                await self._nats.open(
+                    address,
                     name="ojs-client",
-                    inbox_prefix=inbox_prefix,
                     error_cb=self._failed,
                     disconnected_cb=self._disconnected,
                     connect_timeout=_CONNECT_S,
-                    reconnect_time_wait=_RECONNECT_PAUSE_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
+                    reconnect_time_wait=_RECONNECT_PAUSE_S,  # nats-py sleeps for it: fractions work
                     max_reconnect_attempts=1,
                     ping_interval=_PING_S,
                 )
         except (nats.errors.Error, OSError) as error:
-            raise NotNow(self._reason or error, carried_out=False) from error
+            reason = self._reason or error
+            if is_refused(reason):
+                raise refused("unauthenticated", f"NATS doesn't let this client in: {reason}", status=401) from None
+            raise NotNow(reason, carried_out=False) from error
         self._nats.options["max_reconnect_attempts"] = -1
         await self._listen()
 
@@ -392,13 +390,12 @@ async def _either(heard: asyncio.Event, seconds: float) -> None:
     await asyncio.sleep(_STORED_S)
 
 
-def nats_options(written: str) -> NatsOptions:
-    """Read what follows the `?` of a NATS address. Raises ValueError."""
-    given = dict(parse_qsl(written, keep_blank_values=True))
-    found = NatsOptions(given.pop("inbox_prefix", "") or _INBOX_PREFIX, namespace(given.pop("namespace", _NAMESPACE)))
-    if given:
-        raise ValueError(f"a NATS address has no option {next(iter(given))!r}; there are inbox_prefix and namespace")
-    return found
+def nats_address(url: str) -> Address:
+    """Read the address of a client. Raises ValueError."""
+    address = read_address(url)
+    if address.namespace:
+        namespace(address.namespace)
+    return address
 
 
 def _status(said: str) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
+from support import users
 from support.machine import Machine
 from support.processes import end
 from support.waiting import until
@@ -50,7 +51,9 @@ class NatsServer:
     ) -> None:
         self.folder = folder
         self.port = -1
-        self._more = more
+        self._with_users = users.wanted() and not more
+        self._has_streams = False
+        self._more = users.section() if self._with_users else more
         self._host = machine.address if machine else "127.0.0.1"
         self._within = machine.within if machine else ()
         self._max_batch = max_batch
@@ -61,7 +64,8 @@ class NatsServer:
 
     @property
     def url(self) -> str:
-        return f"nats://{self._host}:{self.port}"
+        address = f"{self._host}:{self.port}"
+        return users.all_rights(address) if self._with_users else f"nats://{address}"
 
     @property
     def pid(self) -> int:
@@ -102,6 +106,9 @@ class NatsServer:
         except AssertionError:
             self.stop()
             raise
+        if self._with_users and not self._has_streams:
+            users.make_streams(self.url)
+            self._has_streams = True
         return self
 
     def kill(self) -> None:
@@ -113,6 +120,9 @@ class NatsServer:
     def stop(self) -> None:
         """SIGTERM; returns when it is gone. Does nothing if it doesn't run."""
         self._end(signal.SIGTERM)
+        if self._with_users:
+            violations = [line for line in self.log.splitlines() if "iolation" in line]
+            assert violations == [], violations[:20]
 
     def restart(self) -> None:
         """Kill it and start it again."""

@@ -19,6 +19,9 @@ from typing import Any, Final, NamedTuple
 import nats
 
 from ojs_command.services import SERVICES
+from ojs_core.jetstream.grants import ANSWERING
+from support import users
+from support.nats import NatsServer
 from support.processes import end, family, runs
 from support.waiting import PATIENCE_S, until
 
@@ -164,6 +167,12 @@ class System(Command):
         self, folder: Path, *arguments: str, env: Mapping[str, str] | None = None, program: Sequence[str] = (*OJS_NATS, "dev")
     ) -> None:
         self.data = folder / "data"
+        self._server = NatsServer(folder / "nats") if users.wanted() and "--nats" not in arguments else None
+        if self._server is not None:
+            self._server.start()
+            arguments = ("--nats", users.by_role(self._server.url), *users.STORAGE, *arguments)
+            given = environment() if env is None else env
+            env = {**given, "OJS_NATS_API_URL": users.by_role(self._server.url, ANSWERING)}
         ports = ("--port", "0", "--nats-port", "0")
         options = ("--test-mode", *ports, "--data", str(self.data), "--log-format", "json")
         super().__init__(folder, *options, *arguments, env=env, label="dev", program=program)
@@ -185,6 +194,8 @@ class System(Command):
             system.stop()
             for pid in filter(runs, pids):
                 os.kill(pid, signal.SIGKILL)
+            if system._server is not None:
+                system._server.stop()
 
     @property
     def run_file(self) -> Path:
@@ -202,13 +213,13 @@ class System(Command):
 
     @property
     def nats_url(self) -> str:
-        return str(self.state["nats_url"])
+        return str(self.state["nats_url"]) if self._server is None else self._server.url
 
     @property
     def children(self) -> dict[str, int]:
         """Process ids by name: nats-server and the services."""
         children: dict[str, int] = self.state["children"]
-        return children
+        return children if self._server is None else children | {"nats-server": self._server.pid}
 
     def wait_ready(self) -> None:
         """Return when this process has everything running."""
@@ -271,7 +282,11 @@ class System(Command):
 class Processes:
     """Services as processes of their own, in any number, on one NATS server that the test owns."""
 
-    def __init__(self, folder: Path, nats_url: str, *, program: Sequence[str] = OJS_NATS) -> None:
+    def __init__(
+        self, folder: Path, nats_url: str, *, program: Sequence[str] = OJS_NATS, with_users: bool | None = None
+    ) -> None:
+        """`with_users` has each service work as its role's user, as it is by default where tests run with users."""
+        self._with_users = users.wanted() if with_users is None else with_users
         self.folder = folder
         self.nats_url = nats_url
         self._program = program
@@ -280,7 +295,12 @@ class Processes:
     def start(self, service: str, *arguments: str, nats_url: str | None = None) -> Command:
         """Start one more of a service, which isn't ready yet (`Command.ready`). `nats_url` is its own way to NATS."""
         ports = ("--port", "0") if service == "gateway" else ()
-        options = ("--nats", nats_url or self.nats_url, "--test-mode", "--log-format", "json")
+        options = (
+            *users.options(nats_url or self.nats_url, service, with_users=self._with_users),
+            "--test-mode",
+            "--log-format",
+            "json",
+        )
         label = f"{service}-{len(self.commands)}"
         command = Command(self.folder, service, *options, *ports, *arguments, label=label, program=self._program)
         self.commands.append(command)

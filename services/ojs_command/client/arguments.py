@@ -17,7 +17,6 @@ from ojs_nats._durations import milliseconds
 from ojs_nats._json import decoded
 from ojs_nats._names import job_type
 
-NAMESPACE_ENV: Final = "OJS_NAMESPACE"
 """Names the system in NATS for commands that look there."""
 STATES: Final = ("scheduled", "available", "pending", "active", "retryable", "completed", "cancelled", "discarded")
 """Of jobs."""

@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from ojs_command.client.arguments import NAMESPACE_ENV, duration, seconds, words
+from ojs_command.client.arguments import duration, seconds, words
 from ojs_command.client.keys_on_nats import KeysOnNats
 from ojs_command.client.output import at
 from ojs_command.client.parser import CommandParser, add_action
 from ojs_command.client.problems import UsageProblem
 from ojs_command.client.session import Session
 from ojs_core.access.permissions import PERMISSIONS, ROLES
+from ojs_core.runtime.settings import NAMESPACE_ENV
 from ojs_nats._api.keys import Keys
 from ojs_nats.answers.keys import MadeKey
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ojs_command.client.nats_address import operators_address
 from ojs_command.client.problems import CommandFailed
 from ojs_core.base.errors import OjsError
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
+from ojs_core.jetstream.grants import KEYS
 from ojs_core.jetstream.subjects import StoreConfig, checked_namespace
 from ojs_core.wire.access import KeyAnswer, key_answer, parse_key
 from ojs_nats._durations import Duration, milliseconds
@@ -36,7 +38,7 @@ class KeysOnNats:
             from ojs_core.store.store import Store  # noqa: PLC0415  # takes what only a server needs
 
             config = StoreConfig() if namespace is None else StoreConfig(namespace=checked_namespace(namespace))
-            store = await Store.open(url, config, role="keys")
+            store = await Store.open(operators_address(url), config, role=KEYS)
         except ModuleNotFoundError as error:
             raise CommandFailed(f"{error.name} isn't installed: pip install 'ojs-nats[server]'.") from None
         except (StartupProblem, ValueError) as problem:

@@ -14,12 +14,11 @@ import structlog
 from ojs_core.base.errors import OjsError, too_large, unavailable
 from ojs_core.base.ids import request_id_of
 from ojs_core.base.loops import stop_tasks
-from ojs_core.base.masking import mask
 from ojs_core.base.payload_limits import PayloadLimits
-from ojs_core.base.problems import Unreachable
 from ojs_core.jetstream import micro
 from ojs_core.jetstream.connection import CannotConnect, Connection, Reply
 from ojs_core.jetstream.inboxes import Inboxes
+from ojs_core.jetstream.streams import no_way_to_nats
 from ojs_core.jetstream.subjects import REST, StoreConfig
 from ojs_core.telemetry import metrics, tracing
 from ojs_core.wire.dialects.readers import Dialect, dialect_of
@@ -73,11 +72,11 @@ class NatsApi:
         self._bytes = 0
 
     async def start(self, url: str, instance: str) -> None:
-        """Listen. Raises Unreachable."""
+        """Listen. Raises StartupProblem."""
         try:
             await self._nats.connect(url)
         except CannotConnect as error:
-            raise Unreachable(f"NATS can't be reached at {mask(url)} for the API over it: {error}") from None
+            raise no_way_to_nats(url, error, " for the API over it") from None
         group = f"{self._config.namespace}-gateways"
         served: dict[micro.Endpoint, Callable[[Reply], None]] = {}
         for operation in self._operations:

@@ -77,9 +77,18 @@ async def raw_answer(
     return heard(await nats.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)).data
 
 
+class Denied(OjsError):
+    """NATS doesn't let this process's user ask that."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("backend_unavailable", f"NATS refused: {reason}", retry_after=5)
+
+
 def heard(answer: T | Failed) -> T:
     """What was answered. Raises OjsError backend_unavailable."""
     if isinstance(answer, Failed):
+        if answer.denied:
+            raise Denied(answer.reason)
         raise unavailable(f"NATS JetStream can't be reached: {answer.reason}")
     return answer
 

@@ -17,15 +17,17 @@ from typing import Final, NamedTuple
 
 import structlog
 from msgspec import Struct
-from nats.aio.client import Client, Srv
+from nats.aio.client import Srv
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, MAX_CONTROL_LINE_SIZE, Parser
 
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.jetstream.subjects import INBOX
 from ojs_core.telemetry import metrics
+from ojs_core.telemetry.logs import SeldomLog
+from ojs_link.address import read_address
+from ojs_link.client import LinkClient, is_refused
 
 log = structlog.get_logger(__name__)
 
@@ -51,6 +53,8 @@ _MESSAGES: Final = (b"MSG ", b"HMSG ")
 _KEPT: Final = 256 * 1024
 """The largest message that is put together again with each read until it is whole, of 32 KiB each."""
 
+_REFUSAL_LOG_S: Final = 30.0
+_MEND: Final = "correct the credentials or the user; the file is read again at each try"
 _DENIED: Final = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
 _BATCH_COMPLETED: Final = b"NATS/1.0 409 Batch Completed"
 """Follows the last message of a pull that names `max_bytes`, which its count has closed already: it may meet the next pull
@@ -84,20 +88,19 @@ class Failed(NamedTuple):
 
     reason: str
     sent: bool
+    denied: bool = False
+    """Whether NATS doesn't let this user ask that."""
 
 
 ReplyOrFailure = Reply | Failed
 
 
 class CannotConnect(Exception):
-    """No server answers; the text says why."""
+    """No server lets this process in; the text says why. `refused` says that its credentials are the reason."""
 
-
-def _address_of(url: str) -> tuple[list[str], str]:
-    """Return the servers that a setting names, separated by commas, and the prefix of inboxes that follows them."""
-    servers, _, option = url.partition("?")
-    prefix = option.removeprefix("inbox_prefix=") or INBOX
-    return [part.strip() for part in servers.split(",") if part.strip()], prefix
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason) or type(reason).__name__)
+        self.refused = is_refused(reason)
 
 
 class Collected(NamedTuple):
@@ -180,10 +183,10 @@ class _DirectParser(Parser):
         return place, not any(word.startswith(data[place:]) for word in _MESSAGES)
 
 
-class _DirectClient(Client):
+class _DirectClient(LinkClient):
     """nats-py with a shortcut: messages of a subscription in `direct` go to their handler, unparsed.
 
-    It also stays alive where nats-py would give up: after a handler's bug, and after any complaint of the server.
+    It also stays alive where nats-py would give up: after a handler's bug.
     """
 
     def __init__(self) -> None:
@@ -207,13 +210,6 @@ class _DirectClient(Client):
             handler(subject, reply, data, headers)
         except Exception:
             log.exception("a message could not be handled", subject=subject.decode(errors="replace"))
-
-    async def _process_err(self, err_msg: str) -> None:
-        """nats-py closes for ever on most errors (a payload too large, a login that changed); this connects anew."""
-        if "permissions violation" in err_msg.lower():
-            await super()._process_err(err_msg)
-        else:
-            await self._process_op_err(NatsError(f"nats: {err_msg}"))
 
     async def _attempt_reconnect(self) -> None:
         # nats-py waits until what was written has left, which a server that hangs never lets happen.
@@ -278,6 +274,7 @@ class _Slot:
         self.messages: list[Reply] = []
         self.wanted = 0
         self.deadline = 0.0
+        self.subject = ""
 
     def feed(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         future = self.future
@@ -308,7 +305,7 @@ class Connection:
         self.name = name
         self._timings = timings
         self._nc = _DirectClient()
-        self._pending: dict[int, tuple[asyncio.Future[ReplyOrFailure], float]] = {}
+        self._pending: dict[int, tuple[asyncio.Future[ReplyOrFailure], float, str]] = {}
         self._watched: dict[int, _Watched] = {}
         self._tokens = itertools.count(1)
         self._out: list[bytes] = []
@@ -330,15 +327,13 @@ class Connection:
         """How often it was connected."""
         self.timed_out = 0
         """Requests that were not answered in time."""
+        self._refusals = SeldomLog(_REFUSAL_LOG_S)
         self.explanation: str | None = None
         """Why requests may stay unanswered, if somebody knows."""
 
     async def connect(self, url: str) -> None:
-        """Connect once, to one of the servers that `url` lists. Raises CannotConnect when none answers.
-
-        `?inbox_prefix=…` behind the servers says where this connection listens to answers.
-        """
-        servers, inbox_prefix = _address_of(url)
+        """Connect once, to one of the servers that `url` lists (`ojs_link.address`). Raises CannotConnect when none answers."""
+        address = read_address(url)
         failure: list[Exception] = []
 
         async def on_error(error: Exception) -> None:
@@ -349,6 +344,8 @@ class Connection:
             (log.warning if refused else log.debug)("nats connection", nats=self.name, error=str(error) or type(error).__name__)
             if denied := _DENIED.search(str(error)):
                 self._denied(denied[1])
+            if self.connections and is_refused(error) and self._refusals.due():
+                log.error("NATS refuses this process", nats=self.name, reason=str(error), remedy=_MEND)
 
         async def on_disconnect() -> None:
             if not self._nc.is_closed:
@@ -361,16 +358,17 @@ class Connection:
             self.connections += 1
 
         try:
-            async with asyncio.timeout(_GIVE_UP_S * len(servers)):  # after a handshake that failed nats-py may wait without end
-                await self._nc.connect(
-                    servers,
+            async with asyncio.timeout(
+                _GIVE_UP_S * len(address.servers)
+            ):  # after a handshake that failed nats-py may wait without end
+                await self._nc.open(
+                    address,
                     name=self.name,
-                    inbox_prefix=inbox_prefix,
                     error_cb=on_error,
                     disconnected_cb=on_disconnect,
                     reconnected_cb=on_reconnect,
                     connect_timeout=_CONNECT_TIMEOUT_S,
-                    reconnect_time_wait=_RECONNECT_WAIT_S,  # type: ignore[arg-type]  # nats-py sleeps for it: fractions work
+                    reconnect_time_wait=_RECONNECT_WAIT_S,  # nats-py sleeps for it: fractions work
                     max_reconnect_attempts=2,
                     ping_interval=3,
                     max_outstanding_pings=2,
@@ -378,8 +376,8 @@ class Connection:
                 )
         except (NatsError, OSError, ValueError) as error:
             await self._nc.end()
-            reason = failure[-1] if failure else error
-            raise CannotConnect(str(reason) or type(reason).__name__) from None
+            # A server that refuses closes at once, which may be noticed ahead of its words.
+            raise CannotConnect(next(filter(is_refused, failure), failure[-1] if failure else error)) from None
         except asyncio.CancelledError:
             await self._nc.end()
             raise
@@ -472,7 +470,7 @@ class Connection:
             return future
         token = next(self._tokens)
         now = loop.time()
-        self._pending[token] = (future, now + timeout_s)
+        self._pending[token] = (future, now + timeout_s, subject)
         if not token % _MEASURED:
             future.add_done_callback(lambda done: self._measured(done, loop.time() - now))
         self.publish(subject, payload, headers, f"{self._inbox}{token}")
@@ -485,7 +483,7 @@ class Connection:
         loop = asyncio.get_running_loop()
         slot = self._free.pop() if self._free else self._new_slot()
         slot.future, slot.messages, slot.wanted = loop.create_future(), [], wanted
-        slot.deadline = loop.time() + timeout_s
+        slot.deadline, slot.subject = loop.time() + timeout_s, subject
         self._busy.add(slot)
         self.publish(subject, payload, reply=slot.inbox)
         clean = False
@@ -576,6 +574,13 @@ class Connection:
         lost = [token for token, watched in self._watched.items() if watched.subject.lower() == subject.lower()]
         for token in lost:
             self._watched.pop(token).lost()
+        for token in [token for token, (_, _, asked) in self._pending.items() if asked.lower() == subject.lower()]:
+            future, _, asked = self._pending.pop(token)
+            if not future.done():
+                future.set_result(Failed(f"its user may not publish on {asked}", sent=True, denied=True))
+        for slot in self._busy:
+            if slot.future is not None and not slot.future.done() and slot.subject.lower() == subject.lower():
+                slot.future.set_result(Failed(f"its user may not publish on {slot.subject}", sent=True, denied=True))
 
     def _measured(self, done: asyncio.Future[ReplyOrFailure], seconds: float) -> None:
         if not done.cancelled() and isinstance(done.result(), Reply):
@@ -605,7 +610,7 @@ class Connection:
     def _fail_all(self, reason: str) -> None:
         failed = Failed(reason, sent=True)
         pending, self._pending = self._pending, {}
-        for future, _ in pending.values():
+        for future, _, _ in pending.values():
             if not future.done():
                 future.set_result(failed)
         for slot in self._busy:
@@ -640,9 +645,9 @@ class Connection:
     async def _sweep(self) -> None:
         """Fail what has waited too long. A pull that times out keeps what it has got."""
         now = asyncio.get_running_loop().time()
-        late = [token for token, (_, deadline) in self._pending.items() if deadline < now]
+        late = [token for token, (_, deadline, _) in self._pending.items() if deadline < now]
         for token in late:
-            future, _ = self._pending.pop(token)
+            future, _, _ = self._pending.pop(token)
             if not future.done():
                 future.set_result(Failed(self.explanation or "NATS did not answer in time", sent=True))
             self.timed_out += 1

@@ -10,9 +10,10 @@ import structlog
 from msgspec.structs import replace
 
 from ojs_core.base.errors import OjsError
+from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem, Unreachable
-from ojs_core.jetstream.api import ask, call, put_if
-from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.api import Denied, ask, call, put_if
+from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.subjects import MIN_SERVER, StoreConfig
 
 log = structlog.get_logger(__name__)
@@ -27,6 +28,19 @@ _FREE_WITHOUT_JOBS: Final = frozenset({"max_age", "max_msgs", "storage"})
 _LIMITS: Final = ("max_age", "max_msgs", "max_bytes", "max_msg_size")
 """Any of them would make the server drop, or refuse, jobs that a client was told are stored."""
 _BARRED: Final = ("sealed", "no_ack", "deny_delete", "deny_purge", "mirror", "sources", "subject_transform")
+
+
+def no_way_to_nats(url: str, error: CannotConnect, purpose: str = "") -> StartupProblem:
+    """Why a process can't start. Its kind Unreachable is worth another try, and wrong credentials are not."""
+    where = mask(url)
+    if error.refused:
+        return StartupProblem(
+            f"NATS at {where} doesn't let this process in{purpose} ({error}); "
+            "correct the credentials (--nats-creds), or the users of nats-server's configuration (ojs-nats nats-conf --users)."
+        )
+    return Unreachable(
+        f"NATS can't be reached at {where}{purpose} ({error}); start nats-server, or give its address with --nats."
+    )
 
 
 def check_server(nats: Connection) -> None:
@@ -61,6 +75,11 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
                 info = await create(nats, wanted)
                 if error_code(info) == _NAME_IN_USE:  # another process was faster
                     info = await call(nats, f"STREAM.INFO.{name}")
+        except Denied as error:
+            raise StartupProblem(
+                f"the NATS user of this process may not look at stream {name}, or may not make it ({error.message}); give it "
+                "the rights of its role (ojs-nats nats-conf --users), and make the streams as the operator: ojs-nats setup."
+            ) from None
         except OjsError as error:
             kind = Unreachable if nats.has_jetstream else StartupProblem
             raise kind(

@@ -14,8 +14,6 @@ from msgspec import Struct
 from ojs_core.base.errors import invalid
 from ojs_core.base.fields import shown
 
-INBOX: Final = "_INBOX"
-"""How the subjects begin that answers go to: those of services always, those of clients unless a setting says more."""
 DEFAULT_NAMESPACE: Final = "ojs"
 AUDIT_DAYS: Final = 90
 _NAMESPACE: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -228,6 +226,11 @@ class StoreConfig(Struct, frozen=True, kw_only=True):
     @property
     def audit_stream(self) -> str:
         return f"{self.namespace.upper()}_AUDIT"
+
+    @property
+    def probe_stream(self) -> str:
+        """Name of a stream that is asked for, and can't be made."""
+        return f"{self.namespace.upper()}_PROBE"
 
     @property
     def hints(self) -> list[str]:

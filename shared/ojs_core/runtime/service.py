@@ -21,7 +21,6 @@ import structlog
 
 from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.domain.storage_room import RoomSettings
-from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.connections import raise_file_limit
 from ojs_core.runtime.health import health_listener
 from ojs_core.runtime.listen import Listener
@@ -175,8 +174,8 @@ async def _open(name: str, settings: Settings) -> Store:
     room = RoomSettings(reserve=settings.storage_reserve, limit=settings.storage_limit, folder=settings.storage_folder)
     while True:
         try:
-            config = StoreConfig(namespace=settings.namespace, replicas=settings.replicas, audit_days=settings.audit_days)
-            return await Store.open(settings.nats, config, role=name, room=room, test_mode=settings.test_mode)
+            url = settings.nats_of(name)
+            return await Store.open(url, settings.streams, role=name, room=room, test_mode=settings.test_mode)
         except Unreachable as problem:
             if loop.time() + _RETRY_SECONDS >= deadline:
                 raise

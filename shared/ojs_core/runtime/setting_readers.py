@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from ojs_core.base.masking import mask
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, checked_namespace
 from ojs_core.runtime.addresses import DEFAULT_PORTS
+from ojs_link.address import read_address
 
 Reader = Callable[[object], Any]
 
@@ -26,11 +27,9 @@ _TYPE_PATTERN: Final = re.compile(r"\*|[a-z][a-zA-Z0-9_.-]{0,254}\*?")
 _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f.]*:[0-9a-f]*:[0-9a-f:.]*|\*")
 _HTTP_SCHEMES: Final = ("http", "https")
-_INBOX_OPTION: Final = re.compile(r"inbox_prefix=_INBOX[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _PREFIX_OF_INBOXES: Final = re.compile(r"(?!\$)[!-)+\--=?-~]+")
 _INTERNAL: Final = f"{DEFAULT_NAMESPACE}."
 _MOST_KEY: Final = 200
-_NATS_SCHEMES: Final = ("nats", "tls", "ws", "wss")
 
 
 def text(value: object) -> str:
@@ -190,29 +189,11 @@ def _origin(text: str) -> str:
 
 
 def nats_urls(value: object) -> str:
-    """Return one NATS URL or a comma list of the servers of one cluster; `nats://` may be left out.
-
-    `?inbox_prefix=_INBOX…` may follow the last one.
-    """
-    urls = [url if "://" in url else f"nats://{url}" for url in _words(value)]
-    for url in urls:
-        try:
-            parts = urlsplit(url)
-            usable = parts.scheme in _NATS_SCHEMES and parts.hostname and (parts.port is None or parts.port > 0)
-        except ValueError:
-            usable = False
-        if not usable:
-            raise ValueError(f"{_quoted(mask(url))} is not a URL like nats://127.0.0.1:4222")
-    if not urls:
-        raise ValueError(f"{_quoted(value)} is not a URL like nats://127.0.0.1:4222")
-    address = ",".join(urls)
-    _, question, option = address.partition("?")
-    if question and not _INBOX_OPTION.fullmatch(option):
-        raise ValueError(
-            f"{_quoted(mask(address))} may end in ?inbox_prefix=_INBOX…, and has no other option here; "
-            "the namespace is a setting of its own"
-        )
-    return address
+    """Return one NATS URL or a comma list of the servers of one cluster, with options behind it (`ojs_link.address`)."""
+    address = read_address(",".join(_words(value)))
+    if address.namespace:
+        raise ValueError(f"{_quoted(mask(address.url))} can't name one: the namespace is a setting of its own")
+    return address.url
 
 
 def other_nats_urls(value: object) -> str | None:

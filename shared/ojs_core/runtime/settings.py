@@ -19,10 +19,13 @@ import msgspec
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
 from ojs_core.runtime import setting_readers
+from ojs_link.address import Address, read_address
 
 CONFIG_ENV: Final = "OJS_CONFIG"
+NAMESPACE_ENV: Final = "OJS_NAMESPACE"
+"""The variable of the option, for commands that aren't services."""
 DEFAULT_FILE: Final = Path("ojs-nats.toml")
 DEFAULT_SOURCE: Final = "default"
 _PREFIX: Final = "OJS_"
@@ -31,12 +34,13 @@ _OTHERS: Final = frozenset({CONFIG_ENV, "OJS_CA_FILE", "OJS_CERT_FILE", "OJS_KEY
 
 NatsApiMode = Literal["auto", "open", "keys", "off"]
 """Whether requests over NATS need a key: `auto` once there are keys."""
-SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "config"]
-"""What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, or a look at
-the settings.
+SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "setup", "config"]
+"""What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, what makes
+the streams, or a look at the settings.
 """
 
-_EVERY: Final[frozenset[SettingKind]] = frozenset(get_args(SettingKind))
+_NATS: Final[frozenset[SettingKind]] = frozenset(get_args(SettingKind))
+_EVERY: Final = _NATS - {"setup"}
 _ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "dev", "config"})
 _DELIVERS: Final[frozenset[SettingKind]] = frozenset({"gateway", "webhooks", "dev", "config"})
 _HTTP: Final[frozenset[SettingKind]] = frozenset({"gateway", "dev", "config"})
@@ -55,6 +59,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What one process works with. `OPTIONS` explains each field; sizes are in bytes, times in seconds."""
 
     nats: str = "nats://127.0.0.1:4222"
+    nats_creds: Path | None = None
+    nats_ca: Path | None = None
+    nats_cert: Path | None = None
+    nats_key: Path | None = None
     namespace: str = DEFAULT_NAMESPACE
     replicas: int = 1
     audit_days: int = 0
@@ -116,6 +124,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if kind in option.kinds and option.name != "instance"
         }
 
+    @property
+    def streams(self) -> StoreConfig:
+        """The names of everything stored, and how it is kept."""
+        return StoreConfig(namespace=self.namespace, replicas=self.replicas, audit_days=self.audit_days)
+
+    def nats_of(self, role: str) -> str:
+        """The address of NATS with its files, as a process of a role uses it."""
+        return self._with_files(self.nats).of_role(role).url
+
+    @property
+    def nats_for_answers(self) -> str:
+        """The same for the connection that takes requests over NATS and answers them."""
+        return self._with_files(self.nats_api_url or self.nats).of_role("gateway-api" if self.nats_api_url else "gateway").url
+
+    def _with_files(self, url: str) -> Address:
+        """Raises ValueError."""
+        files = {"creds": self.nats_creds, "ca": self.nats_ca, "cert": self.nats_cert, "key": self.nats_key}
+        return read_address(url).with_files({name: str(path) for name, path in files.items() if path is not None})
+
 
 class Option(msgspec.Struct, frozen=True):
     """One row of the table: a field of `Settings` and how it is written."""
@@ -154,26 +181,47 @@ OPTIONS: Final[tuple[Option, ...]] = (
         setting_readers.nats_urls,
         "URL",
         "NATS server, or a comma list of the servers of one cluster; `dev` starts its own server unless this is given; "
-        "?inbox_prefix=_INBOX_ojs behind it if its user may listen to answers below that only",
+        "?inbox_prefix=_INBOX_ojs_{role} behind it if its user may listen to answers below that only",
+        _NATS,
     ),
+    Option(
+        "nats_creds",
+        setting_readers.optional_path,
+        "FILE|off",
+        "credentials for NATS: a .creds file, an nkey seed, user:password or a token, read anew at each connection; {role} in "
+        "the name stands for gateway, scheduler …",
+        _NATS,
+    ),
+    Option(
+        "nats_ca",
+        setting_readers.optional_path,
+        "FILE|off",
+        "certificates (PEM) of the CAs that NATS's certificate may be of; off: those that the system trusts",
+        _NATS,
+    ),
+    Option("nats_cert", setting_readers.optional_path, "FILE|off", "certificate (PEM) that this process shows NATS", _NATS),
+    Option("nats_key", setting_readers.optional_path, "FILE|off", "key (PEM) of that certificate, unencrypted", _NATS),
     Option(
         "namespace",
         setting_readers.namespace,
         "NAME",
         "how everything of this system in NATS is named: subjects, streams and the bucket begin with it, so that several "
         "systems can share an account; 1 to 32 of a-z, 0-9 and -, the same for all its processes",
+        _NATS,
     ),
     Option(
         "replicas",
         setting_readers.integer(1, 5),
         "N",
         "copies that NATS keeps of everything: 1 on a single server, 3 or 5 on a cluster",
+        _NATS,
     ),
     Option(
         "audit_days",
         setting_readers.integer(0, 3_650),
         "DAYS",
         "how long the audit is kept, in the whole system; 0: as it is, 90 where it begins",
+        _NATS,
     ),
     Option(
         "connect_timeout",
@@ -554,6 +602,12 @@ def load(
             f"max_envelope_bytes ({settings.max_envelope_bytes}) is more than max_body_bytes ({settings.max_body_bytes}); "
             "a job has to fit into a request"
         )
+    if not found:
+        try:
+            settings.nats_of("config")
+            settings.nats_for_answers  # noqa: B018  # raises for what doesn't go together
+        except ValueError as error:
+            found.append(f"nats: {error}")
     if not found and settings.allowed_types and not settings.strict:
         found.append("allowed_types has no effect without strict; set strict, or leave allowed_types out")
     own = f"{settings.namespace}."

@@ -17,8 +17,9 @@ from ojs_core.base.waiting import within
 from ojs_core.jetstream.api import purge, put
 from ojs_core.jetstream.connection import Connection, Reply
 from ojs_core.jetstream.inboxes import Inboxes
-from ojs_core.jetstream.subjects import INBOX, LASTING, REST, Kind, StoreConfig
+from ojs_core.jetstream.subjects import LASTING, REST, Kind, StoreConfig
 from ojs_core.store.workers.presence import Presence
+from ojs_link.address import INBOX
 
 Drop = Callable[[], Awaitable[None]]
 

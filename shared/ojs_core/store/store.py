@@ -12,14 +12,13 @@ from msgspec import Struct
 
 from ojs_core.base.errors import OjsError, unavailable
 from ojs_core.base.loops import start_loop, stop_loop
-from ojs_core.base.masking import mask
 from ojs_core.base.problems import Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.jetstream.clock import ServerClock
 from ojs_core.jetstream.connection import CannotConnect, Connection, ConnectionTimings
 from ojs_core.jetstream.contents import damage
 from ojs_core.jetstream.due_messages import DueMessages
-from ojs_core.jetstream.streams import check_server, provision
+from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.capacity.capacity import Capacity, CapacityTimings
 from ojs_core.store.capacity.stale_tokens import StaleTokens, SweepTimings
@@ -109,7 +108,7 @@ class Store:
         self.clock = outside.clock
         self.records = Records(nats, bulk, config)
         self.presence = Presence(nats, self.records, self.clock, config, role, instance, timings.presence)
-        self.room = StorageRoom((nats, bulk), self.presence, config, room, timings.room)
+        self.room = StorageRoom((nats, bulk), self.presence, config, room, timings.room, role)
         self.blobs = Blobs(nats, self.records, config)
         self.signals = Signals()
         writer = Writer(nats, self.records, config)
@@ -178,9 +177,7 @@ class Store:
                 await nats.connect(url)
                 await bulk.connect(url)
             except CannotConnect as error:
-                raise Unreachable(
-                    f"NATS can't be reached at {mask(url)} ({error}); start nats-server, or give its address with --nats."
-                ) from None
+                raise no_way_to_nats(url, error) from None
             check_server(nats)
             config = await provision(nats, config)
             outside = _Outside(nats, bulk, ServerClock() if clock is None else clock, url, connect)

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import pytest
 
 from ojs_core.jetstream.connection import CannotConnect, Connection
+from ojs_nats import Refused
 from ojs_nats._nats import NatsTransport
 from ojs_nats._operations import FETCH, Request
 from ojs_nats._transport import NotNow
@@ -100,7 +101,7 @@ class ClientSide:
         self._transport = NatsTransport(url)
 
     async def connect(self) -> None:
-        with suppress(NotNow):
+        with suppress(NotNow, Refused):
             await self._transport.once(Request(FETCH, answer_s=0.2), b"{}")
 
     async def connected(self) -> bool:

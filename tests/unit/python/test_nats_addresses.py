@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, is_namespace
+from ojs_core.jetstream.subjects import is_namespace
 from ojs_nats import Client
 from ojs_nats._names import namespace
-from ojs_nats._nats import nats_options
+from ojs_nats._nats import nats_address
 
 
 def test_an_address_without_options_is_of_the_system_that_names_no_namespace() -> None:
-    assert nats_options("") == ("_INBOX", DEFAULT_NAMESPACE)
-    assert nats_options("namespace=shop&inbox_prefix=_INBOX_till") == ("_INBOX_till", "shop")
+    address = nats_address("nats://h")
+    assert (address.inbox_prefix, address.namespace) == ("_INBOX", "")
+    address = nats_address("nats://h?namespace=shop&inbox_prefix=_INBOX_till")
+    assert (address.inbox_prefix, address.namespace) == ("_INBOX_till", "shop")
 
 
 @pytest.mark.parametrize(
-    ("option", "told"), [("namespace=A", "not 'A'"), ("namespace=", "not ''"), ("name=a", "and namespace")]
+    ("option", "told"), [("namespace=A", "not 'A'"), ("namespace=", "each has a value"), ("name=a", "namespace")]
 )
 def test_another_option_is_refused_where_the_address_is_written(option: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):

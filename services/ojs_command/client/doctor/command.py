@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 from rich.text import Text
 
-from ojs_command.client.arguments import NAMESPACE_ENV
 from ojs_command.client.doctor import server
 from ojs_command.client.doctor.findings import Finding, problem, warning
 from ojs_command.client.doctor.tls import check_tls
@@ -23,6 +22,7 @@ from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.running import distrusted
 from ojs_command.client.session import Session
 from ojs_core.base.wording import counted
+from ojs_core.runtime.settings import NAMESPACE_ENV
 from ojs_nats import Client, Refused, Unavailable
 
 _CHECKS: Final[dict[str, Callable[[Client], Awaitable[list[Finding]]]]] = {

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 from ojs_command.client.doctor.findings import Finding, ok, problem, warning
+from ojs_command.client.nats_address import operators_address
 from ojs_core.base.errors import OjsError
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import StartupProblem
@@ -15,7 +16,6 @@ from ojs_core.jetstream.api import ask, call
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.streams import MIN_PAYLOAD, account, check_server, check_stream
 from ojs_core.jetstream.subjects import StoreConfig, checked_namespace, is_namespace
-from ojs_core.runtime.setting_readers import nats_urls
 
 _BUCKET: Final = StoreConfig(namespace="x").records_stream.removesuffix("x")
 _BEHIND: Final = 1_000
@@ -25,7 +25,7 @@ _NEARLY_ALL: Final = 0.8
 
 async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
     """All of it, of the system in this namespace. Raises ValueError for what isn't an address of NATS, or a namespace."""
-    servers = _read("--nats", nats_urls, urls)
+    servers = _read("--nats", operators_address, urls)
     config = StoreConfig() if namespace is None else StoreConfig(namespace=_read("--namespace", checked_namespace, namespace))
     nats = Connection("doctor")
     try:
@@ -37,7 +37,7 @@ async def check_nats(urls: str, namespace: str | None = None) -> list[Finding]:
                 "nats-server",
                 f"no nats-server answers at {mask(servers)}: {error}",
                 "nothing works without it",
-                "start it, or correct --nats; it may want a user and password: nats://user:password@host:4222",
+                "start it, or correct --nats; it may want credentials: OJS_NATS_CREDS names a file with them",
             )
         ]
     try:

@@ -17,8 +17,9 @@ from msgspec import Struct
 from ojs_core.base.errors import OjsError, storage_full
 from ojs_core.base.loops import start_loop, stop_loop
 from ojs_core.domain.storage_room import RoomSettings, StorageLevel, levels, shortage
-from ojs_core.jetstream.api import purge
+from ojs_core.jetstream.api import Denied, purge
 from ojs_core.jetstream.connection import Connection
+from ojs_core.jetstream.grants import purged_streams
 from ojs_core.jetstream.streams import account, create, error_code
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.capacity.disk import of_disk
@@ -33,7 +34,6 @@ _STEP: Final = 1 << 20
 """Bytes to which a limit is found out."""
 _NO_STORAGE: Final = 10047
 _OVERLAP: Final = 10065
-_PROBE: Final = "OJS_PROBE"
 _REMEDY: Final = "make room there, and restart nats-server if it doesn't go on by itself"
 
 
@@ -56,13 +56,16 @@ class StorageRoom:
         config: StoreConfig,
         settings: RoomSettings,
         timings: RoomTimings,
+        role: str = "",
     ) -> None:
+        """`role` says which streams NATS may let this process purge."""
         self._timings = timings
         self._connections = connections
         self._nats = connections[0]
         self._presence = presence
         self._config = config
         self._settings = settings
+        self._role = role
         self._server: int | None = settings.limit or None
         self._probed: int | None = None
         self._timeouts = 0
@@ -132,10 +135,15 @@ class StorageRoom:
         server finds later. (A cluster finds it first, so there is nothing to learn from it.)
         """
         low, high = 0, _MOST
-        wanted = {"name": _PROBE, "subjects": [self._config.record("probe", "room")], "storage": "file", "max_bytes": _MOST}
+        config = self._config
+        subject = config.record("probe", "room")
+        wanted = {"name": config.probe_stream, "subjects": [subject], "storage": "file", "max_bytes": _MOST}
         while high - low > _STEP:
             middle = wanted["max_bytes"] = (low + high) // 2
-            code = error_code(await create(self._nats, wanted))
+            try:
+                code = error_code(await create(self._nats, wanted))
+            except Denied:  # users without the right to make streams, which is as it should be
+                return None
             if code == _NO_STORAGE:
                 high = middle
             elif code == _OVERLAP:
@@ -155,7 +163,7 @@ class StorageRoom:
         if not suspicious:
             return None
         nothing = self._config.record("probe", "nothing")
-        for stream in (self._config.records_stream, self._config.ready_stream, self._config.events_stream):
+        for stream in purged_streams(self._config, self._role):
             with contextlib.suppress(OjsError):  # whether JetStream answers at all is another question
                 error = await purge(self._nats, stream, nothing)
                 if error is not None and error.code == 500:

@@ -1,0 +1,17 @@
+"""The way of commands to NATS itself."""
+
+from __future__ import annotations
+
+import os
+
+from ojs_core.jetstream.grants import OPERATOR
+from ojs_core.runtime.setting_readers import nats_urls
+from ojs_link.address import files_of, read_address
+
+
+def operators_address(urls: str) -> str:
+    """Return the address as the operator's user takes it, with the files that OJS_NATS_CREDS and the like name.
+
+    Raises ValueError.
+    """
+    return read_address(nats_urls(urls)).with_files(files_of(os.environ)).of_role(OPERATOR).url

@@ -1,0 +1,311 @@
+"""What each role may say and hear on NATS: one row a role, of the names in `StoreConfig` (docs/adr/075).
+
+NATS refuses whatever isn't in a row. Streams are made by the operator alone: who makes one could have nats-server publish
+anything anywhere (`republish`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, get_args
+
+from msgspec import Struct
+
+from ojs_core.jetstream.subjects import ANY, REST, Kind, StoreConfig, Wildcard
+from ojs_link.address import INBOX
+
+Service = Literal["gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"]
+SERVICES: Final[tuple[Service, ...]] = get_args(Service)
+OPERATOR: Final = "operator"
+"""The user of people."""
+KEYS: Final = "keys"
+"""The role of a command that changes keys: it works as the operator."""
+ANSWERING: Final = "gateway-api"
+"""The gateway's second user, who takes requests over NATS and answers them."""
+
+_LIMIT: Final = "limit"
+_STEPS: Final = "coordinator-steps"
+_SCOPE: Final = Wildcard("*.*")
+"""Any limit: a kind and a name."""
+
+_DURABLES: Final[Mapping[Service, tuple[str, ...]]] = {
+    "scheduler": ("scheduler", "cron", "batch", _LIMIT),
+    "reaper": ("reaper",),
+    "coordinator": ("coordinator", _STEPS),
+}
+"""The consumers of records that the processes of a role share."""
+
+_TOKENS: Final[tuple[Kind, ...]] = ("job", "unique", "limit", "crossing")
+"""What a transition of a job may write beside tokens, timers and steps."""
+_WRITES: Final[Mapping[Service, tuple[Kind, ...]]] = {
+    "gateway": (
+        *_TOKENS,
+        "blob",
+        "progress",
+        "checkpoint",
+        "idempotency",
+        "worker",
+        "cron",
+        "workflow",
+        "wfdef",
+        "wfres",
+        "queue",
+        "pool",
+        "schema",
+        "webhook",
+        "key",
+        "target",
+        "delivery",
+        "barrier",
+    ),
+    "scheduler": (*_TOKENS, "cron", "workflow"),
+    "reaper": _TOKENS,
+    "coordinator": (*_TOKENS, "blob", "workflow", "wfdef", "wfres"),
+    "projector": (*_TOKENS, "cron", "workflow", "stats", "relay"),
+    "webhooks": ("webhook", "target", "delivery"),
+}
+CLIENT: Final = (
+    "createJob",
+    "createJobBatch",
+    "bulkCreateJobs",
+    "getJob",
+    "getJobResult",
+    "getJobProgress",
+    "cancelJob",
+    "createWorkflow",
+    "getWorkflow",
+    "cancelWorkflow",
+)
+"""The operations that whoever pushes jobs asks for."""
+WORKER: Final = (
+    "fetchJobs",
+    "ackJob",
+    "ackJobs",
+    "nackJob",
+    "reportJobProgress",
+    "putJobCheckpoint",
+    "registerWorker",
+    "workerHeartbeat",
+    "deregisterWorker",
+)
+"""The operations of a worker. The last three are about no queue."""
+_OF_ITSELF: Final = frozenset(WORKER[-3:])
+"""What a worker says of itself."""
+_OF_NO_QUEUE: Final = _OF_ITSELF | {"createWorkflow", "getWorkflow", "cancelWorkflow"}
+"""Whoever may create a workflow puts jobs into any queue: who is held to some may not."""
+_ANY_QUEUE: Final = "_"
+
+
+class Grants(Struct, frozen=True):
+    """The subjects that a user may publish to, less those in `not_publish`, and those that it may subscribe to."""
+
+    publish: list[str]
+    not_publish: list[str]
+    subscribe: list[str]
+
+
+class Team(Struct, frozen=True):
+    """A client and a worker that are held to some queues; all of them if there is none."""
+
+    name: str = ""
+    queues: tuple[str, ...] = ()
+
+    @property
+    def client(self) -> str:
+        return f"{self.name}-client" if self.name else "client"
+
+    @property
+    def worker(self) -> str:
+        return f"{self.name}-worker" if self.name else "worker"
+
+
+def inbox_of(config: StoreConfig, role: str) -> str:
+    """How the inboxes of a role begin."""
+    return f"{INBOX}_{config.namespace}_{role}"
+
+
+def all_grants(config: StoreConfig, teams: Sequence[Team] = (Team(),), *, test_mode: bool = False) -> dict[str, Grants]:
+    """Return the rows of a whole system by the users' names. In `test_mode` services take part in resets."""
+    found: dict[str, Grants] = {role: _service(config, role, test_mode=test_mode) for role in SERVICES}
+    asking = [OPERATOR, *(name for team in teams for name in (team.client, team.worker))]
+    answers = [f"{inbox_of(config, name)}.>" for name in asking]
+    found[ANSWERING] = _row(config, ANSWERING, ["$JS.API.INFO", *answers], [config.api(ANY, REST), "$SRV.>"])
+    found[OPERATOR] = _row(config, OPERATOR, _operator(config), [config.events, config.live_events])
+    for team in teams:
+        found[team.client] = _row(config, team.client, _asks(config, CLIENT, team.queues))
+        found[team.worker] = _row(config, team.worker, _asks(config, WORKER, team.queues))
+    return found
+
+
+def _row(
+    config: StoreConfig, user: str, publish: list[str], hears: Sequence[str] = (), not_publish: Sequence[str] = ()
+) -> Grants:
+    return Grants(publish, list(not_publish), [f"{inbox_of(config, user)}.>", *hears])
+
+
+def _service(config: StoreConfig, role: Service, *, test_mode: bool) -> Grants:
+    publish, hears = [*_reads(config), *_records(config, role), *_own(config, role)], _hears(config, role)
+    if test_mode:
+        publish += [f"{config.reset_answers}*", *([config.reset, config.epoch] if role == "gateway" else [])]
+        hears += [config.reset, *([f"{config.reset_answers}*"] if role == "gateway" else [])]
+    return _row(config, role, publish, hears, _of_others(config, role))
+
+
+def purged_streams(config: StoreConfig, role: str) -> list[str]:
+    """Return the streams that a process of a role may purge, of whatever subject: NATS doesn't look into the request."""
+    streams = [config.records_stream]
+    if role not in {"webhooks", KEYS}:
+        streams.append(config.ready_stream)
+    if role not in {"webhooks", KEYS, "scheduler", "reaper", "coordinator"}:
+        streams.append(config.events_stream)
+    return streams
+
+
+def _streams(config: StoreConfig) -> list[str]:
+    return [str(stream["name"]) for stream in config.streams()]
+
+
+def _reads(config: StoreConfig) -> list[str]:
+    """What every service asks JetStream."""
+    records = config.records_stream
+    return [
+        "$JS.API.INFO",
+        *(f"$JS.API.STREAM.INFO.{stream}" for stream in _streams(config)),
+        f"$JS.API.STREAM.MSG.GET.{records}",
+        f"$JS.API.DIRECT.GET.{records}",
+        f"$JS.API.DIRECT.GET.{records}.{config.records}",
+        f"$JS.API.CONSUMER.CREATE.{records}.*",  # copies of settings, whose names begin with what no wildcard can say
+        f"$JS.API.CONSUMER.MSG.NEXT.{records}.*",
+        f"$JS.API.CONSUMER.DELETE.{records}.*",
+    ]
+
+
+def _records(config: StoreConfig, role: Service) -> list[str]:
+    """The records that a service writes, and what goes beside them."""
+    written = [config.record(kind, REST) for kind in _WRITES[role]]
+    written += [config.record("service", Wildcard(f"{role}.*")), config.ring]
+    streams = purged_streams(config, role)
+    written += [f"$JS.API.STREAM.PURGE.{stream}" for stream in streams]
+    if role == "webhooks":
+        return [*written, config.delivery_timer(ANY, ANY)]
+    return [
+        *written,
+        *_hints(config, role),
+        config.ready_of_queue(ANY),
+        config.held_of(ANY),
+        config.wake_of_queue(ANY),
+        f"$JS.API.STREAM.MSG.DELETE.{config.ready_stream}",
+        f"$JS.API.STREAM.MSG.GET.{config.ready_stream}",
+        f"$JS.API.DIRECT.GET.{config.ready_stream}",
+    ]
+
+
+def _hints(config: StoreConfig, role: Service) -> list[str]:
+    """The timers and steps that whoever changes jobs writes."""
+    every = [config.timer(ANY, ANY), config.limit_timer(_SCOPE, ANY), config.limit_step(_SCOPE, ANY), config.step(ANY, ANY)]
+    crons = [config.cron_timer(ANY, ANY)] if role in {"gateway", "scheduler", "projector"} else []
+    workflows = [config.workflow_timer(ANY, ANY)] if role in {"gateway", "coordinator", "projector"} else []
+    batches = [config.batch_timer(ANY), config.record("probe", ANY)] if role in {"gateway", "scheduler", "coordinator"} else []
+    return [*every, *crons, *workflows, *batches]
+
+
+def _own(config: StoreConfig, role: Service) -> list[str]:
+    """What a service alone does."""
+    records, ready, events = config.records_stream, config.ready_stream, config.events_stream
+    if role == "gateway":
+        return [
+            f"$JS.API.CONSUMER.CREATE.{ready}.>",
+            *(f"$JS.API.CONSUMER.{call}.{ready}.*" for call in ("INFO", "DELETE", "PAUSE")),
+            f"$JS.API.CONSUMER.NAMES.{ready}",
+            f"$JS.API.CONSUMER.MSG.NEXT.{ready}.*",
+            f"$JS.ACK.{ready}.>",
+            f"$JS.API.DIRECT.GET.{events}",
+            f"$JS.API.STREAM.MSG.GET.{events}",
+            f"$JS.API.CONSUMER.DELETE.{events}.*",  # of webhooks that are deleted
+            config.query(REST),
+            config.events,
+            config.events_stored,
+            config.live_events,
+            config.relayed_live_events,
+            config.audit,
+            f"$JS.API.DIRECT.GET.{config.audit_stream}",
+        ]
+    if role == "projector":
+        return [
+            f"$JS.API.DIRECT.GET.{events}",
+            f"$JS.API.STREAM.MSG.GET.{events}",
+            config.events,
+            config.events_stored,
+            config.live_events,
+            f"{inbox_of(config, 'gateway')}.>",
+        ]
+    if role == "webhooks":
+        both = (records, events)
+        return [
+            f"$JS.API.CONSUMER.CREATE.{records}.*.{config.delivery_due(ANY, ANY)}",
+            f"$JS.API.CONSUMER.CREATE.{events}.*",
+            f"$JS.API.CONSUMER.MSG.NEXT.{events}.*",
+            f"$JS.API.CONSUMER.DELETE.{events}.*",
+            *(f"$JS.API.CONSUMER.NAMES.{stream}" for stream in both),
+            *(f"$JS.API.CONSUMER.INFO.{stream}.*" for stream in both),
+            *(f"$JS.ACK.{stream}.*.>" for stream in both),
+            f"$JS.API.STREAM.MSG.DELETE.{records}",
+            config.event(Wildcard("webhook.*"), ANY, ANY),
+            config.events_stored,
+        ]
+    told = [config.event("worker.stopped", "worker", ANY), config.events_stored] if role == "reaper" else []
+    made = [subject for name in _DURABLES[role] for subject in _durable(config, name)]
+    return [*made, f"$JS.API.STREAM.MSG.DELETE.{records}", *told]
+
+
+def _durable(config: StoreConfig, name: str) -> list[str]:
+    """How a consumer that a role shares is made, asked after and acknowledged."""
+    stream = config.records_stream
+    taken = {_LIMIT: config.limit_steps, _STEPS: config.steps}.get(name) or config.due(name, ANY)
+    return [
+        f"$JS.API.CONSUMER.CREATE.{stream}.{name}.{taken}",
+        f"$JS.API.CONSUMER.INFO.{stream}.{name}",
+        f"$JS.ACK.{stream}.{name}.>",
+    ]
+
+
+def _of_others(config: StoreConfig, role: Service) -> list[str]:
+    """What wildcards would let a service do with the consumers of others."""
+    stream = config.records_stream
+    names = [name for other, durables in _DURABLES.items() if other != role for name in durables]
+    calls = ("CREATE", "DELETE", "INFO", "MSG.NEXT")
+    refused = [f"$JS.API.CONSUMER.{call}.{stream}.{name}" for name in names for call in calls]
+    return [*refused, *(f"$JS.ACK.{stream}.{name}.>" for name in names)]
+
+
+def _hears(config: StoreConfig, role: Service) -> list[str]:
+    if role == "gateway":
+        followed = [config.job(ANY), config.progress(ANY)]
+        return [*followed, config.wake_of_queue(ANY), config.events_stored, config.live_events]
+    return [config.query(REST), config.relayed_live_events] if role == "projector" else []
+
+
+def _operator(config: StoreConfig) -> list[str]:
+    """What people may: all that the API offers, to make the streams, to look at them, and to change keys without a server
+    between (`setup`, `doctor`, `keys --nats`).
+    """
+    streams = _streams(config)
+    return [
+        *_reads(config),
+        config.record("key", REST),
+        config.record("service", Wildcard(f"{KEYS}.*")),
+        config.api(ANY, REST),
+        "$SRV.>",
+        "$JS.API.STREAM.NAMES",
+        f"$JS.API.STREAM.CREATE.{config.probe_stream}",
+        *(f"$JS.API.STREAM.{call}.{stream}" for stream in streams for call in ("CREATE", "UPDATE")),
+        *(f"$JS.API.CONSUMER.{call}.{stream}" for stream in streams for call in ("LIST", "NAMES")),
+        config.ring,
+    ]
+
+
+def _asks(config: StoreConfig, operations: Sequence[str], queues: Sequence[str]) -> list[str]:
+    if not queues:
+        return [config.api(operation, REST) for operation in operations]
+    named = [config.api(operation, queue) for operation in operations if operation not in _OF_NO_QUEUE for queue in queues]
+    return [*named, *(config.api(operation, _ANY_QUEUE) for operation in operations if operation in _OF_ITSELF)]

@@ -1,0 +1,65 @@
+"""NATS users of the roles in the tests: with `--nats-users` each nats-server has them, and each service its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from ojs_command.nats_conf import seeds, users_section
+from ojs_core.jetstream.grants import ANSWERING, Team, all_grants
+from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig
+
+VARIABLE: Final = "OJS_TEST_NATS_USERS"
+STORAGE: Final = ("--storage-limit", str(4 << 30))
+"""nats-server's max_file_store, which users of roles can't find out."""
+_ALL: Final = "everything:secret"
+_HAS_ALL: Final = '    { user: "everything", password: "secret" }\n'
+
+
+def wanted() -> bool:
+    """Return whether tests run with users."""
+    return os.environ.get(VARIABLE) == "1"
+
+
+@cache
+def folder() -> Path:
+    """The seeds of this process's servers."""
+    return Path(tempfile.mkdtemp(prefix="ojs-nats-users-"))
+
+
+def section(*teams: Team, namespace: str = DEFAULT_NAMESPACE) -> str:
+    """Return the users of all roles, and one with all rights: for tests that look into NATS themselves."""
+    rows = all_grants(StoreConfig(namespace=namespace), teams or (Team(),), test_mode=True)
+    rows[ANSWERING].publish.append("_INBOX.>")
+    return users_section(rows, seeds(folder(), rows)).replace("  ]\n}", f"{_HAS_ALL}  ]\n}}")
+
+
+def all_rights(address: str) -> str:
+    """Return the URL of the user with all rights; `address` is a host and a port."""
+    return f"nats://{_ALL}@{address}"
+
+
+def by_role(url: str, role: str = "{role}", namespace: str = DEFAULT_NAMESPACE) -> str:
+    """Return what services are given: the addresses of a URL of `all_rights`, with a seed for each role."""
+    named = url.replace(f"{_ALL}@", "")
+    return f"{named}?inbox_prefix=_INBOX_{namespace}_{role}&creds={folder()}/{role}.nk"
+
+
+def make_streams(url: str) -> None:
+    """Do what an operator does once."""
+    command = [sys.executable, "-m", "ojs_command", "setup"]
+    found = subprocess.run(command, env=os.environ | {"OJS_NATS": by_role(url)}, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+def options(url: str, service: str, *, with_users: bool) -> tuple[str, ...]:
+    """Return the options for a service that works with this NATS, `with_users` as its role's user."""
+    if not with_users or _ALL not in url:
+        return ("--nats", url)
+    answering = ("--nats-api-url", by_role(url, ANSWERING)) if service == "gateway" else ()
+    return ("--nats", by_role(url), *STORAGE, *answering)
