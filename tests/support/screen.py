@@ -11,7 +11,7 @@ from support.waiting import eventually
 
 AXE: Final = Path(__file__).parents[2] / "services/ojs_dashboard/node_modules/axe-core/axe.min.js"
 """axe-core, which `script/setup dev` brings."""
-_PATIENCE_S: Final = 15.0
+_PATIENCE_S: Final = 60.0
 _NOTED: Final = """
 globalThis.troubles = [];
 const note = (what) => globalThis.troubles.push(String(what));

@@ -68,7 +68,7 @@ function frame() {
 	const now = place.value.path;
 	const here = (/** @type {string} */ path) => now === path || (path !== '/' && now.startsWith(`${path}/`));
 	return html`<a class="skip" href="#main" @click=${skip}>Skip to the page</a>
-		<nav class="main" aria-label="Pages">
+		<nav class="main" aria-label="Main">
 			<a class="brand" href="/">ojs-nats</a>
 			${PLACES.map(([path, name, key]) => html`<a href=${path} aria-current=${here(path) ? 'page' : 'false'} title="g ${key}">${name}</a>`)}
 			<span class="grow"></span>

@@ -207,15 +207,16 @@ export function spark(/** @type {readonly number[]} */ values, /** @type {string
 }
 
 const MOST_MEMBERS = 100;
+const FEW_MEMBERS = 8;
 const MOST_TEXT = 5_000;
 
 /** JSON as a tree that opens by and by, so that a megabyte is shown as well. */
 export function tree(/** @type {unknown} */ value, /** @type {Part} */ name = nothing, open = true) {
-	return html`<div class="tree">${node(value, name, open)}</div>`;
+	return html`<div class="tree">${node(value, name, !open)}</div>`;
 }
 
 /** @returns {Part} */
-function node(/** @type {unknown} */ value, /** @type {Part} */ name, open = false) {
+function node(/** @type {unknown} */ value, /** @type {Part} */ name, fold = false) {
 	const label = name === nothing ? nothing : html`<span class="name">${name}</span> `;
 	if (value === null || typeof value !== 'object') {
 		const shown = typeof value === 'string' ? plain(written(value.slice(0, MOST_TEXT))) : String(value);
@@ -230,6 +231,7 @@ function node(/** @type {unknown} */ value, /** @type {Part} */ name, open = fal
 	const members = Object.entries(value);
 	const size = Array.isArray(value) ? count(members.length, 'item') : count(members.length, 'member');
 	if (!members.length) return html`<div>${label}<span class="value">${Array.isArray(value) ? '[]' : '{}'}</span></div>`;
+	const open = !fold || members.length <= FEW_MEMBERS;
 	const shown = signal(open);
 	return html`<details ?open=${open} @toggle=${filled(() => members, shown)}>
 		<summary>${label}<span class="dim">${size}</span></summary>
@@ -254,7 +256,7 @@ function filled(
 
 /** @returns {Part} */
 function children(/** @type {[string, unknown][]} */ members) {
-	const shown = members.slice(0, MOST_MEMBERS).map(([name, value]) => node(value, text(name, 100)));
+	const shown = members.slice(0, MOST_MEMBERS).map(([name, value]) => node(value, text(name, 100), true));
 	return members.length > MOST_MEMBERS
 		? [...shown, html`<div class="dim">… ${number(members.length - MOST_MEMBERS)} more: copy to see all</div>`]
 		: shown;

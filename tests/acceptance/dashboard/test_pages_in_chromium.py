@@ -7,7 +7,7 @@ import pytest
 from acceptance.dashboard.conftest import OpenScreen
 from acceptance.dashboard.scenery import Scenery
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 PAGES = {
     "/": ["What is wrong now", "Over time", "Dead letters"],

@@ -165,7 +165,7 @@ async def test_a_wrong_method_names_the_right_ones(http: aiohttp.ClientSession) 
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/ojs", "/ojs/v1", "/ojs/v1/", "/ojs/v1/jobs/", "/ojs/v1/jobs//result", "//", "/ojs/v1/admin/reset"]
+    "path", ["/ojs", "/ojs/v1", "/ojs/v1/", "/ojs/v1/jobs/", "/ojs/v1/jobs//result", "//", "/ojs/v1/admin/reset"]
 )
 async def test_unknown_paths_are_not_found(http: aiohttp.ClientSession, path: str) -> None:
     status, _, body = await raw(

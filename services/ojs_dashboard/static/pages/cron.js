@@ -61,7 +61,7 @@ export function open(visit) {
 					when(
 						next,
 						({ runs: times }) =>
-							html`<ol>${times.map((/** @type {any} */ run) => html`<li>${zoned(run.at ?? run, entry.timezone)} <span class="dim">${moment(run.at ?? run)}</span></li>`)}</ol>`,
+							html`<ol>${times.map((/** @type {string} */ run) => html`<li>${zoned(run, entry.timezone)} <span class="dim">${moment(run)}</span></li>`)}</ol>`,
 					),
 				)}
 				${payload('What it pushes', entry.job_template)}

@@ -181,15 +181,16 @@ function timeline(/** @type {any} */ job) {
 }
 
 function errors(/** @type {any} */ job, /** @type {any[]} */ traces) {
-	const failed = traces.filter((trace) => trace.error);
-	const all = failed.length
-		? failed
-		: (job.errors ?? []).map((/** @type {any} */ error) => ({
-				attempt: error.attempt,
-				error,
-				worker_id: error.worker_id,
-				ended_at: error.failed_at,
-			}));
+	const all = (job.errors ?? []).map((/** @type {any} */ error) => {
+		const trace = traces.find((one) => one.attempt === error.attempt);
+		return {
+			error,
+			attempt: error.attempt,
+			worker_id: trace?.worker_id,
+			ended_at: trace?.ended_at,
+			duration_ms: trace?.duration_ms,
+		};
+	});
 	if (!all.length) return nothing;
 	return section(
 		'Errors',
@@ -197,8 +198,8 @@ function errors(/** @type {any} */ job, /** @type {any[]} */ traces) {
 			const trace = backtrace(error);
 			return html`<article class="notice bad">
 				<p><strong>${text(error.code ?? error.type ?? 'error', 100)}</strong> ${text(error.message, 2_000)}</p>
-				<p class="dim">Attempt ${attempt ?? '–'}${worker_id ? html`, worker ${text(worker_id, 60)}` : nothing}${duration_ms == null ? nothing : `, after ${duration(duration_ms)}`}, ${ended_at ? relative(millis(ended_at)) : ''}</p>
-				${trace ? html`<details><summary>Stack trace ${copier('Copy', trace)}</summary><pre>${plain(trace).replaceAll('␊', '\n')}</pre></details>` : nothing}
+				<p class="dim">Attempt ${attempt ?? '–'}${worker_id ? html`, worker ${text(worker_id, 60)}` : nothing}${duration_ms == null ? nothing : `, after ${duration(duration_ms)}`}${ended_at ? `, ${relative(millis(ended_at))}` : nothing}</p>
+				${trace ? html`<details><summary>Stack trace</summary>${copier('Copy', trace)}<pre>${plain(trace).replaceAll('␊', '\n')}</pre></details>` : nothing}
 			</article>`;
 		}),
 	);
