@@ -199,3 +199,11 @@ async def test_a_job_of_a_narrowed_key_can_t_be_unique_among_those_of_others(gua
         status, answer = await push(unique)
         assert (status, answer["error"]["details"]["field"]) == (403, "unique.keys")
     assert (await push({"keys": ["type", "queue"]}))[0] == 201
+
+
+async def test_a_narrowed_key_is_answered_where_there_is_nothing_to_be_asked_about(guarded: Guarded) -> None:  # noqa: F811
+    """Its requests are held to its queues one by one, and here there are none."""
+    token = (await guarded.made("nothing", "admin", queues=["nothing.*"]))["token"]
+    refused = await guarded.ask("POST", "/jobs/bulk", {"jobs": [{"type": "No Type", "args": []}]}, token=token)
+    assert refused[0] == 422
+    assert [(await guarded.ask("GET", path, token=token))[0] for path in ("/crons", "/queues")] == [200, 200]

@@ -55,6 +55,7 @@ class BulkHandlers:
         body = await call.body(self._limits.max_body_bytes)
         sent = await call.parsed(body, parse_bulk_enqueue, self._limits)
         if call.bounded:  # looked at ahead of the answer that is kept under the request's key
+            call.held = True  # about each job; all may be refused before
             drafts = await self._drafts(sent, None, {})
             for draft in drafts:
                 if not isinstance(draft, OjsError):

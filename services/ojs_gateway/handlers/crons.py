@@ -74,6 +74,7 @@ class CronHandlers:
         enabled = call.query("enabled")
         if enabled and enabled not in {"true", "false"}:
             raise invalid("enabled", f"enabled must be true or false, not {shown(enabled)}")
+        call.held = True  # about each entry; there may be none
         crons = [cron for cron in await self._store.crons.all() if call.sees(cron.draft.queue, cron.draft.type)]
         if enabled:
             crons = [cron for cron in crons if cron.enabled == (enabled == "true")]

@@ -131,6 +131,7 @@ class ListHandlers:
         return Response(200, admin_queue_page(await self._queues(call, parse_page(call.queries, numbered=True))))
 
     async def _queues(self, call: Call, asked: Page) -> QueuePageAnswer:
+        call.held = True  # about each queue; there may be none
         configured = await self._store.queues.all()
         records = {name: record for name, record in configured.items() if call.sees(name)}
         ask = QueuesAsk(
