@@ -29,9 +29,14 @@ def test_a_few_tests_are_tried_again(script: ModuleType) -> None:
     ("failed", "why"),
     [
         ([], "the run itself has failed"),
-        ([f"tests/unit/test_a.py::test_{number}" for number in range(7)], "7 tests have failed"),
-        (["tests/unit/test_a.py::test_a", "tests/faults/test_pause.py::test_p"], "tests/faults/test_pause.py::test_p shows"),
+        ([f"tests/unit/test_a.py::test_{number}" for number in range(11)], "11 tests have failed"),
     ],
 )
-def test_a_promise_and_many_failures_count_at_once(script: ModuleType, failed: list[str], why: str) -> None:
+def test_many_failures_count_at_once(script: ModuleType, failed: list[str], why: str) -> None:
     assert why in script.chosen(failed)
+
+
+def test_a_promise_under_faults_has_to_hold_three_times(script: ModuleType) -> None:
+    failed = ["tests/faults/test_pause.py::test_p", "tests/unit/test_a.py::test_a"]
+    assert script.runs(failed) == [failed, failed[:1], failed[:1]]
+    assert script.runs(failed[1:]) == [failed[1:]]
