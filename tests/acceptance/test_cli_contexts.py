@@ -142,7 +142,7 @@ def test_the_headers_of_a_context_go_with_every_request_and_to_nobody_else(cli: 
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        (401, b"who are you?", "--header"),
+        (401, b"who are you?", "--token-file"),
         (404, b"<html>", "is that an OJS server?"),
         (200, b"<html>", "is the address right?"),
     ],

@@ -27,8 +27,7 @@ READY_S: Final = 60.0
 
 def commands() -> list[str]:
     """What the page has an operator type."""
-    block: str
-    (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    block: str = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[0]
     return block.splitlines()
 
 

@@ -28,7 +28,7 @@ def test_a_service_says_when_it_is_ready_and_stops_cleanly(processes: Processes,
 
 
 def test_health_ports_are_this_machines_unless_told_otherwise(processes: Processes) -> None:
-    several = processes.start("gateway", "--host", "0.0.0.0", "--processes", "2")
+    several = processes.start("gateway", "--host", "0.0.0.0", "--insecure", "--processes", "2")
     elsewhere = processes.start("scheduler", "--health-host", "0.0.0.0")
     several.ready()
     healthy = [line["health_url"] for line in several.events("ready") if "health_url" in line]

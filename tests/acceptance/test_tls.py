@@ -62,9 +62,13 @@ def options(pair: Pair) -> tuple[str, ...]:
     return ("--tls-cert", str(pair.certificate), "--tls-key", str(pair.key))
 
 
+async def shown(system: System, text: str) -> bool:
+    return text in system.output
+
+
 async def test_a_client_with_a_ca_of_its_own_pushes_fetches_and_acks(secured: System, http: aiohttp.ClientSession) -> None:
     assert secured.url.startswith("https://127.0.0.1:")
-    assert f"curl {secured.url}" in secured.output
+    await eventually(lambda: shown(secured, f"curl {secured.url}"))
     async with http.post("/ojs/v1/jobs", json=JOB) as answer:
         assert answer.status == 201
         job_id = (await answer.json())["job"]["id"]
