@@ -36,17 +36,17 @@ async def test_streams_that_are_missing_and_copies_that_are_lost(tmp_path: Path)
     try:
         await asyncio.to_thread(cluster.start)
         missing = of(await check_nats(cluster.url), "streams")
-        assert [finding.status for finding in missing] == ["problem"] * 3
+        assert [finding.status for finding in missing] == ["problem"] * 4
         await provisioned(cluster.url)
         await asyncio.to_thread(cluster.until_whole)
         whole = await check_nats(cluster.url)
         assert [finding.found for finding in whole if finding.status != "ok"] == []
-        assert [finding.found.split(": ")[1] for finding in of(whole, "copies")] == ["3 copies, all up to date"] * 3
+        assert [finding.found.split(": ")[1] for finding in of(whole, "copies")] == ["3 copies, all up to date"] * 4
         cluster.nodes[2].kill()
 
         async def lost() -> bool:
             copies = of(await check_nats(cluster.url), "copies")
-            return len(copies) == 3 and all("n3 (" in finding.found and finding.status == "problem" for finding in copies)
+            return len(copies) == 4 and all("n3 (" in finding.found and finding.status == "problem" for finding in copies)
 
         await eventually(lost)
     finally:
