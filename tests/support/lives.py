@@ -142,6 +142,8 @@ def _after(life: _Life, call: Call, evidence: Evidence) -> _Life | None:
     moved = _done(life, call, evidence)
     if moved is None or told is None:
         return moved
+    if call.op == "push" and moved.state is State.SCHEDULED and told.state is State.AVAILABLE:
+        moved = moved._replace(state=State.AVAILABLE, since=moved.until, until=0.0)  # stored when its delay was over
     fits = told.state is moved.state and told.attempt in {None, moved.attempt}
     return moved if fits else None
 

@@ -184,6 +184,12 @@ def test_an_ordinary_life_passes() -> None:
     assert plain().rules(COMPLETED) == []
 
 
+@pytest.mark.parametrize(("took", "rules"), [(1.2, []), (0.5, ["unlawful"])])
+def test_a_delayed_job_that_is_stored_after_its_delay_waits_for_nothing(took: float, rules: list[str]) -> None:
+    pushed = Story(Plan(queue="q", delay_s=1.0)).push(took=took, seen=(Seen(ID, State.AVAILABLE, 0),))
+    assert pushed.fetch(2, 1).seen("ack", 3, State.COMPLETED).rules(COMPLETED) == rules
+
+
 def test_a_push_nobody_knows_of_may_be_there_or_not() -> None:
     assert Story().push(0, UNKNOWN).rules(None) == []
     assert Story().push(0, UNKNOWN).fetch(1, 1).seen("ack", 2, State.COMPLETED).rules(COMPLETED) == []
