@@ -92,6 +92,13 @@ class Screen:
         }})()"""
         return bool(await self.page.run(script))
 
+    async def commands(self, where: str = "main > header") -> list[str]:
+        """The lines that are copied for `ojs-nats` in a part of the page."""
+        script = f"""[...document.querySelectorAll({json.dumps(where)} + " .commands button")]
+            .filter((button) => button.innerText === 'ojs-nats').map((button) => button.title)"""
+        found: list[str] = await self.page.run(script)
+        return found
+
     async def fill(self, label: str, value: str) -> None:
         """Type into the field of this label."""
         script = f"""(() => {{

@@ -226,8 +226,6 @@ function node(/** @type {unknown} */ value, /** @type {Part} */ name, fold = fal
 				: nothing;
 		return html`<div>${label}<bdi class="value ${value === null ? 'null' : typeof value}">${shown}</bdi>${more}</div>`;
 	}
-	if ('$redacted' in value)
-		return html`<div>${label}<span class="hidden">hidden: this needs the permission payloads</span></div>`;
 	const members = Object.entries(value);
 	const size = Array.isArray(value) ? count(members.length, 'item') : count(members.length, 'member');
 	if (!members.length) return html`<div>${label}<span class="value">${Array.isArray(value) ? '[]' : '{}'}</span></div>`;

@@ -44,8 +44,8 @@ export class Visit {
 	}
 
 	/**
-	 * Read what `ask` asks for: now, whenever what `ask` uses changes, every so often, and after events of these types. The last
-	 * answer stays until there is another one. There is at most one request a second.
+	 * Read what `ask` asks for: now, whenever what `ask` uses changes, every so often (never for 0), and after events of these types.
+	 * The last answer stays until there is another one. There is at most one request a second.
 	 * @template [T=any]
 	 * @param {() => {path: string, query?: import('./api.js').Query} | null} ask null if there is nothing to ask
 	 * @param {{every?: number, on?: import('./api.js').Query | null, exact?: (answer: any) => T}} options

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import shlex
+from pathlib import Path
+
 import pytest
 
 from acceptance.dashboard.conftest import OpenScreen
 from acceptance.dashboard.scenery import Scenery
+from support.cli import Cli
+from support.system import System
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
 PAGES = {
     "/": ["What is wrong now", "Over time", "Dead letters"],
     "/queues": ["mail", "images", "bulk", "paused"],
-    "/queues/mail": ["Waiting by priority", "Settings", "Purge"],
+    "/queues/mail": ["Waiting by priority", "Nothing waits.", "Settings", "Purge"],
+    "/queues/reports": ["Waiting by priority", "Jobs"],
     "/jobs": ["Cancel all that match", "image.scale"],
     "/jobs?q=queue:mail": ["mail.send", "2 jobs"],
     "/jobs/{dead}": ["SmtpError", "Timeline", "Stack trace", "Retry"],
@@ -30,6 +37,9 @@ PAGES = {
     "/webhooks": ["https://example.org/hook", "job.discarded"],
     "/events": ["Nothing has happened since this page was opened"],
     "/system": ["Health", "Processes", "Index", "Maintenance"],
+    "/webhooks?status=failing": ["There is none."],
+    "/system?part=audit": ["admin.pause_queue", "pauseQueue", "bulk"],
+    "/system?part=keys": ["There are no keys"],
     "/system?part=unreadable": ["All records can be read."],
     "/system?part=config": ["What this gateway is set to"],
 }
@@ -42,6 +52,43 @@ async def test_a_page_shows_what_there_is_and_bars_nobody(screen: OpenScreen, sc
     await tab.shows(*PAGES[path])
     assert await tab.barriers() == []
     assert await tab.troubles() == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_the_command_of_a_page_is_one_that_there_is(
+    screen: OpenScreen, scenery: Scenery, site: System, tmp_path: Path, path: str
+) -> None:
+    tab = await screen()
+    await tab.go(path.format(**scenery._asdict()))
+    await tab.shows(*PAGES[path])
+    for command in await tab.commands():
+        words = [word for word in shlex.split(command)[1:] if word != "-f"]  # which doesn't end
+        said = await asyncio.to_thread(Cli(tmp_path, site.url), *words)
+        assert said.code in ({0, 1} if words == ["doctor"] else {0}), (command, said)
+
+
+DIALOGS = {
+    "/queues/mail": "Purge",
+    "/jobs/{waiting}": "Priority",
+    "/jobs/{active}": "Cancel",
+    "/workflows/{workflow}": "Cancel",
+    "/crons/nightly": "Delete",
+    "/workers": "Terminate",
+}
+
+
+@pytest.mark.parametrize("path", DIALOGS)
+async def test_the_command_of_a_dialog_is_one_that_there_is(
+    screen: OpenScreen, scenery: Scenery, site: System, tmp_path: Path, path: str
+) -> None:
+    beat = {"worker_id": "worker-1", "active_jobs": [], "queues": ["mail"], "hostname": "box"}
+    await asyncio.to_thread(site.request, "POST", "/ojs/v1/workers/heartbeat", beat)  # or it would be stale
+    tab = await screen()
+    await tab.go(path.format(**scenery._asdict()))
+    await tab.click(DIALOGS[path])
+    [command] = await tab.commands("dialog")
+    said = await asyncio.to_thread(Cli(tmp_path, site.url), *shlex.split(command)[1:], "--help")
+    assert said.code == 0, (command, said)
 
 
 @pytest.mark.parametrize("path", ["/", "/jobs", "/jobs/{hostile}", "/workflows/{workflow}"])

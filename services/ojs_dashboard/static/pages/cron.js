@@ -24,7 +24,7 @@ export function open(visit) {
 		const now = cron.read.value.value?.cron;
 		return html`${head(visit.param, {
 			path,
-			cli: ['cron', 'show', visit.param],
+			cli: ['cron', 'get', visit.param],
 			actions: now
 				? [
 						actions(now, reload),

@@ -13,7 +13,7 @@ export const title = () => 'Crons';
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
 	const crons = visit.source(() => ({ path: '/crons', query: { limit: 50, cursor: visit.query('cursor') } }), { every: 5_000 });
-	return () => html`${head('Crons', { path: '/crons', cli: ['crons'], actions: edit(null, crons.reload) })}
+	return () => html`${head('Crons', { path: '/crons', cli: ['cron', 'list'], actions: edit(null, crons.reload) })}
 		<section>
 			${when(
 				crons,

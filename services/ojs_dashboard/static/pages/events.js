@@ -40,7 +40,7 @@ export function open(visit) {
 	const after = visit.query('after');
 	visit.finally(follow({ ...asked, last_event_id: after }, heard, (open) => (visit.connected.value = open)));
 
-	return () => html`${head('Events', { path: '/events/stream', query: asked, cli: ['events', '--follow', ...(asked.types ? ['--types', asked.types] : [])] })}
+	return () => html`${head('Events', { path: '/events/stream', query: asked, cli: ['events', '-f', ...(asked.types ? ['--type', asked.types] : [])] })}
 		<form class="search" role="search" @submit=${apply}>
 			<input name="types" type="search" placeholder="Types: job.failed, job.*, workflow.*" aria-label="Types" .value=${asked.types} data-search />
 			<input name="queue" type="search" placeholder="Queue" aria-label="Queue" .value=${asked.queue} />

@@ -1,7 +1,7 @@
 /** A job: why it is where it is, what happened to it, and what it carries. */
 
 import { button } from '../actions.js';
-import { duration, millis, moment, number, percent, plain, relative, text } from '../format.js';
+import { duration, millis, moment, number, plain, relative, text } from '../format.js';
 import { html, nothing, svg } from '../lit-html.js';
 import { badge, copier, facts, head, payload, queueLink, section, table, when } from '../parts.js';
 import { push } from './jobs.js';
@@ -49,21 +49,22 @@ export function open(visit) {
 				${section('Timeline', timeline(found))}
 				${errors(found, attempts.read.value.value?.traces ?? [])}
 				<div class="grid">
-					${'args' in found ? payload('Arguments', found.args) : hidden('Arguments')}
-					${found.result === undefined ? nothing : payload('Result', found.result)}
-					${found.meta && Object.keys(found.meta).length ? payload('Metadata', found.meta) : nothing}
-					${found.checkpoint ? payload('Checkpoint', found.checkpoint) : nothing}
+					${carried(found, 'args', 'Arguments')} ${carried(found, 'result', 'Result')} ${carried(found, 'meta', 'Metadata')}
 					${payload('Everything', found)}
 				</div>`,
 			)}`;
 	};
 }
 
-const hidden = (/** @type {string} */ name) =>
-	section(name, html`<p class="hidden">Hidden: this needs the permission payloads.</p>`);
+/** What a job carries; said to be hidden where the server leaves it out, and nothing where there is none. */
+function carried(/** @type {any} */ job, /** @type {string} */ member, /** @type {string} */ name) {
+	if (job.redacted?.includes(member))
+		return section(name, html`<p class="hidden">Hidden: this needs the permission payloads.</p>`);
+	const value = job[member];
+	return value === undefined || (member === 'meta' && !Object.keys(value).length) ? nothing : payload(name, value);
+}
 
 function summary(/** @type {any} */ job) {
-	const progress = job.progress?.progress ?? job.progress;
 	return facts([
 		['State', badge(job.state)],
 		['Type', text(job.type)],
@@ -79,14 +80,6 @@ function summary(/** @type {any} */ job) {
 					/** @type {const} */ ([
 						'Worker',
 						html`<a href="/workers?q=${encodeURIComponent(job.worker_id)}">${text(job.worker_id, 60)}</a>`,
-					]),
-				]
-			: []),
-		...(typeof progress === 'number'
-			? [
-					/** @type {const} */ ([
-						'Progress',
-						html`<progress max="1" value=${progress} aria-label="Progress"></progress> ${percent(progress)}`,
 					]),
 				]
 			: []),
@@ -177,7 +170,7 @@ function timeline(/** @type {any} */ job) {
 			],
 			{ label: 'Timeline' },
 		)}
-		${(job.timers ?? []).map((/** @type {any} */ timer) => html`<p>${text(timer.event ?? timer.kind ?? 'Next')}: ${moment(timer.at)}</p>`)}`;
+		${(job.timers ?? []).map((/** @type {any} */ timer) => html`<p>${text(timer.service)} looks at it ${moment(timer.due_at)}</p>`)}`;
 }
 
 function errors(/** @type {any} */ job, /** @type {any[]} */ traces) {

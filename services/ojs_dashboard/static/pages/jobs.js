@@ -250,15 +250,28 @@ export function open(visit) {
 
 const stateOf = (/** @type {string} */ line) => parsed(line).terms.find((term) => term.name === 'state')?.value ?? '';
 
+/** Options of `ojs-nats list` by the parameter of `GET /jobs`; it knows no others. */
+const OPTIONS = /** @type {Record<string, string>} */ ({
+	queue: '--queue',
+	state: '--state',
+	type: '--type',
+	tag: '--tag',
+	error_type: '--error-type',
+	worker: '--worker',
+	since: '--since',
+	until: '--until',
+	text: '--search',
+});
+
 /** @returns {readonly string[] | null} */
 function cliOf(/** @type {string} */ line) {
-	const query = listed(parsed(line));
-	return [
-		'jobs',
-		...Object.entries(query).flatMap(([name, value]) =>
-			name.startsWith('meta.') ? ['--meta', `${name.slice(5)}=${value}`] : [`--${name.replace('_', '-')}`, value],
-		),
-	];
+	const words = ['list'];
+	for (const [name, value] of Object.entries(listed(parsed(line)))) {
+		const option = name.startsWith('meta.') ? '--meta' : OPTIONS[name];
+		if (!option) return null;
+		words.push(option, option === '--meta' ? `${name.slice(5)}=${value}` : value);
+	}
+	return words;
 }
 
 function progress(/** @type {Progress | null} */ now, /** @type {() => void} */ stop, /** @type {() => void} */ close) {

@@ -18,7 +18,7 @@ export function open(visit) {
 
 	return () => {
 		const now = queue.read.value.value;
-		return html`${head(name, { path: `/admin${path}`, cli: ['queue', 'show', name], actions: now ? actions(now, queue.reload) : '' })}
+		return html`${head(name, { path: `/admin${path}`, cli: ['queues', 'get', name], actions: now ? actions(now, queue.reload) : '' })}
 			${when(
 				queue,
 				(found) => html`<section>
@@ -79,7 +79,10 @@ const words = /** @type {Record<string, string>} */ ({
 });
 
 /** @returns {{priority: number, count: number}[]} */
-const rows = (/** @type {any} */ found) => found.priorities ?? found.items ?? [];
+const rows = (/** @type {any} */ found) =>
+	Object.entries(found.counts_by_priority)
+		.map(([priority, count]) => ({ priority: Number(priority), count: Number(count) }))
+		.toSorted((a, b) => b.priority - a.priority);
 
 /** @returns {{name: string, points: [number, number | null][]}[]} */
 const line = (/** @type {any[]} */ data, /** @type {string} */ member, /** @type {string} */ name) => [
@@ -139,8 +142,8 @@ function actions(/** @type {any} */ queue, /** @type {() => void} */ then) {
 				body: { states: ['available', 'scheduled', 'pending', 'retryable'], confirm: true },
 				typed: queue.name,
 				about: `${count(queue.counts.available + queue.counts.scheduled + queue.counts.pending + queue.counts.retryable, 'waiting job')} would be removed for good.`,
-				cli: ['queue', 'purge', queue.name],
-				done: (answer) => `${count(answer.purged ?? answer.deleted ?? 0, 'job')} removed.`,
+				cli: ['queues', 'purge', queue.name],
+				done: (answer) => `${count(answer.purged_count, 'job')} removed.`,
 			},
 			then,
 		),

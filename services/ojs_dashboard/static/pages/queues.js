@@ -14,7 +14,7 @@ export function open(visit) {
 	});
 	return () => {
 		const wanted = visit.query('q');
-		return html`${head('Queues', { path: '/admin/queues', cli: ['queues'], actions: create(queues.reload) })}
+		return html`${head('Queues', { path: '/admin/queues', cli: ['queues', 'list'], actions: create(queues.reload) })}
 			${search('q', 'Part of a name')}
 			<section>
 				${when(
@@ -87,7 +87,7 @@ export function pause(/** @type {any} */ queue, /** @type {() => void} */ then) 
 			needs: 'control',
 			method: 'POST',
 			path: `/queues/${encodeURIComponent(queue.name)}/${name}`,
-			cli: ['queue', name, queue.name],
+			cli: ['queues', name, queue.name],
 			quick: true,
 		},
 		then,

@@ -119,8 +119,8 @@ function unreadable(/** @type {import('../visit.js').Visit} */ visit) {
 						/** @type {any[]} */ (found.items),
 						[
 							{ title: 'Kind', cell: (one) => one.kind },
-							{ title: 'Record', cell: (one) => text(one.record ?? one.key, 80) },
-							{ title: 'Why', cell: (one) => text(one.reason ?? one.error, 200) },
+							{ title: 'Record', cell: (one) => text(one.key, 80) },
+							{ title: 'Why', cell: (one) => text(one.problem, 200) },
 							{
 								title: '',
 								cell: (one) =>
@@ -130,7 +130,7 @@ function unreadable(/** @type {import('../visit.js').Visit} */ visit) {
 											needs: 'destroy',
 											danger: true,
 											method: 'DELETE',
-											path: `/admin/unreadable/${one.kind}/${encodeURIComponent(one.record ?? one.key)}`,
+											path: `/admin/unreadable/${one.kind}/${encodeURIComponent(one.key)}`,
 											cli: null,
 											about: 'It is gone for good.',
 										},
@@ -147,9 +147,9 @@ function unreadable(/** @type {import('../visit.js').Visit} */ visit) {
 
 /** @returns {() => import('../parts.js').Part} */
 function keys(/** @type {import('../visit.js').Visit} */ visit) {
-	const all = visit.source(() => ({ path: '/admin/keys' }), { every: 10_000 });
+	const all = visit.source(() => ({ path: '/admin/keys' }), { every: 0 }); // each look is in the audit
 	const shown = (/** @type {any} */ answer) => {
-		prompt('The key, shown this once:', answer.token ?? answer.secret);
+		prompt('The key, shown this once:', answer.token);
 		return 'Made.';
 	};
 	const create = button(
@@ -186,14 +186,14 @@ function keys(/** @type {import('../visit.js').Visit} */ visit) {
 				all,
 				(found) =>
 					table(
-						/** @type {any[]} */ (found.keys ?? found.items),
+						/** @type {any[]} */ (found.keys),
 						[
 							{ title: 'Key', cell: (key) => html`<span class="id">${text(key.id)}</span>` },
 							{ title: 'Name', cell: (key) => text(key.name, 60) },
 							{ title: 'Role', cell: (key) => badge(key.role) },
 							{ title: 'Queues', cell: (key) => text((key.queues ?? []).join(', ') || 'all', 60) },
 							{ title: 'Ends', cell: (key) => moment(key.expires_at) },
-							{ title: 'Last used', cell: (key) => moment(key.last_used_at) },
+							{ title: 'Last used', cell: (key) => moment(key.used_at) },
 							{
 								title: '',
 								cell: (key) => html`<span class="actions">
@@ -205,7 +205,7 @@ function keys(/** @type {import('../visit.js').Visit} */ visit) {
 						{ label: 'Keys' },
 					),
 				{
-					empty: (found) => !(found.keys ?? found.items).length,
+					empty: (found) => !found.keys.length,
 					none: 'There are no keys: whoever reaches the server may do everything.',
 				},
 			),
@@ -215,28 +215,28 @@ function keys(/** @type {import('../visit.js').Visit} */ visit) {
 
 /** @returns {() => import('../parts.js').Part} */
 function audit(/** @type {import('../visit.js').Visit} */ visit) {
-	const query = () => ({ limit: 100, principal: visit.query('principal'), event_type: visit.query('event') });
-	const found = visit.source(() => ({ path: '/admin/audit', query: query() }), { every: 10_000 });
+	// Each look is an entry itself, so it isn't repeated by itself.
+	const found = visit.source(() => ({ path: '/admin/audit', query: { limit: 100 } }), { every: 0 });
 	return () =>
 		section(
 			'Audit',
 			when(
 				found,
-				({ events }) =>
+				({ entries }) =>
 					table(
-						/** @type {any[]} */ (events),
+						/** @type {any[]} */ (entries),
 						[
 							{ title: 'When', cell: (one) => moment(one.timestamp) },
 							{ title: 'What', cell: (one) => text(one.event_type) },
-							{ title: 'Who', cell: (one) => text(one.principal?.name ?? one.principal?.id ?? one.principal, 60) },
+							{ title: 'Who', cell: (one) => text(one.principal, 60) },
 							{ title: 'From', cell: (one) => text(one.source_ip, 40) },
-							{ title: 'Operation', cell: (one) => text(one.operation ?? one.detail?.operation, 60) },
-							{ title: 'Of', cell: (one) => text(one.target ?? one.detail?.target, 60) },
+							{ title: 'Operation', cell: (one) => text(one.detail.operation, 60) },
+							{ title: 'Of', cell: (one) => text(Object.values(one.detail.target ?? {}).join(' '), 60) },
 							{ title: 'Outcome', cell: (one) => badge(one.outcome) },
 						],
 						{ label: 'Audit' },
 					),
-				{ empty: ({ events }) => !events.length, none: 'Nothing was recorded yet.' },
+				{ empty: ({ entries }) => !entries.length, none: 'Nothing was recorded yet.' },
 			),
 		);
 }

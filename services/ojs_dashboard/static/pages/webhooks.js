@@ -66,7 +66,7 @@ export function open(visit) {
 				'status',
 				[
 					['', 'All'],
-					['pending', 'Tried again'],
+					['failing', 'Tried again'],
 					['dead', 'Given up'],
 					['delivered', 'Delivered late'],
 				],

@@ -21,7 +21,7 @@ export function open(visit) {
 
 	return () => {
 		const wanted = visit.query('q');
-		return html`${head('Workers', { path: '/admin/workers', cli: ['workers'], actions: all(workers.reload) })}
+		return html`${head('Workers', { path: '/admin/workers', cli: ['workers', 'list'], actions: all(workers.reload) })}
 			${tabs(
 				'state',
 				[
@@ -63,7 +63,7 @@ export function open(visit) {
 							},
 							{ title: 'Queues', cell: (worker) => text((worker.queues ?? []).join(', '), 80) },
 							{ title: 'Host', cell: (worker) => text(worker.hostname, 40) },
-							{ title: 'Version', cell: (worker) => text(worker.version ?? worker.metadata?.version, 30) },
+							{ title: 'Runs', cell: (worker) => text((worker.handlers ?? []).map(version).join(', '), 80) },
 							{ title: 'Last heard', cell: (worker) => moment(worker.last_heartbeat_at) },
 							{ title: '', cell: (worker) => actions(worker, workers.reload) },
 						],
@@ -85,7 +85,7 @@ export function open(visit) {
 						table(
 							worker.jobs,
 							[
-								{ title: 'Job', cell: (job) => jobLink(job.id ?? job.job_id) },
+								{ title: 'Job', cell: (job) => jobLink(job.id) },
 								{ title: 'Type', cell: (job) => text(job.type, 60) },
 								{ title: 'Queue', cell: (job) => text(job.queue, 60) },
 								{ title: 'For', cell: (job) => duration(Date.now() - millis(job.started_at)), number: true },
@@ -100,6 +100,10 @@ export function open(visit) {
 	};
 }
 
+/** A job type that a worker runs, with the versions of it. */
+const version = (/** @type {any} */ handler) =>
+	handler.versions === '*' ? handler.type : `${handler.type} ${handler.versions}`;
+
 function actions(/** @type {any} */ worker, /** @type {() => void} */ then) {
 	const path = `/admin/workers/${encodeURIComponent(worker.id)}`;
 	const direct = (/** @type {string} */ directive, /** @type {string} */ label, danger = false) =>
@@ -110,7 +114,7 @@ function actions(/** @type {any} */ worker, /** @type {() => void} */ then) {
 				method: 'POST',
 				path: `${path}/directive`,
 				body: { directive },
-				cli: ['worker', directive, worker.id],
+				cli: ['workers', directive, worker.id],
 				danger,
 				quick: !danger,
 				about: 'It ends what it runs, then it stops.',

@@ -20,7 +20,7 @@ export function open(visit) {
 
 	return () => {
 		const now = flow.read.value.value?.workflow;
-		return html`${head(text(now?.name || visit.param, 80), { path, query: query(), cli: ['workflow', 'show', visit.param], actions: now ? actions(now, path, flow.reload) : '' })}
+		return html`${head(text(now?.name || visit.param, 80), { path, query: query(), cli: ['workflows', 'get', visit.param], actions: now ? actions(now, path, flow.reload) : '' })}
 			${when(
 				flow,
 				({ workflow }) => html`<section>
@@ -36,7 +36,7 @@ export function open(visit) {
 					${(workflow.errors ?? []).map((/** @type {any} */ error) => html`<p class="notice bad"><strong>Step ${text(error.step_id, 60)}: ${text(error.code, 60)}</strong> ${text(error.message, 500)} ${jobLink(error.job_id)}</p>`)}
 				</section>
 				${section('Graph', graph(workflow.type, workflow.steps, workflow.metadata.job_count))}
-				${section('Steps', [steps(workflow.steps), more(workflow.pagination ?? workflow.steps_pagination)])}
+				${section('Steps', [steps(workflow.steps), more(workflow.steps_pagination)])}
 				${workflow.result === undefined ? nothing : payload('Result', workflow.result)}`,
 			)}`;
 	};
@@ -51,7 +51,7 @@ function actions(/** @type {any} */ flow, /** @type {string} */ path, /** @type 
 						needs: 'control',
 						method: 'POST',
 						path: `${path}/retry`,
-						cli: ['workflow', 'retry', flow.id],
+						cli: ['workflows', 'retry', flow.id],
 						quick: true,
 					},
 					then,
@@ -65,7 +65,7 @@ function actions(/** @type {any} */ flow, /** @type {string} */ path, /** @type 
 						danger: true,
 						method: 'POST',
 						path: `${path}/cancel`,
-						cli: ['workflow', 'cancel', flow.id],
+						cli: ['workflows', 'cancel', flow.id],
 						about: 'Jobs that wait are cancelled. Active ones may end.',
 					},
 					then,

@@ -10,7 +10,7 @@ export const title = () => 'Workflows';
 export function open(visit) {
 	const query = () => ({ state: visit.query('state'), limit: 50, cursor: visit.query('cursor') });
 	const workflows = visit.source(() => ({ path: '/workflows', query: query() }), { every: 5_000 });
-	return () => html`${head('Workflows', { path: '/workflows', query: query(), cli: ['workflows'] })}
+	return () => html`${head('Workflows', { path: '/workflows', query: query(), cli: ['workflows', 'list'] })}
 		${tabs(
 			'state',
 			[
