@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 
 from support.described import Described
+from support.guarded import Guarded
 from support.nats import NatsServer
 from support.python_worker import WorkerProcess, imported, installed
 from support.system import TOGETHER, System
@@ -98,3 +99,10 @@ def start(address: str, module: str, folder: Path) -> Iterator[Callable[..., Wor
     yield start
     for worker in begun:
         worker.end()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """A system that asks for keys, for the tests of a module."""
+    with Guarded.started(tmp_path_factory.mktemp("guarded")) as started:
+        yield started

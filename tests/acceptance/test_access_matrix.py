@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 import aiohttp
 import pytest
 
-from acceptance.test_keys import API, MAY, Guarded, guarded  # noqa: F401  # the fixture
+from acceptance.test_keys import MAY
+from support.guarded import API, Guarded
 from support.system import send
 from support.waiting import eventually
 
@@ -130,7 +131,7 @@ def expected() -> dict[str, Expected]:
 
 
 @pytest.fixture(scope="module")
-def known(guarded: Guarded) -> list[Operation]:  # noqa: F811
+def known(guarded: Guarded) -> list[Operation]:
     return operations(send("GET", guarded.url + API + "/openapi.json").body)
 
 
@@ -162,7 +163,7 @@ def test_the_table_has_each_operation_and_no_other(known: list[Operation]) -> No
 
 
 @pytest.mark.parametrize("role", MAY)
-async def test_a_role_is_let_through_to_what_it_may_do_alone(guarded: Guarded, known: list[Operation], role: str) -> None:  # noqa: F811
+async def test_a_role_is_let_through_to_what_it_may_do_alone(guarded: Guarded, known: list[Operation], role: str) -> None:
     table = expected()
     values = {"queue": "nowhere", "cron": "nowhere", "worker_id": uuid.uuid4().hex, "job_id": NOWHERE, "attempt": "1"}
     async with session_of(await guarded.token(role)) as session:
@@ -173,7 +174,7 @@ async def test_a_role_is_let_through_to_what_it_may_do_alone(guarded: Guarded, k
         assert answer.permission == (None if may else need), (operation.name, answer)
 
 
-async def test_a_narrowed_key_reaches_its_own_and_nothing_else(guarded: Guarded, known: list[Operation]) -> None:  # noqa: F811
+async def test_a_narrowed_key_reaches_its_own_and_nothing_else(guarded: Guarded, known: list[Operation]) -> None:
     made = await guarded.made("narrowed", "admin", queues=["shop.*"])
     base = guarded.url + API
     async with session_of(guarded.tokens["admin"]) as admin, session_of(made["token"]) as session:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import aiohttp
 import nats
@@ -14,38 +14,30 @@ import pytest
 
 from ojs_nats import Client
 from support.cli import Cli
-from support.described import Described
+from support.guarded import API, Guarded
 from support.system import System
 from support.waiting import eventually, until
 
-API = "/ojs/v1"
 REPEATS = 40
 
 
-class Guarded(NamedTuple):
-    """A system with keys. `tokens` are by role, `ids` those of the keys."""
+class Audited(Guarded):
+    """A system with keys, and its audit. `ids` are those of the keys, by role."""
 
-    system: System
-    tokens: dict[str, str]
-    ids: dict[str, str]
-    described: Described
+    def __init__(self, system: System, admin: str) -> None:
+        super().__init__(system, admin)
+        self.ids: dict[str, str] = {}
 
-    async def ask(
+    async def as_role(
         self, method: str, path: str, body: object = None, *, role: str | None = "admin", token: str | None = None, **more: str
     ) -> tuple[int, Any]:
-        """Status and body of an answer, which is held to the server's description."""
-        token = self.tokens[role] if token is None and role is not None else token
-        headers = {"OJS-Version": "1.0", **({} if token is None else {"Authorization": f"Bearer {token}"}), **more}
-        async with (
-            aiohttp.ClientSession() as session,
-            session.request(method, self.system.url + API + path, json=body, headers=headers) as answer,
-        ):
-            text = await answer.read()
-            return answer.status, json.loads(text) if text else None
+        """Status and body of an answer to who has the key of a role, or of nobody."""
+        shown = self.tokens[role] if token is None and role is not None else token
+        return (await self.ask(method, path, body, token=shown, **more))[:2]
 
     async def entries(self, query: str) -> list[dict[str, Any]]:
         """Those that are found, the newest first."""
-        status, page = await self.ask("GET", f"/admin/audit?{query}")
+        status, page = await self.as_role("GET", f"/admin/audit?{query}")
         assert status == 200, page
         found: list[dict[str, Any]] = page["entries"]
         return found
@@ -62,21 +54,21 @@ class Guarded(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     folder = tmp_path_factory.mktemp("audited")
-    with System.started(folder, "--together") as system:
-        tokens, ids = {}, {}
+    with Audited.started(folder) as started:
         for role in ("admin", "operator", "viewer"):
-            made = Cli(folder).json("keys", "create", "--name", f"the-{role}", "--role", role, "--nats", system.nats_url)
-            tokens[role], ids[role] = made["token"], made["key"]["id"]
-        until(lambda: system.request("GET", f"{API}/queues").status == 401)
-        yield Guarded(system, tokens, ids, Described.by(system.url))
+            made = Cli(folder).json(
+                "keys", "create", "--name", f"the-{role}", "--role", role, "--nats", started.system.nats_url
+            )
+            started.tokens[role], started.ids[role] = made["token"], made["key"]["id"]
+        yield started
 
 
-async def test_what_somebody_does_is_told_with_who_whence_what_and_to_what(guarded: Guarded) -> None:
+async def test_what_somebody_does_is_told_with_who_whence_what_and_to_what(audited: Audited) -> None:
     sent = {"X-Request-Id": "req_pause_1", "User-Agent": "deploy/2"}
-    assert (await guarded.ask("POST", "/queues/told/pause", {"reason": "hunter2"}, role="operator", **sent))[0] == 200
-    [entry] = await guarded.entries("target=told")
+    assert (await audited.as_role("POST", "/queues/told/pause", {"reason": "hunter2"}, role="operator", **sent))[0] == 200
+    [entry] = await audited.entries("target=told")
     assert entry | {"id": "", "timestamp": ""} == {
         "id": "",
         "timestamp": "",
@@ -90,88 +82,88 @@ async def test_what_somebody_does_is_told_with_who_whence_what_and_to_what(guard
             "permission": "control",
             "target": {"queue": "told"},
             "binding": "http",
-            "principal_id": guarded.ids["operator"],
+            "principal_id": audited.ids["operator"],
             "mechanism": "api_key",
             "status": 200,
             "user_agent": "deploy/2",
         },
     }
-    assert "hunter2" not in str(await guarded.entries(""))
+    assert "hunter2" not in str(await audited.entries(""))
 
 
-async def test_what_fails_is_told_as_well(guarded: Guarded) -> None:
+async def test_what_fails_is_told_as_well(audited: Audited) -> None:
     job_id = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
-    assert (await guarded.ask("DELETE", f"/jobs/{job_id}"))[0] == 404
-    [entry] = await guarded.entries(f"target={job_id}&outcome=failure")
+    assert (await audited.as_role("DELETE", f"/jobs/{job_id}"))[0] == 404
+    [entry] = await audited.entries(f"target={job_id}&outcome=failure")
     assert (entry["detail"]["status"], entry["detail"]["reason"]) == (404, "not_found")
 
 
-async def test_a_request_over_nats_is_told_too(guarded: Guarded) -> None:
-    async with Client(guarded.system.nats_url, token=guarded.tokens["admin"]) as client:
+async def test_a_request_over_nats_is_told_too(audited: Audited) -> None:
+    async with Client(audited.system.nats_url, token=audited.tokens["admin"]) as client:
         await client.queues.pause("by-nats")
-    [entry] = await guarded.entries("target=by-nats")
+    [entry] = await audited.entries("target=by-nats")
     detail = entry["detail"]
     assert (entry["principal"], entry["source_ip"], detail["binding"]) == ("the-admin", "unknown", "nats")
 
 
-async def test_wrong_keys_are_told_once_however_often_they_are_tried(guarded: Guarded) -> None:
+async def test_wrong_keys_are_told_once_however_often_they_are_tried(audited: Audited) -> None:
     secret = "f" * 64
-    wrong = f"ojs_sk_{guarded.ids['viewer']}_{secret}"
-    asked = [guarded.ask("GET", "/workflows", token=wrong) for _ in range(REPEATS)]
+    wrong = f"ojs_sk_{audited.ids['viewer']}_{secret}"
+    asked = [audited.as_role("GET", "/workflows", token=wrong) for _ in range(REPEATS)]
     assert {status for status, _ in await asyncio.gather(*asked)} == {401}
-    entry = await guarded.one("event_type=auth.login_failure&operation=listWorkflows")
+    entry = await audited.one("event_type=auth.login_failure&operation=listWorkflows")
     assert (entry["principal"], entry["outcome"]) == ("unknown", "failure")
     detail = entry["detail"]
-    assert (detail["mechanism"], detail["key_prefix"]) == ("api_key", f"ojs_sk_{guarded.ids['viewer']}_…")
-    assert secret not in str(await guarded.entries(""))
+    assert (detail["mechanism"], detail["key_prefix"]) == ("api_key", f"ojs_sk_{audited.ids['viewer']}_…")
+    assert secret not in str(await audited.entries(""))
 
 
-async def test_who_may_not_is_told_by_name_and_only_admins_read_of_it(guarded: Guarded) -> None:
-    assert (await guarded.ask("POST", "/queues/denied/purge", {}, role="viewer"))[0] == 403
-    entry = await guarded.one("event_type=auth.permission_denied&target=denied")
+async def test_who_may_not_is_told_by_name_and_only_admins_read_of_it(audited: Audited) -> None:
+    assert (await audited.as_role("POST", "/queues/denied/purge", {}, role="viewer"))[0] == 403
+    entry = await audited.one("event_type=auth.permission_denied&target=denied")
     assert (entry["principal"], entry["detail"]["permission"], entry["detail"]["status"]) == ("the-viewer", "destroy", 403)
     for role in ("operator", "viewer"):
-        assert (await guarded.ask("GET", "/admin/audit", role=role))[0] == 403
-    assert (await guarded.ask("GET", "/admin/audit", role=None))[0] == 401
+        assert (await audited.as_role("GET", "/admin/audit", role=role))[0] == 403
+    assert (await audited.as_role("GET", "/admin/audit", role=None))[0] == 401
 
 
-async def test_keys_and_sign_ins_are_told(guarded: Guarded) -> None:
-    _, made = await guarded.ask("POST", "/admin/keys", {"name": "short", "role": "viewer"})
+async def test_keys_and_sign_ins_are_told(audited: Audited) -> None:
+    _, made = await audited.as_role("POST", "/admin/keys", {"name": "short", "role": "viewer"})
     key_id = made["key"]["id"]
-    assert (await guarded.ask("POST", "/session", token=made["token"]))[0] == 201
-    assert (await guarded.ask("POST", f"/admin/keys/{key_id}/rotate", {}))[0] in {200, 201}
-    assert (await guarded.ask("DELETE", f"/admin/keys/{key_id}"))[0] == 200
-    told = await guarded.entries(f"target={key_id}&event_type=auth.*")
+    assert (await audited.as_role("POST", "/session", token=made["token"]))[0] == 201
+    assert (await audited.as_role("POST", f"/admin/keys/{key_id}/rotate", {}))[0] in {200, 201}
+    assert (await audited.as_role("DELETE", f"/admin/keys/{key_id}"))[0] == 200
+    told = await audited.entries(f"target={key_id}&event_type=auth.*")
     assert [entry["event_type"] for entry in told] == ["auth.key_revoked", "auth.key_rotated", "auth.key_created"]
-    [entry] = await guarded.entries(f"event_type=auth.login_success&principal={key_id}")
+    [entry] = await audited.entries(f"event_type=auth.login_success&principal={key_id}")
     assert entry["principal"] == "short"
-    assert made["token"] not in str(await guarded.entries(""))
+    assert made["token"] not in str(await audited.entries(""))
 
 
-async def test_pushes_work_and_reading_leave_nothing(guarded: Guarded) -> None:
-    [newest] = (await guarded.entries("limit=1"))[:1]
-    _, pushed = await guarded.ask("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "quiet"}})
-    _, fetched = await guarded.ask("POST", "/workers/fetch", {"queues": ["quiet"], "worker_id": "w", "wait_ms": 5_000})
+async def test_pushes_work_and_reading_leave_nothing(audited: Audited) -> None:
+    [newest] = (await audited.entries("limit=1"))[:1]
+    _, pushed = await audited.as_role("POST", "/jobs", {"type": "a.b", "args": [], "options": {"queue": "quiet"}})
+    _, fetched = await audited.as_role("POST", "/workers/fetch", {"queues": ["quiet"], "worker_id": "w", "wait_ms": 5_000})
     assert [job["id"] for job in fetched["jobs"]] == [pushed["job"]["id"]]
-    await guarded.ask("POST", "/workers/ack", {"job_id": pushed["job"]["id"], "worker_id": "w"})
-    await guarded.ask("GET", f"/jobs/{pushed['job']['id']}")
-    await guarded.ask("POST", "/queues/quiet/pause", {})
-    _, page = await guarded.ask("GET", f"/admin/audit?after={newest['id']}")
+    await audited.as_role("POST", "/workers/ack", {"job_id": pushed["job"]["id"], "worker_id": "w"})
+    await audited.as_role("GET", f"/jobs/{pushed['job']['id']}")
+    await audited.as_role("POST", "/queues/quiet/pause", {})
+    _, page = await audited.as_role("GET", f"/admin/audit?after={newest['id']}")
     operations = [entry["detail"]["operation"] for entry in page["entries"]]
     assert set(operations) <= {"pauseQueue", "listAuditEntries"}
     assert "pauseQueue" in operations
 
 
-async def test_it_is_read_page_by_page_and_followed(guarded: Guarded) -> None:
+async def test_it_is_read_page_by_page_and_followed(audited: Audited) -> None:
     for number in range(5):
-        await guarded.ask("POST", f"/queues/page-{number}/pause", {})
+        await audited.as_role("POST", f"/queues/page-{number}/pause", {})
     query = "operation=pauseQueue&limit=2"
-    status, first = await guarded.ask("GET", f"/admin/audit?{query}")
-    _, second = await guarded.ask("GET", f"/admin/audit?{query}&cursor={first['pagination']['next_cursor']}")
+    status, first = await audited.as_role("GET", f"/admin/audit?{query}")
+    _, second = await audited.as_role("GET", f"/admin/audit?{query}&cursor={first['pagination']['next_cursor']}")
     seen = [entry["detail"]["target"]["queue"] for page in (first, second) for entry in page["entries"]]
     assert (status, seen) == (200, ["page-4", "page-3", "page-2", "page-1"])
-    await guarded.ask("POST", "/queues/page-5/pause", {})
-    _, later = await guarded.ask("GET", f"/admin/audit?{query}&after={first['after']}")
+    await audited.as_role("POST", "/queues/page-5/pause", {})
+    _, later = await audited.as_role("GET", f"/admin/audit?{query}&after={first['after']}")
     assert [entry["detail"]["target"]["queue"] for entry in later["entries"]] == ["page-5"]
     assert int(later["after"]) >= int(later["entries"][-1]["id"])
 
@@ -189,13 +181,13 @@ async def test_it_is_read_page_by_page_and_followed(guarded: Guarded) -> None:
         ("limit=x", "limit"),
     ],
 )
-async def test_a_question_that_cannot_be_read_is_refused_by_its_member(guarded: Guarded, query: str, field: str) -> None:
-    status, answer = await guarded.ask("GET", f"/admin/audit?{query}")
+async def test_a_question_that_cannot_be_read_is_refused_by_its_member(audited: Audited, query: str, field: str) -> None:
+    status, answer = await audited.as_role("GET", f"/admin/audit?{query}")
     assert (status, answer["error"]["details"]["field"]) == (400, field)
 
 
-async def test_the_client_reads_it(guarded: Guarded) -> None:
-    async with Client(guarded.system.url, token=guarded.tokens["admin"]) as client:
+async def test_the_client_reads_it(audited: Audited) -> None:
+    async with Client(audited.system.url, token=audited.tokens["admin"]) as client:
         await client.queues.pause("by-client")
         found = [entry async for entry in client.system.audit(target="by-client")]
     assert [(entry.principal, entry.detail.operation, entry.outcome) for entry in found] == [
@@ -203,12 +195,12 @@ async def test_the_client_reads_it(guarded: Guarded) -> None:
     ]
 
 
-async def test_the_command_shows_and_follows_it(guarded: Guarded, tmp_path: Path) -> None:
-    cli = Cli(tmp_path, guarded.system.url)
+async def test_the_command_shows_and_follows_it(audited: Audited, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, audited.system.url)
     token = tmp_path / "token"
-    token.write_text(guarded.tokens["admin"], encoding="utf-8")
+    token.write_text(audited.tokens["admin"], encoding="utf-8")
     own = ("--token-file", str(token))
-    await guarded.ask("POST", "/queues/by-command/pause", {})
+    await audited.as_role("POST", "/queues/by-command/pause", {})
     shown = await asyncio.to_thread(cli.asked, "audit", "--target", "by-command", *own)
     [line] = shown.splitlines()
     assert line.split()[2:] == ["admin.pause_queue", "the-admin", "127.0.0.1", "pauseQueue", "queue=by-command"]
@@ -217,7 +209,7 @@ async def test_the_command_shows_and_follows_it(guarded: Guarded, tmp_path: Path
     with cli.started("audit", "--follow", "--target", "by-command", "--json", *own) as process:
         assert process.stdout is not None
         before = json.loads(await asyncio.to_thread(process.stdout.readline))
-        await guarded.ask("POST", "/queues/by-command/resume", {})
+        await audited.as_role("POST", "/queues/by-command/resume", {})
         after = json.loads(await asyncio.to_thread(process.stdout.readline))
     assert [entry["detail"]["operation"] for entry in (before, after)] == ["pauseQueue", "resumeQueue"]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -16,11 +14,10 @@ import pytest
 
 from ojs_nats import App, Client, NotFound, PermissionDenied, Unauthorized, Worker
 from support.cli import Cli
-from support.described import Described
-from support.system import System, send
-from support.waiting import eventually, until
+from support.guarded import API, Guarded
+from support.system import send
+from support.waiting import eventually
 
-API: Final = "/ojs/v1"
 ALL: Final = ("enqueue", "work", "read", "payloads", "control", "configure", "destroy", "admin")
 MAY: Final = {
     "producer": {"enqueue"},
@@ -39,59 +36,6 @@ SAMPLES: Final[dict[str, tuple[str, str, object]]] = {
     "destroy": ("POST", "/jobs/bulk/delete", {"job_ids": ["019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"]}),
     "admin": ("GET", "/admin/keys", None),
 }
-
-
-class Guarded:
-    """A system with keys: one of each role."""
-
-    def __init__(self, system: System, admin: str) -> None:
-        self.system = system
-        self.url = system.url
-        self.tokens = {"admin": admin}
-        self.described = Described.by(self.url)
-
-    async def ask(
-        self, method: str, path: str, body: object = None, *, token: str | None = None, **headers: str
-    ) -> tuple[int, Any, Mapping[str, str]]:
-        """Status, body and headers of an answer, which is held to the server's description."""
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        if token is not None:
-            sent["Authorization"] = f"Bearer {token}"
-        async with (
-            aiohttp.ClientSession() as session,
-            session.request(method, self.url + API + path, json=body, headers={"OJS-Version": "1.0"} | sent) as answer,
-        ):
-            text = await answer.read()
-            return answer.status, json.loads(text) if text else None, answer.headers
-
-    async def made(self, name: str, role: str, **more: Any) -> Any:
-        """The answer to the making of a key."""
-        status, answer, headers = await self.ask(
-            "POST", "/admin/keys", {"name": name, "role": role, **more}, token=self.tokens["admin"]
-        )
-        assert (status, headers["Cache-Control"]) == (201, "no-store"), answer
-        return answer
-
-    async def token(self, role: str) -> str:
-        """That of the role's key."""
-        if role not in self.tokens:
-            self.tokens[role] = (await self.made(role, role))["token"]
-        return self.tokens[role]
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """A system whose first key was made straight on NATS."""
-    folder = tmp_path_factory.mktemp("guarded")
-    with System.started(folder, "--together") as system:
-        said = Cli(folder)("keys", "create", "--name", "first", "--role", "admin", "--nats", system.nats_url)
-        assert (said.code, len(said.out.split())) == (0, 1), said
-
-        def shut() -> bool:
-            return send("GET", f"{system.url}{API}/queues").status == 401
-
-        until(shut)
-        yield Guarded(system, said.out.strip())
 
 
 @pytest.mark.parametrize("role", MAY)

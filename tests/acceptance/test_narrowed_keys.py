@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from acceptance.test_access_matrix import Operation, operations, session_of
-from acceptance.test_keys import API, Guarded, guarded  # noqa: F401  # the fixture
+from support.guarded import API, Guarded
 from support.system import send
 
 QUERIES: Final = (
@@ -40,7 +40,7 @@ class Planted(NamedTuple):
         return [self.waiting, self.dead, self.done]
 
 
-async def planted(guarded: Guarded, queue: str, job_type: str, marker: str, *, named: str) -> Planted:  # noqa: F811
+async def planted(guarded: Guarded, queue: str, job_type: str, marker: str, *, named: str) -> Planted:
     """Jobs that carry the marker in everything; `named` is in names that aren't payload."""
     token = guarded.tokens["admin"]
 
@@ -82,13 +82,13 @@ async def planted(guarded: Guarded, queue: str, job_type: str, marker: str, *, n
     return Planted(waiting, dead, done, workflow, queue)
 
 
-def readers(guarded: Guarded) -> list[Operation]:  # noqa: F811
+def readers(guarded: Guarded) -> list[Operation]:
     """All that is read, and doesn't go on."""
     found = operations(send("GET", guarded.url + API + "/openapi.json").body)
     return [one for one in found if one.method == "GET" and one.name not in {"getOpenApi", "websocketConnect"}]
 
 
-async def told(guarded: Guarded, token: str, values: Sequence[dict[str, str]]) -> dict[str, str]:  # noqa: F811
+async def told(guarded: Guarded, token: str, values: Sequence[dict[str, str]]) -> dict[str, str]:
     """All that a key is told by reading everything about some jobs, by what was asked."""
     answers: dict[str, str] = {}
     async with session_of(token) as session:
@@ -128,7 +128,7 @@ async def following(url: str, token: str, queue: str) -> AsyncIterator[list[str]
     "narrowing", [{"queues": ["shop.*"]}, {"types": ["order.*"]}, {"queues": ["shop.*"], "types": ["order.*"]}]
 )
 async def test_nothing_that_a_narrowed_key_is_told_has_anything_of_others_jobs(
-    guarded: Guarded,  # noqa: F811
+    guarded: Guarded,
     narrowing: dict[str, list[str]],
 ) -> None:
     marker = f"mark{uuid.uuid4().hex[:10]}"
@@ -159,7 +159,7 @@ async def test_nothing_that_a_narrowed_key_is_told_has_anything_of_others_jobs(
     assert await totals() == [before[0] + 5, before[1] + 1]
 
 
-async def test_a_key_without_payloads_is_told_nothing_that_jobs_carry(guarded: Guarded) -> None:  # noqa: F811
+async def test_a_key_without_payloads_is_told_nothing_that_jobs_carry(guarded: Guarded) -> None:
     secret = f"secret{uuid.uuid4().hex[:10]}"
     viewer, operator = await guarded.token("viewer"), await guarded.token("operator")
     async with following(guarded.url + API, viewer, "plain") as heard:
@@ -175,7 +175,7 @@ async def test_a_key_without_payloads_is_told_nothing_that_jobs_carry(guarded: G
     assert shown.keys() - hidden.keys() == set(hidden["redacted"])
 
 
-async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guarded) -> None:  # noqa: F811
+async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guarded) -> None:
     worker = uuid.uuid4().hex
     mine = (await guarded.made("mine", "worker", queues=["shop.*"]))["token"]
     theirs = (await guarded.made("theirs", "worker", queues=["mail.*"]))["token"]
@@ -188,7 +188,7 @@ async def test_a_worker_of_a_narrowed_key_can_t_pass_for_another_s(guarded: Guar
     assert [await ask(path, mine) for path in ("heartbeat", "deregister")] == [200, 200]
 
 
-async def test_a_job_of_a_narrowed_key_can_t_be_unique_among_those_of_others(guarded: Guarded) -> None:  # noqa: F811
+async def test_a_job_of_a_narrowed_key_can_t_be_unique_among_those_of_others(guarded: Guarded) -> None:
     token = (await guarded.made("unique", "producer", queues=["shop.*"]))["token"]
 
     async def push(unique: dict[str, Any]) -> tuple[int, Any]:
@@ -201,7 +201,7 @@ async def test_a_job_of_a_narrowed_key_can_t_be_unique_among_those_of_others(gua
     assert (await push({"keys": ["type", "queue"]}))[0] == 201
 
 
-async def test_a_narrowed_key_is_answered_where_there_is_nothing_to_be_asked_about(guarded: Guarded) -> None:  # noqa: F811
+async def test_a_narrowed_key_is_answered_where_there_is_nothing_to_be_asked_about(guarded: Guarded) -> None:
     """Its requests are held to its queues one by one, and here there are none."""
     token = (await guarded.made("nothing", "admin", queues=["nothing.*"]))["token"]
     refused = await guarded.ask("POST", "/jobs/bulk", {"jobs": [{"type": "No Type", "args": []}]}, token=token)

@@ -10,7 +10,7 @@ import pytest
 
 from acceptance.dashboard.conftest import OpenScreen
 from acceptance.dashboard.scenery import Scenery
-from support.cli import Cli
+from support.cli import Cli, Said
 from support.system import System
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -54,6 +54,11 @@ async def test_a_page_shows_what_there_is_and_bars_nobody(screen: OpenScreen, sc
     assert await tab.troubles() == []
 
 
+async def told(cli: Cli, *words: str) -> Said:
+    """What the command says, beside the event loop."""
+    return await asyncio.to_thread(lambda: cli(*words))
+
+
 @pytest.mark.parametrize("path", PAGES)
 async def test_the_command_of_a_page_is_one_that_there_is(
     screen: OpenScreen, scenery: Scenery, site: System, tmp_path: Path, path: str
@@ -63,7 +68,7 @@ async def test_the_command_of_a_page_is_one_that_there_is(
     await tab.shows(*PAGES[path])
     for command in await tab.commands():
         words = [word for word in shlex.split(command)[1:] if word != "-f"]  # which doesn't end
-        said = await asyncio.to_thread(Cli(tmp_path, site.url), *words)
+        said = await told(Cli(tmp_path, site.url), *words)
         assert said.code in ({0, 1} if words == ["doctor"] else {0}), (command, said)
 
 
@@ -87,7 +92,7 @@ async def test_the_command_of_a_dialog_is_one_that_there_is(
     await tab.go(path.format(**scenery._asdict()))
     await tab.click(DIALOGS[path])
     [command] = await tab.commands("dialog")
-    said = await asyncio.to_thread(Cli(tmp_path, site.url), *shlex.split(command)[1:], "--help")
+    said = await told(Cli(tmp_path, site.url), *shlex.split(command)[1:], "--help")
     assert said.code == 0, (command, said)
 
 

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from acceptance.dashboard.conftest import OpenScreen
-from support.system import System, environment, send
+from support.guarded import Guarded
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
-FIRST = "ojs_sk_first_" + "0" * 64
 HIDDEN = "Hidden: this needs the permission payloads."
-
-
-def ask(system: System, method: str, path: str, body: object) -> Any:
-    answer = send(method, f"{system.url}/ojs/v1{path}", body, headers={"Authorization": f"Bearer {FIRST}"})
-    assert answer.status < 300, answer
-    return answer.body
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    env = environment(OJS_API_KEY=FIRST)
-    with System.started(tmp_path_factory.mktemp("guarded"), "--together", env=env) as system:
-        ask(system, "POST", "/admin/keys", {"name": "first", "role": "admin"})  # the first one has to be an admin's
-        yield system
 
 
 @pytest.mark.parametrize(
@@ -39,10 +21,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     ],
 )
 async def test_a_role_is_shown_what_it_may_see_and_do(
-    screen: OpenScreen, guarded: System, role: str, sees: list[str], offered: list[str], kept_away: list[str]
+    screen: OpenScreen, guarded: Guarded, role: str, sees: list[str], offered: list[str], kept_away: list[str]
 ) -> None:
-    job = ask(guarded, "POST", "/jobs", {"type": "mail.send", "args": ["s3cret"]})["job"]["id"]
-    key = ask(guarded, "POST", "/admin/keys", {"name": role, "role": role})["token"]
+    _, pushed, _ = await guarded.ask("POST", "/jobs", {"type": "mail.send", "args": ["s3cret"]}, token=guarded.tokens["admin"])
+    job, key = pushed["job"]["id"], (await guarded.made(role, role))["token"]
     tab = await screen(guarded.url)
     await tab.go(f"/jobs/{job}")
     await tab.fill("Key", "ojs_sk_wrong")
