@@ -44,6 +44,11 @@ class Scenario(Struct, frozen=True):
     planted: bool = False
     """Promises are broken on purpose, to see that this is found."""
 
+    @property
+    def takes_guests(self) -> bool:
+        """Whether further systems can stand on its nats-servers."""
+        return getattr(self.start, "func", self.start) == Site.started
+
 
 async def _rounds(site: Site | Dev, seconds: float, rest: tuple[float, float]) -> AsyncIterator[int]:
     """Again and again until the time is over, with rests between that the seed chooses."""
@@ -176,8 +181,8 @@ async def _mixed(site: Site, seconds: float) -> None:
         if number % 2:
             await _worsen(site, list(site.ways), 4.0)
         else:
-            victims = site.servers if site.chance.random() < 0.3 else site.services
-            await site.away([site.chance.choice(victims)], site.chance.uniform(0, 2))
+            victims = site.servers if site.chance.random() < 0.3 else []
+            await site.away([site.chance.choice(victims or site.services)], site.chance.uniform(0, 2))
             await site.until_whole()
 
 

@@ -516,7 +516,7 @@ async def test_pushes_batches_retries_and_workers_together_never_have_two_live_j
     created: list[Job] = []
 
     def going_on() -> bool:
-        return len(created) < 60
+        return len(created) < 30
 
     async def pusher(store: Store) -> None:
         while going_on():
