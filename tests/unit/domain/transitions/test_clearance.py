@@ -69,6 +69,13 @@ def test_a_finished_job_is_removed_and_its_id_stays_guarded() -> None:
     assert told(transition.job) == []
 
 
+@pytest.mark.parametrize(("action", "event"), [(None, "removed"), ("DEAD_LETTER", "deleted")])
+def test_the_log_tells_the_deletion_of_a_dead_letter_from_other_removals(action: str | None, event: str) -> None:
+    failure = Failure(message="no", action=action or "DISCARD")
+    job = transitions.nack(claimed(), failure, JobHolder(), NOW).job
+    assert transitions.remove(job, LATER).job.transitions[-1].event == event
+
+
 @pytest.mark.parametrize("action", ["drop", "move", "remove"])
 def test_an_active_job_is_left_alone(action: str) -> None:
     job = claimed()
