@@ -93,15 +93,15 @@ class SharedStores:
     """The stores in a module's namespace, open until its last test has ended. Those with equal times are the same."""
 
     def __init__(self, url: str, namespace: str) -> None:
-        self._url = url
-        self._namespace = namespace
+        self.url = url
+        self.namespace = namespace
         self._opened: dict[tuple[StoreTimings, int], Store] = {}
 
     async def get(self, timings: StoreTimings, number: int) -> Store:
         """Return the first, second … store with these times."""
         found = self._opened.get((timings, number))
         if found is None:
-            found = await opened_store(self._url, namespace=self._namespace, timings=timings)
+            found = await opened_store(self.url, namespace=self.namespace, timings=timings)
             self._opened[timings, number] = found
         return found
 
@@ -137,17 +137,34 @@ async def _deleted(url: str, config: StoreConfig) -> None:
 
 
 @pytest.fixture
-async def store(shared_stores: SharedStores, timings: StoreTimings) -> AsyncIterator[Store]:
+def own_stores() -> None:
+    """Give a test a `store` and an `other` that no test has after it: it closes parts of them, replaces parts, or has them
+    live in other times.
+    """
+
+
+@pytest.fixture
+async def find_store(
+    request: pytest.FixtureRequest, shared_stores: SharedStores, open_store: OpenStore, timings: StoreTimings
+) -> Callable[[int], Awaitable[Store]]:
+    """`await find_store(2)`: the second store of a test."""
+    if "own_stores" in request.fixturenames:
+        return lambda _number: open_store(shared_stores.url, namespace=shared_stores.namespace)
+    return lambda number: shared_stores.get(timings, number)
+
+
+@pytest.fixture
+async def store(find_store: Callable[[int], Awaitable[Store]]) -> AsyncIterator[Store]:
     """A store in the module's namespace. Its tests share it, and keep apart by job ids and queues of their own."""
-    store = await shared_stores.get(timings, 1)
+    store = await find_store(1)
     yield store
     untouched(store)
 
 
 @pytest.fixture
-async def other(shared_stores: SharedStores, timings: StoreTimings) -> AsyncIterator[Store]:
+async def other(find_store: Callable[[int], Awaitable[Store]]) -> AsyncIterator[Store]:
     """A second process's store in the same namespace."""
-    store = await shared_stores.get(timings, 2)
+    store = await find_store(2)
     yield store
     untouched(store)
 

@@ -267,6 +267,7 @@ async def test_a_message_whose_handler_died_after_the_record_gets_its_token_repe
     await eventually(lambda: nothing_due(store, pushed.id))
 
 
+@pytest.mark.usefixtures("own_stores")
 async def test_a_message_is_kept_until_its_writes_are_stored(store: Store, queue: str, start: Start) -> None:
     pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + SOON))
     commit_all = store.committer.commit_all
