@@ -106,8 +106,9 @@ async def _run(folder: Path, asked: _Asked, seed: int, say: Say, namespaces: Seq
             place = folder if len(namespaces) == 1 else folder / namespace
             host = {"host": sites[0]} if sites else {}
             sites.append(stack.enter_context(scenario.start(place, seed + number, namespace=namespace, **host)))
-        loads = [_loaded(folder, site, asked, seed + number, say) for number, site in enumerate(sites)]
-        return await asyncio.gather(*loads)
+        async with asyncio.TaskGroup() as group:
+            loads = [group.create_task(_loaded(folder, site, asked, seed + number, say)) for number, site in enumerate(sites)]
+        return [load.result() for load in loads]
 
 
 async def _loaded(folder: Path, site: Site | Dev, asked: _Asked, seed: int, say: Say) -> Result:
