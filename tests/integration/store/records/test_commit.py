@@ -30,7 +30,7 @@ from ojs_core.jetstream.connection import ReplyOrFailure
 from ojs_core.store.records.commit import CommitTimings
 from ojs_core.store.records.writer import Conflict
 from ojs_core.store.store import Store
-from support.outside import Send, tapped
+from support.outside import Send, ahead, tapped
 from support.waiting import eventually
 
 HOUR = 3_600_000
@@ -296,3 +296,20 @@ async def test_what_follows_from_a_record_is_sent_ahead_of_it(store: Store, queu
         waiting = await store.jobs.push(draft(queue=queue))
     kinds = [subject.split(".")[1] if subject.startswith(f"{store.config.namespace}.") else subject for subject in sent]
     assert kinds == ["timer", store.config.job(delayed.id), "ready", store.config.job(waiting.id)]
+
+
+async def test_a_timer_that_nothing_waits_for_any_more_goes_with_the_commit(store: Store, queue: str) -> None:
+    pushed = await store.jobs.push(draft(queue=queue, scheduled_at=store.clock.now() + HOUR))
+    assert len(await timers(store, pushed.id)) == 1
+    await store.jobs.change(pushed.id, transitions.cancel)
+    assert await timers(store, pushed.id) == []
+
+
+async def test_a_repeated_push_repeats_the_token_of_a_job_that_is_new(store: Store, queue: str) -> None:
+    job = draft(queue=queue)
+    await store.jobs.push(job)
+    for ahead_ms, number in ((0, 2), (60_000, 2)):
+        with ahead(store, ahead_ms), refusal("duplicate"):
+            await store.jobs.push(job)
+        assert await tokens(store, queue) == number
+    assert [found.id for found in await fetch(store, queue, count=9)] == [job.id]
