@@ -97,8 +97,8 @@ async def run(
 
 async def _run(folder: Path, asked: _Asked, seed: int, say: Say, namespaces: Sequence[str]) -> list[Result]:
     scenario = SCENARIOS[asked.scenario]
-    if len(namespaces) > 1 and not scenario.takes_guests:
-        raise CannotBeDone("its system has a nats-server that nobody else can use")
+    if len(namespaces) > 1 and not scenario.guests:
+        raise CannotBeDone("its faults leave no nats-server to another system")
     with ExitStack() as stack:
         sites: list[Site | Dev] = []
         for number, namespace in enumerate(namespaces):

@@ -23,7 +23,7 @@ LEFT: Final = {
     "unit/gateway/test_edge.py": 1,
     "unit/gateway/test_workers.py": 1,
     "unit/telemetry/metrics/test_counting.py": 1,
-    "unit/telemetry/test_transitions.py": 2,
+    "unit/telemetry/test_transitions.py": 1,
 }
 """Patches of the product from before there was this rule, by file: a number only ever becomes smaller."""
 
