@@ -69,9 +69,12 @@ def test_a_finished_job_is_removed_and_its_id_stays_guarded() -> None:
     assert told(transition.job) == []
 
 
-@pytest.mark.parametrize(("action", "event"), [(None, "removed"), ("DEAD_LETTER", "deleted")])
-def test_the_log_tells_the_deletion_of_a_dead_letter_from_other_removals(action: str | None, event: str) -> None:
-    failure = Failure(message="no", action=action or "DISCARD")
+@pytest.mark.parametrize(
+    ("failure", "event"),
+    [(Failure(message="no", action="DISCARD"), "removed"), (Failure(message="no", action="DEAD_LETTER"), "deleted")],
+    ids=["discarded", "dead letter"],
+)
+def test_the_log_tells_the_deletion_of_a_dead_letter_from_other_removals(failure: Failure, event: str) -> None:
     job = transitions.nack(claimed(), failure, JobHolder(), NOW).job
     assert transitions.remove(job, LATER).job.transitions[-1].event == event
 

@@ -170,7 +170,7 @@ class JobLife(RuleBasedStateMachine):
                 max_attempts=model.max_attempts,
                 jitter=False,
                 non_retryable_errors=("listed.*",),
-                on_exhaustion=model.on_exhaustion,
+                on_exhaustion="dead_letter" if model.on_exhaustion == "dead_letter" else "discard",
             ),
         )
         if model.state == "available" and "scheduled_at" in model.times:
