@@ -33,6 +33,7 @@ _OTHERS: Final = frozenset({CONFIG_ENV, "OJS_CA_FILE", "OJS_CERT_FILE", "OJS_KEY
 """Variables that are no settings, though they look like some: where these are, and files of clients."""
 
 NatsApiMode = Literal["auto", "open", "keys", "off"]
+RequestLogMode = Literal["off", "errors", "all"]
 """Whether requests over NATS need a key: `auto` once there are keys."""
 SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "setup", "config"]
 """What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, what makes
@@ -83,6 +84,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     header_timeout: float = 20.0
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
+    request_log: RequestLogMode = "off"
     dashboard: bool = True
     dashboard_read_only: bool = False
     nats_api: NatsApiMode = "auto"
@@ -364,6 +366,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "N",
         "event streams and subscriptions on WebSockets that a gateway serves at a time; each costs it some 15 µs for every "
         "event that it wants",
+        _HTTP,
+    ),
+    Option(
+        "request_log",
+        setting_readers.choice(*get_args(RequestLogMode)),
+        "off|errors|all",
+        "a line in the log for each HTTP request, or for each that was refused or failed: method, route, status, time, key",
         _HTTP,
     ),
     Option("dashboard", setting_readers.boolean, "", "serve the dashboard at /", _HTTP),
