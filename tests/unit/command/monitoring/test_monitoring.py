@@ -125,6 +125,10 @@ def test_prometheus_takes_its_configuration_and_the_rules() -> None:
 def test_alerts_fire_for_what_they_are_about_and_not_for_a_system_that_is_well(tmp_path: Path) -> None:
     def played(series: list[tuple[str, str]], firing: set[str]) -> list[dict[str, object]]:
         at = "75m" if "OjsCertificateEnds" in firing or not firing else "35m"
+
+        def expected(name: str) -> list[dict[str, object]]:
+            return [{"labels": f'{{alertname="{name}"}}', "value": 1}] if name in firing else []
+
         return [
             {
                 "interval": "1m",
@@ -133,7 +137,7 @@ def test_alerts_fire_for_what_they_are_about_and_not_for_a_system_that_is_well(t
                     {
                         "expr": f'count by (alertname) (ALERTS{{alertstate="firing",alertname="{alert.name}"}})',
                         "eval_time": at,
-                        "exp_samples": [{"labels": f'{{alertname="{alert.name}"}}', "value": 1}] if alert.name in firing else [],
+                        "exp_samples": expected(alert.name),
                     }
                     for alert in alerts.ALERTS
                 ],
