@@ -15,7 +15,7 @@ from typing import Final
 
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.registration import add_client_commands, run_client
-from ojs_command.nats_conf import add_nats_conf_command, print_users
+from ojs_command.nats_conf import add_nats_conf_command, print_configuration
 from ojs_command.services import BACKGROUND, SERVICES, ServiceEntry
 from ojs_command.worker import add_worker_command, run_worker
 from ojs_core.base.masking import mask
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command in {"worker", "nats-conf"}:
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return run_worker(given) if given.command == "worker" else print_users(given)
+        return run_worker(given) if given.command == "worker" else print_configuration(given)
     try:
         loaded = _load(given, unknown)
         if given.command == "config":
