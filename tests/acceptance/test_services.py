@@ -40,7 +40,7 @@ def test_two_processes_are_a_whole_system(processes: Processes) -> None:
     soon = format_ms(int(time.time() * 1_000) + 300)
     later = {"type": "later", "args": [], "options": {"queue": "q", "scheduled_at": soon}}
     assert send("POST", f"{api}/jobs", later).status == 201
-    steps = [{"type": name, "args": [], "options": {"queue": "q"}} for name in ("first", "second")]
+    steps: list[dict[str, object]] = [{"type": name, "args": [], "options": {"queue": "q"}} for name in ("first", "second")]
     flow = send("POST", f"{api}/workflows", {"type": "chain", "steps": steps}).body["workflow"]["id"]
     done: list[str] = []
 
