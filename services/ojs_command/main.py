@@ -21,7 +21,7 @@ from ojs_command.worker import add_worker_command, run_worker
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import CANNOT_START, StartupProblem
 from ojs_core.runtime.setting_readers import written
-from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, load
+from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
 
 USAGE: Final = 2
 
@@ -80,6 +80,7 @@ examples:
 examples:
   ojs-nats config
   OJS_PORT=9000 ojs-nats config --json
+  ojs-nats config --check --config /etc/ojs-nats/ojs-nats.toml
 """,
 }
 
@@ -102,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         loaded = _load(given, unknown)
         if given.command == "config":
+            if given.check:
+                return _checked(loaded.settings, as_json=given.json)
             _print(_shown(loaded, as_json=given.json))
             return 0
         return _serve(given, loaded)
@@ -127,6 +130,14 @@ def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
         if error.name is None or error.name.startswith("ojs_"):
             raise
         raise StartupProblem(f"{error.name} isn't installed, which a server needs: pip install 'ojs-nats[{extra}]'") from None
+
+
+def _checked(settings: Settings, *, as_json: bool) -> int:
+    from ojs_command.client.doctor.findings import report  # noqa: PLC0415  # takes what draws tables
+    from ojs_command.client.output import Output  # noqa: PLC0415
+    from ojs_command.configuration_check import check  # noqa: PLC0415
+
+    return 0 if report(Output(as_json=as_json), mask(settings.nats), check(settings)) else CANNOT_START
 
 
 def _print(text: str) -> None:
@@ -196,6 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     add_worker_command(commands)
     add_client_commands(parser, commands)
     config = _add_command(commands, "config", "config", "print the settings that count, and where each was written")
+    config.add_argument("--check", action="store_true", help="say what they will do that one may not want; 1 for a problem")
     config.add_argument("--json", action="store_true", help="as a JSON object")
     return parser
 
