@@ -23,7 +23,7 @@ ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "deploy" / "README.md").read_text(encoding="utf-8")
 UNITS: Final = ROOT / "deploy" / "systemd"
 PORTS: Final = ("4222", "8222", "8080", "8081")
-READY_S: Final = 60.0
+READY_S: Final = 180.0
 
 
 def commands() -> list[str]:

@@ -31,27 +31,27 @@ _direct: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Proxies are for other networks than that of nats-server."""
 
 
-class _JetStream(Struct):
+class _JetStream(Struct, frozen=True):
     max_storage: int = 0
     store_dir: str = ""
     sync_interval: int = 0
     sync_always: bool = False
 
 
-class _Meta(Struct):
+class _Meta(Struct, frozen=True):
     cluster_size: int = 1
 
 
-class _Config(Struct):
+class _Config(Struct, frozen=True):
     config: _JetStream | None = None
     meta: _Meta = _Meta()
 
 
-class _Cluster(Struct):
+class _Cluster(Struct, frozen=True):
     name: str = ""
 
 
-class Server(Struct):
+class Server(Struct, frozen=True):
     """What `/varz` says of a server, as far as it is looked at."""
 
     server_name: str
