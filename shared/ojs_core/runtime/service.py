@@ -15,6 +15,7 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
@@ -22,7 +23,7 @@ import structlog
 from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.runtime.connections import raise_file_limit
-from ojs_core.runtime.health import health_listener
+from ojs_core.runtime.health import health_listener, readiness_of
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import CRASHED, STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
@@ -105,7 +106,7 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
-        clean = await session(name, settings, build, stopping, None if link is None else link.ready)
+        clean = await session(name, settings, build, stopping, None if link is None else lambda line, _store: link.ready(line))
     finally:
         await tracing.stop()
         if link is not None:
@@ -135,10 +136,10 @@ def prepare(name: str, settings: Settings) -> None:
 
 
 async def session(
-    name: str, settings: Settings, build: Build, stopping: Stopping, ready: Callable[[ReadyLine], None] | None
+    name: str, settings: Settings, build: Build, stopping: Stopping, ready: Callable[[ReadyLine, Store], None] | None
 ) -> bool:
     """One service in a process that is prepared, from the connection to NATS to its end; whether the stop was clean. `ready` is
-    called once it works. Raises `StartupProblem`.
+    called once it works, with its store. Raises `StartupProblem`.
     """
     store = await stopping.unless(_open(name, settings))
     if store is None:
@@ -152,7 +153,7 @@ async def session(
             if not stopping.requested:
                 apart = settings.processes > 1 or settings.client_ca is not None or not isinstance(service, Serving)
                 if settings.health_port is not None and apart:
-                    health = health_listener(name, store, settings, settings.health_port)
+                    health = health_listener(name, settings, settings.health_port, partial(readiness_of, store))
                     await health.start()
                 _spare_the_collector()
                 _announce(name, service, health, store, ready)
@@ -186,13 +187,13 @@ async def _open(name: str, settings: Settings) -> Store:
 
 
 def _announce(
-    name: str, service: Service, health: Listener | None, store: Store, ready: Callable[[ReadyLine], None] | None
+    name: str, service: Service, health: Listener | None, store: Store, ready: Callable[[ReadyLine, Store], None] | None
 ) -> None:
     url = service.url if isinstance(service, Serving) else health.url if health is not None else None
     own = {"health_url": health.url} if health is not None and health.url != url else {}
     log.info("ready", url=url, **own, nats_server=store.server_version, pid=os.getpid())
     if ready is not None:
-        ready(ReadyLine(name, os.getpid(), url))
+        ready(ReadyLine(name, os.getpid(), url), store)
 
 
 def _spare_the_collector() -> None:

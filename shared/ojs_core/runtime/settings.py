@@ -35,20 +35,20 @@ _OTHERS: Final = frozenset({CONFIG_ENV, "OJS_CA_FILE", "OJS_CERT_FILE", "OJS_KEY
 NatsApiMode = Literal["auto", "open", "keys", "off"]
 RequestLogMode = Literal["off", "errors", "all"]
 """Whether requests over NATS need a key: `auto` once there are keys."""
-SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "setup", "config"]
-"""What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, what makes
-the streams, or a look at the settings.
+SettingKind = Literal["gateway", "projector", "webhooks", "service", "services", "dev", "setup", "config"]
+"""What a command is: the gateway, the projector, the one of webhooks, another service, several beside a gateway, all of them on
+one machine, what makes the streams, or a look at the settings.
 """
 
 _NATS: Final[frozenset[SettingKind]] = frozenset(get_args(SettingKind))
 _EVERY: Final = _NATS - {"setup"}
-_ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "dev", "config"})
-_DELIVERS: Final[frozenset[SettingKind]] = frozenset({"gateway", "webhooks", "dev", "config"})
+_ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "services", "dev", "config"})
+_DELIVERS: Final[frozenset[SettingKind]] = frozenset({"gateway", "webhooks", "services", "dev", "config"})
 _HTTP: Final[frozenset[SettingKind]] = frozenset({"gateway", "dev", "config"})
 _GATEWAY: Final[frozenset[SettingKind]] = frozenset({"gateway", "config"})
-_PROJECTOR: Final[frozenset[SettingKind]] = frozenset({"projector", "config"})
-_INDEXES: Final[frozenset[SettingKind]] = frozenset({"projector", "dev", "config"})
-_ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "webhooks", "service", "config"})
+_PROJECTOR: Final[frozenset[SettingKind]] = frozenset({"projector", "services", "config"})
+_INDEXES: Final[frozenset[SettingKind]] = frozenset({"projector", "services", "dev", "config"})
+_ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "webhooks", "service", "services", "config"})
 _DEV: Final[frozenset[SettingKind]] = frozenset({"dev", "config"})
 
 
