@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from ojs_core.access.known_keys import KnownKeys
@@ -89,6 +89,10 @@ class Gateway:
                 most=settings.max_connections,
             )
         self._listener: Listener | None = None
+
+    def tell_readiness(self, draining: Callable[[], bool]) -> None:
+        """Answer `/readyz` with 503 as soon as `draining` says so."""
+        self._context.draining = draining
 
     @property
     def url(self) -> str:

@@ -21,6 +21,10 @@ _SILENCE_SECONDS: Final = 30.0
 """How long a connection may bring no request, or none that is whole."""
 
 
+DRAINING: Final = "this process is about to stop"
+"""Why a process isn't ready that drains."""
+
+
 class Readiness(msgspec.Struct, frozen=True):
     """Why a process can't work now, None if it can, and what else `/readyz` tells."""
 

@@ -91,6 +91,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     nats_api_url: str | None = None
     inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
     health_port: int | None = 0
+    drain_delay: float = 0.0
     health_host: str = "127.0.0.1"
     storage_limit: int = 0
     storage_reserve: int = RESERVE_BYTES
@@ -310,9 +311,17 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "health_port",
         setting_readers.health_port,
         "PORT|off",
-        "port of /healthz, /readyz and /metrics of a service without an HTTP API, or of the first of several gateway processes "
-        "(the others have those after it); 0 for any free one",
+        "port of /healthz, /readyz and /metrics: of a service without an HTTP API, of a gateway beside its own port, or of the "
+        "first of several gateway processes (the others have those after it); 0 for any free one where one is needed",
         _ONE,
+    ),
+    Option(
+        "drain_delay",
+        setting_readers.seconds(0, 300),
+        "SECONDS",
+        "how long a gateway that is told to stop says that it isn't ready (/readyz) while it still answers, so that balancers "
+        "send nobody any more; a second signal ends that",
+        _GATEWAY,
     ),
     Option(
         "storage_limit",
