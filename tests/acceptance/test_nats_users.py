@@ -310,6 +310,7 @@ def test_the_command_prints_users_and_keeps_their_seeds(tmp_path: Path) -> None:
     seeds = sorted((tmp_path / "nats-users").iterdir())
     assert {file.stem for file in seeds} == {
         *(entry.name for entry in SERVICES),
+        "services",
         "gateway-api",
         "operator",
         "shop-client",
