@@ -24,6 +24,7 @@ _NAMED: Final = {
     "createSession": "auth.login_success",
     "createKey": "auth.key_created",
     "rotateKey": "auth.key_rotated",
+    "limitKey": "auth.key_limited",
     "revokeKey": "auth.key_revoked",
 }
 """Types of entries that the specification or we have a word for, by operation."""

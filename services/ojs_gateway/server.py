@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
+from ojs_core.access.allowances import KeyLimits
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.audit.trail import Trail
 from ojs_core.base.payload_limits import PayloadLimits
@@ -49,7 +50,7 @@ class Gateway:
             max_envelope_bytes=settings.max_envelope_bytes,
             default_wait_ms=settings.default_wait_ms,
         )
-        known = KnownKeys(store.clock.now, own_key(settings))
+        known = KnownKeys(store.clock.now, own_key(settings), limits=_key_limits(settings))
         self._auditor = Auditor(Trail(store.nats, store.config), store.clock.now)
         self._access = Access(store.keys, known, settings, self._auditor.refused)
         self._context = Context(
@@ -135,6 +136,12 @@ class Gateway:
         await self._context.worker_notes.stop()
         await self._context.targets.close()
         self._context.aside.close()
+
+
+def _key_limits(settings: Settings) -> KeyLimits:
+    return KeyLimits(
+        pushes_per_second=settings.key_pushes_per_second, streams=settings.key_streams, waiting=settings.key_waiting
+    )
 
 
 def _door(settings: Settings, connections: Connections) -> TlsDoor | None:

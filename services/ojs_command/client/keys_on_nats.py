@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,9 +16,9 @@ from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.jetstream.grants import KEYS
 from ojs_core.jetstream.subjects import StoreConfig, checked_namespace
-from ojs_core.wire.access import KeyAnswer, key_answer, parse_key
+from ojs_core.wire.access import KeyAnswer, key_answer, parse_key, parse_limits
 from ojs_nats._durations import Duration, milliseconds
-from ojs_nats.answers.keys import Key, MadeKey
+from ojs_nats.answers.keys import Key, KeyLimits, MadeKey
 
 if TYPE_CHECKING:
     from ojs_core.store.store import Store
@@ -62,10 +62,13 @@ class KeysOnNats:
         permissions: Sequence[str] = (),
         queues: Sequence[str] = (),
         types: Sequence[str] = (),
+        limits: KeyLimits | None = None,
         expires_at: datetime | None = None,
     ) -> MadeKey:
         asked = {"name": name, "role": role, "permissions": permissions, "queues": queues, "types": types}
-        sent = {member: value for member, value in asked.items() if value}
+        sent: dict[str, Any] = {member: value for member, value in asked.items() if value}
+        if limits is not None:
+            sent["limits"] = limits
         if expires_at is not None:
             sent["expires_at"] = expires_at.isoformat()
         now = self._store.clock.now()
@@ -76,6 +79,10 @@ class KeysOnNats:
     async def rotate(self, key_id: str, *, overlap: Duration) -> MadeKey:
         new = await self._store.keys.rotate(key_id, milliseconds(overlap))
         return MadeKey(self._told(key_answer(new.key, self._store.clock.now())), new.token)
+
+    async def limit(self, key_id: str, limits: KeyLimits) -> Key:
+        key = await self._store.keys.limit(key_id, parse_limits(msgspec.json.encode(limits)))
+        return self._told(key_answer(key, self._store.clock.now()))
 
     async def revoke(self, key_id: str) -> Key:
         return self._told(key_answer(await self._store.keys.revoke(key_id), self._store.clock.now()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_rotation
+from ojs_core.wire.access import KeyList, MadeKey, OneKey, key_answer, parse_key, parse_limits, parse_rotation
 from ojs_gateway.context import Context
 from ojs_gateway.http.answer import NO_STORE
 from ojs_gateway.http.call import Call, Response
@@ -39,6 +39,11 @@ class KeyHandlers:
         overlap_ms = await call.read(parse_rotation, self._limits)
         new = await self._keys.rotate(call.parameters[0], overlap_ms)
         return Response(201, MadeKey(key_answer(new.key, self._clock.now()), new.token), NO_STORE)
+
+    async def limit(self, call: Call) -> Response:
+        """PUT /admin/keys/{key_id}/limits."""
+        key = await self._keys.limit(call.parameters[0], await call.read(parse_limits))
+        return Response(200, OneKey(key_answer(key, self._clock.now())), NO_STORE)
 
     async def revoke(self, call: Call) -> Response:
         """DELETE /admin/keys/{key_id}."""

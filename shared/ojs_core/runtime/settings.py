@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 import msgspec
 
+from ojs_core.access.allowances import MOST
 from ojs_core.base.payload_limits import DEFAULT_LIMITS
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
@@ -83,6 +84,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     header_timeout: float = 20.0
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
+    key_pushes_per_second: int = 0
+    key_streams: int = 200
+    key_waiting: int = 2_000
     dashboard: bool = True
     dashboard_read_only: bool = False
     nats_api: NatsApiMode = "auto"
@@ -364,6 +368,27 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "N",
         "event streams and subscriptions on WebSockets that a gateway serves at a time; each costs it some 15 µs for every "
         "event that it wants",
+        _HTTP,
+    ),
+    Option(
+        "key_pushes_per_second",
+        setting_readers.integer(0, MOST),
+        "N",
+        "jobs a second that each key may push through a gateway, unless 'ojs-nats keys limit' says otherwise; 0 for any number",
+        _HTTP,
+    ),
+    Option(
+        "key_streams",
+        setting_readers.integer(0, MOST),
+        "N",
+        "event streams and WebSockets that each key may have open at a gateway, likewise",
+        _HTTP,
+    ),
+    Option(
+        "key_waiting",
+        setting_readers.integer(0, MOST),
+        "N",
+        "fetches and requests for results that may wait at a gateway for each key, likewise",
         _HTTP,
     ),
     Option("dashboard", setting_readers.boolean, "", "serve the dashboard at /", _HTTP),
