@@ -110,7 +110,7 @@ class Gateway:
             settings.host,
             settings.port,
             shares_port=settings.processes > 1,
-            door=_door(settings, connections),
+            door=_door(settings, connections, self._auditor),
             shutdown_timeout=_SHUTDOWN_S,
         )
         await self._listener.start()
@@ -144,12 +144,18 @@ def _key_limits(settings: Settings) -> KeyLimits:
     )
 
 
-def _door(settings: Settings, connections: Connections) -> TlsDoor | None:
+def _door(settings: Settings, connections: Connections, auditor: Auditor) -> TlsDoor | None:
     """What TLS begins with, where there is a certificate. Raises StartupProblem."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
     from ojs_core.runtime.certificates import Certificates, TlsFiles  # noqa: PLC0415  # takes a library that is for TLS alone
-    from ojs_core.runtime.tls import FailedHandshakes, TlsDoor  # noqa: PLC0415
+    from ojs_core.runtime.tls import FailedHandshake, FailedHandshakes, TlsDoor  # noqa: PLC0415
 
     certificates = Certificates(TlsFiles(settings.tls_cert, settings.tls_key, settings.client_ca))
-    return TlsDoor(certificates, connections, FailedHandshakes().note)
+    counted = FailedHandshakes()
+
+    def failed(handshake: FailedHandshake) -> None:
+        counted.note(handshake)
+        auditor.no_connection(handshake)
+
+    return TlsDoor(certificates, connections, failed)

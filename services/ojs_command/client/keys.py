@@ -177,3 +177,5 @@ async def _keys(session: Session, given: argparse.Namespace) -> AsyncIterator[Ke
         return
     async with KeysOnNats.at(given.on_nats, given.namespace or os.environ.get(NAMESPACE_ENV)) as keys:
         yield keys
+    if keys.untold is not None:
+        session.out.note(keys.untold)
