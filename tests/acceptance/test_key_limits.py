@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import pytest
 
 from ojs_nats import Client, NewJob, RateLimited, Unavailable
 from support.cli import Cli
-from support.guarded import API, Guarded
+from support.guarded import Guarded
 from support.waiting import eventually
 
 JOB = {"type": "limited.job", "args": [], "options": {"queue": "limited"}}
-SLOW = 3_600
-"""Jobs of a batch after which a key of one a second is over its limit for longer than a test takes."""
-PUSHES = {
-    "one": ("/jobs", JOB),
-    "a batch": ("/jobs/batch", {"jobs": [JOB]}),
-    "a bulk": ("/jobs/bulk", {"jobs": [JOB]}),
-    "a workflow": ("/workflows", {"type": "group", "jobs": [JOB]}),
-}
 
 
 async def limited(guarded: Guarded, name: str, **limits: int) -> tuple[str, str]:
@@ -33,34 +20,6 @@ async def limited(guarded: Guarded, name: str, **limits: int) -> tuple[str, str]
     made = await guarded.made(name, "custom", permissions=permissions, limits=limits)
     assert made["key"]["limits"] == limits
     return made["token"], made["key"]["id"]
-
-
-def over(answer: Any, headers: Mapping[str, str], limit: str, most: int) -> None:
-    """See that an answer says which limit was met, and what helps."""
-    error = answer["error"]
-    assert (error["code"], error["retryable"]) == ("RATE_LIMITED", True) or error["code"] == "rate_limited"
-    assert (error["details"]["limit"], error["details"]["allowed"]) == (limit, most)
-    assert limit in error["message"]
-    assert f"--{limit.replace('_', '-')} N" in error["hint"]
-    assert int(headers["Retry-After"]) > 0
-
-
-@pytest.mark.parametrize("way", PUSHES)
-async def test_pushes_over_the_limit_are_refused_and_nothing_is_stored(guarded: Guarded, way: str) -> None:
-    token, _ = await limited(guarded, f"pusher {way}", pushes_per_second=1)
-    queue = f"limited-{way.replace(' ', '-')}"
-    first = {"jobs": [{"type": "limited.job", "args": [], "options": {"queue": queue}}] * 500}
-    assert (await guarded.ask("POST", "/jobs/batch", first, token=token))[0] == 201
-    path, body = PUSHES[way]
-    status, answer, headers = await guarded.ask("POST", path, body, token=token)
-    assert status == 429, answer
-    over(answer, headers, "pushes_per_second", 1)
-    assert int(headers["Retry-After"]) > 100
-    admin = guarded.tokens["admin"]
-    _, listed, _ = await guarded.ask("GET", "/queues", token=admin)
-    assert {one["name"] for one in listed["queues"] if one["name"].startswith("limited")} >= {queue}
-    assert "limited" not in {one["name"] for one in listed["queues"]}
-    assert (await guarded.ask("GET", "/queues", token=token))[0] == 200  # reading goes on
 
 
 async def test_a_limit_counts_over_http_and_nats_together_and_can_be_changed_while_it_runs(guarded: Guarded) -> None:
@@ -81,61 +40,6 @@ async def test_a_limit_counts_over_http_and_nats_together_and_can_be_changed_whi
 
         await eventually(pushed)
         await client.push(NewJob[None]("limited.both", ()))
-
-
-@asynccontextmanager
-async def following(guarded: Guarded, token: str) -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(guarded.url, headers={"Authorization": f"Bearer {token}"}) as session:
-        yield session
-
-
-async def test_streams_and_web_sockets_share_their_places_which_come_back_when_they_end(guarded: Guarded) -> None:
-    token, _ = await limited(guarded, "watcher", streams=2)
-    async with following(guarded, token) as session:
-        async with session.get(f"{API}/events/stream") as stream, session.ws_connect(f"{API}/ws"):
-            assert stream.status == 200
-            for path in ("/events/stream", "/ws", "/admin/stats/stream"):
-                status, answer, headers = await guarded.ask("GET", path, token=token)
-                assert status == 429, (path, answer)
-                over(answer, headers, "streams", 2)
-
-        async def there_is_room() -> bool:
-            async with session.get(f"{API}/events/stream") as one, session.get(f"{API}/events/stream") as two:
-                return (one.status, two.status) == (200, 200)
-
-        await eventually(there_is_room)
-        for _ in range(3):  # what is refused takes no place
-            assert (await guarded.ask("GET", "/jobs/019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f/events", token=token))[0] in {404, 429}
-        await eventually(there_is_room)
-
-
-async def test_fetches_and_waits_for_results_share_their_places_which_come_back(guarded: Guarded) -> None:
-    token, _ = await limited(guarded, "waiter", waiting=1)
-    wait = {"queues": ["limited-empty"], "wait_ms": 30_000}
-    _, pushed, _ = await guarded.ask("POST", "/jobs", JOB | {"options": {"queue": "limited-result"}}, token=token)
-    async with following(guarded, token) as session:
-        waiting = asyncio.create_task(_posted(session, "/workers/fetch", wait))
-
-        async def refused() -> bool:
-            status, answer, headers = await guarded.ask("POST", "/workers/fetch", wait | {"wait_ms": 1}, token=token)
-            if status == 429:
-                over(answer, headers, "waiting", 1)
-            return status == 429
-
-        await eventually(refused)
-        result = f"/jobs/{pushed['job']['id']}/result?wait=true"
-        assert (await guarded.ask("GET", result, token=token))[0] == 429
-        assert (await guarded.ask("POST", "/workers/fetch", wait | {"wait_ms": 0}, token=token))[0] == 200
-        async with Client(guarded.system.nats_url, token=token, patience=0) as client:
-            push = NewJob[None]("limited.end", (), queue="limited-empty")
-            await client.push(push)
-        assert await waiting == 200
-        assert (await guarded.ask("POST", "/workers/fetch", wait | {"wait_ms": 1}, token=token))[0] == 200
-
-
-async def _posted(session: aiohttp.ClientSession, path: str, body: object) -> int:
-    async with session.post(API + path, json=body) as answer:
-        return answer.status
 
 
 @pytest.mark.parametrize(
