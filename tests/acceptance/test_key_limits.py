@@ -25,7 +25,7 @@ async def limited(guarded: Guarded, name: str, **limits: int) -> tuple[str, str]
 async def test_a_limit_counts_over_http_and_nats_together_and_can_be_changed_while_it_runs(guarded: Guarded) -> None:
     token, key_id = await limited(guarded, "both", pushes_per_second=1)
     async with Client(guarded.system.nats_url, token=token, patience=0) as client:
-        await client.push_many([NewJob[None]("limited.both", ())] * 500)
+        await client.push_many([NewJob[None]("limited.both", ()) for _ in range(500)])
         with pytest.raises(Unavailable) as error:
             await client.push(NewJob[None]("limited.both", ()))
         assert isinstance(error.value.__cause__, RateLimited)
