@@ -1,25 +1,71 @@
-"""`ojs-nats setup`: makes the streams, for services whose users may not."""
+"""`ojs-nats setup`: makes the streams, for services whose users may not, and gives them the copies that are asked for."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from ojs_core.base.errors import OjsError
+from ojs_core.base.problems import StartupProblem
 from ojs_core.jetstream.connection import CannotConnect, Connection
 from ojs_core.jetstream.grants import OPERATOR
-from ojs_core.jetstream.streams import check_server, no_way_to_nats, provision
+from ojs_core.jetstream.streams import behind, check_server, no_way_to_nats, provision, raise_copies
+from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.settings import Settings
 
+_LOOK_S: Final = 0.5
+PATIENCE_S: Final = 60.0
+"""So long copies may come no nearer before whoever waits for them is told."""
 
-async def set_up(settings: Settings) -> int:
-    """Make or check the streams once; returns the exit code. Raises StartupProblem."""
+
+async def set_up(settings: Settings, patience_s: float = PATIENCE_S) -> int:
+    """Make, check and raise the streams once; returns the exit code. Raises StartupProblem."""
     nats = Connection(f"{settings.namespace}-{OPERATOR}")
     url = settings.nats_of(OPERATOR)
     try:
         await nats.connect(url)
         check_server(nats)
-        config = await provision(nats, settings.streams)
+        await provision(nats, settings.streams)
+        if raised := await raise_copies(nats, settings.streams):
+            print(f"{settings.replicas} copies from now on: {', '.join(raised)}", flush=True)
+            await _until_whole(nats, settings.streams, patience_s)
+            print("all copies are up to date: restart the services now, one after the other, with the same --replicas")
+        elif left := await behind(nats, settings.streams):
+            _tell(left)
     except CannotConnect as error:
         raise no_way_to_nats(url, error) from None
     finally:
         await nats.close()
-    names = ", ".join(stream["name"] for stream in config.streams())
+    names = ", ".join(stream["name"] for stream in settings.streams.streams())
     print(f"the streams are as they must be: {names}")
     return 0
+
+
+async def _until_whole(nats: Connection, config: StoreConfig, patience_s: float) -> None:
+    """Wait until every stream has all its copies, and say how far they are. Raises StartupProblem."""
+    told: dict[str, int] | None = None
+    moved = time.monotonic()
+    while True:
+        try:
+            left = await behind(nats, config)
+        except OjsError:  # a stream without a leader for a moment
+            left = told or {"a stream": 0}
+        if not left:
+            return
+        if left != told:
+            told, moved = left, time.monotonic()
+            _tell(left)
+        elif time.monotonic() - moved > patience_s:
+            raise StartupProblem(
+                f"the copies of {', '.join(left)} have come no nearer for {patience_s:g} s: see that all nats-servers of the "
+                "cluster run (ojs-nats doctor). NATS goes on by itself; run 'ojs-nats setup' again to look."
+            )
+        await asyncio.sleep(_LOOK_S)
+
+
+def _tell(left: Mapping[str, int]) -> None:
+    said = ", ".join(f"{name} lacks {number} messages" for name, number in left.items())
+    print(f"copying: {said}", file=sys.stderr, flush=True)

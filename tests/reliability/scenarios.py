@@ -22,9 +22,10 @@ from ojs_core.read.client import Queries
 from ojs_core.store.store import Store
 from reliability.crowd import Crowd
 from reliability.ledger import Kind, Verdict
-from reliability.site import Dev, Site, small_disk, stepped
+from reliability.site import Dev, Site, small_disk, stepped, upgraded
 from support.disks import fill
 from support.network import BAD
+from support.system import OJS_NATS
 from support.waiting import answered, eventually
 
 _QUIET_S: Final = 4.0
@@ -113,6 +114,18 @@ async def _rolling(site: Site, seconds: float) -> None:
     async for _ in _rounds(site, seconds, (2, 4)):
         for name in site.services:
             await site.away([name], 0.0, signal.SIGTERM)
+
+
+async def _upgrade(site: Site, seconds: float) -> None:
+    """Replace each service alone by this version, then by the one before, then by this one again; the seed has the order."""
+    await asyncio.sleep(_QUIET_S)
+    ways = (("this version", OJS_NATS), ("the version before", site.before), ("this version again", OJS_NATS))
+    rest = max(seconds - 2 * _QUIET_S, 0.0) / (len(ways) * len(site.services))
+    for what, program in ways:
+        for name in site.chance.sample(site.services, len(site.services)):
+            await site.replaced(name, what, program)
+            await asyncio.sleep(site.chance.uniform(0, 2 * rest))
+    await asyncio.sleep(_QUIET_S)
 
 
 async def _kill_leaders(site: Site, seconds: float) -> None:
@@ -285,6 +298,13 @@ _by_links: Final = partial(Site.started, links=True)
 _cluster_by_links: Final = partial(Site.started, cluster=True, links=True)
 _on_small_store: Final = partial(Site.started, storage="6000000")
 
+_EARLIER: Final = {
+    "01d7d06": "01d7d06538dedf55000267a7c95be9457219bb11",
+    "6cc4a75": "6cc4a75b6bd1f87b6b4976800db74f04993a591f",
+    "0.2.0": "ad3e059e80c1cc9530790b28c604c6ed89f5a5a2",
+}
+"""Versions from which an upgrade, and the way back, are tried: names and commits."""
+
 SCENARIOS: Final[dict[str, Scenario]] = {
     "none": Scenario("no fault: the ledger alone", _nothing, guests=True),
     "kill-services": Scenario("SIGKILL of a service at a time, away for up to 3 s", _kill_services, guests=True),
@@ -299,6 +319,12 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "pause-many": Scenario("SIGSTOP of two to five services for 2 to 12 s", _pause_many),
     "term": Scenario("SIGTERM of every process at one moment", _term),
     "rolling": Scenario("SIGTERM of one service after the other", _rolling),
+    **{
+        f"upgrade-{version}": Scenario(
+            f"each service alone from {version} to this version, back, and again", _upgrade, partial(upgraded, commit=commit)
+        )
+        for version, commit in _EARLIER.items()
+    },
     "kill-leaders": Scenario("cluster: SIGKILL of the leader of a stream, away for 1 s", _kill_leaders, _on_cluster),
     "kill-two": Scenario("cluster: SIGKILL of two servers of three, away for up to 6 s", _kill_two, _on_cluster),
     "pause-node": Scenario(

@@ -19,6 +19,7 @@ from reliability.ledger import Disturbance, Ledger
 from support import disks
 from support.cluster import NatsCluster
 from support.dates import set_date, stepping
+from support.earlier import NoSuchVersion, earlier
 from support.fleet import Fleet
 from support.machine import CannotIsolate, Machine
 from support.nats import NatsServer
@@ -75,6 +76,8 @@ class Site(_Ground):
         """That of nats-server, if it has one of its own."""
         self.guests: list[Site] = []
         """Systems that stand on its nats-servers, in other namespaces."""
+        self.before: Sequence[str] = OJS_NATS
+        """How a service of the version before is started; this version where there is none."""
         self._is_guest = False
         self._servers = {f"nats-{number}": server for number, server in enumerate(servers, 1)}
         self.replicas = len(self._servers)
@@ -115,8 +118,7 @@ class Site(_Ground):
                 servers = [stack.enter_context(server)]
             url = ",".join(server.url for server in servers)
             more = (
-                "--namespace",
-                namespace,
+                *(("--namespace", namespace) if namespace != DEFAULT_NAMESPACE else ()),
                 "--replicas",
                 str(len(servers)),
                 *(("--storage-limit", storage) if storage else ()),
@@ -253,6 +255,13 @@ class Site(_Ground):
                 for link in links:
                     link.become(GOOD)
 
+    async def replaced(self, name: str, what: str, program: Sequence[str]) -> None:
+        """One fault: a service ends, and another version of it takes its place."""
+        async with self.fault(f"{name} is replaced by {what}"):
+            await self.end([name], signal.SIGTERM)
+            self.fleet.programs[name] = program
+            await self.start([name])
+
     async def unplugged(self, seconds: float) -> None:
         """One fault: the cable of nats-server's machine is pulled for a time."""
         assert self.machine is not None
@@ -378,6 +387,18 @@ def _machine() -> Iterator[Machine]:
         raise CannotBeDone(f"it needs a network namespace, which takes root: {error}") from None
     with machine:
         yield machine
+
+
+@contextmanager
+def upgraded(folder: Path, seed: int, *, commit: str, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Site]:
+    """Two of each service of an earlier version. Raises CannotBeDone."""
+    try:
+        program = earlier(commit, folder / "before")
+    except NoSuchVersion as error:
+        raise CannotBeDone(str(error)) from None
+    with Site.started(folder, seed, namespace=namespace, program=program) as site:
+        site.before = program
+        yield site
 
 
 @contextmanager

@@ -38,6 +38,8 @@ class Fleet:
         self._ports = {f"gateway-{number}": free_port() for number in range(1, each + 1)}
         self.all_names = [f"{entry.name}-{number}" for entry in SERVICES for number in range(1, each + 1)]
         self.running: dict[str, Command] = {}
+        self.programs: dict[str, Sequence[str]] = {}
+        """By process: what the next start runs, if it isn't what all of them do."""
         self.before_gateways: dict[str, Link] = {}
         self.to_nats: dict[str, list[Link]] = {}
         """By process: the links to each address of NATS, in their order."""
@@ -87,7 +89,9 @@ class Fleet:
         elif service == "projector":
             own = ("--projector-data", str(self._processes.folder / name))
         way = ",".join(f"nats://127.0.0.1:{link.port}" for link in self.to_nats.get(name, ()))
-        self.running[name] = command = self._processes.start(service, *own, *self.arguments, nats_url=way or None)
+        self.running[name] = command = self._processes.start(
+            service, *own, *self.arguments, nats_url=way or None, program=self.programs.get(name)
+        )
         return command
 
     def kill(self, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -147,7 +148,9 @@ class NatsServer:
 
 
 def program() -> str:
-    """The nats-server under test: the wheel's, beside this Python."""
+    """The nats-server under test: that of OJS_TEST_NATS_SERVER, else the wheel's, beside this Python."""
+    if chosen := os.environ.get("OJS_TEST_NATS_SERVER"):
+        return chosen
     beside = Path(sys.executable).with_name("nats-server")
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     assert found is not None, "no nats-server: script/setup"

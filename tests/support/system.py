@@ -292,8 +292,13 @@ class Processes:
         self._program = program
         self.commands: list[Command] = []
 
-    def start(self, service: str, *arguments: str, nats_url: str | None = None) -> Command:
-        """Start one more of a service, which isn't ready yet (`Command.ready`). `nats_url` is its own way to NATS."""
+    def start(
+        self, service: str, *arguments: str, nats_url: str | None = None, program: Sequence[str] | None = None
+    ) -> Command:
+        """Start one more of a service, which isn't ready yet (`Command.ready`).
+
+        `nats_url` is its own way to NATS, `program` its own way to be started.
+        """
         ports = ("--port", "0") if service == "gateway" else ()
         options = (
             *users.options(nats_url or self.nats_url, service, with_users=self._with_users),
@@ -302,7 +307,7 @@ class Processes:
             "json",
         )
         label = f"{service}-{len(self.commands)}"
-        command = Command(self.folder, service, *options, *ports, *arguments, label=label, program=self._program)
+        command = Command(self.folder, service, *options, *ports, *arguments, label=label, program=program or self._program)
         self.commands.append(command)
         return command
 

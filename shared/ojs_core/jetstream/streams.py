@@ -103,6 +103,45 @@ async def provision(nats: Connection, config: StoreConfig) -> StoreConfig:
     return replace(config, replicas=replicas, busy_queues=busy)
 
 
+async def raise_copies(nats: Connection, config: StoreConfig) -> list[str]:
+    """Have every stream that keeps fewer copies than `config` asks for keep as many, in place; returns their names.
+
+    NATS makes the copies after it has answered (`behind`). A stream that keeps more is left as it is. Raises StartupProblem.
+    """
+    raised = []
+    for wanted in config.streams():
+        name, number = wanted["name"], wanted["num_replicas"]
+        try:
+            found = (await ask(nats, f"STREAM.INFO.{name}", None, f"to look at stream {name}"))["config"]
+            if int(found.get("num_replicas", 1)) < number:
+                await ask(nats, f"STREAM.UPDATE.{name}", found | {"num_replicas": number}, f"{number} copies of stream {name}")
+                raised.append(name)
+        except OjsError as error:
+            raise StartupProblem(
+                f"{error.message}; start so many nats-servers as one cluster, with room for a copy on each, name them all with "
+                "--nats, and run 'ojs-nats setup' again: streams that were raised stay raised."
+            ) from None
+    return raised
+
+
+async def behind(nats: Connection, config: StoreConfig) -> dict[str, int]:
+    """How many messages the copies of streams lack, by stream: those alone that lack any or have no leader.
+
+    A copy that hasn't begun lacks all. Raises OjsError backend_unavailable.
+    """
+    found: dict[str, int] = {}
+    for wanted in config.streams():
+        info = await ask(nats, f"STREAM.INFO.{wanted['name']}", None, "to say how far its copies are")
+        cluster = info.get("cluster") or {}
+        copies = cluster.get("replicas") or ()
+        late = [copy for copy in copies if copy.get("offline") or not copy.get("current")]
+        missing = int(info["config"].get("num_replicas", 1)) - 1 - len(copies)
+        if late or missing > 0 or (cluster and not cluster.get("leader")):
+            everything = int(info["state"]["messages"])
+            found[wanted["name"]] = sum(int(copy.get("lag", everything)) for copy in late) + everything * max(missing, 0)
+    return found
+
+
 async def _limit_consumers(nats: Connection, wanted: dict[str, Any], found: dict[str, Any]) -> int:
     """How many consumers a stream may have. One without a limit of its own has nats-server's, which may be any, and gets it;
     one that somebody set stays.
