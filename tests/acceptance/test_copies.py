@@ -59,7 +59,8 @@ async def test_copies_are_raised_in_place_and_a_lost_server_then_loses_nothing(t
         try:
             names = ("gateway", "services")
             running = [processes.start(name) for name in names]
-            url = str([command.ready() for command in running][0]["url"])
+            lines = [await asyncio.to_thread(command.ready) for command in running]
+            url = str(lines[0]["url"])
             answers: list[int] = []
 
             async def produce() -> None:
@@ -77,7 +78,8 @@ async def test_copies_are_raised_in_place_and_a_lost_server_then_loses_nothing(t
             for number, name in enumerate(names):  # they go by what streams had when they started
                 assert await asyncio.to_thread(running[number].stop) == 0
                 running[number] = processes.start(name, "--replicas", "3")
-            url = str([await asyncio.to_thread(command.ready) for command in running][0]["url"])
+            lines = [await asyncio.to_thread(command.ready) for command in running]
+            url = str(lines[0]["url"])
             leader = await eventually(lambda: asyncio.to_thread(cluster.leader, "KV_ojs"))
             await asyncio.to_thread(cluster.node(str(leader)).kill)
             ran = await asyncio.to_thread(finish_all, url, len(answers))

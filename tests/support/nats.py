@@ -8,13 +8,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
 from support import users
 from support.machine import Machine
-from support.processes import end
+from support.processes import end, free_port
 from support.waiting import until
 
 _CONFIGURATION = """\
@@ -145,6 +147,20 @@ class NatsServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+@contextmanager
+def configured(folder: Path, text: str) -> Iterator[str]:
+    """A server by a configuration as `ojs-nats nats-conf` prints it, on another port; yields its URL, and may not be up yet."""
+    folder.mkdir()
+    file, port = folder / "nats.conf", free_port()
+    file.write_text(text.replace("127.0.0.1:8222", "127.0.0.1:-1"), encoding="utf-8")
+    command = [program(), "-c", str(file), "-p", str(port), "-l", str(folder / "log")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield f"nats://127.0.0.1:{port}"
+    finally:
+        end(process)
 
 
 def program() -> str:

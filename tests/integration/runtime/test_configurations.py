@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import nats
@@ -15,8 +14,8 @@ from ojs_command.embedded import configuration
 from ojs_command.main import main
 from ojs_command.server_conf import FILE_GB, LIMITS, MAX_PAYLOAD
 from support.certificates import Authority
-from support.nats import program
-from support.processes import end, free_port
+from support.nats import configured, program
+from support.processes import free_port
 from support.waiting import eventually
 
 SHIPPED = Path(__file__).parents[3] / "nats.conf"
@@ -129,23 +128,11 @@ def test_an_open_address_without_users_is_warned_of(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == ""
 
 
-@contextmanager
-def running(folder: Path, text: str, port: int) -> Iterator[str]:
-    folder.mkdir()
-    (folder / "nats.conf").write_text(text.replace("127.0.0.1:8222", "127.0.0.1:-1"), encoding="utf-8")
-    command = [program(), "-c", str(folder / "nats.conf"), "-p", str(port), "-l", str(folder / "log")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield f"nats://127.0.0.1:{port}"
-    finally:
-        end(process)
-
-
 async def test_who_asks_at_a_leaf_is_answered_at_the_hub(printed: Printed, tmp_path: Path) -> None:
     port = str(free_port())
     hub = printed("--leaf-port", port, "--store", str(tmp_path / "store"))
     leaf = printed("--leaf", f"nats-leaf://127.0.0.1:{port}")
-    with running(tmp_path / "hub", hub, free_port()) as at_hub, running(tmp_path / "leaf", leaf, free_port()) as at_leaf:
+    with configured(tmp_path / "hub", hub) as at_hub, configured(tmp_path / "leaf", leaf) as at_leaf:
         server, client = [
             await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.1) for url in (at_hub, at_leaf)
         ]

@@ -1,0 +1,89 @@
+"""Workers and producers at the edge: they know a leaf node alone, which has one outbound connection to the hub."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ojs_nats import Client, NewJob, Unavailable
+from support.nats import configured
+from support.network import GOOD, PARTITION, RESET, Condition, Link, Network
+from support.processes import free_port
+from support.python_worker import WorkerProcess, installed
+from support.system import OJS_NATS, Processes, environment
+from support.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_S = 120.0
+QUEUE = "edge"
+
+
+class Edge(NamedTuple):
+    """A worker and the address of NATS at the edge, the way to the hub, and the hub's gateway."""
+
+    nats_url: str
+    link: Link
+    worker: WorkerProcess
+    gateway: str
+    folder: Path
+
+
+def printed(*arguments: str) -> str:
+    command = [*OJS_NATS, "nats-conf", *arguments]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture
+def edge(tmp_path: Path) -> Iterator[Edge]:
+    port = free_port()
+    hub = printed("--leaf-port", str(port), "--store", str(tmp_path / "store"), "--sync", "2m")
+    with Network() as network, configured(tmp_path / "hub", hub) as at_hub:
+        link = network.link(port)
+        leaf = printed("--leaf", f"nats-leaf://127.0.0.1:{link.port}")
+        processes = Processes(tmp_path / "services", at_hub, with_users=False)
+        with configured(tmp_path / "leaf", leaf) as at_leaf:
+            try:
+                started = [processes.start("gateway", "--nats-api"), processes.start("services")]
+                lines = [command.ready() for command in started]
+                installed("hostile", tmp_path)
+                worker = WorkerProcess.started(tmp_path, "hostile", "--queues", QUEUE, url=at_leaf)
+                try:
+                    yield Edge(at_leaf, link, worker, str(lines[0]["url"]), tmp_path)
+                finally:
+                    worker.end()
+            finally:
+                processes.stop()
+
+
+@pytest.mark.parametrize("condition", [RESET, PARTITION], ids=lambda condition: condition.name)
+async def test_jobs_at_the_edge_outlive_the_loss_of_the_way_to_the_hub(edge: Edge, condition: Condition) -> None:
+    waiting: NewJob[int] = NewJob("hostile.late", ("gate", "well"), {"queue": QUEUE})
+    async with Client(edge.nats_url, patience=PATIENCE_S) as patient, Client(edge.nats_url, patience=1.0) as hasty:
+        begun = [await patient.push(waiting) for _ in range(2)]
+
+        def noted(what: str) -> bool:
+            return all(f"{job.id} {what}" in edge.worker.notes() for job in begun)
+
+        await eventually(lambda: noted("runs"), PATIENCE_S)
+        edge.link.become(condition)
+        (edge.folder / "gate").touch()
+        await eventually(lambda: noted("ends"))
+        with pytest.raises(Unavailable):
+            await hasty.push(waiting)
+        meanwhile = asyncio.create_task(patient.push(waiting))
+        edge.link.become(GOOD)
+        jobs = [*begun, await meanwhile]
+        async with Client(edge.gateway, patience=PATIENCE_S) as hub:
+
+            async def all_completed() -> bool:
+                return {str((await hub.job(job.id)).state) for job in jobs} == {"completed"}
+
+            await eventually(all_completed, PATIENCE_S)
+    for job in jobs:
+        assert edge.worker.notes().count(f"{job.id} runs") == 1, "it ran again"
