@@ -202,7 +202,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"which of {', '.join(entry.name for entry in BACKGROUND)} [all of them]",
     )
-    _add_command(commands, "setup", "setup", "make the streams in NATS, for services whose users may not, and end")
+    _add_command(
+        commands, "setup", "setup", "make the streams in NATS, for services whose users may not, or raise their copies, and end"
+    )
     add_nats_conf_command(commands)
     add_worker_command(commands)
     add_client_commands(parser, commands)

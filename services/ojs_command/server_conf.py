@@ -125,6 +125,8 @@ def _syncing(sync: Sync, place: ServerPlace) -> list[str]:
 def _cluster(place: ServerPlace, tls: TlsFiles | None) -> list[str]:
     return [
         "",
+        "# store_dir must be empty when it begins: a server that has stored alone loses its streams by joining a cluster",
+        "# (docs/operations.md, From one server to three).",
         "cluster {",
         "  name: ojs-nats",
         f"  listen: {_quoted(f'{place.listens}:6222')}",

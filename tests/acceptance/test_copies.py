@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -87,5 +88,11 @@ async def test_copies_are_raised_in_place_and_a_lost_server_then_loses_nothing(t
             again = await asyncio.to_thread(set_up, tmp_path, cluster.url, 3)
             assert "copying: " in again.stderr, "a copy is away, which is said"
             assert again.returncode == 0
+            # Its disk is lost as well: an empty server of its name gets everything from the others.
+            await asyncio.to_thread(shutil.rmtree, cluster.node(str(leader)).folder / "store")
+            await asyncio.to_thread(cluster.node(str(leader)).start)
+            await asyncio.to_thread(cluster.until_whole)
+            whole = await asyncio.to_thread(set_up, tmp_path, cluster.url, 3)
+            assert (whole.returncode, whole.stderr) == (0, "")
         finally:
             await asyncio.to_thread(processes.stop)
