@@ -308,14 +308,14 @@ class Processes:
 
     @classmethod
     @contextmanager
-    def two_of_each(cls, folder: Path, nats_url: str, *arguments: str) -> Iterator[list[str]]:
-        """Two processes of every service, ready; yields the addresses of the two gateways."""
+    def two_of_each(cls, folder: Path, nats_url: str, *arguments: str, gateway: Sequence[str] = ()) -> Iterator[list[str]]:
+        """Two processes of every service, ready; yields the addresses of the two gateways. `gateway` is for these alone."""
         started = cls(folder, nats_url)
         try:
             for entry in SERVICES:
                 for number in (1, 2):
-                    own = ("--projector-data", str(folder / f"index-{number}")) if entry.kind == "projector" else ()
-                    started.start(entry.name, *own, *arguments)
+                    own = {"projector": ("--projector-data", str(folder / f"index-{number}")), "gateway": gateway}
+                    started.start(entry.name, *own.get(entry.kind, ()), *arguments)
             ready = [command.ready() for command in started.commands]
             yield [str(line["url"]) for line in ready if line["service"] == "gateway"]
         finally:
