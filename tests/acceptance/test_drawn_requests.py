@@ -8,13 +8,12 @@ from typing import Any, Final
 
 import aiohttp
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acceptance.test_access_matrix import expected, session_of
 from acceptance.test_keys import MAY
-from support.drawn import Asker, Drawn, requests
-from support.examples import examples
+from support.drawn import Asker, Drawn, asked, requests
 from support.guarded import Guarded
 
 NOWHERE: Final = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
@@ -98,7 +97,7 @@ def test_no_role_gets_further_than_it_may_whatever_is_sent(
     needs = {name: one.need for name, one in expected().items()}
     drawing = requests(guarded.described, pools, wanted=lambda _, name: name not in LEFT_OUT)
 
-    @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
+    @asked(100)
     @given(st.lists(drawing, min_size=IN_ONE, max_size=IN_ONE))
     def held(drawn: list[Drawn]) -> None:
         for one, (answer, told) in zip(drawn, ask(drawn), strict=True):

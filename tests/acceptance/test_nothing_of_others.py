@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from acceptance.test_access_matrix import session_of
 from acceptance.test_drawn_requests import LEFT_OUT
-from support.drawn import Asker, Drawn, requests, steady
-from support.examples import examples
+from support.drawn import Asker, Drawn, asked, requests, steady
 from support.guarded import API, Guarded
 
 NARROWINGS: Final[list[dict[str, list[str]]]] = [
@@ -161,7 +160,7 @@ def test_answers_are_the_same_with_and_without_jobs_of_others(ways: Ways) -> Non
         ways.guarded.described, pools(ways, fixed), wanted=lambda method, name: method == "GET" and name not in STREAMS
     )
 
-    @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
+    @asked(60)
     @given(st.lists(drawn_of, min_size=IN_ONE, max_size=IN_ONE))
     def same(drawn: list[Drawn]) -> None:
         others = Others.named()
@@ -192,7 +191,7 @@ def test_nothing_that_is_asked_reaches_jobs_of_others(ways: Ways) -> None:
         ways.guarded.described, pools(ways, others), wanted=lambda method, name: method != "GET" and name not in LEFT_OUT
     )
 
-    @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
+    @asked(60)
     @given(st.lists(drawn_of, min_size=IN_ONE, max_size=IN_ONE))
     def untouched(drawn: list[Drawn]) -> None:
         for one, (_, told) in zip(drawn, ways.ask(drawn), strict=True):
@@ -219,7 +218,7 @@ CHANNELS: Final = st.sampled_from(["all", "events", "queue:shop.a", "queue:{queu
 
 
 def test_no_stream_tells_of_jobs_of_others(ways: Ways) -> None:
-    @settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
+    @asked(20)
     @given(st.lists(FILTERS, min_size=3, max_size=3), st.lists(CHANNELS, min_size=3, max_size=3))
     def silent(filters: list[dict[str, str]], channels: list[str]) -> None:
         others = Others.named()

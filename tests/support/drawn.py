@@ -10,9 +10,11 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 import aiohttp
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from support.described import Described
+from support.examples import examples
 from support.guarded import Guarded
 from support.system import Answer
 from support.waiting import PATIENCE_S
@@ -42,6 +44,14 @@ class Drawn(NamedTuple):
     def sent(self) -> str:
         """All that the server is told by it."""
         return f"{self.path} {self.body!r}"
+
+
+def asked(whole: int) -> settings:
+    """How examples are tried that ask a server: `examples(whole)` of them. One that fails isn't made smaller, which takes long
+    and may not fail again.
+    """
+    phases = (Phase.explicit, Phase.reuse, Phase.generate)
+    return settings(max_examples=examples(whole), deadline=None, phases=phases, suppress_health_check=list(HealthCheck))
 
 
 def requests(described: Described, pools: Pools, *, wanted: Callable[[str, str], bool]) -> st.SearchStrategy[Drawn]:
