@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acceptance.test_access_matrix import session_of
+from acceptance.test_access_matrix import expected, session_of
 from acceptance.test_drawn_requests import LEFT_OUT
 from support.drawn import Asker, Drawn, asked, requests, steady
 from support.guarded import API, Guarded
@@ -29,8 +29,15 @@ NARROWINGS: Final[list[dict[str, list[str]]]] = [
 ]
 OWN: Final = "shop.a", "order.paid"
 IN_ONE: Final = 20
-STREAMS: Final = frozenset(
-    {"streamEvents", "subscribeJobEvents", "subscribeQueueEvents", "streamJobProgress", "websocketConnect"}
+TOLD_OTHERWISE: Final = frozenset(
+    {
+        "streamEvents",  # it goes on
+        "subscribeJobEvents",
+        "subscribeQueueEvents",
+        "streamJobProgress",
+        "websocketConnect",
+        *(name for name, one in expected().items() if one.need == "nothing"),  # health and description, told to everybody
+    }
 )
 _NUMBERS: Final = itertools.count(1)
 
@@ -149,15 +156,22 @@ def held_back(others: Others, one: Drawn, told: str) -> None:
     assert not [name for name in others.names if name in told and name not in one.sent], (one, told)
 
 
-STREAMS: Final = frozenset(
-    {"streamEvents", "subscribeJobEvents", "subscribeQueueEvents", "streamJobProgress", "websocketConnect"}
+TOLD_OTHERWISE: Final = frozenset(
+    {
+        "streamEvents",  # it goes on
+        "subscribeJobEvents",
+        "subscribeQueueEvents",
+        "streamJobProgress",
+        "websocketConnect",
+        *(name for name, one in expected().items() if one.need == "nothing"),  # health and description, told to everybody
+    }
 )
 
 
 def test_answers_are_the_same_with_and_without_jobs_of_others(ways: Ways) -> None:
     fixed = Others.named()
     drawn_of = requests(
-        ways.guarded.described, pools(ways, fixed), wanted=lambda method, name: method == "GET" and name not in STREAMS
+        ways.guarded.described, pools(ways, fixed), wanted=lambda method, name: method == "GET" and name not in TOLD_OTHERWISE
     )
 
     @asked(60)
