@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from support.described import Described
 from support.examples import examples
 from support.guarded import Guarded
-from support.system import Answer
-from support.waiting import PATIENCE_S
+from support.system import Answer, is_behind
+from support.waiting import eventually
 
 _DEEPEST: Final = 4
 _WRONG: Final = st.sampled_from([None, -1, 0, 1e308, True, "", "*", "a b", "\u2028", [], {}, [None], {"x": None}])
 _TEXTS: Final = st.sampled_from(
     ["", "1", "50", "-1", "true", "PT1S", "2026-01-01T00:00:00Z", "2100-01-01T00:00:00Z", "*", "a.b", "x" * 300, "é", "%00"]
 )
+_AGAIN_S: Final = 0.25
 _ONE_IN: Final = 12
 """How seldom something is sent that is wrong."""
 
@@ -148,17 +149,28 @@ class Asker:
         self._session = session
 
     def __call__(self, drawn: list[Drawn]) -> list[tuple[Answer, str]]:
-        """Their answers, decoded and as they are. Of one that goes on, nothing is read."""
+        """Their answers, decoded and as they are. Of one that goes on, nothing is read.
+
+        Whoever reads what the index can't tell yet asks again, as clients do.
+        """
         return self._runner.run(self._all(drawn))
 
     async def _all(self, drawn: list[Drawn]) -> list[tuple[Answer, str]]:
         return await asyncio.gather(*map(self._one, drawn))
 
     async def _one(self, one: Drawn) -> tuple[Answer, str]:
+        async def told() -> tuple[Answer, str] | None:
+            found = await self._sent(one)
+            return None if one.method == "GET" and is_behind(found[0]) else found
+
+        found: tuple[Answer, str] = await eventually(told, every=_AGAIN_S)
+        return found
+
+    async def _sent(self, one: Drawn) -> tuple[Answer, str]:
         body = None if one.body is None else json.dumps(one.body).encode()
         headers = {"OJS-Version": "1.0", "Content-Type": "application/json"}
         url = self._guarded.url + one.path
-        async with asyncio.timeout(PATIENCE_S), self._session.request(one.method, url, data=body, headers=headers) as answer:
+        async with self._session.request(one.method, url, data=body, headers=headers) as answer:
             told = "" if answer.content_type == "text/event-stream" else await answer.text()
             decoded = json.loads(told) if told and "json" in answer.content_type else None
             return Answer(answer.status, decoded, answer.headers), told

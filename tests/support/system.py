@@ -68,12 +68,13 @@ def send(
     late = time.monotonic() + seconds
     while True:
         answer = _sent(method, url, body, seconds, headers or {})
-        if method != "GET" or not _is_behind(answer) or time.monotonic() > late:
+        if method != "GET" or not is_behind(answer) or time.monotonic() > late:
             return answer
         time.sleep(_AGAIN_S)
 
 
-def _is_behind(answer: Answer) -> bool:
+def is_behind(answer: Answer) -> bool:
+    """Whether what was asked for can't be told yet."""
     return answer.status == 503 and answer.body is not None and answer.body.get("error", {}).get("message") in _BEHIND
 
 
