@@ -46,7 +46,9 @@ class _Kind(NamedTuple):
 
 
 async def _nothing(call: Call) -> Response:
+    """Do what each push does for its key, and nothing else."""
     call.held = True
+    call.count_pushes(1)
     return _ANSWER
 
 
