@@ -168,7 +168,7 @@ class Asker:
 
     async def _sent(self, one: Drawn) -> tuple[Answer, str]:
         body = None if one.body is None else json.dumps(one.body).encode()
-        headers = {"OJS-Version": "1.0", "Content-Type": "application/json"}
+        headers = {"Content-Type": "application/openjobspec+json", "Accept": "application/openjobspec+json"}
         url = self._guarded.url + one.path
         async with self._session.request(one.method, url, data=body, headers=headers) as answer:
             told = "" if answer.content_type == "text/event-stream" else await answer.text()
