@@ -7,11 +7,18 @@ from types import ModuleType
 import aiohttp
 import pytest
 
+from support import forked
 from support.described import Described
 from support.guarded import Guarded
 from support.nats import NatsServer
 from support.python_worker import WorkerProcess, imported, installed
 from support.system import TOGETHER, System
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _can_fork() -> None:
+    """No test is counted what the server of forks takes to import the product."""
+    forked.ready()
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,9 @@ import pytest
 
 from ojs_nats import App, Client, JobContext, NewJob, Unavailable, Worker
 from ojs_nats._worker.lifecycle import Trigger
+from support.forked import OJS_NATS
 from support.nats import NatsServer
-from support.system import OJS_NATS, System, environment
+from support.system import System, environment
 from support.waiting import eventually
 
 JOBS: Final = 100

@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -21,19 +19,17 @@ import nats
 from ojs_command.services import SERVICES
 from ojs_core.jetstream.grants import ANSWERING
 from support import users
+from support.forked import OJS_NATS, STACKS, start
 from support.nats import NatsServer
 from support.processes import end, family, runs
 from support.waiting import PATIENCE_S, until
 
-OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
-"""The command as its users have it."""
 TOGETHER: Final = "--together"
 """All services in one process, which starts in a fifth of the time. Who kills or looks at a service goes without."""
 
 _READY_SECONDS: Final = 180.0
 _BEHIND: Final = ("the projector is behind; try again", "the projector is slow; try again")
 _AGAIN_S: Final = 0.25
-_STACKS: Final = Path(__file__).parent / "stacks"
 _END: Final = 20_000
 """Characters of the output that a failure shows."""
 _PRINTED_S: Final = 1.0
@@ -55,7 +51,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def _printing_stacks() -> dict[str, str]:
     """Return the environment of processes that print their stacks at SIGUSR1."""
-    return environment(PYTHONPATH=os.pathsep.join(filter(None, (str(_STACKS), os.environ.get("PYTHONPATH")))))
+    return environment(PYTHONPATH=os.pathsep.join(filter(None, (str(STACKS), os.environ.get("PYTHONPATH")))))
 
 
 def send(
@@ -106,15 +102,9 @@ class Command:
         folder.mkdir(parents=True, exist_ok=True)
         self.arguments = arguments
         self._output = folder / f"{label}.log"
-        with self._output.open("ab") as output:
-            self.process = subprocess.Popen(
-                [*program, *arguments],
-                cwd=folder,
-                env=dict(env) if env is not None else _printing_stacks(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        with self._output.open("ab") as output, Path(os.devnull).open("rb") as nothing:
+            files = (nothing.fileno(), output.fileno(), output.fileno())
+            self.process = start([*program, *arguments], _printing_stacks() if env is None else env, files, folder)
 
     @property
     def pid(self) -> int:
