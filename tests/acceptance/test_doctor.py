@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,8 @@ import nats
 import uuid6
 
 from support.cli import Cli, Said
-from support.system import Processes, System
+from support.processes import stopped
+from support.system import Processes, Services, System
 from support.waiting import until
 
 
@@ -36,15 +33,6 @@ def edit_stream(nats_url: str, name: str, **changes: Any) -> None:
             await client.close()
 
     asyncio.run(edit())
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def test_a_server_that_is_well(system: System, tmp_path: Path) -> None:
@@ -76,9 +64,9 @@ def test_nobody_at_home(tmp_path: Path) -> None:
     assert Cli(tmp_path)("doctor", "--server", "http://127.0.0.1:1", "--nats", "http://x").code == 2
 
 
-def test_a_projector_that_does_not_answer(own_services: System, tmp_path: Path) -> None:
+def test_a_projector_that_does_not_answer(own_services: Services, tmp_path: Path) -> None:
     cli = Cli(tmp_path, own_services.url)
-    with stopped(own_services.children["projector"]):
+    with stopped(own_services.running["projector"].pid):
         said = cli("doctor", "--json")
         assert said.code == 1
         trouble = found(said)["projector"]
