@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from support.collector import Collector, Received
-from support.system import Api, Services, System, environment
+from support.nats import NatsServer
+from support.system import Api, Processes, Services, System, environment, send
 from support.waiting import until
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -89,13 +90,17 @@ def test_without_a_collector_nothing_is_added_to_a_job(system: System) -> None:
     assert "traceparent" not in job.get("meta", {})
 
 
-def test_a_collector_that_hangs_delays_neither_jobs_nor_the_stop(tmp_path: Path) -> None:
+def test_a_collector_that_hangs_delays_neither_jobs_nor_the_stop(tmp_path: Path, nats_server: NatsServer) -> None:
     with Collector.started(hangs=True) as collector:
-        env = environment(OTEL_BSP_SCHEDULE_DELAY="50", OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
-        with Services.started(tmp_path, env) as system:
-            post(system, "/jobs", {"type": "test.traced", "args": []})
+        processes = Processes(tmp_path / "processes", nats_server.url, env=environment(OTEL_BSP_SCHEDULE_DELAY="50"))
+        gateway = processes.start("gateway", "--otlp-endpoint", collector.url)
+        try:
+            url = f"{gateway.ready()['url']}/ojs/v1/jobs"
+            assert send("POST", url, {"type": "test.traced", "args": []}).status == 201
             assert collector.asked.wait(60)
             began = time.monotonic()
-            post(system, "/jobs", {"type": "test.traced", "args": []})
+            assert send("POST", url, {"type": "test.traced", "args": []}).status == 201
             assert time.monotonic() - began < 20  # the exporter would wait for longer
-            assert system.running["gateway"].stop() == 0
+            assert gateway.stop() == 0
+        finally:
+            processes.stop()

@@ -15,10 +15,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
-from support.forked import OJS_NATS, Forked, start
+from support.forked import OJS_NATS, Forked, completed
 from support.system import environment
 
 _SECONDS = 60.0
@@ -56,17 +55,8 @@ class Cli(NamedTuple):
 
     def __call__(self, *words: str, stdin: str = "", program: Sequence[str] = OJS_NATS) -> Said:
         """Run it without a terminal."""
-        with TemporaryFile("w+") as given, TemporaryFile("w+") as out, TemporaryFile("w+") as err:
-            given.write(stdin)
-            given.seek(0)
-            process = start([*program, *words], self.env, (given.fileno(), out.fileno(), err.fileno()))
-            try:
-                code = process.wait(_SECONDS)
-            finally:
-                process.kill()
-            out.seek(0)
-            err.seek(0)
-            return Said(code, out.read(), err.read())
+        said = completed([*program, *words], self.env, text=stdin)
+        return Said(said.returncode, said.stdout, said.stderr)
 
     def asked(self, *words: str, stdin: str = "") -> str:
         """What it prints when all goes well."""

@@ -14,11 +14,13 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 from support import fork_server
 from support.fork_server import NUMBER, REQUEST_BYTES
 from support.processes import Process
+from support.waiting import PATIENCE_S
 
 OJS_NATS: Final = (sys.executable, "-m", "ojs_command")
 """The command as its users have it."""
@@ -38,6 +40,23 @@ def start(command: Sequence[str], env: Mapping[str, str], files: tuple[int, int,
         return Forked(command[len(OJS_NATS) :], env, files, folder or Path.cwd())
     given, out, err = files
     return subprocess.Popen(command, cwd=folder, env=env, stdin=given, stdout=out, stderr=err)
+
+
+def completed(
+    command: Sequence[str], env: Mapping[str, str], *, folder: Path | None = None, text: str = "", seconds: float = PATIENCE_S
+) -> subprocess.CompletedProcess[str]:
+    """What a process printed that was given this text, and its exit code."""
+    with TemporaryFile("w+") as given, TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        given.write(text)
+        given.seek(0)
+        process = start(command, env, (given.fileno(), out.fileno(), err.fileno()), folder)
+        try:
+            code = process.wait(seconds)
+        finally:
+            process.kill()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(command, code, out.read(), err.read())
 
 
 def _can_fork(command: Sequence[str], env: Mapping[str, str]) -> bool:
