@@ -91,15 +91,16 @@ def readers(guarded: Guarded) -> list[Operation]:
 async def told(guarded: Guarded, token: str, values: Sequence[dict[str, str]]) -> dict[str, str]:
     """All that a key is told by reading everything about some jobs, by what was asked."""
     answers: dict[str, str] = {}
+    asked = itertools.product(readers(guarded), values, QUERIES)
+    paths = {operation.filled(of)[0].partition("?")[0] + query for operation, of, query in asked}
     async with session_of(token) as session:
 
-        async def ask(operation: Operation, of: dict[str, str], query: str) -> None:
-            path = operation.filled(of)[0].partition("?")[0] + query
+        async def ask(path: str) -> None:
             async with session.get(guarded.url + path, headers={"OJS-Version": "1.0"}) as answer:
                 if answer.content_type != "text/event-stream":
                     answers[path] = await answer.text()
 
-        await asyncio.gather(*itertools.starmap(ask, itertools.product(readers(guarded), values, QUERIES)))
+        await asyncio.gather(*map(ask, paths))
     return answers
 
 
