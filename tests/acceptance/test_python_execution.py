@@ -254,7 +254,7 @@ async def test_processes_end_with_their_worker(jobs: Any, start: Start, number: 
 
 async def test_a_process_whose_time_is_nearly_over_saves_and_ends(jobs: Any, start: Start) -> None:
     start("--processes", "1")
-    assert await (await jobs.save_in_time.push()).result("60s") == "saved"
+    assert await (await jobs.save_in_time.push()).result("110s") == "saved"
 
 
 # Health
