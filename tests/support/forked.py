@@ -54,6 +54,7 @@ def completed(
             code = process.wait(seconds)
         finally:
             process.kill()
+            process.wait()
         out.seek(0)
         err.seek(0)
         return subprocess.CompletedProcess(command, code, out.read(), err.read())
