@@ -48,7 +48,10 @@ def imported() -> None:
 
 
 def request_of_child(control: socket.socket) -> dict[str, Any] | None:
-    """Serve until the other end is closed; returns None then, and in each child what it is to run."""
+    """Serve until the other end is closed; returns None then, and in each child what it is to run.
+
+    What still runs then is told to stop: the tests were killed.
+    """
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     while True:
@@ -63,6 +66,9 @@ def request_of_child(control: socket.socket) -> dict[str, Any] | None:
                 continue
             text, files, _, _ = socket.recv_fds(control, REQUEST_BYTES, _FILES)
             if not text:
+                for running in selector.get_map().values():
+                    if running.fileobj is not control:
+                        os.kill(running.data[0], signal.SIGTERM)
                 return None
             pid = os.fork()
             if pid == 0:
