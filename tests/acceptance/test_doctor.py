@@ -117,7 +117,7 @@ def test_what_nats_server_says_of_itself(system: System, tmp_path: Path) -> None
     assert monitored["users"]["found"] == "test asks nobody who they are, and listens on this machine alone"
     assert (monitored["sync"]["status"], monitored["max_file_store"]["status"]) == ("warning", "warning")
     assert monitored["sync"]["found"] == "test is alone, and forces writes to the disk every 2m"
-    assert monitored["max_file_store"]["found"] == "max_file_store of test is 64,000,000 bytes"
+    assert monitored["max_file_store"]["found"] == "max_file_store of test is 67,108,864 bytes"
     away = cli("doctor", "--nats-monitor", f"http://127.0.0.1:{port}", "--json")
     assert found(away)["nats-monitor"]["found"].startswith(f"http://127.0.0.1:{port} does not answer as nats-server does: ")
     assert cli("doctor", "--nats-monitor", "nats://127.0.0.1:4222").code == 2
