@@ -35,6 +35,7 @@ KEYED: Final = {
     ("GET", "/ojs/v1/admin/keys/{key_id}"),
     ("DELETE", "/ojs/v1/admin/keys/{key_id}"),
     ("POST", "/ojs/v1/admin/keys/{key_id}/rotate"),
+    ("PUT", "/ojs/v1/admin/keys/{key_id}/limits"),
     ("GET", "/ojs/v1/session"),
     ("POST", "/ojs/v1/session"),
     ("DELETE", "/ojs/v1/session"),
