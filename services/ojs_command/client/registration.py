@@ -28,6 +28,8 @@ _COMMANDS: Final = (
     ("audit", "audit", "show who did what, and who was refused"),
     ("doctor", "doctor.command", "say what is wrong with a server, and how to mend it"),
     ("keys", "keys", "make, list, rotate and revoke keys of the server"),
+    ("backup", "backup", "back up a system in NATS, while it works"),
+    ("restore", "restore", "restore a backup into an empty NATS, or into another namespace"),
     ("context", "context", "name servers, with the headers that they ask for"),
     ("completion", "completion", "let your shell complete these commands"),
 )
