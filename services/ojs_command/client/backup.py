@@ -10,6 +10,7 @@ from typing import Final
 from ojs_command.client.on_nats import add_nats_options, namespace_of, on_nats, progress
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
+from ojs_core.jetstream.grants import BACKUP
 
 _EXAMPLES: Final = """\
   ojs-nats backup /var/backups/ojs/2026-11-26 --nats nats://127.0.0.1:4222
@@ -26,7 +27,7 @@ def define(parser: CommandParser) -> None:
 
 
 async def _backup(session: Session, given: argparse.Namespace) -> None:
-    async with on_nats(given, "backup") as nats:
+    async with on_nats(given, BACKUP) as nats:
         from ojs_core.jetstream.subjects import StoreConfig, checked_namespace  # noqa: PLC0415  # takes what only a server needs
         from ojs_core.store.backup.taking import take_backup  # noqa: PLC0415
 

@@ -11,6 +11,7 @@ from ojs_command.client.arguments import positive
 from ojs_command.client.on_nats import add_nats_options, namespace_of, on_nats, progress
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.session import Session
+from ojs_core.jetstream.grants import RESTORE
 
 _EXAMPLES: Final = """\
   ojs-nats restore /var/backups/ojs/2026-11-26 --nats nats://127.0.0.1:4222
@@ -29,7 +30,7 @@ def define(parser: CommandParser) -> None:
 
 
 async def _restore(session: Session, given: argparse.Namespace) -> None:
-    async with on_nats(given, "restore") as nats:
+    async with on_nats(given, RESTORE) as nats:
         from ojs_core.jetstream.subjects import StoreConfig, checked_namespace  # noqa: PLC0415  # takes what only a server needs
         from ojs_core.store.backup.archive import Archive  # noqa: PLC0415
         from ojs_core.store.backup.restoring import Restore  # noqa: PLC0415
