@@ -237,13 +237,17 @@ class Archive:
     def messages(self, part: Part) -> Iterator[Kept]:
         """What a file holds, in order. Raises BackupProblem."""
         decode = msgspec.msgpack.Decoder(Kept).decode
-        file = self._file(self.manifest.parts[part])
+        wanted = self.manifest.parts[part]
+        file, number = self._file(wanted), 0
         try:
             with gzip.open(file, "rb") as opened:
                 while head := opened.read(_LENGTH.size):
                     yield decode(opened.read(_LENGTH.unpack(head)[0]))
+                    number += 1
         except (OSError, EOFError, struct.error, msgspec.DecodeError) as error:
             raise BackupProblem(f"{file} can't be read to its end ({error}): take another backup") from None
+        if number != wanted.messages:
+            raise BackupProblem(f"{file} can't be read to its end ({number:,} of {wanted.messages:,}): take another backup")
 
     def _file(self, part: PartManifest) -> Path:
         return self._folder / Path(part.file).name
