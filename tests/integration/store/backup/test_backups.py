@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
@@ -39,6 +41,7 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.store.backup.archive import Archive, BackupProblem
 from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
 from ojs_core.store.backup.taking import Taken, take_backup
+from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
 from support.nats import NatsServer
 from support.waiting import eventually
@@ -315,3 +318,34 @@ async def test_nothing_is_backed_up_where_nothing_is(backups: Backups) -> None:
         with pytest.raises(BackupProblem, match="there is nothing to back up in namespace nowhere"):
             await take_backup(nats, StoreConfig(namespace="nowhere"), backups.folder, silent)
     assert not backups.folder.exists()
+
+
+@pytest.mark.slow
+async def test_of_many_jobs_all_that_wait_can_run_at_once(source: Store, backups: Backups, queue: str) -> None:
+    """`OJS_DRILL_JOBS` is their number, of which a fifth waits; `-s` shows how long it took."""
+    number = int(os.environ.get("OJS_DRILL_JOBS", "5000"))
+    waiting = number // 5
+    for start in range(0, number, 1_000):
+        portion = range(start, min(start + 1_000, number))
+        answers = [_stored(source, queue, waits=place < waiting) for place in portion]
+        await asyncio.gather(*answers)
+    taken = await backups.take(source)
+    began = time.monotonic()
+    restored = await backups.restore()
+    there = await backups.open(restored)
+    first = await fetch(there, queue)
+    seconds = time.monotonic() - began
+    print(  # noqa: T201
+        f"{taken.records:,} records backed up in {taken.seconds:.1f} s ({taken.bytes / 1e6:.1f} MB), restored in "
+        f"{restored.seconds:.1f} s; the first job was fetched after {seconds:.1f} s, {restored.waiting:,} can be"
+    )
+    assert len(first) == 1
+    assert (restored.jobs, restored.waiting) == (number, waiting)
+    assert await tokens(there, queue) == waiting - 1
+
+
+async def _stored(store: Store, queue: str, *, waits: bool) -> None:
+    """Write a job's record as it is after its push, or after its end, without what goes beside it."""
+    pushed = transitions.push(draft(queue=queue, args=Raw(b'["%s"]' % (b"x" * 300))), store.clock.moment()).job
+    job = pushed if waits else acked(transitions.claim(pushed, "w", None, store.clock.moment()).job, store.clock.moment()).job
+    await store.nats.request(store.config.job(job.id), encode_job(job), "" if waits else "Nats-TTL: 86400s\r\n", 60.0)
