@@ -43,6 +43,7 @@ from ojs_core.store.backup.restoring import Restore, Restored, RestoreTimings
 from ojs_core.store.backup.taking import Taken, take_backup
 from ojs_core.store.records.commit import encode_job
 from ojs_core.store.store import Store
+from support.cluster import NatsCluster
 from support.nats import NatsServer
 from support.waiting import eventually
 
@@ -77,10 +78,16 @@ class Backups:
             return await take_backup(nats, store.config, self.folder, silent)
 
     async def restore(
-        self, namespace: str = "", tell: Callable[[str, int, int], None] = silent, timings: RestoreTimings = AT_ONCE
+        self,
+        namespace: str = "",
+        tell: Callable[[str, int, int], None] = silent,
+        timings: RestoreTimings = AT_ONCE,
+        *,
+        url: str = "",
+        replicas: int = 1,
     ) -> Restored:
-        config = StoreConfig(namespace=namespace or f"restored-{next(_names)}")
-        async with connected(self.url) as nats:
+        config = StoreConfig(namespace=namespace or f"restored-{next(_names)}", replicas=replicas)
+        async with connected(url or self.url) as nats:
             return await Restore(nats, config, Archive.open(self.folder), tell, timings).run()
 
     async def open(self, restored: Restored) -> Store:
@@ -318,6 +325,25 @@ async def test_nothing_is_backed_up_where_nothing_is(backups: Backups) -> None:
         with pytest.raises(BackupProblem, match="there is nothing to back up in namespace nowhere"):
             await take_backup(nats, StoreConfig(namespace="nowhere"), backups.folder, silent)
     assert not backups.folder.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+async def test_one_server_is_restored_into_a_cluster_and_back(
+    source: Store, backups: Backups, open_store: OpenStore, nats_cluster: NatsCluster, queue: str, tmp_path: Path
+) -> None:
+    jobs = {(await source.jobs.push(draft(queue=queue))).id for _ in range(50)}
+    await backups.take(source)
+    url = nats_cluster.url
+    restored = await backups.restore("from-one", url=url, replicas=3)
+    there = await open_store(url, namespace=restored.namespace, replicas=3)
+    assert there.config.replicas == 3
+    [first] = await fetch(there, queue)
+    await there.jobs.change(first.id, acked)
+    second = Backups(url, tmp_path / "second", open_store)
+    await second.take(there)
+    back = await open_store(backups.url, namespace=(await second.restore("from-three", url=backups.url)).namespace)
+    assert {job.id for job in await fetch(back, queue, count=100)} == jobs - {first.id}
 
 
 @pytest.mark.slow
