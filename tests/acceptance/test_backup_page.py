@@ -16,7 +16,7 @@ from support.walks import blocks
 PAGE = "docs/backup.md"
 V1 = "/ojs/v1"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def run(command: str, folder: Path, nats: str, http: str = "") -> str:

@@ -75,12 +75,16 @@ class Progress:
         self._out = out
         self._close = close
         self._phase = ""
+        self._last: tuple[str, int, int] | None = None
         self._bar: Advance | None = None
         self._done = 0
         self._told = 0.0
 
     def tell(self, phase: str, done: int, total: int) -> None:
         """Show it, if it is new enough."""
+        if (phase, done, total) == self._last:
+            return
+        self._last = phase, done, total
         if phase != self._phase:
             self._phase, self._done = phase, 0
             if not self._out.as_json:
