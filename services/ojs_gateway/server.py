@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from ojs_core.access.allowances import KeyLimits
 from ojs_core.access.known_keys import KnownKeys
 from ojs_core.audit.trail import Trail
 from ojs_core.base.payload_limits import PayloadLimits
@@ -18,6 +19,7 @@ from ojs_gateway.access import Access, own_key
 from ojs_gateway.auditing import Auditor
 from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
+from ojs_gateway.http.request_log import request_log
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.pages import Pages
 from ojs_gateway.routes import bound, operations, router
@@ -49,7 +51,7 @@ class Gateway:
             max_envelope_bytes=settings.max_envelope_bytes,
             default_wait_ms=settings.default_wait_ms,
         )
-        known = KnownKeys(store.clock.now, own_key(settings))
+        known = KnownKeys(store.clock.now, own_key(settings), limits=_key_limits(settings))
         self._auditor = Auditor(Trail(store.nats, store.config), store.clock.now)
         self._access = Access(store.keys, known, settings, self._auditor.refused)
         self._context = Context(
@@ -73,7 +75,8 @@ class Gateway:
         if settings.dashboard:
             for path, endpoint in Pages(read_only=settings.dashboard_read_only).endpoints():
                 found.add("GET", path, endpoint)
-        self._edge = Edge(found, limits, browsers, self._access.http, self._context.aside)
+        log_request = request_log(settings.request_log)
+        self._edge = Edge(found, limits, browsers, self._access.http, self._context.aside, log_request)
         self._nats_api: NatsApi | None = None
         if settings.nats_api != "off":
             inboxes = Inboxes(settings.inbox_prefixes)
@@ -87,6 +90,10 @@ class Gateway:
                 most=settings.max_connections,
             )
         self._listener: Listener | None = None
+
+    def tell_readiness(self, draining: Callable[[], bool]) -> None:
+        """Answer `/readyz` with 503 as soon as `draining` says so."""
+        self._context.draining = draining
 
     @property
     def url(self) -> str:
@@ -109,7 +116,7 @@ class Gateway:
             settings.host,
             settings.port,
             shares_port=settings.processes > 1,
-            door=_door(settings, connections),
+            door=_door(settings, connections, self._auditor),
             shutdown_timeout=_SHUTDOWN_S,
         )
         await self._listener.start()
@@ -137,12 +144,24 @@ class Gateway:
         self._context.aside.close()
 
 
-def _door(settings: Settings, connections: Connections) -> TlsDoor | None:
+def _key_limits(settings: Settings) -> KeyLimits:
+    return KeyLimits(
+        pushes_per_second=settings.key_pushes_per_second, streams=settings.key_streams, waiting=settings.key_waiting
+    )
+
+
+def _door(settings: Settings, connections: Connections, auditor: Auditor) -> TlsDoor | None:
     """What TLS begins with, where there is a certificate. Raises StartupProblem."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
     from ojs_core.runtime.certificates import Certificates, TlsFiles  # noqa: PLC0415  # takes a library that is for TLS alone
-    from ojs_core.runtime.tls import FailedHandshakes, TlsDoor  # noqa: PLC0415
+    from ojs_core.runtime.tls import FailedHandshake, FailedHandshakes, TlsDoor  # noqa: PLC0415
 
     certificates = Certificates(TlsFiles(settings.tls_cert, settings.tls_key, settings.client_ca))
-    return TlsDoor(certificates, connections, FailedHandshakes().note)
+    counted = FailedHandshakes()
+
+    def failed(handshake: FailedHandshake) -> None:
+        counted.note(handshake)
+        auditor.no_connection(handshake)
+
+    return TlsDoor(certificates, connections, failed)
