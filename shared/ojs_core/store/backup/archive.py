@@ -13,7 +13,6 @@ import shutil
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, Final, Literal, get_args
 
@@ -76,7 +75,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     delivered: dict[str, Whole]
 
 
-class _Digest(BufferedIOBase):
+class _Digest:
     """A file that is hashed as it is written."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -84,13 +83,13 @@ class _Digest(BufferedIOBase):
         self.sha256 = hashlib.sha256()
         self.bytes = 0
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: bytes) -> int:  # type: ignore[override]  # gzip writes nothing else
+    def write(self, data: bytes) -> int:
         self.sha256.update(data)
         self.bytes += len(data)
-        return int(self._file.write(data))
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
 
 
 class PartWriter:
