@@ -300,6 +300,27 @@ def test_a_gateway_in_a_namespace_has_keys_and_an_audit(tmp_path: Path) -> None:
         assert [line for line in server.log.splitlines() if "iolation" in line] == []
 
 
+def test_who_may_back_up_reads_and_who_may_restore_writes(guarded: Guarded, tmp_path: Path) -> None:
+    before = len(guarded.violations)
+    made = guarded.call("POST", "/jobs", {"type": "a.b", "args": [1], "options": {"queue": "kept"}})["job"]["id"]
+    command = [sys.executable, "-m", "ojs_command"]
+    nats = f"nats://127.0.0.1:{guarded.server.port}?inbox_prefix=_INBOX_ojs_{{role}}&creds={users.folder()}/{{role}}.nk"
+
+    def run(*words: str, url: str = nats) -> None:
+        given = [*command, *words, "--nats", url]
+        done = subprocess.run(given, env=environment(), check=False, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+    run("backup", "kept")
+    assert guarded.violations[before:] == []
+    with NatsServer(tmp_path / "empty", more=users.section(*TEAMS)) as server:
+        run("restore", "kept", url=nats.replace(str(guarded.server.port), str(server.port)))
+        assert [line for line in server.log.splitlines() if "iolation" in line] == []
+    with pytest.raises(AssertionError, match="is in use"):
+        run("restore", "kept")
+    assert state_of(guarded, made) == "available"
+
+
 def test_the_command_prints_users_and_keeps_their_seeds(tmp_path: Path) -> None:
     def printed() -> subprocess.CompletedProcess[str]:
         command = [*OJS_NATS, "nats-conf", "--users", "--account", "OJS", "--team", "shop=email"]
@@ -313,6 +334,8 @@ def test_the_command_prints_users_and_keeps_their_seeds(tmp_path: Path) -> None:
         "services",
         "gateway-api",
         "operator",
+        "backup",
+        "restore",
         "shop-client",
         "shop-worker",
     }
