@@ -116,7 +116,7 @@ function signIn() {
 		const form = /** @type {HTMLFormElement} */ (event.currentTarget);
 		trouble.value = '';
 		try {
-			await request('/session', { method: 'POST', token: String(new FormData(form).get('key')).trim() });
+			await request({ call: 'POST /session' }, { token: String(new FormData(form).get('key')).trim() });
 			form.reset();
 			await identify();
 			show(place.peek());
@@ -140,7 +140,7 @@ function signIn() {
 }
 
 async function signOut() {
-	await request('/session', { method: 'DELETE' }).catch((error) => say(error.message, { bad: true }));
+	await request({ call: 'DELETE /session' }).catch((error) => say(error.message, { bad: true }));
 	who.value = false;
 }
 
@@ -190,7 +190,7 @@ if (chosen) {
 }
 listen();
 await identify().catch(() => {
-	who.value = { open: true, name: '', role: '', permissions: [] };
+	who.value = { open: true, name: '', role: 'custom', permissions: [] };
 });
 const key = () => `${place.value.page} ${place.value.param}`;
 let shown = '';

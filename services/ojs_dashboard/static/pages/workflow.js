@@ -4,7 +4,7 @@ import { button } from '../actions.js';
 import { duration, millis, moment, number, text } from '../format.js';
 import { graph } from '../graph.js';
 import { html, nothing } from '../lit-html.js';
-import { badge, facts, head, jobLink, payload, section, table, when } from '../parts.js';
+import { badge, facts, head, hidden, jobLink, optional, payload, section, table, when } from '../parts.js';
 import { setQuery } from '../router.js';
 import { done, took } from './workflows.js';
 
@@ -14,13 +14,15 @@ const PAGE = 200;
 
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
-	const path = `/workflows/${encodeURIComponent(visit.param)}`;
-	const query = () => ({ limit: PAGE, offset: visit.query('offset') });
-	const flow = visit.source(() => ({ path, query: query() }), { every: 2_000 });
+	const of = visit.param;
+	const flow = visit.source(
+		() => ({ call: 'GET /workflows/{workflow_id}', of, query: { limit: PAGE, offset: visit.query('offset') } }),
+		{ every: 2_000 },
+	);
 
 	return () => {
 		const now = flow.read.value.value?.workflow;
-		return html`${head(text(now?.name || visit.param, 80), { path, query: query(), cli: ['workflows', 'get', visit.param], actions: now ? actions(now, path, flow.reload) : '' })}
+		return html`${head(text(now?.name || of, 80), flow, { cli: ['workflows', 'get', of], actions: now ? actions(now, flow.reload) : '' })}
 			${when(
 				flow,
 				({ workflow }) => html`<section>
@@ -28,77 +30,77 @@ export function open(visit) {
 						['State', badge(workflow.state)],
 						['Kind', workflow.type],
 						['Done', done(workflow)],
-						['Failed', number(workflow.metadata.failed_count)],
-						['Cancelled', number(workflow.metadata.cancelled_count)],
+						['Failed', number(workflow.metadata?.failed_count)],
+						['Cancelled', number(workflow.metadata?.cancelled_count)],
+						['Retried', optional(workflow.retries, number)],
 						['Created', moment(workflow.created_at)],
 						['Took', took(workflow)],
 					])}
-					${(workflow.errors ?? []).map((/** @type {any} */ error) => html`<p class="notice bad"><strong>Step ${text(error.step_id, 60)}: ${text(error.code, 60)}</strong> ${text(error.message, 500)} ${jobLink(error.job_id)}</p>`)}
+					${(workflow.errors ?? []).map((error) => html`<p class="notice bad"><strong>Step ${text(error.step_id, 60)}: ${text(error.code, 60)}</strong> ${text(error.message, 500)} ${jobLink(error.job_id)}</p>`)}
 				</section>
-				${section('Graph', graph(workflow.type, workflow.steps, workflow.metadata.job_count))}
-				${section('Steps', [steps(workflow.steps), more(workflow.steps_pagination)])}
-				${workflow.result === undefined ? nothing : payload('Result', workflow.result)}`,
+				${section('Graph', graph(workflow.type, workflow.steps, workflow.metadata?.job_count ?? 0))}
+				${section('Steps', [steps(workflow), more(workflow.steps_pagination)])}
+				${results(workflow.steps)}`,
 			)}`;
 	};
 }
 
-function actions(/** @type {any} */ flow, /** @type {string} */ path, /** @type {() => void} */ then) {
-	return [
-		['failed', 'cancelled'].includes(flow.state)
-			? button(
-					{
-						label: 'Retry from where it failed',
-						needs: 'control',
-						method: 'POST',
-						path: `${path}/retry`,
-						cli: ['workflows', 'retry', flow.id],
-						quick: true,
-					},
-					then,
-				)
-			: nothing,
-		flow.state === 'running'
-			? button(
-					{
-						label: 'Cancel',
-						needs: 'control',
-						danger: true,
-						method: 'POST',
-						path: `${path}/cancel`,
-						cli: ['workflows', 'cancel', flow.id],
-						about: 'Jobs that wait are cancelled. Active ones may end.',
-					},
-					then,
-				)
-			: nothing,
-	];
+function actions(/** @type {import('../openapi.js').Workflow} */ { id, state }, /** @type {() => void} */ after) {
+	if (state === 'running')
+		return button({
+			label: 'Cancel',
+			needs: 'control',
+			danger: true,
+			call: 'POST /workflows/{workflow_id}/cancel',
+			of: id,
+			cli: ['workflows', 'cancel', id],
+			about: 'Jobs that wait are cancelled. Active ones may end.',
+			after,
+		});
+	if (state === 'completed') return nothing;
+	return button({
+		label: 'Retry from where it failed',
+		needs: 'control',
+		call: 'POST /workflows/{workflow_id}/retry',
+		of: id,
+		cli: ['workflows', 'retry', id],
+		quick: true,
+		after,
+	});
 }
 
-function steps(/** @type {any[]} */ all) {
-	const flat = all.flatMap((step) => [step, ...(step.steps ?? [])]);
+/** Its steps, those of steps that are workflows themselves, and what is run at its end. */
+function steps(/** @type {import('../openapi.js').Workflow} */ flow) {
+	const ends = Object.entries(flow.callbacks ?? {}).map(([name, step]) => ({ ...step, name }));
 	return table(
-		flat,
+		'Steps',
+		[...flow.steps.flatMap((step) => [step, ...(step.steps ?? [])]), ...ends],
 		[
-			{ title: 'Step', cell: (step) => text(step.name ?? step.id, 60) },
-			{ title: 'Type', cell: (step) => text(step.type, 60) },
-			{ title: 'State', cell: (step) => badge(step.state) },
-			{ title: 'After', cell: (step) => text(step.depends_on.join(', '), 60) },
-			{ title: 'Job', cell: (step) => (step.job_id ? jobLink(step.job_id) : '–') },
-			{
-				title: 'Took',
-				cell: (step) =>
-					step.started_at
-						? duration((step.completed_at ? millis(step.completed_at) : Date.now()) - millis(step.started_at))
-						: '–',
-				number: true,
-			},
-			{ title: 'Error', cell: (step) => text(step.error?.message, 80) },
+			['Step', (step) => text(step.name ?? step.id, 60)],
+			['Type', (step) => text(step.type, 60)],
+			['State', (step) => badge(step.state)],
+			['After', (step) => text(step.depends_on.join(', '), 60)],
+			['Job', (step) => (step.job_id ? jobLink(step.job_id) : '–')],
+			[
+				'Took',
+				(step) => duration(step.started_at ? (millis(step.completed_at) || Date.now()) - millis(step.started_at) : null),
+				'number',
+			],
+			['Error', (step) => text(step.error?.message, 80)],
 		],
-		{ label: 'Steps' },
 	);
 }
 
-function more(/** @type {any} */ page) {
+/** The results of its steps by their names. */
+function results(/** @type {import('../openapi.js').WorkflowStep[]} */ steps) {
+	const there = steps.filter((step) => step.result !== undefined);
+	if (steps.some((step) => step.redacted?.includes('result'))) return section('Results', hidden());
+	return there.length
+		? payload('Results', Object.fromEntries(there.map((step) => [step.name ?? step.id, step.result])))
+		: nothing;
+}
+
+function more(/** @type {import('../openapi.js').StepsPagination | undefined} */ page) {
 	if (!page) return nothing;
 	const { offset, limit, total } = page;
 	return html`<nav class="pages" aria-label="Steps">
