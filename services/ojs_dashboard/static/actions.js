@@ -19,6 +19,8 @@ import { signal } from './signals-core.js';
  *   preview?: (values: Values) => import('./parts.js').Part, run?: (values: Values) => Promise<void>,
  *   done?: (answer: import('./api.js').Operations[K]['answer']) => string, after?: () => void,
  * }} Action
+ */
+/**
  * @typedef {Record<string, any>} Values
  * @typedef {{name: string, label: string, value?: string, kind?: 'text' | 'number' | 'json' | 'choice' | 'flag',
  *   choices?: readonly string[], hint?: import('./parts.js').Part, required?: boolean, min?: number, max?: number}} Field
