@@ -210,7 +210,7 @@ export function follow(query, heard, connected = () => {}) {
 			await listen().catch(() => {});
 			if (ended.signal.aborted) return;
 			connected(false);
-			await pause(AGAIN_MS[Math.min(failures++, AGAIN_MS.length - 1)] ?? 0, ended.signal);
+			await new Promise((resolve) => setTimeout(resolve, AGAIN_MS[Math.min(failures++, AGAIN_MS.length - 1)]));
 		}
 	})();
 	return close;
@@ -219,16 +219,4 @@ export function follow(query, heard, connected = () => {}) {
 function split(/** @type {string} */ line) {
 	const end = line.indexOf(':');
 	return end < 0 ? [line, ''] : [line.slice(0, end), line.slice(end + 1).trimStart()];
-}
-
-/** Wait; shorter if the signal says that it is over. */
-export function pause(/** @type {number} */ ms, /** @type {AbortSignal} */ signal) {
-	return new Promise((resolve) => {
-		const timer = setTimeout(resolve, ms);
-		const end = () => {
-			clearTimeout(timer);
-			resolve(undefined);
-		};
-		signal.addEventListener('abort', end, { once: true });
-	});
 }

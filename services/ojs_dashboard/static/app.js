@@ -15,7 +15,7 @@ import * as system from './pages/system.js';
 import * as webhooks from './pages/webhooks.js';
 import * as workers from './pages/workers.js';
 import * as workflows from './pages/workflows.js';
-import { say, toast } from './parts.js';
+import { say, submitted, toast } from './parts.js';
 import { go, listen, place } from './router.js';
 import { effect, signal, untracked } from './signals-core.js';
 import { paused, Visit } from './visit.js';
@@ -23,20 +23,9 @@ import { paused, Visit } from './visit.js';
 /** @typedef {() => import('./parts.js').Part} View */
 /** @typedef {{title: (visit: Visit) => string, open: (visit: Visit) => View}} PageModule */
 
-/** The modules of the pages, by the names that the router has for them. */
-const PAGES = /** @type {Record<string, PageModule>} */ ({
-	crons,
-	events,
-	job,
-	jobs,
-	limits,
-	overview,
-	queues,
-	system,
-	webhooks,
-	workers,
-	workflows,
-});
+/** The modules of the pages, by the names that the router has for them.
+ * @type {Record<string, PageModule>} */
+const PAGES = { crons, events, job, jobs, limits, overview, queues, system, webhooks, workers, workflows };
 /** The pages of the navigation: path, name, and the letter that goes there after `g`. */
 const PLACES = /** @type {const} */ ([
 	['/', 'Overview', 'o'],
@@ -135,11 +124,11 @@ function keys() {
 
 function signIn() {
 	const submit = async (/** @type {Event} */ event) => {
-		event.preventDefault();
 		const form = /** @type {HTMLFormElement} */ (event.currentTarget);
+		const token = submitted(event)['key'] ?? '';
 		trouble.value = '';
 		try {
-			await request({ call: 'POST /session' }, { token: String(new FormData(form).get('key')).trim() });
+			await request({ call: 'POST /session' }, { token });
 			form.reset();
 			await identify();
 			show(place.peek());
@@ -167,16 +156,12 @@ async function signOut() {
 	who.value = false;
 }
 
-const THEMES = ['light dark', 'dark', 'light'];
-
+const chosen = () => localStorage.getItem('theme') ?? '';
+/** Switch to the other one of light and dark than what is shown. */
 function theme() {
-	const meta = document.querySelector('meta[name=color-scheme]');
-	const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-	const now = localStorage.getItem('theme') ?? THEMES[0] ?? '';
-	const next = now === 'dark' || (now === THEMES[0] && dark) ? 'light' : 'dark';
-	localStorage.setItem('theme', next);
-	meta?.setAttribute('content', next);
-	document.documentElement.dataset['theme'] = next;
+	const dark = chosen() ? chosen() === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+	localStorage.setItem('theme', dark ? 'light' : 'dark');
+	document.documentElement.dataset['theme'] = chosen();
 }
 
 let before = '';
@@ -206,11 +191,7 @@ addEventListener('keydown', (event) => {
 	}
 });
 
-const chosen = localStorage.getItem('theme');
-if (chosen) {
-	document.querySelector('meta[name=color-scheme]')?.setAttribute('content', chosen);
-	document.documentElement.dataset['theme'] = chosen;
-}
+document.documentElement.dataset['theme'] = chosen();
 listen();
 await identify().catch(() => {
 	who.value = { open: true, name: '', role: 'custom', permissions: [] };

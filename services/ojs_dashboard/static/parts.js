@@ -294,6 +294,13 @@ export function pages(/** @type {import('./openapi.js').Pagination} */ paginatio
 	</nav>`;
 }
 
+/** @returns {Record<string, string>} What was typed into the fields of a form that is submitted. */
+export function submitted(/** @type {Event} */ event) {
+	event.preventDefault();
+	const fields = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
+	return Object.fromEntries([...fields].map(([name, value]) => [name, String(value).trim()]));
+}
+
 /** What stands in a filter line before the word that is being typed. */
 const ahead = signal('');
 
@@ -301,11 +308,7 @@ const ahead = signal('');
  * A line to type a filter in, kept in the query string as `name`. `choices` are suggested for the word that is being typed.
  */
 export function search(/** @type {string} */ name, /** @type {string} */ label, /** @type {readonly string[]} */ choices = []) {
-	const take = (/** @type {Event} */ event) => {
-		event.preventDefault();
-		const form = /** @type {HTMLFormElement} */ (event.currentTarget);
-		setQuery({ [name]: String(new FormData(form).get(name) ?? '').trim(), cursor: null }, { replace: false });
-	};
+	const take = (/** @type {Event} */ event) => setQuery({ ...submitted(event), cursor: null }, { replace: false });
 	const suggest = (/** @type {Event} */ event) => {
 		const typed = /** @type {HTMLInputElement} */ (event.target).value;
 		ahead.value = typed.slice(0, typed.lastIndexOf(' ') + 1);

@@ -41,29 +41,19 @@ function entries(visit) {
 }
 
 /** The buttons of an entry. */
-export function actions(/** @type {Cron} */ { name, enabled }, /** @type {() => void} */ after) {
-	const switched = enabled ? 'pause' : 'resume';
-	return [
+export function actions(/** @type {Cron} */ { name: of, enabled }, /** @type {() => void} */ after) {
+	const one = (/** @type {string} */ label, /** @type {'trigger' | 'pause' | 'resume'} */ name, done = () => '') =>
 		button({
-			label: 'Run now',
+			label,
 			needs: 'control',
-			call: 'POST /crons/{cron}/trigger',
-			of: name,
-			cli: ['cron', 'trigger', name],
+			call: /** @type {const} */ (`POST /crons/{cron}/${name}`),
+			of,
+			cli: ['cron', name, of],
 			quick: true,
-			done: () => 'Its job is pushed.',
+			done,
 			after,
-		}),
-		button({
-			label: enabled ? 'Pause' : 'Resume',
-			needs: 'control',
-			call: enabled ? 'POST /crons/{cron}/pause' : 'POST /crons/{cron}/resume',
-			of: name,
-			cli: ['cron', switched, name],
-			quick: true,
-			after,
-		}),
-	];
+		});
+	return [one('Run now', 'trigger', () => 'Its job is pushed.'), enabled ? one('Pause', 'pause') : one('Resume', 'resume')];
 }
 
 /**

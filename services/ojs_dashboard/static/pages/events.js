@@ -3,7 +3,7 @@
 import { follow } from '../api.js';
 import { moment, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
-import { copier, head, jobLink, queueLink, table, tree } from '../parts.js';
+import { copier, head, jobLink, queueLink, submitted, table, tree } from '../parts.js';
 import { setQuery } from '../router.js';
 import { signal } from '../signals-core.js';
 import { paused } from '../visit.js';
@@ -68,8 +68,6 @@ export function open(visit) {
 }
 
 function apply(/** @type {Event} */ event) {
-	event.preventDefault();
-	const form = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
-	setQuery(Object.fromEntries(['types', 'queue', 'after'].map((name) => [name, String(form.get(name) ?? '').trim()])));
+	setQuery(submitted(event));
 	location.reload();
 }

@@ -130,42 +130,28 @@ function actions(/** @type {Job} */ job, /** @type {() => void} */ after) {
 		min: -100,
 		max: 100,
 	};
+	const one = (/** @type {string} */ label, /** @type {'retry' | 'run' | 'cancel'} */ name, more = {}) =>
+		button({
+			label,
+			needs: 'control',
+			call: /** @type {const} */ (`POST /admin/jobs/{job_id}/${name}`),
+			of,
+			cli: [name, of],
+			quick: true,
+			after,
+			...more,
+		});
 	return [
-		['discarded', 'cancelled', 'retryable'].includes(state)
-			? button({
-					label: 'Retry',
-					needs: 'control',
-					call: 'POST /admin/jobs/{job_id}/retry',
-					of,
-					cli: ['retry', of],
-					quick: true,
-					after,
-				})
-			: nothing,
-		['scheduled', 'retryable', 'pending'].includes(state)
-			? button({
-					label: 'Run now',
-					needs: 'control',
-					call: 'POST /admin/jobs/{job_id}/run',
-					of,
-					cli: ['run', of],
-					quick: true,
-					after,
-				})
-			: nothing,
+		['discarded', 'cancelled', 'retryable'].includes(state) ? one('Retry', 'retry') : nothing,
+		['scheduled', 'retryable', 'pending'].includes(state) ? one('Run now', 'run') : nothing,
 		OVER.has(state)
 			? nothing
-			: button({
-					label: 'Cancel',
-					needs: 'control',
-					call: 'POST /admin/jobs/{job_id}/cancel',
-					of,
-					cli: ['cancel', of],
+			: one('Cancel', 'cancel', {
+					quick: false,
 					danger: true,
 					about: state === 'active' ? 'Its worker hears of it with its next heartbeat.' : 'It will not run.',
 					fields: [{ name: 'reason', label: 'Reason' }],
-					body: ({ reason }) => (reason ? { reason } : {}),
-					after,
+					body: (/** @type {import('../actions.js').Values} */ { reason }) => (reason ? { reason } : {}),
 				}),
 		OVER.has(state) || state === 'active'
 			? nothing

@@ -270,26 +270,13 @@ function carried(/** @type {Job} */ { args, error, redacted }) {
 
 const stateOf = (/** @type {string} */ line) => parsed(line).terms.find((term) => term.name === 'state')?.value ?? '';
 
-/** Options of `ojs-nats list` by the parameter of `GET /jobs`; it knows no others. */
-const OPTIONS = /** @type {Record<string, string>} */ ({
-	queue: '--queue',
-	state: '--state',
-	type: '--type',
-	tag: '--tag',
-	error_type: '--error-type',
-	worker: '--worker',
-	since: '--since',
-	until: '--until',
-	text: '--search',
-});
-
-/** @returns {readonly string[] | null} */
+/** @returns {readonly string[] | null} The command that lists the same; it can't sort. */
 function cliOf(/** @type {string} */ line) {
 	const words = ['list'];
 	for (const [name, value] of Object.entries(listed(parsed(line)))) {
-		const option = name.startsWith('meta.') ? '--meta' : OPTIONS[name];
-		if (!option) return null;
-		words.push(option, option === '--meta' ? `${name.slice(5)}=${value}` : value);
+		if (name === 'sort' || name === 'order') return null;
+		if (name.startsWith('meta.')) words.push('--meta', `${name.slice(5)}=${value}`);
+		else words.push(name === 'text' ? '--search' : `--${name.replace('_', '-')}`, value);
 	}
 	return words;
 }
@@ -329,18 +316,9 @@ function schemas() {
 }
 
 /** What a job like another one is pushed with. */
-const optionsOf = (
-	/** @type {import('../openapi.js').JobDetail} */ { queue, priority, tags, retry, schema, version, rate_limit, timeout },
-) => ({
-	queue,
-	priority,
-	tags,
-	retry,
-	schema,
-	version,
-	rate_limit,
-	timeout,
-});
+const ALIKE = /** @type {const} */ (['queue', 'priority', 'tags', 'retry', 'schema', 'version', 'rate_limit', 'timeout']);
+const optionsOf = (/** @type {import('../openapi.js').JobDetail} */ job) =>
+	Object.fromEntries(ALIKE.map((name) => [name, job[name]]));
 
 /** The button that pushes a job, empty or like another one. */
 export function push(/** @type {() => void} */ after, /** @type {import('../openapi.js').JobDetail | null} */ like = null) {

@@ -14,16 +14,10 @@ export function open(visit) {
 	const limits = visit.source(() => ({ call: 'GET /rate-limits', query: { per_page: 50, cursor: visit.query('cursor') } }), {
 		every: 3_000,
 	});
-	const ended = (/** @type {string} */ key) =>
-		button({
-			label: 'End override',
-			needs: 'configure',
-			call: 'DELETE /rate-limits/{key}/override',
-			of: key,
-			quick: true,
-			after: limits.reload,
-		});
-	return () => html`${head('Limits', limits, { actions: override(null, limits.reload) })}
+	const after = limits.reload;
+	const ended = (/** @type {string} */ of) =>
+		button({ label: 'End override', needs: 'configure', call: 'DELETE /rate-limits/{key}/override', of, quick: true, after });
+	return () => html`${head('Limits', limits, { actions: override(null, after) })}
 		<section>
 			${list(
 				'Limits',
@@ -42,7 +36,7 @@ export function open(visit) {
 					[
 						'',
 						(limit) =>
-							html`<span class="actions">${override(limit, limits.reload)} ${limit.override ? ended(limit.key) : nothing}</span>`,
+							html`<span class="actions">${override(limit, after)} ${limit.override ? ended(limit.key) : nothing}</span>`,
 					],
 				],
 				{

@@ -12,6 +12,12 @@ const SPANS = /** @type {Record<string, typeof HOUR>} */ ({
 	'31d': { period: '1d', ms: 31 * 86_400_000, seconds: 86_400 },
 });
 
+const SPAN_NAMES = /** @type {const} */ ([
+	['', '1 hour'],
+	['24h', '24 hours'],
+	['31d', '31 days'],
+]);
+
 /** @type {import('../app.js').PageModule['open']} */
 export function open(visit) {
 	const span = () => SPANS[visit.query('span')] ?? HOUR;
@@ -50,15 +56,7 @@ export function open(visit) {
 			])}
 		</section>`,
 		)}
-		<div class="head"><h2>Over time</h2>${tabs(
-			'span',
-			[
-				['', '1 hour'],
-				['24h', '24 hours'],
-				['31d', '31 days'],
-			],
-			'Time',
-		)}</div>
+		<div class="head"><h2>Over time</h2>${tabs('span', SPAN_NAMES, 'Time')}</div>
 		${when(history, ({ data }) => charts(data, stats.read.value.value?.jobs, span().seconds, 'Jobs a second'))}`;
 }
 

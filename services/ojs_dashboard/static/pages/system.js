@@ -4,7 +4,7 @@ import { button, reveal } from '../actions.js';
 import { may } from '../api.js';
 import { bytes, duration, moment, number, percent, text } from '../format.js';
 import { html, nothing } from '../lit-html.js';
-import { badge, facts, head, list, meter, payload, section, tabs, when } from '../parts.js';
+import { badge, facts, head, list, meter, payload, section, submitted, tabs, when } from '../parts.js';
 import { setQuery } from '../router.js';
 import { names } from './webhooks.js';
 
@@ -216,11 +216,7 @@ function audit(/** @type {Visit} */ visit) {
 		() => ({ call: 'GET /admin/audit', query: { limit: 100, cursor: visit.query('cursor'), ...asked() } }),
 		{ every: 0 },
 	);
-	const take = (/** @type {SubmitEvent} */ event) => {
-		event.preventDefault();
-		const form = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
-		setQuery({ cursor: null, ...Object.fromEntries(ASKED.map(([name = '']) => [name, String(form.get(name)).trim()])) });
-	};
+	const take = (/** @type {Event} */ event) => setQuery({ ...submitted(event), cursor: null });
 	const field = (/** @type {string[]} */ [name = '', label = '', hint = '', ...choices]) =>
 		choices.length
 			? html`<select name=${name} aria-label=${label}>${['', ...choices].map((one) => html`<option ?selected=${one === visit.query(name)} value=${one}>${one || label}</option>`)}</select>`

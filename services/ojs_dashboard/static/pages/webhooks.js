@@ -8,6 +8,8 @@ import { address } from '../router.js';
 
 /** @typedef {import('../openapi.js').Webhook} Webhook */
 
+const STATUSES = /** @type {const} */ (['', ['failing', 'Tried again'], ['dead', 'Given up'], ['delivered', 'Delivered late']]);
+
 export const title = () => 'Webhooks';
 
 /** @type {import('../app.js').PageModule['open']} */
@@ -56,16 +58,7 @@ export function open(visit) {
 			)}
 		</section>
 		${section('Deliveries that did not go through at once', [
-			tabs(
-				'status',
-				[
-					['', 'All'],
-					['failing', 'Tried again'],
-					['dead', 'Given up'],
-					['delivered', 'Delivered late'],
-				],
-				'Status',
-			),
+			tabs('status', STATUSES, 'Status'),
 			visit.query('subscription') ? html`<p>Of one subscription. <a href="/webhooks">Show all</a></p>` : nothing,
 			list('Deliveries', deliveries, (found) => found.deliveries, [
 				['Event', (one) => tree(one.event, one.event_type, false)],
@@ -84,45 +77,32 @@ function went(/** @type {Webhook} */ { success_count: through, failure_count: fa
 }
 
 function actions(/** @type {Webhook} */ { id, url, active }, /** @type {() => void} */ after) {
+	const mine = /** @type {const} */ ({ needs: 'configure', of: id, after });
 	return [
 		button({
+			...mine,
 			label: 'Test',
-			needs: 'configure',
 			call: 'POST /webhooks/subscriptions/{subscription}/test',
-			of: id,
 			quick: true,
 			done: ({ success, status_code: status, response_time_ms: took, error }) =>
 				success ? `It answered ${status} after ${took} ms.` : `It failed: ${error ?? status}`,
-			after,
 		}),
 		button({
+			...mine,
 			label: active ? 'Pause' : 'Resume',
-			needs: 'configure',
 			call: 'PATCH /webhooks/subscriptions/{subscription}',
-			of: id,
 			body: { active: !active },
 			quick: true,
-			after,
 		}),
 		button({
+			...mine,
 			label: 'Rotate secret',
-			needs: 'configure',
 			danger: true,
 			call: 'POST /webhooks/subscriptions/{subscription}/rotate-secret',
-			of: id,
 			about: 'Deliveries are signed with both secrets for 24 hours.',
 			done: ({ secret }) => reveal('The new secret', secret),
-			after,
 		}),
-		button({
-			label: 'Delete',
-			needs: 'configure',
-			danger: true,
-			call: 'DELETE /webhooks/subscriptions/{subscription}',
-			of: id,
-			about: text(url),
-			after,
-		}),
+		button({ ...mine, label: 'Delete', danger: true, call: 'DELETE /webhooks/subscriptions/{subscription}', about: text(url) }),
 	];
 }
 
