@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
