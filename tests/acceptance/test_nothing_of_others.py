@@ -156,18 +156,6 @@ def held_back(others: Others, one: Drawn, told: str) -> None:
     assert not [name for name in others.names if name in told and name not in one.sent], (one, told)
 
 
-TOLD_OTHERWISE: Final = frozenset(
-    {
-        "streamEvents",  # it goes on
-        "subscribeJobEvents",
-        "subscribeQueueEvents",
-        "streamJobProgress",
-        "websocketConnect",
-        *(name for name, one in expected().items() if one.need == "nothing"),  # health and description, told to everybody
-    }
-)
-
-
 def test_answers_are_the_same_with_and_without_jobs_of_others(ways: Ways) -> None:
     fixed = Others.named()
     drawn_of = requests(

@@ -150,8 +150,11 @@ def _with_tls(folder: Path) -> tuple[str, ...]:
 def _first_key(folder: Path, nats_url: str, urls: Sequence[str]) -> str:
     """A key that may do everything, made as an operator does, once all gateways ask for it."""
     made = Cli(folder).asked("keys", "create", "--name", "conformance", "--role", "admin", "--nats", nats_url)
-    for url in urls:
-        until(lambda url=url: send("GET", f"{url}/ojs/v1/queues").status == 401)
+
+    def shut() -> bool:
+        return all(send("GET", f"{url}/ojs/v1/queues").status == 401 for url in urls)
+
+    until(shut)
     return made.strip()
 
 

@@ -19,8 +19,9 @@ import pytest
 
 from ojs_command.services import SERVICES
 from ojs_core.base.ids import new_job_id
+from support.forked import OJS_NATS
 from support.nats import NatsServer
-from support.system import OJS_NATS, Processes, environment
+from support.system import Processes, environment
 from support.waiting import eventually
 from support.webhook_target import WebhookTarget
 

@@ -163,7 +163,8 @@ class Asker:
             found = await self._sent(one)
             return None if one.method == "GET" and is_behind(found[0]) else found
 
-        found: tuple[Answer, str] = await eventually(told, every=_AGAIN_S)
+        found = await eventually(told, every=_AGAIN_S)
+        assert found is not None
         return found
 
     async def _sent(self, one: Drawn) -> tuple[Answer, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]  # read for tests; stubs would be one more package
 
 from ojs_command.services import SERVICES
 from ojs_core.runtime.settings import OPTIONS
