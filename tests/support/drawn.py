@@ -163,7 +163,7 @@ class Asker:
             found = await self._sent(one)
             return None if one.method == "GET" and is_behind(found[0]) else found
 
-        found = await eventually(told, every=_AGAIN_S)
+        found: tuple[Answer, str] | None = await eventually(told, every=_AGAIN_S)
         assert found is not None
         return found
 
