@@ -11,17 +11,20 @@ from pathlib import Path
 import pytest
 
 from support.cluster import NatsCluster
+from support.forked import OJS_NATS, completed
 from support.nats import NatsServer
-from support.system import OJS_NATS, Processes, environment, send
+from support.system import Processes, environment, send
 from support.waiting import eventually, until
 
 V1 = "/ojs/v1"
 JOBS = 30
+PATIENCE_S = 180.0
+"""Copies are waited for as long as they come nearer."""
 
 
 def set_up(folder: Path, nats_url: str, replicas: int) -> subprocess.CompletedProcess[str]:
     command = [*OJS_NATS, "setup", "--nats", nats_url, "--replicas", str(replicas)]
-    return subprocess.run(command, env=environment(), cwd=folder, capture_output=True, text=True, check=False)
+    return completed(command, environment(), folder=folder, seconds=PATIENCE_S)
 
 
 def push(url: str, number: int) -> int:

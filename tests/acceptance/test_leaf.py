@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +10,12 @@ from typing import NamedTuple
 import pytest
 
 from ojs_nats import Client, NewJob, Unavailable
+from support.forked import OJS_NATS, completed
 from support.nats import configured
 from support.network import GOOD, PARTITION, RESET, Condition, Link, Network
 from support.processes import free_port
 from support.python_worker import WorkerProcess, installed
-from support.system import OJS_NATS, Processes, environment
+from support.system import Processes, environment
 from support.waiting import eventually
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,9 @@ class Edge(NamedTuple):
 
 def printed(*arguments: str) -> str:
     command = [*OJS_NATS, "nats-conf", *arguments]
-    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
+    done = completed(command, environment())
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from reliability.crowd import Crowd
 from reliability.ledger import Kind, Verdict
 from reliability.site import Dev, Site, small_disk, stepped, upgraded
 from support.disks import fill
+from support.forked import OJS_NATS
 from support.network import BAD
-from support.system import OJS_NATS
 from support.waiting import answered, eventually
 
 _QUIET_S: Final = 4.0
