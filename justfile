@@ -62,7 +62,7 @@ cost *arguments:
 faults *arguments:
     script/faults "$@"
 
-# Rehearse what operators may have to do one day: back up under load, destroy everything, restore
+# Rehearse what operators may have to do one day: back up, destroy everything, restore, upgrade and go back
 [group('check')]
 drills *arguments:
     script/drills "$@"

@@ -17,11 +17,11 @@ from ojs_core.jetstream.subjects import StoreConfig
 from ojs_core.runtime.settings import Settings
 
 _LOOK_S: Final = 0.5
-PATIENCE_S: Final = 60.0
+_PATIENCE_S: Final = 60.0
 """So long copies may come no nearer before whoever waits for them is told."""
 
 
-async def set_up(settings: Settings, patience_s: float = PATIENCE_S) -> int:
+async def set_up(settings: Settings) -> int:
     """Make, check and raise the streams once; returns the exit code. Raises StartupProblem."""
     nats = Connection(f"{settings.namespace}-{OPERATOR}")
     url = settings.nats_of(OPERATOR)
@@ -31,7 +31,7 @@ async def set_up(settings: Settings, patience_s: float = PATIENCE_S) -> int:
         await provision(nats, settings.streams)
         if raised := await raise_copies(nats, settings.streams):
             print(f"{settings.replicas} copies from now on: {', '.join(raised)}", flush=True)
-            await _until_whole(nats, settings.streams, patience_s)
+            await _until_whole(nats, settings.streams)
             print("all copies are up to date: restart the services now, one after the other, with the same --replicas")
         elif left := await behind(nats, settings.streams):
             _tell(left)
@@ -44,7 +44,7 @@ async def set_up(settings: Settings, patience_s: float = PATIENCE_S) -> int:
     return 0
 
 
-async def _until_whole(nats: Connection, config: StoreConfig, patience_s: float) -> None:
+async def _until_whole(nats: Connection, config: StoreConfig) -> None:
     """Wait until every stream has all its copies, and say how far they are. Raises StartupProblem."""
     told: dict[str, int] | None = None
     moved = time.monotonic()
@@ -58,9 +58,9 @@ async def _until_whole(nats: Connection, config: StoreConfig, patience_s: float)
         if left != told:
             told, moved = left, time.monotonic()
             _tell(left)
-        elif time.monotonic() - moved > patience_s:
+        elif time.monotonic() - moved > _PATIENCE_S:
             raise StartupProblem(
-                f"the copies of {', '.join(left)} have come no nearer for {patience_s:g} s: see that all nats-servers of the "
+                f"the copies of {', '.join(left)} have come no nearer for {_PATIENCE_S:g} s: see that all nats-servers of the "
                 "cluster run (ojs-nats doctor). NATS goes on by itself; run 'ojs-nats setup' again to look."
             )
         await asyncio.sleep(_LOOK_S)
