@@ -37,6 +37,8 @@ class Screen:
         await page.command("Page.enable", {})
         await page.note()
         await page.command("Page.addScriptToEvaluateOnNewDocument", {"source": _PROMPTED})
+        # Of the tabs of a window one is seen, and pages that nobody looks at ask nothing.
+        await page.command("Emulation.setFocusEmulationEnabled", {"enabled": True})
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         await page.command("Emulation.setDeviceMetricsOverride", size)
         if dark:
