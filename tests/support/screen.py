@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -96,6 +97,16 @@ class Screen:
         """Whether there is a button of this name."""
         return name in await self.offered()
 
+    async def links(self) -> set[str]:
+        """The names of the links."""
+        return set(await self.page.run(f"(() => {{ {_FIND} return all('', 'a').map(named); }})()"))
+
+    async def dismiss(self) -> None:
+        """Close the dialog, if one is open."""
+        if await self.page.run("!!document.querySelector('dialog[open]')"):
+            await self.click("Close")
+        await self.closes()
+
     async def closes(self) -> None:
         """Return when no dialog is open."""
         await self._until("!document.querySelector('dialog[open]')", "the dialog is closed")
@@ -148,11 +159,15 @@ class Screen:
         found: list[str] = await self.page.run(script)
         return found
 
+    async def until(self, condition: Callable[[], Awaitable[bool]], what: str) -> None:
+        """Return when a condition holds; what is seen is in the failure."""
+        try:
+            await eventually(condition, _PATIENCE_S)
+        except AssertionError as error:
+            raise AssertionError(f"not met: {what}\n{await self.text()}\n{self.page.noted}") from error
+
     async def _until(self, script: str, what: str) -> None:
         async def met() -> bool:
             return bool(await self.page.run(script))
 
-        try:
-            await eventually(met, _PATIENCE_S)
-        except AssertionError as error:
-            raise AssertionError(f"not met: {what}\n{await self.text()}\n{self.page.noted}") from error
+        await self.until(met, what)
