@@ -62,6 +62,12 @@ cost *arguments:
 faults *arguments:
     script/faults "$@"
 
+# Make the pictures of the documents anew, in a browser
+[group('maintain')]
+pictures:
+    script/setup dev
+    OJS_PICTURES=docs/pictures .venv/bin/python -m pytest -q tests/acceptance/dashboard/test_pictures_in_chromium.py
+
 # Everything that has to pass before a change goes in
 [group('check')]
 ci:
