@@ -65,8 +65,7 @@ faults *arguments:
 # Make the pictures of the documents anew, in a browser
 [group('maintain')]
 pictures:
-    script/setup dev
-    OJS_PICTURES=docs/pictures .venv/bin/python -m pytest -q tests/acceptance/dashboard/test_pictures_in_chromium.py
+    script/pictures
 
 # Everything that has to pass before a change goes in
 [group('check')]

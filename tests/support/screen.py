@@ -31,7 +31,7 @@ class Screen:
         self._url = url
 
     @classmethod
-    async def opened(cls, browser: Browser, url: str, *, dark: bool = False, width: int = 1280) -> Screen:
+    async def opened(cls, browser: Browser, url: str, *, dark: bool = False, width: int = 1280, height: int = 900) -> Screen:
         """A tab that notes what goes wrong in it."""
         page = await browser.page()
         screen = cls(page, url)
@@ -40,7 +40,7 @@ class Screen:
         await page.command("Page.addScriptToEvaluateOnNewDocument", {"source": _PROMPTED})
         # Of the tabs of a window one is seen, and pages that nobody looks at ask nothing.
         await page.command("Emulation.setFocusEmulationEnabled", {"enabled": True})
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         await page.command("Emulation.setDeviceMetricsOverride", size)
         if dark:
             features = [{"name": "prefers-color-scheme", "value": "dark"}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 import pytest_asyncio
@@ -78,15 +78,15 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def screen(browser: Browser, site: System) -> AsyncIterator[OpenScreen]:
-    """`await screen(dark=…, width=…)`: a tab with the dashboard, closed at the end: a browser has six connections to a host.
+    """`await screen(dark=…, width=…, height=…)`: a tab with the dashboard, closed at the end: a browser has six connections to a host.
 
     What the browser complains of in it fails the test, but for what has one of the texts of `known`, and a projector that is
     behind, as it may be on a busy machine.
     """
     tabs: list[tuple[Screen, tuple[str, ...]]] = []
 
-    async def opened(url: str = "", *, dark: bool = False, width: int = 1280, known: tuple[str, ...] = ()) -> Screen:
-        tab = await Screen.opened(browser, url or site.url, dark=dark, width=width)
+    async def opened(url: str = "", *, known: tuple[str, ...] = (), **looks: Any) -> Screen:
+        tab = await Screen.opened(browser, url or site.url, **looks)
         tabs.append((tab, known))
         return tab
 

@@ -1,6 +1,6 @@
 """The pictures of the documents: they can be made, they are small, and the documents name those that there are.
 
-`just pictures` makes them anew: `OJS_PICTURES=FOLDER` says where they go.
+`script/pictures` makes them anew: `OJS_PICTURES=FOLDER` says where they go.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ ROOT: Final = Path(__file__).parents[3]
 PICTURES: Final = ROOT / "docs/pictures"
 THEMES: Final = ("light", "dark")
 MOST_BYTES: Final = 60_000
-QUALITY: Final = 60
+QUALITY: Final = 50
+HEIGHT: Final = 760
 
 SHOWN: Final = {
     "overview": ("/", ["billing is paused", "Jobs a second", "Waiting"]),
@@ -42,7 +43,7 @@ async def shop(site: System) -> Shop:
 async def test_a_picture_is_made_in_light_and_dark(screen: OpenScreen, shop: Shop, name: str) -> None:
     path, texts = SHOWN[name]
     for theme in THEMES:
-        tab = await screen(dark=theme == "dark")
+        tab = await screen(dark=theme == "dark", height=HEIGHT)
         await tab.go(path.format(**shop._asdict()))
         await tab.shows(*texts)
         picture = await tab.page.picture(QUALITY)
