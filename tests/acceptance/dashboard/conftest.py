@@ -78,7 +78,7 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def screen(browser: Browser, site: System) -> AsyncIterator[OpenScreen]:
-    """`await screen(dark=…, width=…, height=…)`: a tab with the dashboard, closed at the end: a browser has six connections to a host.
+    """`await screen(dark=…, width=…, height=…)`: a tab, closed at the end, since a browser has six connections to a host.
 
     What the browser complains of in it fails the test, but for what has one of the texts of `known`, and a projector that is
     behind, as it may be on a busy machine.

@@ -36,9 +36,7 @@ class Shop(NamedTuple):
     @classmethod
     async def made(cls, system: System) -> Shop:
         await _an_hour_of(system)
-        for worker in _WORKERS:
-            beat = {"worker_id": worker, "active_jobs": [], "queues": [worker.split("-")[0]], "concurrency": 20}
-            system.call("POST", "/workers/heartbeat", {**beat, "hostname": f"{worker}.shop.example"})
+        beat(system)
         for number in range(24):
             push(system, "mail.welcome", "mail", {"to": f"customer{number}@example.org", "template": "welcome"})
             done(system, "mail", "mail-1", {"message_id": f"<{number}@shop.example>"})
@@ -62,6 +60,14 @@ class Shop(NamedTuple):
             done(system, "orders", "orders-1", {"ok": True})
         fetched(system, "orders", "orders-2")
         return cls(failed, order)
+
+
+def beat(system: System) -> None:
+    """Have the workers heard of, as they are every few seconds."""
+    for worker in _WORKERS:
+        held = [job["id"] for job in system.call("GET", f"/jobs?worker={worker}&state=active")["jobs"]]
+        body = {"worker_id": worker, "active_jobs": held, "queues": [worker.split("-")[0]], "concurrency": 20}
+        system.call("POST", "/workers/heartbeat", {**body, "hostname": f"{worker}.shop.example"})
 
 
 def _quickly(attempts: int, pause: str = "PT0.1S") -> dict[str, object]:

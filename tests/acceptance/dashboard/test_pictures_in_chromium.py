@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from acceptance.dashboard.conftest import OpenScreen
-from acceptance.dashboard.shop import Shop
+from acceptance.dashboard.shop import Shop, beat
 from support.system import System
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -40,10 +40,11 @@ async def shop(site: System) -> Shop:
 
 
 @pytest.mark.parametrize("name", SHOWN)
-async def test_a_picture_is_made_in_light_and_dark(screen: OpenScreen, shop: Shop, name: str) -> None:
+async def test_a_picture_is_made_in_light_and_dark(screen: OpenScreen, site: System, shop: Shop, name: str) -> None:
     path, texts = SHOWN[name]
     for theme in THEMES:
         tab = await screen(dark=theme == "dark", height=HEIGHT)
+        beat(site)
         await tab.go(path.format(**shop._asdict()))
         await tab.shows(*texts)
         picture = await tab.page.picture(QUALITY)
