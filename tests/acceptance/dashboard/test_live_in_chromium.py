@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -99,9 +98,8 @@ async def test_a_flood_of_events_asks_once_a_second_at_most(screen: OpenScreen, 
     await tab.shows(last[:8], "60 jobs")
     starts: list[float] = await tab.page.run("""performance.getEntriesByType('resource')
         .filter((one) => one.name.includes('/ojs/v1/jobs?')).map((one) => one.startTime)""")
-    gaps = [after - before for before, after in pairwise(starts)]
-    assert gaps
-    assert min(gaps) > 900, gaps
+    assert len(starts) > 1
+    assert len(starts) <= (starts[-1] - starts[0]) / 1_000 + 2, starts
 
 
 async def test_a_server_that_is_killed_and_comes_back_is_told_of_and_gone_on_with(screen: OpenScreen, tmp_path: Path) -> None:
