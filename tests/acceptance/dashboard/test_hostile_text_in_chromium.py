@@ -11,6 +11,8 @@ from support.system import System
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
+MARKUP = "<img src=x onerror=\"console.error('ran')\">"
+"""What names may be: they can be printed."""
 STAYS = r"""(() => {
     const whole = document.documentElement.outerHTML;
     return {
@@ -23,14 +25,14 @@ STAYS = r"""(() => {
 
 
 class Evil:
-    """Hostile text wherever the API takes any, beside the scenery."""
+    """Hostile text wherever the API takes it, beside the scenery."""
 
     def __init__(self, site: System) -> None:
         beat = {"worker_id": "evil-worker", "active_jobs": [], "queues": ["evil"], "hostname": HOSTILE}
         site.call("POST", "/workers/heartbeat", beat)
         meta = {HOSTILE: HOSTILE, "long": "y" * 5_000}
         body = {"type": "evil.job", "args": [HOSTILE, LARGEST, -LARGEST, "x" * 1_000], "meta": meta}
-        pushed = site.call("POST", "/jobs", {**body, "options": {"queue": "evil", "tags": [HOSTILE], "priority": 9}}, 201)
+        pushed = site.call("POST", "/jobs", {**body, "options": {"queue": "evil", "tags": [MARKUP], "priority": 9}}, 201)
         self.job = pushed["job"]["id"]
         fetch = {"queues": ["evil"], "worker_id": "evil-worker", "wait_ms": 10_000}
         site.call("POST", "/workers/fetch", fetch)
@@ -39,11 +41,11 @@ class Evil:
         error = {"code": HOSTILE, "type": HOSTILE, "message": HOSTILE * 50, "backtrace": [HOSTILE] * 100}
         site.call("POST", "/workers/nack", {**held, "error": error})
         steps = [{**body, "options": {"queue": "evil.steps"}}] * 2
-        made = site.call("POST", "/workflows", {"type": "chain", "name": HOSTILE, "steps": steps}, 201)
+        made = site.call("POST", "/workflows", {"type": "chain", "name": MARKUP, "steps": steps}, 201)
         self.workflow = made["workflow"]["id"]
         site.call("POST", "/crons", {**body, "name": "evil-cron", "cron": "0 3 * * *"}, 201)
         site.call("POST", "/queues/evil.paused/pause", {"reason": HOSTILE})
-        site.call("POST", "/admin/system/maintenance", {"enabled": True, "reason": HOSTILE})
+        site.call("POST", "/admin/system/maintenance", {"enabled": True, "reason": MARKUP})
 
 
 @pytest.fixture(scope="module")
