@@ -93,3 +93,27 @@ export function text(/** @type {unknown} */ value, most = 200) {
 	const cut = whole.length > most;
 	return html`<bdi title=${cut ? whole.slice(0, 2_000) : nothing}>${cut ? `${whole.slice(0, most)}…` : whole}</bdi>`;
 }
+
+/** @typedef {import('./openapi.js').Point} Point */
+/** @typedef {readonly {name: string, points: readonly (readonly [number, number | null])[]}[]} Series */
+
+/** @returns {Series} Lines over time, by their names. */
+export const series = (
+	/** @type {Point[]} */ data,
+	/** @type {Record<string, (point: Point) => number | undefined>} */ members,
+) =>
+	Object.entries(members).map(([name, of]) => ({
+		name,
+		points: data.map((point) => [millis(point.timestamp), of(point) ?? null]),
+	}));
+
+/** @returns {Series} How many jobs had not ended, counted back from now by what was pushed and what ended. */
+export function backlog(/** @type {Point[]} */ data, /** @type {import('./openapi.js').Counts} */ now) {
+	let there = now.scheduled + now.available + now.pending + now.active + now.retryable;
+	const points = data.toReversed().map((point) => {
+		const at = /** @type {const} */ ([millis(point.timestamp), Math.max(0, there)]);
+		there += point.processed + point.failed + point.cancelled + point.expired - point.enqueued;
+		return at;
+	});
+	return [{ name: 'jobs', points: points.toReversed() }];
+}

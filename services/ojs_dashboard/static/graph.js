@@ -12,7 +12,11 @@ const [WIDTH, HEIGHT, GAP_X, GAP_Y] = [150, 38, 50, 14];
  */
 
 /** @returns {import('./parts.js').Part} */
-export function graph(/** @type {string} */ kind, /** @type {any[]} */ steps, /** @type {number} */ jobs) {
+export function graph(
+	/** @type {string} */ kind,
+	/** @type {import('./openapi.js').WorkflowStep[]} */ steps,
+	/** @type {number} */ jobs,
+) {
 	const nodes = folded(steps.map(made), kind === 'group' || kind === 'batch' ? jobs : steps.length);
 	if (nodes.length > MOST_NODES)
 		return html`<p class="dim">${count(nodes.length, 'node')} are too many to draw; the list below has all.</p>`;
@@ -45,7 +49,7 @@ export function graph(/** @type {string} */ kind, /** @type {any[]} */ steps, /*
 const cut = (/** @type {string} */ label) => (label.length > 20 ? `${label.slice(0, 19)}…` : label);
 
 /** @returns {Node} */
-function made(/** @type {any} */ step) {
+function made(/** @type {import('./openapi.js').WorkflowStep} */ step) {
 	const total = step.steps_total ?? step.jobs_total;
 	const share = step.state === 'completed' ? 1 : total ? (step.steps_completed ?? step.jobs_completed ?? 0) / total : 0;
 	const label = `${step.name ?? step.type}${total ? ` (${total})` : ''}`;
