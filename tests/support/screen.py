@@ -13,8 +13,6 @@ from support.waiting import eventually
 AXE: Final = Path(__file__).parents[2] / "services/ojs_dashboard/node_modules/axe-core/axe.min.js"
 """axe-core, which `script/setup dev` brings."""
 _PATIENCE_S: Final = 60.0
-_PROMPTED: Final = "globalThis.prompt = (_, value) => (globalThis.prompted = value);"
-"""What is shown for once in a prompt is kept, since a prompt would hold the page up."""
 _FIND: Final = """
 const named = (node) => (node.getAttribute('aria-label') ?? node.innerText ?? '').trim();
 const within = (row) => [...document.querySelectorAll('tr')].find((node) => node.innerText.includes(row));
@@ -37,7 +35,6 @@ class Screen:
         screen = cls(page, url)
         await page.command("Page.enable", {})
         await page.note()
-        await page.command("Page.addScriptToEvaluateOnNewDocument", {"source": _PROMPTED})
         # Of the tabs of a window one is seen, and pages that nobody looks at ask nothing.
         await page.command("Emulation.setFocusEmulationEnabled", {"enabled": True})
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -101,21 +98,20 @@ class Screen:
         """The names of the links."""
         return set(await self.page.run(f"(() => {{ {_FIND} return all('', 'a').map(named); }})()"))
 
-    async def dismiss(self) -> None:
-        """Close the dialog, if one is open."""
-        if await self.page.run("!!document.querySelector('dialog[open]')"):
-            await self.click("Close")
+    async def secret(self, pattern: str) -> str:
+        """Read what is shown this once, and close its dialog."""
+        found = await self.finds(pattern)
+        await self.click("Close")
         await self.closes()
+        return found
 
     async def closes(self) -> None:
         """Return when no dialog is open."""
         await self._until("!document.querySelector('dialog[open]')", "the dialog is closed")
 
     async def finds(self, pattern: str) -> str:
-        """Return what fits a regular expression of JavaScript in a field, or in what a prompt has shown."""
-        script = f"""([globalThis.prompted ?? '', document.body.innerText,
-            ...[...document.querySelectorAll('input, textarea')].map((field) => field.value)]
-            .map((text) => text.match(new RegExp({json.dumps(pattern)}))?.[0]).find(Boolean) ?? '')"""
+        """Return what can be read that fits a regular expression of JavaScript."""
+        script = f"(document.body.innerText.match(new RegExp({json.dumps(pattern)}))?.[0] ?? '')"
         await self._until(script, f"{pattern} is shown")
         return str(await self.page.run(script))
 
