@@ -413,7 +413,8 @@ async def test_a_webhook_is_made_tested_rotated_paused_and_deleted(
     assert target.got[0].signed_by(first)
     await tab.click("Rotate secret", row=target.url)
     await tab.click("Rotate secret")
-    assert (secret := await tab.secret(SECRET)) != first
+    secret = await tab.secret(SECRET)
+    assert secret != first
     job = pushed(site, "a.b", queue="hooked")
 
     def it_came_signed_by_the_new_secret() -> bool:
