@@ -32,7 +32,7 @@ export async function copy(/** @type {string} */ what) {
 
 /** A button that copies a text. */
 export const copier = (/** @type {string} */ label, /** @type {string} */ what) =>
-	html`<button class="quiet" title=${what} @click=${() => copy(what)}>${label}</button>`;
+	html`<button class="quiet" title=${plain(what.slice(0, 1_000))} @click=${() => copy(what)}>${label}</button>`;
 
 /** Buttons that copy a request as a command line. `cli` follows `ojs-nats`; there is none for everything. */
 export const commands = (
