@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from ojs_command.server_conf import LIMITS, MAX_PAYLOAD
 from ojs_command.supervision import Supervised
 from ojs_core.base.problems import StartupProblem
 from ojs_core.domain.storage_room import RESERVE_BYTES
@@ -59,14 +60,12 @@ ports_file_dir: {quoted("ports")}
 log_file: {quoted("nats-server.log")}
 logfile_size_limit: 16MB
 logfile_max_num: 3
-max_payload: 8MB
+max_payload: {MAX_PAYLOAD}
 jetstream {{
   store_dir: {quoted("nats")}
   max_memory_store: 256MB
   max_file_store: 20GB
-  limits {{
-    batch {{ max_inflight_per_stream: 500, max_inflight_total: 5000, max_msgs: 32000, timeout: "10s" }}
-  }}
+{LIMITS}
 }}
 """
 

@@ -15,13 +15,13 @@ from typing import Final
 
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.registration import add_client_commands, run_client
-from ojs_command.nats_conf import add_nats_conf_command, print_users
-from ojs_command.services import SERVICES
+from ojs_command.nats_conf import add_nats_conf_command, print_configuration
+from ojs_command.services import BACKGROUND, SERVICES, ServiceEntry
 from ojs_command.worker import add_worker_command, run_worker
 from ojs_core.base.masking import mask
 from ojs_core.base.problems import CANNOT_START, StartupProblem
 from ojs_core.runtime.setting_readers import written
-from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, load
+from ojs_core.runtime.settings import CONFIG_ENV, DEFAULT_FILE, OPTIONS, Loaded, Option, SettingKind, Settings, load
 
 USAGE: Final = 2
 
@@ -65,6 +65,12 @@ examples:
   ojs-nats webhooks --nats nats://nats.internal:4222
   OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8085 ojs-nats webhooks
 """,
+    "services": """\
+examples:
+  ojs-nats services --nats nats://nats.internal:4222               all but the gateway
+  ojs-nats services scheduler reaper --nats nats://nats.internal:4222
+  OJS_NATS=nats://nats.internal:4222 OJS_HEALTH_PORT=8081 ojs-nats services
+""",
     "setup": """\
 examples:
   ojs-nats setup --nats nats://nats.internal:4222 --nats-creds /etc/ojs-nats/nats/operator.nk
@@ -74,6 +80,7 @@ examples:
 examples:
   ojs-nats config
   OJS_PORT=9000 ojs-nats config --json
+  ojs-nats config --check --config /etc/ojs-nats/ojs-nats.toml
 """,
 }
 
@@ -92,10 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command in {"worker", "nats-conf"}:
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return run_worker(given) if given.command == "worker" else print_users(given)
+        return run_worker(given) if given.command == "worker" else print_configuration(given)
     try:
         loaded = _load(given, unknown)
         if given.command == "config":
+            if given.check:
+                return _checked(loaded.settings, as_json=given.json)
             _print(_shown(loaded, as_json=given.json))
             return 0
         return _serve(given, loaded)
@@ -108,17 +117,27 @@ def _serve(given: argparse.Namespace, loaded: Loaded) -> int:
     """Run the server, or a part of it, if it is here: clients and workers are installed without. Raises StartupProblem."""
     extra = "embedded" if given.command == "dev" else "server"
     try:
-        from ojs_command.serving import make_streams, serve_all, serve_one  # noqa: PLC0415  # takes what only a server needs
+        from ojs_command.serving import make_streams, serve_all, serve_one, serve_some  # noqa: PLC0415  # takes what only a server needs
 
         if given.command == "setup":
             return make_streams(loaded.settings)
         if given.command == "dev":
             return serve_all(loaded)
+        if given.command == "services":
+            return serve_some(given.services or BACKGROUND, loaded.settings)
         return serve_one(given.service, loaded.settings, given.number, given.supervisor_fd)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("ojs_"):
             raise
         raise StartupProblem(f"{error.name} isn't installed, which a server needs: pip install 'ojs-nats[{extra}]'") from None
+
+
+def _checked(settings: Settings, *, as_json: bool) -> int:
+    from ojs_command.client.doctor.findings import report  # noqa: PLC0415  # takes what draws tables
+    from ojs_command.client.output import Output  # noqa: PLC0415
+    from ojs_command.configuration_check import check  # noqa: PLC0415
+
+    return 0 if report(Output(as_json=as_json), mask(settings.nats), check(settings)) else CANNOT_START
 
 
 def _print(text: str) -> None:
@@ -175,13 +194,31 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--supervisor-fd", type=int, help=argparse.SUPPRESS)
         command.add_argument("--number", type=int, help=argparse.SUPPRESS)
         command.set_defaults(service=service)
+    several = _add_command(commands, "services", "services", "all services but the gateway in one process, or some of them")
+    several.add_argument(
+        "services",
+        nargs="*",
+        type=_background,
+        metavar="NAME",
+        help=f"which of {', '.join(entry.name for entry in BACKGROUND)} [all of them]",
+    )
     _add_command(commands, "setup", "setup", "make the streams in NATS, for services whose users may not, and end")
     add_nats_conf_command(commands)
     add_worker_command(commands)
     add_client_commands(parser, commands)
     config = _add_command(commands, "config", "config", "print the settings that count, and where each was written")
+    config.add_argument("--check", action="store_true", help="say what they will do that one may not want; 1 for a problem")
     config.add_argument("--json", action="store_true", help="as a JSON object")
     return parser
+
+
+def _background(name: str) -> ServiceEntry:
+    for entry in BACKGROUND:
+        if entry.name == name:
+            return entry
+    known = ", ".join(entry.name for entry in BACKGROUND)
+    apart = "; the gateway is a process of its own: 'ojs-nats gateway'" if name == "gateway" else ""
+    raise argparse.ArgumentTypeError(f"{name!r} is none of {known}{apart}")
 
 
 def _add_command(

@@ -17,7 +17,8 @@ def reference() -> str:
 # Metrics
 
 Every process serves `/metrics` in Prometheus' text format: a gateway on its own port, every other service on its
-`--health-port`. `deploy/prometheus.yml` scrapes them.
+`--health-port`. `deploy/monitoring` has a file for Prometheus that scrapes them, alerts, and a
+dashboard for Grafana ([monitoring](../deploy/README.md#monitoring)).
 Those ports ask for no key; a gateway's own does, once there are keys. Of gateways that share a port
 (`--processes`) any may answer there: scrape each on its own, at `--health-port` and the ports after it.
 

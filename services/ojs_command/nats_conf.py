@@ -1,4 +1,4 @@
-"""`ojs-nats nats-conf --users`: the users of nats-server's configuration, each with the rights of its role.
+"""`ojs-nats nats-conf`: prints the configuration that nats-server needs, by size and place, and the users of all roles.
 
 Their keys are nkeys: the configuration has the public ones alone, so it holds no secret. The seeds go to files.
 """
@@ -12,32 +12,58 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, get_args
 
+from ojs_command.server_conf import (
+    FILE_GB,
+    ServerPlace,
+    Sync,
+    TlsFiles,
+    file_gb,
+    leaf_configuration,
+    server_configuration,
+)
+from ojs_core.base.masking import mask
 from ojs_core.base.problems import CANNOT_START, StartupProblem
 from ojs_core.jetstream.grants import Grants, Team, all_grants
 from ojs_core.jetstream.subjects import DEFAULT_NAMESPACE, StoreConfig, checked_namespace
+from ojs_core.runtime.addresses import is_loopback
 from ojs_core.runtime.settings import NAMESPACE_ENV
 from ojs_link.login import LoginProblem, new_seed, read_login
 
 _FOLDER: Final = Path("nats-users")
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,254}")
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9a-fA-F:.]+\]")
+_HUB: Final = re.compile(r"(nats-leaf|nats|tls|ws|wss)://[^\s\"]+")
+_NUMBER: Final = re.compile(r"[0-9]{1,2}", re.ASCII)
+_MOST_SERVERS: Final = 7
+_MOST_JOBS: Final = 10_000_000_000
+_MOST_PORT: Final = 65_535
+_ALONE: Final = ("users", "seeds", "namespace", "account", "test_mode", "team", "command")
+"""What isn't about the server itself."""
 _EPILOG: Final = """\
 examples:
+  ojs-nats nats-conf > nats.conf                            one server that loses nothing to a power cut
+  ojs-nats nats-conf --jobs 5000000 --sync 2m > nats.conf   room for five million jobs, and ten times the throughput
+  ojs-nats nats-conf --cluster 3 --node 1 --users > nats.conf
+                                                            the first of three, nats-1.internal, with the users of all roles
+  ojs-nats nats-conf --leaf nats-leaf://hub.internal:7422   a server at the edge, for workers and producers there
   ojs-nats nats-conf --users > users.conf                   users for all services, a client, a worker and the operator
   ojs-nats nats-conf --users --seeds /etc/ojs-nats/nats     their seeds there: gateway.nk, scheduler.nk …
   ojs-nats nats-conf --users --team shop=email,invoices --team media=thumbnails
                                                             a client and a worker for each team, held to its queues
 
-Run it again after an upgrade: a seed that is there stays. Put the output into nats-server's configuration
-(include "users.conf"), give each process its seed, and make the streams once, as the operator:
+--users alone prints the section of users, to be included. Run it again after an upgrade: a seed that is there stays.
+Give each process its seed, and make the streams once, as the operator:
   ojs-nats setup --nats 'nats://nats.internal:4222?inbox_prefix=_INBOX_ojs_{role}' --nats-creds '/etc/ojs-nats/nats/{role}.nk'
+
+'nats-server -t -c FILE' checks what comes out.
 """
 
 
 def add_nats_conf_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    purpose = "print users for nats-server's configuration, with the least rights that each needs"
+    purpose = "print the configuration that nats-server needs, by size and place, and its users"
     parser = commands.add_parser(
         "nats-conf",
         help=purpose,
@@ -45,8 +71,36 @@ def add_nats_conf_command(commands: argparse._SubParsersAction[argparse.Argument
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
     )
-    parser.add_argument("--users", action="store_true", required=True, help="the section of users")
+    room = parser.add_mutually_exclusive_group()
+    sizes = ", ".join(f"{size} {gigabytes} GB" for size, gigabytes in FILE_GB.items())
+    room.add_argument("--size", choices=list(FILE_GB), help=f"how much it may store: {sizes} [small]")
+    room.add_argument("--jobs", type=int, metavar="N", help="the same by the jobs that are stored at a time, finished ones too")
+    parser.add_argument(
+        "--cluster",
+        type=_hosts,
+        metavar="N|HOST,…",
+        help="one of so many servers, an odd number, nats-1.internal and so on, or of these hosts",
+    )
+    parser.add_argument("--node", type=int, metavar="N", help="which of them [1]")
+    parser.add_argument("--host", type=_host, help="address of a single server or a leaf [127.0.0.1]")
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="where it stores [/var/lib/nats]")
+    parser.add_argument(
+        "--sync",
+        choices=get_args(Sync),
+        help="when a write is forced to the disk: always, before it is acknowledged, or every two minutes "
+        "[always; 2m on a cluster]",
+    )
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM), for clients and other servers")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
+    parser.add_argument("--tls-ca", type=Path, metavar="FILE", help="CA (PEM) whose certificates the servers of a cluster show")
+    parser.add_argument("--leaf-port", type=int, metavar="PORT", help="take leaf nodes there, usually 7422")
+    parser.add_argument("--leaf", metavar="URL,…", help="a leaf node that connects to these, without storage of its own")
+    login = parser.add_mutually_exclusive_group()
+    login.add_argument("--leaf-creds", type=Path, metavar="FILE", help="a .creds file that the leaf shows")
+    login.add_argument("--leaf-seed", type=Path, metavar="FILE", help="a file with an nkey seed that the leaf shows")
+    parser.add_argument("--users", action="store_true", default=False, help="the section of users")
     parser.add_argument("--seeds", type=Path, default=_FOLDER, metavar="FOLDER", help=f"where the secrets go [{_FOLDER}]")
     parser.add_argument(
         "--namespace",
@@ -55,27 +109,101 @@ def add_nats_conf_command(commands: argparse._SubParsersAction[argparse.Argument
         metavar="NAME",
         help=f"of the system, as its services are started with [{NAMESPACE_ENV}, else {DEFAULT_NAMESPACE}]",
     )
-    parser.add_argument("--account", metavar="NAME", help="put the users into an account of this name")
-    parser.add_argument("--test-mode", action="store_true", help="with what --test-mode of the services needs")
+    parser.add_argument("--account", default=None, metavar="NAME", help="put the users into an account of this name")
+    parser.add_argument("--test-mode", action="store_true", default=False, help="with what --test-mode of the services needs")
     parser.add_argument(
         "--team",
         action="append",
+        default=None,
         type=_team,
         metavar="NAME=QUEUE,…",
         help="a client and a worker for these queues, in place of those for all; any number of times",
     )
 
 
-def print_users(given: argparse.Namespace) -> int:
+def print_configuration(given: argparse.Namespace) -> int:
     """The exit code."""
     try:
-        rows = all_grants(StoreConfig(namespace=given.namespace), given.team or (Team(),), test_mode=given.test_mode)
-        text = users_section(rows, seeds(given.seeds, rows), given.account)
+        text = _server(given) if not given.users or any(name not in _ALONE for name in vars(given)) else ""
+        if given.users:
+            rows = all_grants(StoreConfig(namespace=given.namespace), given.team or (Team(),), test_mode=given.test_mode)
+            text += users_section(rows, seeds(given.seeds, rows), given.account)
     except (StartupProblem, LoginProblem) as problem:
         print(f"ojs-nats nats-conf: {problem}", file=sys.stderr)
         return CANNOT_START
     print(text, end="")
     return 0
+
+
+def _server(given: argparse.Namespace) -> str:
+    """Return the server's own part. Raises StartupProblem for what doesn't go together."""
+    found = vars(given)
+    if "leaf" in found:
+        return _leaf(found)
+    for flag in ("leaf_creds", "leaf_seed"):
+        if flag in found:
+            raise StartupProblem(f"--{flag.replace('_', '-')} is what a leaf shows: name its hub with --leaf, too")
+    hosts, node, jobs = found.get("cluster", ()), found.get("node", 1), found.get("jobs")
+    if "node" in found and not hosts:
+        raise StartupProblem("--node says which server of a cluster it is: name that with --cluster, too")
+    if hosts and "host" in found:
+        raise StartupProblem("--host is of a single server: the servers of a cluster have the addresses of --cluster")
+    if hosts and not 1 <= node <= len(hosts):
+        raise StartupProblem(f"--node {node} is none of 1 to {len(hosts)}, the servers of --cluster")
+    if jobs is not None and not 1 <= jobs <= _MOST_JOBS:
+        raise StartupProblem(f"--jobs {jobs} is not a number from 1 to {_MOST_JOBS}")
+    port = found.get("leaf_port")
+    if port is not None and not 1 <= port <= _MOST_PORT:
+        raise StartupProblem(f"--leaf-port {port} is not a port from 1 to {_MOST_PORT}")
+    place = ServerPlace(
+        host=found.get("host", "127.0.0.1"),
+        hosts=hosts,
+        node=node,
+        store=found.get("store", Path("/var/lib/nats")),
+        leaf_port=port,
+    )
+    gigabytes = FILE_GB[found.get("size", "small")] if jobs is None else file_gb(jobs)
+    if not given.users and not is_loopback(place.listens):
+        print(
+            "ojs-nats nats-conf: warning: without users, whoever reaches this server may do everything: add --users "
+            "(docs/nats-users.md), or keep it in a private network",
+            file=sys.stderr,
+        )
+    return server_configuration(place, gigabytes, found.get("sync", "2m" if hosts else "always"), _tls_files(found))
+
+
+def _tls_files(found: Mapping[str, Any]) -> TlsFiles | None:
+    cert, key, ca = (found.get(name) for name in ("tls_cert", "tls_key", "tls_ca"))
+    if (cert is None) != (key is None) or (ca is not None and cert is None):
+        raise StartupProblem("--tls-cert and --tls-key go together, and --tls-ca with both: name what is missing")
+    return None if cert is None or key is None else TlsFiles(cert, key, ca)
+
+
+def _leaf(found: Mapping[str, Any]) -> str:
+    others = [name for name in found if name not in {*_ALONE, "leaf", "host", "leaf_creds", "leaf_seed"}]
+    if others or found["users"]:
+        flag = (others or ["users"])[0].replace("_", "-")
+        raise StartupProblem(f"--{flag} is of the server that a leaf connects to: a leaf stores nothing and has no users")
+    hubs = [url for url in found["leaf"].split(",") if url]
+    for url in hubs:
+        if not _HUB.fullmatch(url):
+            raise StartupProblem(f"--leaf {mask(url)} is not an address like nats-leaf://hub.internal:7422, or tls://…")
+    return leaf_configuration(hubs, found.get("host", "127.0.0.1"), found.get("leaf_creds"), found.get("leaf_seed"))
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    hosts = tuple(f"nats-{n + 1}.internal" for n in range(int(text))) if _NUMBER.fullmatch(text) else tuple(text.split(","))
+    if not 3 <= len(hosts) <= _MOST_SERVERS or len(hosts) % 2 == 0:
+        raise argparse.ArgumentTypeError(
+            f"{len(hosts)} servers are no odd number from 3 to {_MOST_SERVERS}: an even one survives no more than one less does"
+        )
+    return tuple(map(_host, hosts))
+
+
+def _host(text: str) -> str:
+    if not _HOST.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a host name or an address")
+    return text
 
 
 def _namespace(text: str) -> str:

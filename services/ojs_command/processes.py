@@ -20,7 +20,7 @@ from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.listen import kept_port
 from ojs_core.runtime.service import configure_logs
 from ojs_core.runtime.settings import Settings
-from ojs_core.runtime.stopping import SUPERVISED_STOP_SECONDS, Stopping
+from ojs_core.runtime.stopping import STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.runtime.supervised import ReadyLine, Supervisor
 
 _CHILDREN_SECONDS: Final = SUPERVISED_STOP_SECONDS + 0.1
@@ -39,7 +39,7 @@ async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int
             "start a gateway for each of several ports, behind a proxy"
         )
     configure_logs(entry.name, settings)
-    stopping = Stopping()
+    stopping = Stopping(STOP_SECONDS + settings.drain_delay)
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
@@ -54,7 +54,7 @@ async def run_processes(entry: ServiceEntry, settings: Settings, supervisor: int
                         link.ready(ReadyLine(entry.name, os.getpid(), children[0].url))
                 await stopping.wait()
             finally:
-                await asyncio.gather(*(child.stop(_CHILDREN_SECONDS) for child in children))
+                await asyncio.gather(*(child.stop(_CHILDREN_SECONDS + settings.drain_delay) for child in children))
     finally:
         if link is not None:
             await link.detach()

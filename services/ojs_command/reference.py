@@ -35,9 +35,10 @@ This page is made by `python -m ojs_command.reference`.
 
 def _row(option: Option) -> str:
     commands = ["dev"] if "dev" in option.kinds else []
+    commands += ["services"] if "services" in option.kinds else []
     commands += [service.name for service in SERVICES if service.kind in option.kinds]
     default = f"`{option.default_text}`" if option.default_text else "none"
-    listed = "all" if len(commands) == len(SERVICES) + 1 else ", ".join(commands)
+    listed = "all" if len(commands) == len(SERVICES) + 2 else ", ".join(commands)
     help_text = option.help.replace("|", "\\|")
     return f"| `{option.flag}` | `{option.env}` | `{option.name}` | {default} | {listed} | {help_text} |"
 

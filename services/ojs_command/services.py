@@ -20,6 +20,8 @@ class ServiceEntry(msgspec.Struct, frozen=True):
     target: str  # "package:function", imported only by the process that runs it
     help: str
     kind: SettingKind = "service"
+    nice: int = 0
+    """How much a process of its own steps back for others on a full machine."""
 
     def load(self) -> Build:
         package, function = self.target.split(":")
@@ -31,6 +33,9 @@ SERVICES: Final = (
     ServiceEntry("scheduler", "ojs_scheduler:build", "moves due delays and retries back into their queues"),
     ServiceEntry("reaper", "ojs_reaper:build", "acts on leases, timeouts and deadlines that have passed"),
     ServiceEntry("coordinator", "ojs_coordinator:build", "advances workflows"),
-    ServiceEntry("projector", "ojs_projector:build", "publishes events, keeps lists and statistics", "projector"),
+    # Jobs come first: on a full machine the projector falls behind and sees fewer, later revisions.
+    ServiceEntry("projector", "ojs_projector:build", "publishes events, keeps lists and statistics", "projector", nice=10),
     ServiceEntry("webhooks", "ojs_webhooks:build", "brings events to the URLs that have subscribed to them", "webhooks"),
 )
+BACKGROUND: Final = tuple(entry for entry in SERVICES if entry.kind != "gateway")
+"""Those that `ojs-nats services` runs, beside a gateway."""

@@ -1,4 +1,4 @@
-"""Keeps one child process running: starts it, waits until it is ready, starts it again when it dies."""
+"""Keeps a service running: starts it, waits until it is ready, starts it again when it ends."""
 
 from __future__ import annotations
 
@@ -22,34 +22,86 @@ _ILL_SECONDS: Final = 5.0
 log = structlog.get_logger(__name__)
 
 
-class Supervised(ABC):
-    """One child process. A subclass says how it is started and when it is ready."""
+class Kept(ABC):
+    """Something that is started again with growing pauses whenever it ends. A subclass says what it is."""
 
-    def __init__(self, name: str, on_change: Callable[[], None]) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self._on_change = on_change
-        self._process: Process | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._pause = _FIRST_PAUSE
         self._ready_at = 0.0
         """When it was last ready, or failed to be (loop time)."""
 
     @property
+    @abstractmethod
     def pid(self) -> int | None:
         """Process id, None while it isn't running."""
-        running = self._process is not None and self._process.returncode is None
-        return self._process.pid if self._process is not None and running else None
 
     async def start(self) -> None:
         """Start it and return when it is ready. Raises `StartupProblem` if it ends before that; from then on it is kept."""
         await self._launch()
-        self._ready_at = asyncio.get_running_loop().time()
-        self._keeper = start_loop(f"keep-{self.name}", self._keep)
+        self._keep_from_now()
+
+    async def start_or_retry(self) -> StartupProblem | None:
+        """Start it like `start`, but keep trying where that fails, too; returns why it is not ready."""
+        try:
+            await self._launch()
+        except StartupProblem as problem:
+            return problem
+        finally:
+            self._keep_from_now()
+        return None
 
     async def stop(self, seconds: float) -> None:
         """End it, by force after `seconds`; also when it was never started or is being started."""
         await stop_loop(self._keeper)
         await self._end(seconds)
+
+    @abstractmethod
+    async def _launch(self) -> None:
+        """Start it and return when it is ready. Raises `StartupProblem`; nothing of it runs any more then."""
+
+    @abstractmethod
+    async def _while_well(self) -> None:
+        """Return when it has ended, or was ended because it can't work; at once if it doesn't run."""
+
+    @abstractmethod
+    async def _end(self, seconds: float) -> None:
+        """End it, by force after `seconds`; it may not run."""
+
+    def _keep_from_now(self) -> None:
+        self._ready_at = asyncio.get_running_loop().time()
+        self._keeper = start_loop(f"keep-{self.name}", self._keep)
+
+    async def _keep(self) -> None:
+        """Wait for its end, and start it again."""
+        clock = asyncio.get_running_loop().time
+        await self._while_well()
+        if clock() - self._ready_at >= _HEALTHY_SECONDS:
+            self._pause = _FIRST_PAUSE
+        pause = self._pause
+        await asyncio.sleep(pause)
+        self._pause = min(pause * 2, _LONGEST_PAUSE)
+        try:
+            await self._launch()
+            log.info("started again", child=self.name, pid=self.pid, after_s=pause)
+        except (StartupProblem, OSError) as problem:  # OSError: no processes, memory or files left for now
+            log.error("could not be started again", child=self.name, reason=str(problem))
+        self._ready_at = clock()
+
+
+class Supervised(Kept):
+    """One child process. A subclass says how it is started and when it is ready."""
+
+    def __init__(self, name: str, on_change: Callable[[], None]) -> None:
+        super().__init__(name)
+        self._on_change = on_change
+        self._process: Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        running = self._process is not None and self._process.returncode is None
+        return self._process.pid if self._process is not None and running else None
 
     @abstractmethod
     async def _spawn(self) -> Process:
@@ -64,7 +116,7 @@ class Supervised(ABC):
         never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         return await never
 
-    async def _ended(self) -> None:  # noqa: B027  # nothing to let go of, unless a subclass says so
+    async def _ended(self) -> None:  # nothing to let go of, unless a subclass says so
         """Called when the process has ended."""
 
     async def _launch(self) -> None:
@@ -94,25 +146,10 @@ class Supervised(ABC):
         await self._ended()
         self._on_change()
 
-    async def _keep(self) -> None:
-        """Wait for its end, and start it again."""
-        clock = asyncio.get_running_loop().time
-        if self._process is not None:
-            await self._while_well(self._process)
-        if clock() - self._ready_at >= _HEALTHY_SECONDS:
-            self._pause = _FIRST_PAUSE
-        pause = self._pause
-        await asyncio.sleep(pause)
-        self._pause = min(pause * 2, _LONGEST_PAUSE)
-        try:
-            await self._launch()
-            log.info("started again", child=self.name, pid=self.pid, after_s=pause)
-        except (StartupProblem, OSError) as problem:  # OSError: no processes, memory or files left for now
-            log.error("could not be started again", child=self.name, reason=str(problem))
-        self._ready_at = clock()
-
-    async def _while_well(self, process: Process) -> None:
-        """Until the process has died, or was ended because it can't work."""
+    async def _while_well(self) -> None:
+        process = self._process
+        if process is None:
+            return
         death = asyncio.create_task(process.wait())
         illness = asyncio.create_task(self._unwell())
         try:

@@ -1,56 +1,109 @@
-"""A service in the process of `ojs-nats dev --together`."""
+"""Services in one process: what `ojs-nats services` and `ojs-nats dev --together` run."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from ojs_command.services import SERVICES
+import structlog
+from msgspec.structs import replace
+from structlog.contextvars import bound_contextvars
+
+from ojs_command.services import SERVICES, ServiceEntry
+from ojs_command.supervision import Kept
+from ojs_core.base.errors import OjsError
 from ojs_core.base.loops import stop_tasks
 from ojs_core.base.problems import StartupProblem
 from ojs_core.runtime.service import Build, session
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import SUPERVISED_STOP_SECONDS, Stopping
 from ojs_core.runtime.supervised import ReadyLine
+from ojs_core.store.store import Store
+
+_CRASHED: Final = "it has crashed; the log says where"
+
+log = structlog.get_logger(__name__)
 
 
-async def load_services() -> dict[str, Build]:
-    """All of them by name, read beside the loop."""
-    return await asyncio.to_thread(lambda: {entry.name: entry.load() for entry in SERVICES})
+async def load_services(entries: Iterable[ServiceEntry] = SERVICES) -> dict[str, Build]:
+    """Return them by name, read beside the loop."""
+    return await asyncio.to_thread(lambda: {entry.name: entry.load() for entry in entries})
 
 
-class ServiceTask:
-    """Runs one service beside others."""
+class ServiceTask(Kept):
+    """Runs one service beside others, with a connection to NATS of its own. Its log lines have `role`."""
 
-    def __init__(self, name: str, build: Build, settings: Settings) -> None:
-        self.name = name
+    def __init__(self, name: str, build: Build, settings: Settings, stop_seconds: float = SUPERVISED_STOP_SECONDS) -> None:
+        """`stop_seconds` is what it has to finish what is in flight, once it was told to stop."""
+        super().__init__(name)
         self.url: str | None = None
+        self.clean = True
+        """Whether all of its work could be finished, once it has ended."""
         self._build = build
         self._settings = settings
-        self._stopping = Stopping(SUPERVISED_STOP_SECONDS)
+        self._stopping = Stopping(stop_seconds)
         self._task: asyncio.Task[bool] | None = None
+        self._store: Store | None = None
+        self._reason = "it is being started"
+        """Why it isn't ready, while it isn't."""
 
     @property
     def pid(self) -> int | None:
-        """Process id, None while it isn't running."""
         return None if self._task is None or self._task.done() else os.getpid()
 
-    async def start(self) -> None:
-        """Start it and return when it is ready. Raises `StartupProblem`."""
+    async def trouble(self) -> str | None:
+        """Return why it can't work now: it doesn't run, or NATS stores nothing."""
+        if self._store is None:
+            return self._reason
+        try:
+            await self._store.ready()
+        except OjsError as error:
+            return error.message
+        return None
+
+    async def _launch(self) -> None:
         ready: asyncio.Future[ReadyLine] = asyncio.get_running_loop().create_future()
-        work = session(self.name, self._settings, self._build, self._stopping, ready.set_result)
-        self._task = asyncio.create_task(work, name=self.name)
+
+        def works(line: ReadyLine, store: Store) -> None:
+            self._store = store
+            ready.set_result(line)
+
+        with bound_contextvars(role=self.name):
+            work = session(self.name, self._settings, self._build, self._stopping, works)
+            self._task = asyncio.create_task(work, name=self.name)
         either: set[asyncio.Future[Any]] = {self._task, ready}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
-            await self._task
-            raise StartupProblem(f"{self.name} was told to stop before it was ready")
+            raise StartupProblem(self._ended(self._task))
         self.url = ready.result().url
+        if self.name == "gateway" and self.url is not None:  # started again, it keeps its port: clients have its URL
+            self._settings = replace(self._settings, port=urlsplit(self.url).port)
 
-    async def stop(self, seconds: float) -> None:
-        """End it, by force after `seconds`."""
-        self._stopping.request()
+    async def _while_well(self) -> None:
         if self._task is not None:
-            await asyncio.wait({self._task}, timeout=seconds)
-            await stop_tasks([self._task])
+            await asyncio.wait({self._task})
+            self._ended(self._task)
+
+    async def _end(self, seconds: float) -> None:
+        self._stopping.request()
+        if self._task is None:
+            return
+        await asyncio.wait({self._task}, timeout=seconds)
+        self.clean = self._task.done() and not self._task.cancelled() and self._task.exception() is None and self._task.result()
+        await stop_tasks([self._task])
+
+    def _ended(self, task: asyncio.Task[bool]) -> str:
+        """Write down why it has ended, and return that."""
+        self._task = self._store = None
+        problem = None if task.cancelled() else task.exception()
+        if isinstance(problem, StartupProblem):
+            self._reason = str(problem)
+        elif problem is not None:
+            log.error("died", child=self.name, exc_info=problem)
+            self._reason = _CRASHED
+        else:
+            self._reason = "it was told to stop"
+        return self._reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -83,6 +83,7 @@ class Context:
         self.unconfirmed_bulk = unconfirmed_bulk
         """Whether bulk operations by a broad filter are done without `confirm: true`."""
         self.stopping = False
+        self.draining: Callable[[], bool] = lambda: False
         self._started = time.monotonic()
         self._waiting: set[asyncio.Task[Any]] = set()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from ojs_core.access.known_keys import KnownKeys
@@ -18,6 +18,7 @@ from ojs_gateway.access import Access, own_key
 from ojs_gateway.auditing import Auditor
 from ojs_gateway.context import Context, GatewayTimings
 from ojs_gateway.http.edge import Edge, server
+from ojs_gateway.http.request_log import request_log
 from ojs_gateway.nats_api.service import NatsApi
 from ojs_gateway.pages import Pages
 from ojs_gateway.routes import bound, operations, router
@@ -73,7 +74,8 @@ class Gateway:
         if settings.dashboard:
             for path, endpoint in Pages(read_only=settings.dashboard_read_only).endpoints():
                 found.add("GET", path, endpoint)
-        self._edge = Edge(found, limits, browsers, self._access.http, self._context.aside)
+        log_request = request_log(settings.request_log)
+        self._edge = Edge(found, limits, browsers, self._access.http, self._context.aside, log_request)
         self._nats_api: NatsApi | None = None
         if settings.nats_api != "off":
             inboxes = Inboxes(settings.inbox_prefixes)
@@ -87,6 +89,10 @@ class Gateway:
                 most=settings.max_connections,
             )
         self._listener: Listener | None = None
+
+    def tell_readiness(self, draining: Callable[[], bool]) -> None:
+        """Answer `/readyz` with 503 as soon as `draining` says so."""
+        self._context.draining = draining
 
     @property
     def url(self) -> str:

@@ -13,6 +13,7 @@ from ojs_core.read.messages import ProjectorStatus
 from ojs_core.telemetry import metrics
 from ojs_projector.index.model import Model
 from ojs_projector.index.numbers import DEAD, counts_of_queues
+from ojs_projector.reading.history import oldest_available
 
 _MAX_QUEUES: Final = 500
 """Queues that get gauges of their own, those with the most jobs; the rest is added up as `other`."""
@@ -21,9 +22,12 @@ _MAX_QUEUES: Final = 500
 class Gauges:
     """Brings the gauges up to date ahead of each exposition."""
 
-    def __init__(self, model: Model, status: Callable[[], ProjectorStatus], bound: Callable[[str], int]) -> None:
-        """`bound` says how many jobs of a queue may wait, 0 if any number."""
+    def __init__(
+        self, model: Model, status: Callable[[], ProjectorStatus], bound: Callable[[str], int], now: Callable[[], int]
+    ) -> None:
+        """`bound` says how many jobs of a queue may wait, 0 if any number; `now` is in Unix milliseconds."""
         self._model = model
+        self._now = now
         self._bound = bound
         self._status = status
         self._shown: dict[Gauge, set[tuple[str, ...]]] = {}
@@ -37,6 +41,7 @@ class Gauges:
         active: Counter[tuple[str, ...]] = Counter()
         dead: Counter[tuple[str, ...]] = Counter()
         pressure: dict[tuple[str, ...], float] = {}
+        waited: dict[tuple[str, ...], float] = {}
         counts = counts_of_queues(self._model.db)
         letters = {queue: counts.pop((queue, DEAD)) for queue, state in list(counts) if state == DEAD}
         sizes: Counter[str] = Counter()
@@ -52,7 +57,12 @@ class Gauges:
             dead[queue,] += 0
         for name, number in letters.items():
             dead[name if name in largest else metrics.OTHER,] += number
+        now = self._now()
+        for name, since in oldest_available(self._model.db).items():
+            queue = name if name in largest else metrics.OTHER
+            waited[queue,] = max(waited.get((queue,), 0.0), max(0, now - since) / 1_000)
         self._show(metrics.QUEUE_DEPTH, depth)
+        self._show(metrics.QUEUE_OLDEST, waited)
         self._show(metrics.QUEUE_ACTIVE, active)
         self._show(metrics.QUEUE_DEAD, dead)
         self._show(metrics.PRESSURE, pressure)

@@ -184,7 +184,7 @@ class Projector:
             ),
             start_loop("projector-prune", pruner.run),
         ]
-        self._stop_gauges = metrics.refresh_with(Gauges(model, self.status, store.queues.bound).refresh)
+        self._stop_gauges = metrics.refresh_with(Gauges(model, self.status, store.queues.bound, store.clock.now).refresh)
         log.info("following the job records", after=model.applied, rebuilding=model.partial)
 
     async def stop(self) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,8 @@ import nats
 import uuid6
 
 from support.cli import Cli, Said
+from support.nats import NatsServer
+from support.processes import free_port
 from support.system import Processes, System
 from support.waiting import until
 
@@ -99,6 +103,36 @@ def test_services_that_are_missing(processes: Processes, tmp_path: Path) -> None
     assert trouble is not None
     assert trouble["status"] == "problem"
     assert trouble["remedy"].startswith("start one: 'ojs-nats ")
+
+
+def test_processes_of_several_versions(system: System, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, system.url)
+
+    def told() -> dict[str, Any] | None:
+        now = int(time.time() * 1_000)
+        beat = {"role": "reaper", "instance": "older:1", "since": now, "at": now, "version": "0.0.1"}
+        system.put_record("service.reaper.older", json.dumps(beat).encode())
+        return found(cli("doctor", "--json")).get("mixed versions")
+
+    trouble = until(told)
+    assert trouble is not None
+    assert trouble["status"] == "warning"
+    assert "0.0.1: reaper; " in trouble["found"]
+
+
+def test_what_nats_server_says_of_itself(system: System, tmp_path: Path) -> None:
+    cli = Cli(tmp_path, system.url)
+    port = free_port()
+    with NatsServer(tmp_path / "nats", more=f'http: "127.0.0.1:{port}"', max_file_store="64MB"):
+        said = cli("doctor", "--nats-monitor", f"http://127.0.0.1:{port}", "--json")
+    monitored = {finding["check"]: finding for finding in said.json["findings"]}
+    assert monitored["users"]["found"] == "test asks nobody who they are, and listens on this machine alone"
+    assert (monitored["sync"]["status"], monitored["max_file_store"]["status"]) == ("warning", "warning")
+    assert monitored["sync"]["found"] == "test is alone, and forces writes to the disk every 2m"
+    assert monitored["max_file_store"]["found"] == "max_file_store of test is 64,000,000 bytes"
+    away = cli("doctor", "--nats-monitor", f"http://127.0.0.1:{port}", "--json")
+    assert found(away)["nats-monitor"]["found"].startswith(f"http://127.0.0.1:{port} does not answer as nats-server does: ")
+    assert cli("doctor", "--nats-monitor", "nats://127.0.0.1:4222").code == 2
 
 
 def test_a_stream_that_was_changed_by_hand_and_what_is_mended_is_well(own_system: System, tmp_path: Path) -> None:

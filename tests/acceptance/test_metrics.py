@@ -112,6 +112,17 @@ def test_the_scheduler_measures_how_late_it_was(system: System) -> None:
     assert (everything(system) - before)["ojs_job_retried_total", QUEUE, TYPE] == 1
 
 
+def test_an_attempt_that_nobody_beats_for_is_counted(system: System) -> None:
+    before = everything(system)
+    push(system, visibility_timeout="PT0.2S")
+    fetch(system)
+
+    def counted_once() -> bool:
+        return (everything(system) - before).get(("ojs_job_lease_expired_total", QUEUE, TYPE)) == 1
+
+    until(counted_once)
+
+
 def test_the_projector_says_how_full_the_queues_are(system: System) -> None:
     projector = system.state["urls"]["projector"]
     push(system)
@@ -128,6 +139,7 @@ def test_the_projector_says_how_full_the_queues_are(system: System) -> None:
     until(one_waits_and_one_runs)
     now = scrape(projector)
     assert now.of("ojs_queue_active")[QUEUE,] == 1
+    assert 0 <= now.of("ojs_queue_oldest_seconds")[QUEUE,] < 600
     assert now.of("ojs_projector_relaying")[()] == 1
     assert now.of("ojs_projector_progress_ratio")[()] == 1
     assert not scrape(system.url).of("ojs_projector_progress_ratio")

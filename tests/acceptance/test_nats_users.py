@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import nats
 import pytest
 
-from ojs_command.services import SERVICES
+from ojs_command.services import BACKGROUND, SERVICES
 from ojs_core.jetstream.grants import Grants, Team, all_grants
 from ojs_core.jetstream.subjects import StoreConfig
 from ojs_link.login import read_login
@@ -106,6 +106,25 @@ async def test_a_whole_life_needs_no_more_than_the_rows(guarded: Guarded) -> Non
     assert all("iolation" not in command.output for command in guarded.processes.commands)
 
 
+@pytest.mark.parametrize("user", ["{role}", "services"])
+def test_all_services_in_one_process_work_as_their_users_or_as_one(guarded: Guarded, user: str) -> None:
+    before = len(guarded.violations)
+    services = guarded.processes.start("services", "--nats", guarded.as_user(user))
+
+    def ready() -> bool:
+        assert services.process.poll() is None, services.output
+        return any("services" in line for line in services.events("ready"))
+
+    until(ready, 180.0)
+    [line] = [line for line in services.events("ready") if "services" in line]
+    until(lambda: send("GET", f"{line['url']}/readyz").status == 200)
+    delayed = guarded.call("POST", "/jobs", {"type": "t", "args": [], "options": {"queue": "nobodys", "delay": "1s"}})
+    until(lambda: state_of(guarded, delayed["job"]["id"]) == "available")
+    assert services.stop() == 0
+    assert guarded.violations[before:] == []
+    assert "iolation" not in services.output
+
+
 def _everything_over_http(guarded: Guarded, target: WebhookTarget) -> None:
     call = guarded.call
     call("POST", "/webhooks/subscriptions", {"url": target.url, "events": ["job.completed"]})
@@ -175,7 +194,9 @@ def of_others(user: str) -> dict[str, str]:
 def test_every_row_has_what_no_other_has() -> None:
     lacking = {(user, other) for user in ROWS for other in ROWS if other != user and other not in of_others(user)}
     # What people may ask of the API includes what clients and workers may.
-    assert lacking == {("operator", name) for name in PUBLIC - {"operator"}}
+    # The user `services` may what its services may between them.
+    of_services = {("services", entry.name) for entry in BACKGROUND}
+    assert lacking == {("operator", name) for name in PUBLIC - {"operator"}} | of_services
 
 
 @pytest.mark.parametrize("user", ROWS)
@@ -289,6 +310,7 @@ def test_the_command_prints_users_and_keeps_their_seeds(tmp_path: Path) -> None:
     seeds = sorted((tmp_path / "nats-users").iterdir())
     assert {file.stem for file in seeds} == {
         *(entry.name for entry in SERVICES),
+        "services",
         "gateway-api",
         "operator",
         "shop-client",

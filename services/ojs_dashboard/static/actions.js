@@ -22,7 +22,7 @@ import { signal } from './signals-core.js';
  */
 /**
  * @typedef {Record<string, any>} Values
- * @typedef {{name: string, label: string, value?: string, kind?: 'text' | 'number' | 'json' | 'choice' | 'flag',
+ * @typedef {{name: string, label: string, value?: string, kind?: 'text' | 'number' | 'json' | 'choice',
  *   choices?: readonly string[], hint?: import('./parts.js').Part, required?: boolean, min?: number, max?: number}} Field
  */
 
@@ -155,8 +155,7 @@ function request_(/** @type {Open} */ now) {
 function input(/** @type {Field} */ field, /** @type {import('./signals-core.js').Signal<Values>} */ values) {
 	const take = (/** @type {Event} */ event) => {
 		const target = /** @type {HTMLInputElement} */ (event.target);
-		const value = field.kind === 'flag' ? String(target.checked) : target.value;
-		values.value = { ...values.peek(), [field.name]: value };
+		values.value = { ...values.peek(), [field.name]: target.value };
 	};
 	const value = values.value[field.name] ?? '';
 	const id = `field-${field.name}`;
@@ -165,9 +164,7 @@ function input(/** @type {Field} */ field, /** @type {import('./signals-core.js'
 			? html`<textarea id=${id} rows="8" spellcheck="false" .value=${value} @input=${take}></textarea>`
 			: field.kind === 'choice'
 				? html`<select id=${id} @change=${take}>${(field.choices ?? []).map((choice) => html`<option ?selected=${choice === value}>${choice}</option>`)}</select>`
-				: field.kind === 'flag'
-					? html`<input id=${id} type="checkbox" .checked=${value === 'true'} @change=${take} />`
-					: html`<input id=${id} type=${field.kind ?? 'text'} .value=${value} ?required=${field.required} min=${field.min ?? nothing} max=${field.max ?? nothing} autocomplete="off" @input=${take} />`;
+				: html`<input id=${id} type=${field.kind ?? 'text'} .value=${value} ?required=${field.required} min=${field.min ?? nothing} max=${field.max ?? nothing} autocomplete="off" @input=${take} />`;
 	return html`<div class="field"><label for=${id}>${field.label}</label>${control}${field.hint ? html`<small>${field.hint}</small>` : nothing}</div>`;
 }
 

@@ -31,7 +31,7 @@ export function graph(
 	const y = (/** @type {Node} */ node) => node.row * (HEIGHT + GAP_Y);
 	const edges = nodes.flatMap((node) => node.after.map((id) => /** @type {const} */ ([byId.get(id), node])));
 	return html`<div class="scroll" tabindex="0" role="region" aria-label="Graph">
-		<svg class="graph" width=${width} height=${height} viewBox="0 0 ${width} ${height}" role="group" aria-label="Steps and what they wait for">
+		<svg class="graph" width=${width} height=${height} viewBox="-1 -1 ${width} ${height}" role="group" aria-label="Steps and what they wait for">
 			${edges.map(([from, to]) => {
 				if (!from) return '';
 				const [x1, y1, x2, y2] = [x(from) + WIDTH, y(from) + HEIGHT / 2, x(to), y(to) + HEIGHT / 2];
@@ -42,7 +42,7 @@ export function graph(
 				<rect class=${`node ${node.state}`} x=${x(node)} y=${y(node)} width=${WIDTH} height=${HEIGHT} rx="5" />
 				<rect class=${`bar ${node.state}`} x=${x(node)} y=${y(node) + HEIGHT - 4} width=${WIDTH * node.share} height="4" />
 				<text x=${x(node) + 8} y=${y(node) + 16}>${cut(node.label)}</text>
-				<text class="state" x=${x(node) + 8} y=${y(node) + 30}>${node.state}</text>
+				<text class="dim" x=${x(node) + 8} y=${y(node) + 30}>${node.state}</text>
 			</a>`,
 			)}
 		</svg>

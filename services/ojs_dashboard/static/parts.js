@@ -70,7 +70,8 @@ export function when(source, shown, { empty = () => false, none = 'There is noth
 	const trouble = problem
 		? html`<div class="notice ${problem.passing ? 'warn' : 'bad'}" role="status">
 				<p>${building(problem) ? 'The index is being built. Lists are there when it is ready.' : text(problem.message, 500)}</p>
-				${problem.hint ? html`<p>${text(problem.hint, 500)}</p>` : nothing} ${again}
+				<p>${problem.passing ? 'This page tries again by itself.' : text(problem.hint || ' ', 500)}</p>
+				${again}
 			</div>`
 		: nothing;
 	if (value === undefined) return problem ? trouble : busy ? html`<div class="skeleton" role="status">Loading…</div>` : nothing;
@@ -216,7 +217,7 @@ export function plot(series, { label, format, height = 120 }) {
 					pen = 'M';
 					return '';
 				}
-				const step = `${pen}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
+				const step = `${pen}${x(at).toFixed(1)} ${y(value).toFixed(1)}${pen === 'M' ? 'h0' : ''}`; // a dot, if it is alone
 				pen = 'L';
 				return step;
 			})
@@ -241,11 +242,11 @@ const MOST_TEXT = 5_000;
 
 /** JSON as a tree that opens by and by, so that a megabyte is shown as well. */
 export function tree(/** @type {unknown} */ value, /** @type {Part} */ name = nothing, open = true) {
-	return html`<div class="tree">${node(value, name, !open)}</div>`;
+	return html`<div class="tree">${node(value, name, open)}</div>`;
 }
 
 /** @returns {Part} */
-function node(/** @type {unknown} */ value, /** @type {Part} */ name, fold = false) {
+function node(/** @type {unknown} */ value, /** @type {Part} */ name, open = true) {
 	const label = name === nothing ? nothing : html`<span class="name">${name}</span> `;
 	if (value === null || typeof value !== 'object') {
 		const shown = typeof value === 'string' ? plain(written(value.slice(0, MOST_TEXT))) : String(value);
@@ -258,7 +259,6 @@ function node(/** @type {unknown} */ value, /** @type {Part} */ name, fold = fal
 	const members = Object.entries(value);
 	const [one, none] = Array.isArray(value) ? ['item', '[]'] : ['member', '{}'];
 	if (!members.length) return html`<div>${label}<span class="value">${none}</span></div>`;
-	const open = !fold || members.length <= FEW_MEMBERS;
 	let filled = open;
 	const fill = (/** @type {Event} */ event) => {
 		const details = /** @type {HTMLDetailsElement} */ (event.currentTarget);
@@ -271,9 +271,11 @@ function node(/** @type {unknown} */ value, /** @type {Part} */ name, fold = fal
 	</details>`;
 }
 
+const few = (/** @type {unknown} */ value) => Object.keys(value ?? {}).length <= FEW_MEMBERS;
+
 /** @returns {Part} */
 function children(/** @type {[string, unknown][]} */ members) {
-	const shown = members.slice(0, MOST_MEMBERS).map(([name, value]) => node(value, text(name, 100), true));
+	const shown = members.slice(0, MOST_MEMBERS).map(([name, value]) => node(value, text(name, 100), few(value)));
 	return members.length > MOST_MEMBERS
 		? [...shown, html`<div class="dim">… ${number(members.length - MOST_MEMBERS)} more: copy to see all</div>`]
 		: shown;

@@ -32,6 +32,7 @@ class FindingHandlers:
             "nats": self._nats,
             "storage": self._storage,
             "services": self._services,
+            "mixed versions": self._versions,
             "projector": self._projector,
             "records": self._records,
             "maintenance": self._maintenance,
@@ -75,6 +76,9 @@ class FindingHandlers:
 
     async def _services(self) -> Iterable[Finding]:
         return server.services(self._context.roles.missing)
+
+    async def _versions(self) -> Iterable[Finding]:
+        return server.versions(await self._store.presence.lately())
 
     async def _projector(self) -> Iterable[Finding]:
         try:

@@ -7,7 +7,8 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from ojs_core.base.errors import OjsError
+from ojs_core.base.errors import OjsError, unavailable
+from ojs_core.runtime.health import DRAINING
 from ojs_core.wire.system.health import BackendHealth, Liveness, ServicesHealth, health, storage_health
 from ojs_core.wire.system.manifest import OJS_VERSION, manifest
 from ojs_core.wire.system.overview import ResetAnswer
@@ -45,7 +46,8 @@ class SystemHandlers:
         return answer
 
     async def health(self, _call: Call) -> Response:
-        """GET /health, /readyz: 200 while NATS stores what is written, 503 with the reason while it does not.
+        """GET /health, /readyz: 200 while NATS stores what is written, 503 with the reason while it does not, or while the
+        gateway drains.
 
         `degraded` and 200: part of the work waits, which taking this gateway out of service would not help (docs/adr/032).
         """
@@ -53,6 +55,8 @@ class SystemHandlers:
         storage = storage_health(room.levels, shortage=room.shortage, trouble=room.trouble is not None)
         services = ServicesHealth(roles.processes, roles.missing)
         try:
+            if self._context.draining():
+                raise unavailable(DRAINING)
             latency_ms = await self._store.ready()
         except OjsError as error:
             backend = BackendHealth(type="nats", status="unhealthy", error=error.message)

@@ -30,6 +30,7 @@ from ojs_gateway.http.compression import accepts_gzip, compressed
 from ojs_gateway.http.door import Door
 from ojs_gateway.http.large_bodies import LARGE_BYTES, LargeBodies
 from ojs_gateway.http.request import HttpCall
+from ojs_gateway.http.request_log import RequestLog
 from ojs_gateway.http.router import Router
 from ojs_gateway.http.showing import shown as shown_body
 
@@ -46,8 +47,17 @@ SPOKEN: Final = "1.0"
 class Edge:
     """Turns requests into answers; nothing that goes wrong gets past it."""
 
-    def __init__(self, router: Router, limits: PayloadLimits, browsers: Browsers, door: Door, aside: LargeBodies) -> None:
+    def __init__(
+        self,
+        router: Router,
+        limits: PayloadLimits,
+        browsers: Browsers,
+        door: Door,
+        aside: LargeBodies,
+        log_request: RequestLog | None = None,
+    ) -> None:
         self._aside = aside
+        self._log_request = log_request
         self._door = door
         self._router = router
         self._browsers = browsers
@@ -65,6 +75,7 @@ class Edge:
         version = headers.get(_OJS_VERSION)
         dialect = dialect_of(headers.get(hdrs.USER_AGENT), headers.get(hdrs.ACCEPT), version, headers.get(hdrs.CONTENT_TYPE))
         cors: tuple[tuple[str, str], ...] = ()
+        call: HttpCall | None = None
         try:
             cors = self._browsers.admit(request.method, headers)
             require_supported(dialect, version)
@@ -82,7 +93,7 @@ class Edge:
                 if isinstance(answer, StreamedResponse):
                     with self._door.streaming(call):
                         streamed = await answer.serve(request, _headers(request_id, dialect, cors))
-                    metrics.answered(request.method, route, streamed.status, time.perf_counter() - began)
+                    self._answered(request, call, route, streamed.status, began, request_id)
                     return streamed
                 status, body, more = answer.status, shown_body(call, answer), answer.headers
         except OjsError as error:
@@ -98,11 +109,19 @@ class Edge:
         more = (*more, *cors)
         if len(body) >= LARGE_BYTES and (hdrs.VARY, hdrs.ACCEPT_ENCODING) not in more:  # else it is as the client takes it
             body, more = await self._packed(body, headers.get(hdrs.ACCEPT_ENCODING), more)
-        metrics.answered(request.method, route, status, time.perf_counter() - began)
+        self._answered(request, call, route, status, began, request_id)
         response = Answer(status, body, _headers(request_id, dialect, more).items())
         if self.closing:
             response.force_close()
         return response
+
+    def _answered(
+        self, request: web.BaseRequest, call: HttpCall | None, route: str, status: int, began: float, request_id: str
+    ) -> None:
+        seconds = time.perf_counter() - began
+        metrics.answered(request.method, route, status, seconds)
+        if self._log_request is not None:
+            self._log_request(request, call, route, status, seconds, request_id)
 
     async def _packed(
         self, body: bytes, accepted: str | None, more: tuple[tuple[str, str], ...]

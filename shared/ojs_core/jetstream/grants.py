@@ -16,6 +16,8 @@ from ojs_link.address import INBOX
 
 Service = Literal["gateway", "scheduler", "reaper", "coordinator", "projector", "webhooks"]
 SERVICES: Final[tuple[Service, ...]] = get_args(Service)
+BACKGROUND: Final = "services"
+"""The user of a process that runs all services but the gateway, where they don't have a user each."""
 OPERATOR: Final = "operator"
 """The user of people."""
 KEYS: Final = "keys"
@@ -127,6 +129,7 @@ def inbox_of(config: StoreConfig, role: str) -> str:
 def all_grants(config: StoreConfig, teams: Sequence[Team] = (Team(),), *, test_mode: bool = False) -> dict[str, Grants]:
     """Return the rows of a whole system by the users' names. In `test_mode` services take part in resets."""
     found: dict[str, Grants] = {role: _service(config, role, test_mode=test_mode) for role in SERVICES}
+    found[BACKGROUND] = _background(config, test_mode=test_mode)
     asking = [OPERATOR, *(name for team in teams for name in (team.client, team.worker))]
     answers = [f"{inbox_of(config, name)}.>" for name in asking]
     found[ANSWERING] = _row(config, ANSWERING, ["$JS.API.INFO", *answers], [config.api(ANY, REST), "$SRV.>"])
@@ -149,6 +152,14 @@ def _service(config: StoreConfig, role: Service, *, test_mode: bool) -> Grants:
         publish += [f"{config.reset_answers}*", *([config.reset, config.epoch] if role == "gateway" else [])]
         hears += [config.reset, *([f"{config.reset_answers}*"] if role == "gateway" else [])]
     return _row(config, role, publish, hears, _of_others(config, role))
+
+
+def _background(config: StoreConfig, *, test_mode: bool) -> Grants:
+    """What the services beside a gateway may between them; each deny of one is what another one does."""
+    rows = [_service(config, role, test_mode=test_mode) for role in SERVICES if role != "gateway"]
+    publish = dict.fromkeys(subject for row in rows for subject in row.publish)
+    hears = dict.fromkeys(subject for row in rows for subject in row.subscribe[1:])
+    return _row(config, BACKGROUND, list(publish), list(hears))
 
 
 def purged_streams(config: StoreConfig, role: str) -> list[str]:

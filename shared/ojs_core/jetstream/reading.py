@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
+import msgspec
 import structlog
 
 from ojs_core.base.errors import OjsError
@@ -22,6 +23,12 @@ from ojs_core.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+FORMAT: Final = 1
+"""The newest form of records that this version reads. A record whose form an older version would misread names its own,
+in the member `record_format`; without one it is of the first (docs/adr/084).
+"""
+_NAMES_ITS_FORMAT: Final = b'"record_format"'
 
 RECORD_ERRORS: Final = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 """What work on a record raises that is wrong in a way that nobody thought of. msgspec's errors are ValueErrors."""
@@ -60,13 +67,29 @@ class Unreadable(ValueError):
         )
 
 
+class _Formatted(msgspec.Struct, frozen=True):
+    record_format: int = FORMAT
+
+
+_format_of: Final = msgspec.json.Decoder(_Formatted).decode
+
+
 class RecordReader(Generic[T]):
-    """Reads one kind of record by a decoder of JSON. `sound` raises ValueError, or OjsError, for what no type says of it."""
+    """Reads one kind of record by a decoder of JSON. `sound` raises ValueError, or OjsError, for what no type says of it.
+
+    `foreign` records are as a client wrote them, and have no form of ours.
+    """
 
     def __init__(
-        self, kind: Kind, decode: Callable[[bytes], T], sound: Callable[[str, T], None] = lambda _name, _record: None
+        self,
+        kind: Kind,
+        decode: Callable[[bytes], T],
+        sound: Callable[[str, T], None] = lambda _name, _record: None,
+        *,
+        foreign: bool = False,
     ) -> None:
         self.kind: Final = kind
+        self._foreign = foreign
         self._decode = decode
         self._sound = sound
 
@@ -75,6 +98,10 @@ class RecordReader(Generic[T]):
         try:
             if not body.isascii():
                 str(body, "utf-8")  # msgspec leaves the inside of Raw members unchecked
+            if _NAMES_ITS_FORMAT in body and not self._foreign and (form := _format_of(body).record_format) > FORMAT:
+                raise ValueError(
+                    f"it is of format {form}, and this version reads up to {FORMAT}: a newer version has written it, upgrade"
+                )
             record = self._decode(body)
             self._sound(name, record)
         except OjsError as error:

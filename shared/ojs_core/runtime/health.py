@@ -21,8 +21,28 @@ _SILENCE_SECONDS: Final = 30.0
 """How long a connection may bring no request, or none that is whole."""
 
 
-def health_listener(name: str, store: Store, settings: Settings, port: int) -> Listener:
-    """`/healthz` is 200 while the process runs, `/readyz` 503 with the reason while NATS is away or stores nothing.
+DRAINING: Final = "this process is about to stop"
+"""Why a process isn't ready that drains."""
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """Why a process can't work now, None if it can, and what else `/readyz` tells."""
+
+    reason: str | None
+    members: dict[str, Any]
+
+
+async def readiness_of(store: Store) -> Readiness:
+    """Return whether NATS stores what is written."""
+    try:
+        latency = await store.ready()
+    except OjsError as error:
+        return Readiness(error.message, {})
+    return Readiness(None, {"latency_ms": round(latency, 3)})
+
+
+def health_listener(name: str, settings: Settings, port: int, check: Callable[[], Awaitable[Readiness]]) -> Listener:
+    """`/healthz` is 200 while the process runs, `/readyz` 503 with the reason while `check` gives one.
 
     `/metrics` is for Prometheus.
     """
@@ -36,11 +56,10 @@ def health_listener(name: str, store: Store, settings: Settings, port: int) -> L
         return answer(200, status="ok")
 
     async def ready(_request: web.Request) -> web.Response:
-        try:
-            latency = await store.ready()
-        except OjsError as error:
-            return answer(503, status="degraded", reason=error.message)
-        return answer(200, status="ok", latency_ms=round(latency, 3))
+        found = await check()
+        if found.reason is not None:
+            return answer(503, status="degraded", reason=found.reason, **found.members)
+        return answer(200, status="ok", **found.members)
 
     async def measured(_request: web.Request) -> web.Response:
         return web.Response(body=await metrics.exposition(), content_type=metrics.CONTENT_TYPE)

@@ -15,6 +15,7 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
 import structlog
@@ -22,7 +23,7 @@ import structlog
 from ojs_core.base.problems import StartupProblem, Unreachable
 from ojs_core.domain.storage_room import RoomSettings
 from ojs_core.runtime.connections import raise_file_limit
-from ojs_core.runtime.health import health_listener
+from ojs_core.runtime.health import DRAINING, Readiness, health_listener, readiness_of
 from ojs_core.runtime.listen import Listener
 from ojs_core.runtime.settings import Settings
 from ojs_core.runtime.stopping import CRASHED, STOP_SECONDS, SUPERVISED_STOP_SECONDS, Stopping
@@ -69,6 +70,14 @@ class Serving(Protocol):
         """Base URL, once it has started."""
 
 
+@runtime_checkable
+class Draining(Protocol):
+    """A service that says itself whether it is ready."""
+
+    def tell_readiness(self, draining: Callable[[], bool]) -> None:
+        """Call itself unready as soon as `draining` says so."""
+
+
 Build = Callable[[Store, Settings], Service]
 
 
@@ -101,11 +110,11 @@ async def run(name: str, settings: Settings, build: Build, *, supervisor: int | 
     `supervisor` is the inherited descriptor of a link to the process that started this one (`ojs_core.runtime.supervised`).
     """
     prepare(name, settings)
-    stopping = Stopping(STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS)
+    stopping = Stopping(STOP_SECONDS if supervisor is None else SUPERVISED_STOP_SECONDS, settings.drain_delay)
     stopping.on_signals()
     link = await Supervisor.attach(supervisor, stopping.request) if supervisor is not None else None
     try:
-        clean = await session(name, settings, build, stopping, None if link is None else link.ready)
+        clean = await session(name, settings, build, stopping, None if link is None else lambda line, _store: link.ready(line))
     finally:
         await tracing.stop()
         if link is not None:
@@ -135,10 +144,10 @@ def prepare(name: str, settings: Settings) -> None:
 
 
 async def session(
-    name: str, settings: Settings, build: Build, stopping: Stopping, ready: Callable[[ReadyLine], None] | None
+    name: str, settings: Settings, build: Build, stopping: Stopping, ready: Callable[[ReadyLine, Store], None] | None
 ) -> bool:
     """One service in a process that is prepared, from the connection to NATS to its end; whether the stop was clean. `ready` is
-    called once it works. Raises `StartupProblem`.
+    called once it works, with its store. Raises `StartupProblem`.
     """
     store = await stopping.unless(_open(name, settings))
     if store is None:
@@ -150,12 +159,14 @@ async def session(
         try:
             await stopping.unless(service.start())
             if not stopping.requested:
+                if isinstance(service, Draining):
+                    service.tell_readiness(lambda: stopping.draining)
                 apart = settings.processes > 1 or settings.client_ca is not None or not isinstance(service, Serving)
-                if settings.health_port is not None and apart:
-                    health = health_listener(name, store, settings, settings.health_port)
+                if settings.health_port is not None and (apart or settings.health_port != 0):
+                    health = health_listener(name, settings, settings.health_port, partial(_readiness, store, stopping))
                     await health.start()
                 _spare_the_collector()
-                _announce(name, service, health, store, ready)
+                _announce(name, service, health, store, settings, ready)
                 await stopping.wait()
         finally:
             clean = await _stop(service, stopping)
@@ -164,6 +175,10 @@ async def session(
         return clean
     finally:
         await _close(store)
+
+
+async def _readiness(store: Store, stopping: Stopping) -> Readiness:
+    return Readiness(DRAINING, {}) if stopping.draining else await readiness_of(store)
 
 
 async def _open(name: str, settings: Settings) -> Store:
@@ -186,13 +201,20 @@ async def _open(name: str, settings: Settings) -> Store:
 
 
 def _announce(
-    name: str, service: Service, health: Listener | None, store: Store, ready: Callable[[ReadyLine], None] | None
+    name: str,
+    service: Service,
+    health: Listener | None,
+    store: Store,
+    settings: Settings,
+    ready: Callable[[ReadyLine, Store], None] | None,
 ) -> None:
     url = service.url if isinstance(service, Serving) else health.url if health is not None else None
     own = {"health_url": health.url} if health is not None and health.url != url else {}
+    if name == "gateway" and settings.dashboard:
+        own["dashboard"] = f"{url}/"
     log.info("ready", url=url, **own, nats_server=store.server_version, pid=os.getpid())
     if ready is not None:
-        ready(ReadyLine(name, os.getpid(), url))
+        ready(ReadyLine(name, os.getpid(), url), store)
 
 
 def _spare_the_collector() -> None:

@@ -33,21 +33,22 @@ _OTHERS: Final = frozenset({CONFIG_ENV, "OJS_CA_FILE", "OJS_CERT_FILE", "OJS_KEY
 """Variables that are no settings, though they look like some: where these are, and files of clients."""
 
 NatsApiMode = Literal["auto", "open", "keys", "off"]
+RequestLogMode = Literal["off", "errors", "all"]
 """Whether requests over NATS need a key: `auto` once there are keys."""
-SettingKind = Literal["gateway", "projector", "webhooks", "service", "dev", "setup", "config"]
-"""What a command is: the gateway, the projector, the one of webhooks, another service, all of them on one machine, what makes
-the streams, or a look at the settings.
+SettingKind = Literal["gateway", "projector", "webhooks", "service", "services", "dev", "setup", "config"]
+"""What a command is: the gateway, the projector, the one of webhooks, another service, several beside a gateway, all of them on
+one machine, what makes the streams, or a look at the settings.
 """
 
 _NATS: Final[frozenset[SettingKind]] = frozenset(get_args(SettingKind))
 _EVERY: Final = _NATS - {"setup"}
-_ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "dev", "config"})
-_DELIVERS: Final[frozenset[SettingKind]] = frozenset({"gateway", "webhooks", "dev", "config"})
+_ENQUEUES: Final[frozenset[SettingKind]] = frozenset({"gateway", "service", "services", "dev", "config"})
+_DELIVERS: Final[frozenset[SettingKind]] = frozenset({"gateway", "webhooks", "services", "dev", "config"})
 _HTTP: Final[frozenset[SettingKind]] = frozenset({"gateway", "dev", "config"})
 _GATEWAY: Final[frozenset[SettingKind]] = frozenset({"gateway", "config"})
-_PROJECTOR: Final[frozenset[SettingKind]] = frozenset({"projector", "config"})
-_INDEXES: Final[frozenset[SettingKind]] = frozenset({"projector", "dev", "config"})
-_ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "webhooks", "service", "config"})
+_PROJECTOR: Final[frozenset[SettingKind]] = frozenset({"projector", "services", "config"})
+_INDEXES: Final[frozenset[SettingKind]] = frozenset({"projector", "services", "dev", "config"})
+_ONE: Final[frozenset[SettingKind]] = frozenset({"gateway", "projector", "webhooks", "service", "services", "config"})
 _DEV: Final[frozenset[SettingKind]] = frozenset({"dev", "config"})
 
 
@@ -83,12 +84,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     header_timeout: float = 20.0
     idle_timeout: float = 115.0
     max_subscriptions: int = 1_000
+    request_log: RequestLogMode = "off"
     dashboard: bool = True
     dashboard_read_only: bool = False
     nats_api: NatsApiMode = "auto"
     nats_api_url: str | None = None
     inbox_prefixes: tuple[str, ...] = ("_INBOX", "_R_.")
     health_port: int | None = 0
+    drain_delay: float = 0.0
     health_host: str = "127.0.0.1"
     storage_limit: int = 0
     storage_reserve: int = RESERVE_BYTES
@@ -308,9 +311,17 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "health_port",
         setting_readers.health_port,
         "PORT|off",
-        "port of /healthz, /readyz and /metrics of a service without an HTTP API, or of the first of several gateway processes "
-        "(the others have those after it); 0 for any free one",
+        "port of /healthz, /readyz and /metrics: of a service without an HTTP API, of a gateway beside its own port, or of the "
+        "first of several gateway processes (the others have those after it); 0 for any free one where one is needed",
         _ONE,
+    ),
+    Option(
+        "drain_delay",
+        setting_readers.seconds(0, 300),
+        "SECONDS",
+        "how long a gateway that is told to stop says that it isn't ready (/readyz) while it still answers, so that balancers "
+        "send nobody any more; a second signal ends that",
+        _GATEWAY,
     ),
     Option(
         "storage_limit",
@@ -364,6 +375,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "N",
         "event streams and subscriptions on WebSockets that a gateway serves at a time; each costs it some 15 µs for every "
         "event that it wants",
+        _HTTP,
+    ),
+    Option(
+        "request_log",
+        setting_readers.choice(*get_args(RequestLogMode)),
+        "off|errors|all",
+        "a line in the log for each HTTP request, or for each that was refused or failed: method, route, status, time, key",
         _HTTP,
     ),
     Option("dashboard", setting_readers.boolean, "", "serve the dashboard at /", _HTTP),

@@ -1,4 +1,4 @@
-"""How a process is asked to stop: SIGTERM or SIGINT once, and a second time for those in a hurry."""
+"""How a process is asked to stop: SIGTERM or SIGINT once, and again for those in a hurry."""
 
 from __future__ import annotations
 
@@ -35,14 +35,19 @@ log = structlog.get_logger(__name__)
 class Stopping:
     """Set once, by a signal or by `request`; everything in the process looks here."""
 
-    def __init__(self, seconds: float = STOP_SECONDS) -> None:
+    def __init__(self, seconds: float = STOP_SECONDS, drain_seconds: float = 0.0) -> None:
+        """`seconds` is what a stop may take. It begins `drain_seconds` after the signal that asks for it."""
         self._seconds = seconds
+        self._drain_seconds = drain_seconds
+        self.draining = False
+        """Whether the stop is announced: balancers are to send nobody any more, while everything still works."""
         self._event = asyncio.Event()
         self._deadline = 0.0
         self._ends_process = False
 
     def on_signals(self) -> None:
-        """Listen to SIGTERM and SIGINT. The second one ends the process at once.
+        """Listen to SIGTERM and SIGINT. The first asks for a stop, or announces it where there is a time to drain; the next
+        asks for it then, and one after that ends the process at once.
 
         From then on a stop ends the process in any case, by force if something in it doesn't let itself be ended.
         """
@@ -52,13 +57,22 @@ class Stopping:
         def received(number: int) -> None:
             if self._event.is_set():
                 os._exit(128 + number)
-            self.request()
+            if self._drain_seconds > 0 and not self.draining:
+                self._drain()
+            else:
+                self.request()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, received, number)
 
+    def _drain(self) -> None:
+        log.info("draining", seconds=self._drain_seconds)
+        self.draining = True
+        asyncio.get_running_loop().call_later(self._drain_seconds, self.request)
+
     def request(self) -> None:
-        """Ask the process to stop."""
+        """Ask the process to stop, now."""
+        self.draining = True
         if not self._event.is_set():
             self._deadline = asyncio.get_running_loop().time() + self._seconds
             self._event.set()

@@ -99,6 +99,9 @@ _COMPLETED: Final = _counter("ojs_job_completed", "Jobs completed.", *_LABELS)
 _FAILED: Final = _counter("ojs_job_failed", "Jobs discarded, dead letters included.", *_LABELS)
 _RETRIED: Final = _counter("ojs_job_retried", "Failed attempts that are followed by another.", *_LABELS)
 _CANCELLED: Final = _counter("ojs_job_cancelled", "Jobs cancelled.", *_LABELS)
+_LEASES_EXPIRED: Final = _counter(
+    "ojs_job_lease_expired", "Attempts that ended because nobody beat for them: a worker died, hung or was cut off.", *_LABELS
+)
 _EXPIRED: Final = _counter("ojs_job_expired", "Jobs discarded because they expired before they ran.", *_LABELS)
 _DURATION: Final = _histogram(
     "ojs_job_duration_seconds", "Time that attempts ran, by the state that they left the job in.", _RUN_S, *_LABELS, "state"
@@ -110,6 +113,9 @@ _QUEUE_TIME: Final = _histogram(
 # Queues, from the projector's index
 
 QUEUE_DEPTH: Final = _projector(Gauge, "ojs_queue_depth", "Jobs stored, by state.", "queue", "state")
+QUEUE_OLDEST: Final = _projector(
+    Gauge, "ojs_queue_oldest_seconds", "How long the job has waited that is available and has waited longest.", "queue"
+)
 QUEUE_ACTIVE: Final = _projector(Gauge, "ojs_queue_active", "Active jobs.", "queue")
 QUEUE_DEAD: Final = _projector(Gauge, "ojs_dead_letter_depth", "Dead letters, by the queue that they come from.", "queue")
 
@@ -318,7 +324,18 @@ async def exposition() -> bytes:
 class _Series:
     """The metrics of one job type in one queue. A stored transition moves at most three of them."""
 
-    __slots__ = ("cancelled", "completed", "durations", "enqueued", "expired", "failed", "labels", "queue_time", "retried")
+    __slots__ = (
+        "cancelled",
+        "completed",
+        "durations",
+        "enqueued",
+        "expired",
+        "failed",
+        "labels",
+        "leases_expired",
+        "queue_time",
+        "retried",
+    )
 
     def __init__(self, queue: str, job_type: str) -> None:
         self.labels = labels = (queue, job_type)
@@ -328,6 +345,7 @@ class _Series:
         self.retried = _RETRIED.labels(*labels)
         self.cancelled = _CANCELLED.labels(*labels)
         self.expired = _EXPIRED.labels(*labels)
+        self.leases_expired = _LEASES_EXPIRED.labels(*labels)
         self.queue_time = _QUEUE_TIME.labels(*labels)
         self.durations: dict[State, FastHistogram] = {}
 
@@ -351,6 +369,8 @@ class _Series:
         duration.observe(seconds)
         if state in {State.AVAILABLE, State.RETRYABLE} and event != "requeued":
             self.retried.inc()
+        if event == "lease_expired":
+            self.leases_expired.inc()
 
     def _ended(self, entry: Entry) -> None:
         match entry.after:

@@ -22,7 +22,7 @@ from ojs_core.read.messages import (
     WorkerRow,
     WorkerSummary,
 )
-from ojs_core.store.workers.presence import WorkerRecord
+from ojs_core.store.workers.presence import ServiceBeat, WorkerRecord
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
@@ -37,6 +37,10 @@ def said(found: Iterable[Finding]) -> list[tuple[str, str, str]]:
 
 def level(used: int) -> StorageLevel:
     return StorageLevel("disk", "the disk", used, 110, 10)
+
+
+def beat(role: str, version: str) -> ServiceBeat:
+    return ServiceBeat(role, f"{role}:1", NOW, NOW, version=version)
 
 
 def status(**changes: Any) -> ProjectorStatus:
@@ -57,6 +61,10 @@ def status(**changes: Any) -> ProjectorStatus:
         (server.storage([], None, "no answer"), "problem"),
         (server.services([]), None),
         (server.services(["reaper"]), "problem"),
+        (server.versions([]), None),
+        (server.versions([beat("gateway", "0.2.0"), beat("reaper", "0.2.0")]), None),
+        (server.versions([beat("gateway", "0.2.0"), beat("reaper", "0.3.0")]), "warning"),
+        (server.versions([beat("gateway", "0.2.0"), beat("reaper", "")]), "warning"),
         (server.projector(None, "no projector answers"), "problem"),
         (server.projector(status(), None), None),
         (server.projector(status(lag_ms=5_000), None), "warning"),

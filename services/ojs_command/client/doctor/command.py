@@ -6,22 +6,19 @@ import argparse
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
-from rich.text import Text
 
 from ojs_command.client.doctor import server
-from ojs_command.client.doctor.findings import Finding, problem, warning
+from ojs_command.client.doctor.findings import Finding, problem, report, warning
 from ojs_command.client.doctor.tls import check_tls
-from ojs_command.client.output import Output, clean, shown
 from ojs_command.client.parser import CommandParser
 from ojs_command.client.problems import CommandFailed, UsageProblem
 from ojs_command.client.running import distrusted
 from ojs_command.client.session import Session
-from ojs_core.base.wording import counted
 from ojs_core.runtime.settings import NAMESPACE_ENV
 from ojs_nats import Client, Refused, Unavailable
 
@@ -38,17 +35,10 @@ _EXAMPLES: Final = """\
   ojs-nats doctor --context prod --json | jq '.findings[] | select(.status != "ok")'
   ojs-nats doctor --nats nats://127.0.0.1:4222                   looks at NATS itself, too
   ojs-nats doctor --nats nats://127.0.0.1:4222 --namespace shop   at the streams of that system
+  ojs-nats doctor --nats-monitor http://127.0.0.1:8222            at what nats-server says of itself
 
 Exits with 1 if there is a problem; warnings are to be known.
 """
-
-
-class Report(msgspec.Struct, frozen=True):
-    """What was found. `status` is the worst of it."""
-
-    server: str
-    status: str
-    findings: list[Finding]
 
 
 def define(parser: CommandParser) -> None:
@@ -57,6 +47,11 @@ def define(parser: CommandParser) -> None:
         "--namespace",
         metavar="NAME",
         help=f"which system there, as its services are started with [{NAMESPACE_ENV}; default ojs]",
+    )
+    parser.add_argument(
+        "--nats-monitor",
+        metavar="URL,…",
+        help="monitoring ports of the nats-servers, like http://127.0.0.1:8222: look at users, sync_interval, room, clocks",
     )
     parser.does(_doctor, examples=_EXAMPLES)
     parser.set_defaults(finds_out=True)
@@ -71,18 +66,12 @@ async def _doctor(session: Session, given: argparse.Namespace) -> None:
         findings += await _nats(given.nats, given.namespace or os.environ.get(NAMESPACE_ENV))
     elif given.namespace:
         raise UsageProblem("--namespace says where to look in NATS: name that by --nats, too.")
-    problems = sum(finding.status == "problem" for finding in findings)
-    warnings = sum(finding.status == "warning" for finding in findings)
-    status = "problem" if problems else "warning" if warnings else "ok"
-    if session.out.as_json:
-        session.out.json(Report(session.target.shown, status, findings))
-    else:
-        _tell(session.out, findings)
-        session.out.text()
-        session.out.text(f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}.")
+    if given.nats_monitor:
+        findings += await _monitors(given.nats_monitor)
+    well = report(session.out, session.target.shown, findings)
     if unreachable is not None:
         raise unreachable
-    if problems:
+    if not well:
         raise CommandFailed
 
 
@@ -122,6 +111,15 @@ async def _one(client: Client, name: str) -> list[Finding]:
         ]
 
 
+async def _monitors(urls: str) -> list[Finding]:
+    from ojs_command.client.doctor.monitor import check_monitors  # noqa: PLC0415  # of the disk, as a server does
+
+    try:
+        return await check_monitors(urls)
+    except ValueError as error:
+        raise UsageProblem(f"{error}.") from None
+
+
 async def _nats(urls: str, namespace: str | None) -> list[Finding]:
     try:
         from ojs_command.client.doctor.streams import check_nats  # noqa: PLC0415  # needs the server's packages
@@ -132,18 +130,3 @@ async def _nats(urls: str, namespace: str | None) -> list[Finding]:
         return await check_nats(urls, namespace)
     except ValueError as error:
         raise UsageProblem(f"{error}.") from None
-
-
-def _tell(out: Output, findings: Sequence[Finding]) -> None:
-    width = max(len(finding.check) for finding in findings)
-    for finding in findings:
-        out.text(Text.assemble((f"{finding.check:<{width}}  "), _padded(finding.status), "  ", clean(finding.found)))
-        if finding.meaning:
-            out.text(f"{'':<{width}}           so:   {finding.meaning}")
-            out.text(f"{'':<{width}}           mend: {finding.remedy}")
-
-
-def _padded(status: str) -> Text:
-    told = shown(status).copy()
-    told.pad_right(len("problem") - len(status))
-    return told

@@ -1,10 +1,15 @@
-"""What a check has found."""
+"""What a check has found, and how that is told."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+from rich.text import Text
+
+from ojs_command.client.output import Output, clean, shown
+from ojs_core.base.wording import counted
 
 Status = Literal["ok", "warning", "problem"]
 
@@ -31,3 +36,39 @@ def warning(check: str, found: str, meaning: str, remedy: str) -> Finding:
 def problem(check: str, found: str, meaning: str, remedy: str) -> Finding:
     """Something doesn't work, or jobs may be lost."""
     return Finding(check, "problem", found, meaning, remedy)
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What was found. `status` is the worst of it."""
+
+    server: str
+    status: str
+    findings: list[Finding]
+
+
+def report(out: Output, server: str, findings: Sequence[Finding]) -> bool:
+    """Print what was found at a server; return whether there is no problem."""
+    problems = sum(finding.status == "problem" for finding in findings)
+    warnings = sum(finding.status == "warning" for finding in findings)
+    if out.as_json:
+        out.json(Report(server, "problem" if problems else "warning" if warnings else "ok", list(findings)))
+    else:
+        _tell(out, findings)
+        out.text()
+        out.text(f"{counted(problems, 'problem')}, {counted(warnings, 'warning')}.")
+    return not problems
+
+
+def _tell(out: Output, findings: Sequence[Finding]) -> None:
+    width = max(len(finding.check) for finding in findings)
+    for finding in findings:
+        out.text(Text.assemble((f"{finding.check:<{width}}  "), _padded(finding.status), "  ", clean(finding.found)))
+        if finding.meaning:
+            out.text(f"{'':<{width}}           so:   {finding.meaning}")
+            out.text(f"{'':<{width}}           mend: {finding.remedy}")
+
+
+def _padded(status: str) -> Text:
+    told = shown(status).copy()
+    told.pad_right(len("problem") - len(status))
+    return told

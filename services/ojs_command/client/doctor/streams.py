@@ -86,6 +86,13 @@ async def _asked(nats: Connection, config: StoreConfig) -> AsyncIterator[Finding
             )
             continue
         copies = int(found["config"].get("num_replicas", 1))
+        if copies == 1 and (found.get("cluster") or {}).get("name"):
+            yield warning(
+                "copies",
+                f"stream {name} has one copy, on a cluster",
+                "the loss of that one server loses all jobs, though others are there",
+                f"start the services with --replicas 3, and raise it: 'nats stream edit {name} --replicas 3'",
+            )
         for finding in (_config(wanted, found, config), *_copies(name, found), *_consumers_room(name, found)):
             yield finding
     if all("error" not in found for _, found in infos):

@@ -131,8 +131,4 @@ const subscribe = (/** @type {() => void} */ after) =>
 	});
 
 /** @returns {string[]} Names that were typed with commas between them. */
-export const names = (/** @type {string} */ typed) =>
-	typed
-		.split(',')
-		.map((name) => name.trim())
-		.filter(Boolean);
+export const names = (/** @type {string} */ typed) => typed.split(/[\s,]+/).filter(Boolean);

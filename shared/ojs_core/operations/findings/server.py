@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -9,6 +10,7 @@ from ojs_core.base.wording import counted, duration
 from ojs_core.domain.storage_room import StorageLevel
 from ojs_core.operations.findings.finding import Finding, problem, warning
 from ojs_core.read.messages import ProjectorStatus, UnreadablePage
+from ojs_core.store.workers.presence import ServiceBeat
 
 SHOWN: Final = 5
 """Names in one sentence."""
@@ -76,6 +78,22 @@ def services(missing: Sequence[str]) -> Iterator[Finding]:
             f"no {role} has been heard of lately",
             _WITHOUT.get(role, "its work waits"),
             f"start one: 'ojs-nats {role} --nats URL'; if its process is there, see its log",
+            _SYSTEM,
+        )
+
+
+def versions(beats: Sequence[ServiceBeat]) -> Iterator[Finding]:
+    """Whether all processes are of one version."""
+    roles: dict[str, set[str]] = defaultdict(set)
+    for beat in beats:
+        roles[beat.version or "one that doesn't say"].add(beat.role)
+    if len(roles) > 1:
+        listed = "; ".join(f"{version}: {', '.join(sorted(named))}" for version, named in sorted(roles.items()))
+        yield warning(
+            "mixed versions",
+            f"processes of several versions run: {listed}",
+            "what the newer one has brought may be refused or wait, depending on who is asked",
+            "finish the upgrade: start the older ones anew in the newer version (deploy/README.md)",
             _SYSTEM,
         )
 

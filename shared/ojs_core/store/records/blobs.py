@@ -22,7 +22,7 @@ from ojs_core.store.records.records import Records
 
 _AT_ONCE: Final = 8
 
-blob_reader: Final = RecordReader("blob", msgspec.json.Decoder(Raw).decode)
+blob_reader: Final = RecordReader("blob", msgspec.json.Decoder(Raw).decode, foreign=True)
 
 
 class Blobs:

@@ -24,7 +24,7 @@ _PORTION: Final = 100
 """Results in one read, so that not much more is read than may be given."""
 _NULL: Final = Raw(b"null")
 
-result_reader: Final = RecordReader("wfres", msgspec.json.Decoder(Raw).decode)
+result_reader: Final = RecordReader("wfres", msgspec.json.Decoder(Raw).decode, foreign=True)
 
 
 class Results:

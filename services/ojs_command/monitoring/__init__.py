@@ -1,0 +1,1 @@
+"""Alerts and the Grafana dashboard, made from the metrics that there are."""
