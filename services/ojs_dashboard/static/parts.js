@@ -317,7 +317,7 @@ export function search(/** @type {string} */ name, /** @type {string} */ label, 
 	};
 	return html`<form class="search" role="search" @submit=${take}>
 		<input name=${name} type="search" .value=${place.value.query.get(name) ?? ''} placeholder=${label} aria-label=${label} list="${name}-choices" autocomplete="off" spellcheck="false" data-search @input=${suggest} />
-		<datalist id="${name}-choices">${choices.map((choice) => html`<option value=${ahead.value + choice}></option>`)}</datalist>
+		<datalist id="${name}-choices">${choices.filter((choice) => plain(choice) === choice).map((choice) => html`<option value=${ahead.value + choice}></option>`)}</datalist>
 		<button>Filter</button>
 	</form>`;
 }

@@ -17,6 +17,8 @@ from support.screen import Screen
 from support.system import TOGETHER, System
 
 OpenScreen = Callable[..., Awaitable[Screen]]
+NO_SCHEMA = ("status of 404",)
+"""What a browser says when a form asks whether a job type has a schema, and it has none."""
 BEHIND = "status of 503"
 LOCAL_WEBHOOKS = ("--webhook-insecure", "--webhook-private")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from acceptance.dashboard.conftest import Crew, OpenScreen
+from acceptance.dashboard.conftest import NO_SCHEMA, Crew, OpenScreen
 from support.python_worker import pushed
 from support.system import System
 from support.waiting import eventually
@@ -141,7 +141,7 @@ async def test_a_job_that_is_pushed_is_run_by_a_worker_and_pushed_again_with_cha
     screen: OpenScreen, site: System, crew: Crew
 ) -> None:
     del crew
-    tab = await screen()
+    tab = await screen(known=NO_SCHEMA)
     await tab.go("/jobs")
     await tab.click("Push a job")
     await tab.fill("Type", "py.greet")

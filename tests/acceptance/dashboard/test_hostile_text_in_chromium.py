@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from acceptance.dashboard.conftest import OpenScreen
+from acceptance.dashboard.conftest import NO_SCHEMA, OpenScreen
 from acceptance.dashboard.scenery import HOSTILE, LARGEST, Scenery
 from acceptance.dashboard.test_pages_in_chromium import PAGES
 from support.system import System
@@ -70,7 +70,7 @@ async def test_hostile_text_is_shown_as_what_it_is(screen: OpenScreen, evil: Evi
 
 
 async def test_a_form_keeps_hostile_text_and_large_numbers_as_they_are(screen: OpenScreen, site: System, evil: Evil) -> None:
-    tab = await screen()
+    tab = await screen(known=NO_SCHEMA)
     await tab.go(f"/jobs/{evil.job}")
     await tab.click("Push again")
     await tab.fill("Type", "evil.again")

@@ -17,8 +17,6 @@ from acceptance.dashboard.conftest import OpenScreen
 from acceptance.dashboard.shop import Shop, beat
 from support.system import System
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
-
 ROOT: Final = Path(__file__).parents[3]
 PICTURES: Final = ROOT / "docs/pictures"
 THEMES: Final = ("light", "dark")
@@ -39,6 +37,8 @@ async def shop(site: System) -> Shop:
     return await Shop.made(site)
 
 
+@pytest.mark.slow
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", SHOWN)
 async def test_a_picture_is_made_in_light_and_dark(screen: OpenScreen, site: System, shop: Shop, name: str) -> None:
     path, texts = SHOWN[name]
