@@ -77,7 +77,7 @@ export const charts = (data, now, seconds = 1, label = 'Jobs a minute') => {
 			done: (point) => whole(point.processed, point),
 			failed: (point) => whole(point.failed, point),
 		}),
-		{ label, format: seconds === 1 ? number : rate },
+		{ label, format: seconds === 1 ? (value) => number(Math.round(value)) : rate },
 	)}</section>
 	<section>${plot(series(data, { p50: (point) => point.wait_ms?.p50, p99: (point) => point.wait_ms?.p99 }), { label: 'Wait before a job starts', format: duration })}</section>
 	<section>${plot(series(data, { p50: (point) => point.run_ms?.p50, p99: (point) => point.run_ms?.p99 }), { label: 'Run of a job', format: duration })}</section>
